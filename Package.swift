@@ -1,0 +1,22 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// `make test` sets this; a program that depends on Coffer must not inherit unsafe flags.
+let strict: [SwiftSetting] =
+  Context.environment["COFFER_WARNINGS_AS_ERRORS"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])]
+
+let package = Package(
+  name: "Coffer",
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  products: [
+  ],
+  dependencies: [
+  ],
+  targets: [
+    .systemLibrary(
+      name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .target(name: "CofferCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
+    .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)

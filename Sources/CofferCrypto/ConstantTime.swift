@@ -1,0 +1,18 @@
+internal import COpenSSL
+
+/// Comparison whose duration tells nothing about where two byte strings differ.
+public enum ConstantTime {
+  /// Whether both buffers hold the same bytes.
+  ///
+  /// Takes time by the length alone (`CRYPTO_memcmp(3)`). Lengths are not secret: different ones give false at once.
+  public static func isEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
+    guard a.count == b.count else { return false }
+    guard a.count > 0 else { return true }
+    return CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0
+  }
+
+  /// Whether both arrays hold the same bytes, under the same rules.
+  public static func isEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+    a.withUnsafeBytes { a in b.withUnsafeBytes { b in isEqual(a, b) } }
+  }
+}

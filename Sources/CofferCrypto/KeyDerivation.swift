@@ -1,0 +1,24 @@
+internal import COpenSSL
+
+/// The one way from this module to OpenSSL's key derivation functions (`EVP_KDF(3)`).
+enum KeyDerivation {
+  /// Derives `count` bytes straight into locked memory.
+  ///
+  /// - Throws: ``CryptoError/unavailable(algorithm:)`` or ``CryptoError/openSSL(function:reason:)``.
+  static func derive(
+    count: Int, with algorithm: Algorithms.Lookup, _ parameters: [OpenSSLParameter]
+  ) throws -> SecretBytes {
+    guard let context = EVP_KDF_CTX_new(try algorithm.get().object) else {
+      throw CryptoError.failure(of: "EVP_KDF_CTX_new")
+    }
+    // Wipes its copies of the key, password and salt.
+    defer { EVP_KDF_CTX_free(context) }
+
+    return try SecretBytes(count: count) { output in
+      let status = OpenSSLParameter.withList(parameters) {
+        EVP_KDF_derive(context, output.baseAddress?.assumingMemoryBound(to: UInt8.self), output.count, $0)
+      }
+      guard status == 1 else { throw CryptoError.failure(of: "EVP_KDF_derive") }
+    }
+  }
+}

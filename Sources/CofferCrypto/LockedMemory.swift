@@ -1,0 +1,75 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// Zeroed memory for key material: kept out of swap and core dumps where the system allows, wiped when it ends.
+///
+/// Each value has pages of its own, because `mlock` and `madvise` work on whole pages and do not nest: two secrets on one
+/// page would unlock each other. Locking is best effort, as `RLIMIT_MEMLOCK` may be small or zero; wiping always happens.
+/// Locks do not pass to a forked child (`mlock(2)`), the other properties do.
+struct LockedMemory: ~Copyable {
+  /// The bytes asked for; the address is never null, also when there are none.
+  let bytes: UnsafeMutableRawBufferPointer
+
+  /// Whether the system agreed to keep these bytes out of swap.
+  let isLocked: Bool
+
+  /// Length of the mapping, or nil when the bytes came from the allocator.
+  private let mappedByteCount: Int?
+
+  /// Maps and locks room for `byteCount` bytes, all zero.
+  ///
+  /// - Parameter map: Gives this many bytes of zeroed pages, or nil when the system has none; tests replace it.
+  init(byteCount: Int, map: (Int) -> UnsafeMutableRawPointer? = LockedMemory.map) {
+    precondition(byteCount >= 0, "Ask for zero bytes or more of locked memory.")
+    let pageSize = Int(getpagesize())
+    // An empty secret gets a page too: OpenSSL reads a null key as "no key given", not as an empty one.
+    let length = (max(byteCount, 1) + pageSize - 1) / pageSize * pageSize
+    if let mapping = map(length) {
+      #if os(Linux) || os(Android)
+        _ = madvise(mapping, length, MADV_DONTDUMP)
+      #endif
+      bytes = UnsafeMutableRawBufferPointer(start: mapping, count: byteCount)
+      isLocked = mlock(mapping, length) == 0
+      mappedByteCount = length
+    } else {
+      // A process has a limited number of mappings (`vm.max_map_count`), and a file can hold many sealed values: beyond
+      // the limit a secret is only wiped, which is better than ending the process.
+      let allocation = UnsafeMutableRawBufferPointer.allocate(byteCount: max(byteCount, 1), alignment: 16)
+      allocation.initializeMemory(as: UInt8.self, repeating: 0)
+      bytes = UnsafeMutableRawBufferPointer(rebasing: allocation[..<byteCount])
+      isLocked = false
+      mappedByteCount = nil
+    }
+  }
+
+  /// The first byte.
+  var start: UnsafeMutableRawPointer {
+    // Both branches of `init` give an address.
+    bytes.baseAddress!
+  }
+
+  /// Overwrites all bytes with zeros, in a way that the optimizer cannot leave out.
+  func wipe() {
+    Memory.wipe(bytes)
+  }
+
+  private static func map(_ length: Int) -> UnsafeMutableRawPointer? {
+    let mapping = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    return mapping == MAP_FAILED ? nil : mapping
+  }
+
+  deinit {
+    wipe()
+    if let mappedByteCount {
+      // Unmapping unlocks (`munlock(2)`).
+      munmap(start, mappedByteCount)
+    } else {
+      bytes.deallocate()
+    }
+  }
+}

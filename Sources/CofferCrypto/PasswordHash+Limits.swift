@@ -1,0 +1,81 @@
+extension PasswordHash {
+  /// The most memory that a cost may ask for: 4 GiB.
+  static let maximumMemory: UInt64 = 4 << 30
+
+  /// The most PBKDF2 iterations, scrypt block mixes (N·r·p) or KiB filled by Argon2: minutes of work, not hours.
+  static let maximumWork: UInt64 = 1 << 28
+
+  /// The longest key: PBKDF2 pays its whole cost again for each 64 bytes, and HKDF makes more of one key for nothing.
+  static let maximumKeyByteCount = 128
+
+  /// Refuses costs that the algorithm does not define, and those beyond the ceilings.
+  ///
+  /// Costs come from files: the arithmetic must not overflow for any of them.
+  ///
+  /// - Throws: ``CryptoError/invalidParameter(_:)``.
+  func checkCost() throws(CryptoError) {
+    switch self {
+    case .scrypt(let log2N, let r, let p):
+      try Self.checkScrypt(log2N: UInt64(log2N), r: UInt64(r), p: UInt64(p))
+    case .pbkdf2HMACSHA512(let iterations):
+      guard (1...Self.maximumWork).contains(UInt64(iterations)) else {
+        throw .invalidParameter("PBKDF2 takes 1 to \(Self.maximumWork) iterations, not \(iterations)")
+      }
+    case .argon2id(let memoryKiB, let iterations, let lanes):
+      try Self.checkArgon2id(memoryKiB: UInt64(memoryKiB), iterations: UInt64(iterations), lanes: UInt64(lanes))
+    }
+  }
+
+  /// RFC 7914, 2 and 6: N is a power of two above 1 and below 2^(128·r/8), p at most (2^32 - 1)·32 / (128·r).
+  private static func checkScrypt(log2N: UInt64, r: UInt64, p: UInt64) throws(CryptoError) {
+    // At most 32 bits each, so that the products below stay within 64.
+    guard (1...32).contains(log2N), r >= 1, p >= 1, log2N < 16 * r, r * p < 1 << 30 else {
+      throw .invalidParameter("scrypt does not define N = 2^\(log2N), r = \(r), p = \(p)")
+    }
+    let n: UInt64 = 1 << log2N
+    // N blocks in the table, p to work on, 2 for mixing, as OpenSSL counts them. Factors are below 2^37 and 2^33 here.
+    let (memory, memoryOverflows) = (128 * r).multipliedReportingOverflow(by: n + p + 2)
+    guard !memoryOverflows, memory <= maximumMemory else {
+      throw .invalidParameter("scrypt with N = 2^\(log2N), r = \(r), p = \(p) needs more than 4 GiB of memory")
+    }
+    let (work, workOverflows) = n.multipliedReportingOverflow(by: r * p)
+    guard !workOverflows, work <= maximumWork else {
+      throw .invalidParameter("scrypt with N = 2^\(log2N), r = \(r), p = \(p) would take too long")
+    }
+  }
+
+  /// RFC 9106, 3.1: 1 to 2^24 - 1 lanes, at least 8 KiB for each, one pass or more.
+  private static func checkArgon2id(memoryKiB: UInt64, iterations: UInt64, lanes: UInt64) throws(CryptoError) {
+    guard (1..<(1 << 24)).contains(lanes), iterations >= 1, memoryKiB >= 8 * lanes else {
+      throw .invalidParameter(
+        "Argon2id does not define memory = \(memoryKiB) KiB, iterations = \(iterations), lanes = \(lanes)")
+    }
+    guard memoryKiB <= maximumMemory / 1024 else {
+      throw .invalidParameter("Argon2id with \(memoryKiB) KiB needs more than 4 GiB of memory")
+    }
+    // At most 2^22 times 2^32.
+    guard memoryKiB * iterations <= maximumWork else {
+      throw .invalidParameter("Argon2id with \(memoryKiB) KiB and \(iterations) iterations would take too long")
+    }
+  }
+
+  /// Refuses lengths that the algorithm does not define.
+  ///
+  /// - Throws: ``CryptoError/invalidParameter(_:)``.
+  func checkSizes(saltCount: Int, keyCount: Int) throws(CryptoError) {
+    var minimumSalt = 0
+    var minimumKey = 1
+    if case .argon2id = self {
+      // RFC 9106, 3.1, and OpenSSL's lower bound for the salt.
+      minimumSalt = 8
+      minimumKey = 4
+    }
+    guard saltCount >= minimumSalt else {
+      throw .invalidParameter("the salt has \(saltCount) bytes, and needs \(minimumSalt)")
+    }
+    guard (minimumKey...Self.maximumKeyByteCount).contains(keyCount) else {
+      throw .invalidParameter(
+        "a password hash gives \(minimumKey) to \(Self.maximumKeyByteCount) bytes, not \(keyCount)")
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import Testing
+
+@testable import CofferCrypto
+
+@Suite("An error")
+struct CryptoErrorTests {
+  @Test("of OpenSSL names the function and the reason, and takes it from the queue")
+  func openSSL() {
+    #expect(throws: CryptoError.self) {
+      // A parameter of the wrong kind makes OpenSSL complain.
+      try KeyDerivation.derive(count: 32, with: Algorithms.hkdf, [OpenSSLParameter("digest", .name("no such hash"))])
+    }
+    let second = CryptoError.failure(of: "EVP_KDF_derive")
+    #expect(second == .openSSL(function: "EVP_KDF_derive", reason: "no reason given (code 0)"))
+  }
+
+  @Test("of a missing key has OpenSSL's words for it")
+  func reason() throws {
+    let error = #expect(throws: CryptoError.self) {
+      try KeyDerivation.derive(count: 32, with: Algorithms.hkdf, [OpenSSLParameter("digest", .name("SHA256"))])
+    }
+    #expect(error == .openSSL(function: "EVP_KDF_derive", reason: "missing key"))
+  }
+}

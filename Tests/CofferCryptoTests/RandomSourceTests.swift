@@ -1,0 +1,107 @@
+import Testing
+
+@testable import CofferCrypto
+
+@Suite("A random source")
+struct RandomSourceTests {
+  private func draw(_ source: RandomSource, _ count: Int) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try bytes.withUnsafeMutableBytes { try source.fill($0) }
+    return bytes
+  }
+
+  @Test("does not repeat a nonce in 100,000")
+  func nonces() throws {
+    let source = RandomSource()
+    var seen: Set<[UInt8]> = []
+    for index in 0..<100_000 {
+      if index.isMultiple(of: 1000) { source.refresh() }
+      seen.insert(try draw(source, 24))
+    }
+    #expect(seen.count == 100_000)
+  }
+
+  @Test("hands out no byte of its store twice, however it is cut up")
+  func pieces() throws {
+    let source = RandomSource()
+    // Any eight bytes that appear again would have been handed out again.
+    var seen: Set<[UInt8]> = []
+    var count = 0
+    for length in Array(8...300) + [4095, 4096, 8, 4097, 10_000, 16, 4096, 4096] {
+      let bytes = try draw(source, length)
+      for start in stride(from: 0, through: length - 8, by: 8) {
+        seen.insert(Array(bytes[start..<start + 8]))
+        count += 1
+      }
+    }
+    #expect(seen.count == count)
+  }
+
+  @Test("fills exactly what it is given", arguments: [0, 1, 255, 256, 257, 4096, 4097])
+  func bounds(count: Int) throws {
+    var buffer = [UInt8](repeating: 0, count: count + 64)
+    let source = RandomSource()
+    try buffer.withUnsafeMutableBytes { try source.fill(UnsafeMutableRawBufferPointer(rebasing: $0[32..<32 + count])) }
+    #expect(buffer.prefix(32).allSatisfy { $0 == 0 })
+    #expect(buffer.suffix(32).allSatisfy { $0 == 0 })
+    if count > 16 { #expect(buffer.contains { $0 != 0 }) }
+  }
+
+  @Test("takes an empty buffer without an address")
+  func nullBuffer() throws {
+    try RandomSource().fill(UnsafeMutableRawBufferPointer(start: nil, count: 0))
+    #expect(try RandomSource.bytes(count: 0).isEmpty)
+  }
+
+  @Test("goes on after a refresh, with other bytes")
+  func refresh() throws {
+    let source = RandomSource()
+    var seen: Set<[UInt8]> = []
+    for _ in 0..<100 {
+      source.refresh()
+      source.refresh()
+      seen.insert(try draw(source, 24))
+      seen.insert(try draw(source, 24))
+    }
+    #expect(seen.count == 200)
+  }
+
+  @Test("drops what it has drawn ahead when it is refreshed")
+  func refreshDrops() throws {
+    let source = RandomSource()
+    _ = try draw(source, 24)
+    #expect(source.availableByteCount == 256 - 24)
+    source.refresh()
+    #expect(source.availableByteCount == 0)
+    // Little at first, then more.
+    _ = try draw(source, 256)
+    #expect(source.availableByteCount == 0)
+    _ = try draw(source, 24)
+    #expect(source.availableByteCount == 4096 - 24)
+  }
+
+  @Test("gives a forked child other bytes than its parent")
+  func fork() throws {
+    let source = RandomSource()
+    // Something is drawn ahead, which both would hand out.
+    _ = try draw(source, 8)
+    let child = try #require(
+      inForkedChild(byteCount: 48) { buffer in
+        do { try source.fill(buffer) } catch { return false }
+        return true
+      })
+    let parent = try draw(source, 48)
+    #expect(child.contains { $0 != 0 })
+    #expect(Array(child.prefix(24)) != Array(parent.prefix(24)))
+    #expect(Array(child.suffix(24)) != Array(parent.suffix(24)))
+  }
+
+  @Test("draws single values on many threads at once")
+  func threads() async throws {
+    let drawn = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+      for _ in 0..<200 { group.addTask { try RandomSource.bytes(count: 32) } }
+      return try await group.reduce(into: Set<[UInt8]>()) { $0.insert($1) }
+    }
+    #expect(drawn.count == 200)
+  }
+}

@@ -1,0 +1,171 @@
+import Testing
+
+@testable import CofferCrypto
+
+#if os(Linux)
+  import Foundation
+#endif
+
+@Suite("A secret")
+struct SecretBytesTests {
+  // MARK: - Contents
+
+  @Test("holds what it was made of", arguments: [0, 1, 32, 4096, 10_000])
+  func contents(count: Int) {
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+    let secret = bytes.withUnsafeBytes { SecretBytes(copying: $0) }
+    #expect(secret.count == count)
+    #expect(secret.exposed == bytes)
+  }
+
+  @Test("starts as zeros")
+  func zeros() {
+    var seen: [UInt8] = []
+    let secret = SecretBytes(count: 64) { seen = Array($0) }
+    #expect(seen == [UInt8](repeating: 0, count: 64))
+    #expect(secret.exposed == seen)
+  }
+
+  @Test("has an address also when it is empty")
+  func emptyAddress() {
+    let secret = SecretBytes(count: 0) { #expect($0.count == 0) }
+    secret.withUnsafeBytes {
+      #expect($0.baseAddress != nil)
+      #expect($0.count == 0)
+    }
+  }
+
+  @Test("is not made when its initialization fails")
+  func failedInitialization() {
+    struct Refusal: Error {}
+    #expect(throws: Refusal.self) { try SecretBytes(count: 32) { _ in throw Refusal() } }
+  }
+
+  @Test("gives parts of itself")
+  func slices() {
+    let secret = SecretBytes([1, 2, 3, 4, 5])
+    #expect(secret.slice(1..<4).exposed == [2, 3, 4])
+    #expect(secret.slice(0..<5).exposed == [1, 2, 3, 4, 5])
+    #expect(secret.slice(5..<5).exposed == [])
+  }
+
+  @Test("is equal to the same bytes, and only to those")
+  func equality() {
+    let secret = SecretBytes([1, 2, 3])
+    #expect(secret.isEqual(to: SecretBytes([1, 2, 3])))
+    #expect(!secret.isEqual(to: SecretBytes([1, 2, 4])))
+    #expect(!secret.isEqual(to: SecretBytes([0, 2, 3])))
+    #expect(!secret.isEqual(to: SecretBytes([1, 2])))
+    #expect(SecretBytes([]).isEqual(to: SecretBytes([])))
+  }
+
+  @Test("drawn at random differs from the next one")
+  func random() throws {
+    let first = try SecretBytes.random(count: 32)
+    let second = try SecretBytes.random(count: 32)
+    #expect(first.count == 32)
+    #expect(!first.isEqual(to: second))
+    #expect(try SecretBytes.random(count: 0).count == 0)
+  }
+
+  // MARK: - Redaction
+
+  @Test("prints as its length alone, however it is printed")
+  func redaction() {
+    let secret = SecretBytes(Array("correct horse battery staple".utf8))
+    let redacted = "<secret: 28 bytes>"
+    #expect(secret.description == redacted)
+    #expect(secret.debugDescription == redacted)
+    #expect("\(secret)" == redacted)
+    #expect(String(describing: secret) == redacted)
+    #expect(String(reflecting: secret) == redacted)
+    #expect("\([secret])" == "[\(redacted)]")
+    #expect(String(describing: Optional(secret)) == "Optional(\(redacted))")
+  }
+
+  @Test("has no children in a mirror, nor in a dump, also within another value")
+  func mirror() {
+    struct Credentials {
+      let user = "ada"
+      let password: SecretBytes
+    }
+    let secret = SecretBytes(Array("correct horse battery staple".utf8))
+    #expect(Mirror(reflecting: secret).children.isEmpty)
+    #expect(Mirror(reflecting: secret).superclassMirror == nil)
+
+    var text = ""
+    dump(Credentials(password: secret), to: &text)
+    #expect(text.contains("<secret: 28 bytes>"))
+    #expect(!text.contains("memory"))
+    #expect(!text.contains("0x"))
+    #expect(!text.contains("horse"))
+    // 99, 111, 114, 114: how an array of the same bytes would look.
+    #expect(!text.contains("114"))
+  }
+
+  // MARK: - Memory
+
+  @Test("is wiped by what ends it")
+  func wiping() {
+    let memory = LockedMemory(byteCount: 5000)
+    let bytes = memory.bytes
+    bytes.initializeMemory(as: UInt8.self, repeating: 0xa5)
+    memory.wipe()
+    #expect(bytes.allSatisfy { $0 == 0 })
+  }
+
+  @Test("lives in ordinary memory when the system maps no more, zeroed and wiped all the same")
+  func withoutMapping() {
+    let memory = LockedMemory(byteCount: 100, map: { _ in nil })
+    let (bytes, isLocked) = (memory.bytes, memory.isLocked)
+    #expect(!isLocked)
+    #expect(bytes.count == 100)
+    #expect(bytes.allSatisfy { $0 == 0 })
+    bytes.initializeMemory(as: UInt8.self, repeating: 0xa5)
+    memory.wipe()
+    #expect(bytes.allSatisfy { $0 == 0 })
+
+    let empty = LockedMemory(byteCount: 0, map: { _ in nil })
+    let count = empty.bytes.count
+    #expect(count == 0)
+  }
+
+  @Test("does not share pages with another secret")
+  func ownPages() {
+    let secrets = (0..<8).map { SecretBytes([UInt8($0)]) }
+    let pages = Set(secrets.map { $0.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } >> 12 })
+    #expect(pages.count == secrets.count)
+  }
+
+  #if os(Linux)
+    @Test("is left out of core dumps and, where allowed, locked", arguments: [0, 32, 10_000])
+    func flags(count: Int) throws {
+      let secret = SecretBytes(count: count) { _ in }
+      let flags = try #require(secret.withUnsafeBytes { try mappingFlags(at: $0.baseAddress) })
+      #expect(flags.contains("dd"))
+      // The sanitizers replace `mlock` by nothing that says it succeeded.
+      let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+      if !isSanitized { #expect(flags.contains("lo") == secret.isLocked) }
+    }
+
+    /// The `VmFlags` that `/proc/self/smaps` shows for the mapping around `address`.
+    private func mappingFlags(at address: UnsafeRawPointer?) throws -> [Substring]? {
+      let address = UInt(bitPattern: address)
+      // `String(contentsOfFile:)` ends early on files that claim to be empty, as those in /proc do.
+      let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/self/smaps"))
+      let text = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
+      var isInside = false
+      for line in text.split(separator: "\n") {
+        let words = line.split(separator: " ")
+        guard let first = words.first else { continue }
+        let bounds = first.split(separator: "-").compactMap { UInt($0, radix: 16) }
+        if bounds.count == 2 {
+          isInside = (bounds[0]..<bounds[1]).contains(address)
+        } else if isInside, first == "VmFlags:" {
+          return Array(words.dropFirst())
+        }
+      }
+      return nil
+    }
+  #endif
+}
