@@ -14,9 +14,18 @@ let package = Package(
   ],
   targets: [
     .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .systemLibrary(
       name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .target(name: "CofferCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
+    .target(name: "CofferStorage", dependencies: ["CofferCrypto", "CSQLite"], swiftSettings: strict),
+    // Measures layers that are not public, and so lives in this package.
+    .executableTarget(
+      name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
+      swiftSettings: strict),
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
+    .testTarget(
+      name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

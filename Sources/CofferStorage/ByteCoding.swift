@@ -1,0 +1,39 @@
+/// Appends fields in the byte order of the format, big-endian like SQLite's own.
+struct ByteWriter {
+  private(set) var bytes: [UInt8] = []
+
+  mutating func append<T: FixedWidthInteger>(_ value: T) {
+    withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  mutating func append(_ more: some Sequence<UInt8>) {
+    bytes.append(contentsOf: more)
+  }
+}
+
+/// Reads fields one after the other; every read past the end is an error, never a trap.
+struct ByteReader {
+  struct Overrun: Error {}
+
+  private let bytes: ArraySlice<UInt8>
+  private(set) var position: Int
+
+  init(_ bytes: ArraySlice<UInt8>) {
+    self.bytes = bytes
+    position = bytes.startIndex
+  }
+
+  var isAtEnd: Bool { position == bytes.endIndex }
+
+  mutating func read<T: FixedWidthInteger>(_ type: T.Type = T.self) throws(Overrun) -> T {
+    var value: T = 0
+    for byte in try read(count: MemoryLayout<T>.size) { value = value << 8 | T(truncatingIfNeeded: byte) }
+    return value
+  }
+
+  mutating func read(count: Int) throws(Overrun) -> ArraySlice<UInt8> {
+    guard count >= 0, bytes.endIndex - position >= count else { throw Overrun() }
+    defer { position += count }
+    return bytes[position..<position + count]
+  }
+}

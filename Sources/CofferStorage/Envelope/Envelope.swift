@@ -1,0 +1,150 @@
+import CofferCrypto
+
+/// Why a copy of the envelope could not be read, before any key is tried.
+enum EnvelopeError: Error, Equatable {
+  case wrongMagic
+  case checksumMismatch
+  case newerFormat(UInt16)
+  case unreadable(String)
+}
+
+/// What stands before the pages: which keys open the store, and under which they are sealed.
+///
+/// It is kept in two copies. A checksum tells a torn or damaged copy before any key is known; a MAC under the root key,
+/// checked after unlocking, covers everything, so that no cost can be lowered and no slot or epoch swapped.
+package struct Envelope: Equatable, Sendable {
+  package static let magic = Array("COFFER\r\n".utf8)
+  package static let maximumSlotCount = 16
+  package static let maximumEpochCount = 4
+
+  package var sequence: UInt64
+  package let storeID: [UInt8]
+  /// Milliseconds since 1970.
+  package let created: UInt64
+  package var slots: [Slot]
+  package var epochs: [Epoch]
+  /// What the MAC was computed over, and the MAC as read; `encoded(rootKey:)` makes both anew.
+  private var authenticated: [UInt8] = []
+  private var mac: [UInt8] = []
+
+  package init(storeID: [UInt8], created: UInt64, slots: [Slot], epochs: [Epoch]) {
+    sequence = 1
+    self.storeID = storeID
+    self.created = created
+    self.slots = slots
+    self.epochs = epochs
+  }
+
+  /// The epoch that pages are written under: the one with the highest number.
+  package var currentEpoch: UInt32 { epochs.map(\.number).max() ?? 0 }
+}
+
+// MARK: - Bytes
+
+extension Envelope {
+  private static let checksumOffset = Layout.envelopeCopyByteCount - SHA256.byteCount
+
+  /// One copy of the envelope.
+  package func encoded(rootKey: SecretBytes) throws -> [UInt8] {
+    var writer = ByteWriter()
+    writer.append(Self.magic)
+    writer.append(Layout.formatVersion)
+    writer.append(Layout.suite)
+    writer.append(UInt32(0))
+    writer.append(sequence)
+    writer.append(storeID)
+    writer.append(created)
+    writer.append(UInt32(Layout.pageByteCount))
+    writer.append(UInt16(Layout.reserveByteCount))
+    writer.append(UInt8(slots.count))
+    writer.append(UInt8(epochs.count))
+    for record in slots.map(\.encoded) + epochs.map(\.encoded) {
+      writer.append(UInt16(record.count))
+      writer.append(record)
+    }
+    var bytes = writer.bytes
+    bytes += try Self.mac(of: bytes, rootKey: rootKey, storeID: storeID)
+    guard bytes.count <= Self.checksumOffset else {
+      throw StorageError.unsupported(reason: "the slots and their labels do not fit into the envelope")
+    }
+    bytes += [UInt8](repeating: 0, count: Self.checksumOffset - bytes.count)
+    return bytes + (try bytes.withUnsafeBytes(SHA256.digest))
+  }
+
+  /// Reads one copy, without trusting it: see `verify(rootKey:)`.
+  ///
+  /// Magic, format version and checksum keep their places in every later format, so that any version of Coffer can
+  /// tell a newer store from a damaged one.
+  init(copy bytes: ArraySlice<UInt8>) throws {
+    guard bytes.count == Layout.envelopeCopyByteCount, bytes.starts(with: Self.magic) else {
+      throw EnvelopeError.wrongMagic
+    }
+    let checksumStart = bytes.startIndex + Self.checksumOffset
+    let digest = try bytes[..<checksumStart].withUnsafeBytes(SHA256.digest)
+    guard digest.elementsEqual(bytes[checksumStart...]) else { throw EnvelopeError.checksumMismatch }
+
+    var reader = ByteReader(bytes[..<checksumStart])
+    do {
+      _ = try reader.read(count: Self.magic.count)
+      let version: UInt16 = try reader.read()
+      guard version == Layout.formatVersion else { throw EnvelopeError.newerFormat(version) }
+      let suite: UInt16 = try reader.read()
+      let flags: UInt32 = try reader.read()
+      guard suite == Layout.suite, flags == 0 else { throw EnvelopeError.unreadable("suite \(suite), flags \(flags)") }
+      sequence = try reader.read()
+      storeID = try Array(reader.read(count: 16))
+      created = try reader.read()
+      let pageByteCount: UInt32 = try reader.read()
+      let reserveByteCount: UInt16 = try reader.read()
+      guard pageByteCount == Layout.pageByteCount, reserveByteCount == Layout.reserveByteCount else {
+        throw EnvelopeError.unreadable("page size \(pageByteCount), reserve \(reserveByteCount)")
+      }
+      let slotCount: UInt8 = try reader.read()
+      let epochCount: UInt8 = try reader.read()
+      guard (1...Self.maximumSlotCount).contains(Int(slotCount)),
+        (1...Self.maximumEpochCount).contains(Int(epochCount))
+      else { throw EnvelopeError.unreadable("\(slotCount) slots, \(epochCount) epochs") }
+      slots = try (0..<slotCount).map { _ in try Slot(encoded: Self.record(from: &reader)) }
+      epochs = try (0..<epochCount).map { _ in try Epoch(encoded: Self.record(from: &reader)) }
+      authenticated = Array(bytes[..<reader.position])
+      mac = try Array(reader.read(count: SHA256.byteCount))
+      guard bytes[reader.position..<checksumStart].allSatisfy({ $0 == 0 }) else {
+        throw EnvelopeError.unreadable("padding")
+      }
+    } catch is ByteReader.Overrun {
+      throw EnvelopeError.unreadable("a record reaches past the end")
+    }
+  }
+
+  private static func record(from reader: inout ByteReader) throws -> ArraySlice<UInt8> {
+    let count: UInt16 = try reader.read()
+    return try reader.read(count: Int(count))
+  }
+}
+
+// MARK: - Opening
+
+extension Envelope {
+  /// Checks the MAC over everything that was read.
+  func verify(rootKey: SecretBytes) throws {
+    let expected = try Self.mac(of: authenticated, rootKey: rootKey, storeID: storeID)
+    guard ConstantTime.isEqual(expected, mac) else {
+      throw StorageError.damaged(part: "envelope", reason: "it was changed by someone without the key")
+    }
+  }
+
+  private static func mac(of bytes: [UInt8], rootKey: SecretBytes, storeID: [UInt8]) throws -> [UInt8] {
+    let key = try HKDF.deriveKey(from: rootKey, salt: storeID, info: Array("coffer v1 envelope MAC".utf8), count: 32)
+    return try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: key) }
+  }
+
+  /// The root key behind the first slot of `kind` that answers to `secret`.
+  func unlock(_ secret: SecretBytes, kind: Slot.Kind) throws -> SecretBytes {
+    for slot in slots where slot.kind == kind {
+      guard let rootKey = try slot.rootKey(openedBy: secret, storeID: storeID) else { continue }
+      try verify(rootKey: rootKey)
+      return rootKey
+    }
+    throw StorageError.wrongKey
+  }
+}

@@ -1,0 +1,98 @@
+import CSQLite
+
+/// The first bytes of a store file, through the VFS below.
+///
+/// Unchecked: nothing in it changes, and the store reads through it with its state locked.
+final class EnvelopeFile: @unchecked Sendable {
+  /// SQLite wants names with the parameters that `sqlite3_create_filename` appends, for as long as the file is open.
+  private let name: UnsafePointer<CChar>
+  private let file: RealFile
+  private let path: String
+
+  /// Opens the file without locking it and without creating it.
+  init(path: String, below: VFSPointer) throws {
+    guard let name = sqlite3_create_filename(path, "", "", 0, nil) else {
+      throw StorageError.inputOutput(path: path, reason: "out of memory")
+    }
+    var opened: RealFile?
+    // Where the file cannot be written, the system's VFS opens it for reading.
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_NOFOLLOW
+    errno = 0
+    let code = RealFile.open(name, below, flags, nil) { opened = $0 }
+    let systemError = errno
+    guard let opened else {
+      sqlite3_free_filename(name)
+      if systemError != 0 { throw StorageError(errno: systemError, path: path) }
+      throw StorageError.inputOutput(path: path, reason: "it cannot be opened (SQLite error \(code))")
+    }
+    self.path = path
+    self.name = name
+    file = opened
+  }
+
+  deinit {
+    _ = file.close()
+    sqlite3_free_filename(name)
+  }
+
+  /// The newest copy that is whole, and which copies, 0 or 1, are not.
+  func read() throws -> (envelope: Envelope, damagedCopies: [Int]) {
+    var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
+    try read(into: &bytes, at: 0)
+    let size = try byteCount()
+    return try Self.newest(in: bytes, fileByteCount: size, path: path)
+  }
+
+  /// Fills `buffer`; what lies beyond the end of the file reads as zeros.
+  func read(into buffer: inout [UInt8], at offset: Int) throws {
+    let code = buffer.withUnsafeMutableBytes { file.read($0.baseAddress!, $0.count, at: Int64(offset)) }
+    guard code == SQLITE_OK || code == COFFER_IOERR_SHORT_READ else {
+      throw StorageError.inputOutput(path: path, reason: "it cannot be read (SQLite error \(code))")
+    }
+  }
+
+  func byteCount() throws -> Int {
+    var size: Int64 = 0
+    let code = file.byteCount(&size)
+    guard code == SQLITE_OK else {
+      throw StorageError.inputOutput(path: path, reason: "its size is unknown (SQLite error \(code))")
+    }
+    return Int(size)
+  }
+
+  private static func newest(
+    in bytes: [UInt8], fileByteCount: Int, path: String
+  ) throws -> (envelope: Envelope, damagedCopies: [Int]) {
+    guard fileByteCount > 0 else { throw StorageError.notAStore(path: path, reason: "the file is empty") }
+    var envelopes: [Envelope] = []
+    var damagedCopies: [Int] = []
+    var newerVersion: UInt16?
+    var isForeign = true
+    for index in 0..<2 {
+      let start = index * Layout.envelopeCopyByteCount
+      do {
+        envelopes.append(try Envelope(copy: bytes[start..<start + Layout.envelopeCopyByteCount]))
+        isForeign = false
+      } catch EnvelopeError.newerFormat(let version) {
+        newerVersion = max(newerVersion ?? 0, version)
+        isForeign = false
+      } catch EnvelopeError.wrongMagic {
+        damagedCopies.append(index)
+      } catch is EnvelopeError {
+        damagedCopies.append(index)
+        isForeign = false
+      }
+    }
+    if let newerVersion {
+      throw StorageError.newerFormat(found: Int(newerVersion), supported: Int(Layout.formatVersion))
+    }
+    if let newest = envelopes.max(by: { $0.sequence < $1.sequence }) { return (newest, damagedCopies) }
+    if isForeign {
+      throw StorageError.notAStore(
+        path: path,
+        reason: bytes.starts(with: Array("SQLite format 3".utf8))
+          ? "it is a plain SQLite database" : "it does not begin as one")
+    }
+    throw StorageError.damaged(part: "envelope", reason: "neither of its two copies is whole")
+  }
+}

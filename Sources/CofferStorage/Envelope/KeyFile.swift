@@ -1,0 +1,99 @@
+import CofferCrypto
+
+/// A file that holds a random key: one line, `coffer-key-1:` and 64 hexadecimal digits.
+///
+/// A line of text survives copy and paste, mail and configuration management, where raw bytes often don't; 32 raw bytes
+/// are read too.
+public enum KeyFile {
+  private static let prefix = Array("coffer-key-1:".utf8)
+  private static let keyByteCount = 32
+  /// Far more than a key file ever holds; enough not to read a whole film into locked memory by mistake.
+  private static let maximumByteCount = 1024
+
+  /// Makes a key file, unless there is one; see `Coffer`'s `KeyFile.create(at:)`.
+  package static func make(at path: String) throws {
+    let key = try SecretBytes.random(count: keyByteCount)
+    let text = SecretBytes(count: prefix.count + 2 * keyByteCount + 1) { buffer in
+      buffer.copyBytes(from: prefix)
+      key.withUnsafeBytes { bytes in
+        for (index, byte) in bytes.enumerated() {
+          buffer[prefix.count + 2 * index] = hexadecimalDigit(byte >> 4)
+          buffer[prefix.count + 2 * index + 1] = hexadecimalDigit(byte & 0xf)
+        }
+      }
+      buffer[buffer.count - 1] = UInt8(ascii: "\n")
+    }
+    let file = try NewFile(besides: path)
+    try text.withUnsafeBytes { try file.write($0) }
+    do {
+      try file.publish()
+    } catch StorageError.exists {
+      // Someone else's key is as good, and may already be in use.
+    }
+  }
+
+  package static func isPresent(at path: String) -> Bool {
+    access(path, F_OK) == 0
+  }
+
+  /// The key in the file at `path`.
+  package static func read(at path: String) throws -> SecretBytes {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw StorageError.keyUnavailable(reason: "the key file \(path) cannot be read (\(systemErrorText()))")
+    }
+    defer { close(descriptor) }
+    var count = 0
+    let contents = try SecretBytes(count: maximumByteCount) { buffer in
+      while count < buffer.count {
+        let result = Platform.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
+        if result < 0, errno == EINTR { continue }
+        guard result >= 0 else {
+          throw StorageError.keyUnavailable(reason: "the key file \(path) cannot be read (\(systemErrorText()))")
+        }
+        if result == 0 { break }
+        count += result
+      }
+    }
+    do {
+      return try decode(contents.slice(0..<count))
+    } catch StorageError.keyUnavailable {
+      throw StorageError.keyUnavailable(reason: "\(path) is not a key file")
+    }
+  }
+
+  /// The 32 bytes that the text of a key file, or 32 raw bytes, stand for.
+  static func decode(_ contents: SecretBytes) throws -> SecretBytes {
+    if contents.count == keyByteCount { return contents }
+    return try contents.withUnsafeBytes { bytes in
+      var text = bytes[...]
+      while let last = text.last, last == 0x0a || last == 0x0d || last == 0x20 { text.removeLast() }
+      guard text.starts(with: prefix), text.count == prefix.count + 2 * keyByteCount else {
+        throw StorageError.keyUnavailable(reason: "it is neither 32 bytes nor the text of a key file")
+      }
+      let digits = text.dropFirst(prefix.count)
+      return try SecretBytes(count: keyByteCount) { buffer in
+        for index in 0..<keyByteCount {
+          let position = digits.startIndex + 2 * index
+          guard let high = value(ofDigit: digits[position]), let low = value(ofDigit: digits[position + 1]) else {
+            throw StorageError.keyUnavailable(reason: "the text of the key file has a character that is no digit")
+          }
+          buffer[index] = high << 4 | low
+        }
+      }
+    }
+  }
+
+  private static func hexadecimalDigit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+  }
+
+  private static func value(ofDigit digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,72 @@
+/// Paths as the storage layer needs them: strings, resolved once, without following a link in the last component.
+enum FilePath {
+  static func lastComponent(of path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+  }
+
+  static func folder(above path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// The path with its folder resolved, so that one store has one path; the last component is left alone, since a
+  /// symbolic link there is refused, not followed.
+  static func resolved(_ path: String) throws -> String {
+    let name = lastComponent(of: path)
+    guard !name.isEmpty, name != ".", name != "..", !path.utf8.contains(0) else {
+      throw StorageError.notAStore(path: path, reason: "the path does not name a file")
+    }
+    guard let folder = realpath(folder(above: path), nil) else {
+      throw errno == ENOENT || errno == ENOTDIR
+        ? StorageError.notFound(path: path) : StorageError(errno: errno, path: path)
+    }
+    defer { free(folder) }
+    let parent = String(cString: folder)
+    return parent == "/" ? "/\(name)" : "\(parent)/\(name)"
+  }
+
+  /// Makes the folder above `path`, and those above it, with mode 0700 where they are missing.
+  static func makeFolder(above path: String) throws -> String {
+    let folder = folder(above: path)
+    if mkdir(folder, 0o700) != 0 {
+      switch errno {
+      case EEXIST: break
+      case ENOENT:
+        _ = try makeFolder(above: folder)
+        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw StorageError(errno: errno, path: folder) }
+      // A read-only file system reports itself even for a folder that is there.
+      default:
+        var status = stat()
+        let code = errno
+        guard stat(folder, &status) == 0 else { throw StorageError(errno: code, path: folder) }
+      }
+    }
+    return folder
+  }
+
+  /// Makes a new name in the folder above `path` durable.
+  static func syncFolder(above path: String) throws {
+    let descriptor = open(folder(above: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
+  }
+}
+
+/// The system's words for `code`, by default for the last error.
+func systemErrorText(_ code: Int32 = errno) -> String {
+  String(cString: strerror(code))
+}
+
+extension StorageError {
+  /// What an error of the system means for the caller.
+  init(errno code: Int32, path: String) {
+    self =
+      switch code {
+      case ENOSPC, EDQUOT: .diskFull(path: path)
+      case EACCES, EPERM, EROFS: .permissionDenied(path: path, reason: systemErrorText(code))
+      case ENOENT: .notFound(path: path)
+      default: .inputOutput(path: path, reason: systemErrorText(code))
+      }
+  }
+}

@@ -1,0 +1,57 @@
+import CofferCrypto
+
+/// A file that gets its name only when it is whole: written under a temporary name beside it, synced, and linked into
+/// place without replacing what may be there.
+///
+/// `link(2)` fails when the name exists, on every file system that has it; `rename(2)` would replace.
+final class NewFile {
+  let path: String
+  let temporaryPath: String
+  private var descriptor: Int32
+
+  /// Creates the temporary file, mode 0600, and the missing folders above it, mode 0700.
+  init(besides path: String) throws {
+    let folder = try FilePath.makeFolder(above: path)
+    self.path = path
+    let tag = try RandomSource.bytes(count: 8).map { byte in
+      let digits = String(byte, radix: 16)
+      return digits.count == 1 ? "0" + digits : digits
+    }.joined()
+    temporaryPath = "\(folder)/.\(FilePath.lastComponent(of: path)).\(tag).tmp"
+    descriptor = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
+    // The umask may have taken the owner's own rights away.
+    guard fchmod(descriptor, 0o600) == 0 else { throw StorageError(errno: errno, path: path) }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer) throws {
+    var written = 0
+    while written < bytes.count {
+      let count = Platform.write(descriptor, bytes.baseAddress! + written, bytes.count - written)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw StorageError(errno: errno, path: path) }
+      written += count
+    }
+  }
+
+  /// Makes the contents durable and gives them their name.
+  ///
+  /// The descriptor is closed before the name exists: closing it later would drop the POSIX locks of whoever opened the
+  /// file by its name in this process (https://www.sqlite.org/howtocorrupt.html, 2.2).
+  ///
+  /// - Throws: `StorageError.exists` when the name is taken; the temporary file is gone either way.
+  func publish() throws {
+    guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
+    close(descriptor)
+    descriptor = -1
+    guard link(temporaryPath, path) == 0 else {
+      throw errno == EEXIST ? StorageError.exists(path: path) : StorageError(errno: errno, path: path)
+    }
+    try FilePath.syncFolder(above: path)
+  }
+
+  deinit {
+    if descriptor >= 0 { close(descriptor) }
+    unlink(temporaryPath)
+  }
+}

@@ -1,0 +1,280 @@
+import CSQLite
+import CofferCrypto
+
+/// One SQLite connection to a store, set up the one way Coffer uses it.
+///
+/// Used by one thread at a time.
+package final class SQLiteConnection {
+  private let handle: OpaquePointer
+  /// nil for a store in memory, which nothing seals.
+  private let context: ConnectionContext?
+  private let path: String
+  private var isClosed = false
+  /// By the address of the literal: a statement's text is written once in the program, and hashing it would cost more
+  /// than binding it.
+  private var statements: [UnsafePointer<UInt8>: Statement] = [:]
+
+  /// When a commit returns.
+  package enum Synchronization: Sendable {
+    /// When other connections see it; a power cut may take it back, never a crash of the program
+    /// (https://www.sqlite.org/pragma.html#pragma_synchronous, NORMAL).
+    case normal
+    /// When the disk has it (FULL).
+    case full
+  }
+
+  private var synchronization: Synchronization?
+
+  private var commitHook: CommitHook?
+
+  private final class CommitHook {
+    let body: () -> Void
+
+    init(body: @escaping () -> Void) {
+      self.body = body
+    }
+  }
+
+  /// How often the SQL function `successor` ran; see `runUpsert`.
+  private let successorCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
+
+  /// Opens a connection to an existing store.
+  package convenience init(store: Store, busyTimeout: Duration) throws {
+    try store.checkProcess()
+    try self.init(store: store, isCreating: false, busyTimeout: busyTimeout)
+    do {
+      // Opening is lazy; the first read tells whether the pages open at all.
+      try execute("PRAGMA main.schema_version")
+    } catch {
+      try? close()
+      throw error
+    }
+  }
+
+  /// Opens a connection to a store without pages yet, and lays it out: page size, reserve, log.
+  convenience init(creating store: Store) throws {
+    try self.init(store: store, isCreating: true, busyTimeout: .zero)
+    // Before the first page is written; SQLite then leaves the end of every page alone.
+    var reserve = Int32(Layout.reserveByteCount)
+    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve))
+    try execute("PRAGMA page_size=\(Layout.pageByteCount)")
+    // The switch to a log is one write of page 1, which would want a rollback journal.
+    try execute("PRAGMA journal_mode=MEMORY")
+    try execute("PRAGMA journal_mode=WAL")
+  }
+
+  private convenience init(store: Store, isCreating: Bool, busyTimeout: Duration) throws {
+    let context = try ConnectionContext(store: store, isCreating: isCreating)
+    try self.init(context: context, path: store.path, vfs: store.vfs.name, busyTimeout: busyTimeout)
+  }
+
+  /// Opens a connection to a store that lives in memory under `name`, for as long as the `HeapStore` does.
+  package convenience init(inMemory store: HeapStore, busyTimeout: Duration) throws {
+    try self.init(context: nil, path: store.path, vfs: HeapVFS.name, busyTimeout: busyTimeout)
+    try execute("PRAGMA journal_mode=WAL")
+  }
+
+  /// Opens or creates a plain SQLite database, which nothing seals; what Coffer is measured against.
+  package convenience init(plainFileAt path: String) throws {
+    try self.init(context: nil, path: path, vfs: nil, busyTimeout: .zero)
+    try execute("PRAGMA journal_mode=WAL")
+  }
+
+  private init(context: ConnectionContext?, path: String, vfs: String?, busyTimeout: Duration) throws {
+    self.context = context
+    self.path = path
+    var handle: OpaquePointer?
+    var flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    if context == nil { flags |= SQLITE_OPEN_CREATE }
+    let uri = "file:" + Self.percentEncoded(path)
+    let code =
+      context?.whileListed { token in
+        sqlite3_open_v2("\(uri)?coffer=\(token)", &handle, flags | SQLITE_OPEN_NOFOLLOW, vfs)
+      } ?? sqlite3_open_v2(uri, &handle, flags, vfs)
+    guard let handle else { throw StorageError.inputOutput(path: path, reason: "out of memory") }
+    self.handle = handle
+    successorCount.initialize(to: 0)
+    do {
+      try check(code)
+      sqlite3_busy_timeout(handle, Int32(clamping: busyTimeout.milliseconds))
+      // https://www.sqlite.org/security.html, "Untrusted SQLite database files"
+      try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
+      try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_DEFENSIVE, 1))
+      try check(
+        sqlite3_create_function_v2(
+          handle, "successor", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, successorCount,
+          { context, _, arguments in
+            sqlite3_user_data(context).assumingMemoryBound(to: Int.self).pointee += 1
+            sqlite3_result_int64(context, sqlite3_value_int64(arguments![0]) &+ 1)
+          }, nil, nil, nil))
+      // Temporary tables, statement journals and VACUUM's copy stay in memory; what is removed is overwritten.
+      try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
+    } catch {
+      sqlite3_close_v2(handle)
+      throw error
+    }
+  }
+
+  /// Finalizes the statements and closes the connection; closing the last one of a store folds the log into it.
+  package func close() throws {
+    guard !isClosed else { return }
+    isClosed = true
+    for statement in statements.values { statement.finalize() }
+    statements = [:]
+    try check(sqlite3_close(handle))
+  }
+
+  deinit {
+    if !isClosed {
+      for statement in statements.values { statement.finalize() }
+      sqlite3_close_v2(handle)
+    }
+    successorCount.deallocate()
+  }
+
+  private static func percentEncoded(_ path: String) -> String {
+    // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes.
+    var encoded = ""
+    for scalar in path.unicodeScalars {
+      switch scalar {
+      case "?": encoded += "%3f"
+      case "#": encoded += "%23"
+      case "%": encoded += "%25"
+      default: encoded.unicodeScalars.append(scalar)
+      }
+    }
+    return encoded
+  }
+}
+
+// MARK: - Statements
+
+extension SQLiteConnection {
+  /// Runs SQL whose rows nobody wants.
+  package func execute(_ sql: String) throws {
+    try check(sqlite3_exec(handle, sql, nil, nil, nil))
+  }
+
+  /// The statement for `sql`, prepared at its first use and reset.
+  package func statement(_ sql: StaticString) throws -> Statement {
+    if let statement = statements[sql.utf8Start] { return statement }
+    var pointer: OpaquePointer?
+    let code = sqlite3_prepare_v3(
+      handle, UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self), Int32(sql.utf8CodeUnitCount),
+      UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
+    try check(code)
+    guard let pointer else { preconditionFailure("there is no statement in \"\(sql)\"") }
+    let statement = Statement(pointer: pointer, connection: self)
+    statements[sql.utf8Start] = statement
+    return statement
+  }
+
+  /// What became of the row of an upsert.
+  package enum UpsertResult: Sendable {
+    case inserted, updated, unchanged
+  }
+
+  /// Runs an `INSERT … ON CONFLICT DO UPDATE` of one row whose update sets `x = successor(x)`: the function, which
+  /// gives its argument plus one, is how an update is told from an insert.
+  ///
+  /// `RETURNING` would tell too, at twice the cost of the whole statement.
+  package func runUpsert(_ statement: Statement) throws -> UpsertResult {
+    successorCount.pointee = 0
+    try statement.run()
+    return changeCount == 0 ? .unchanged : successorCount.pointee > 0 ? .updated : .inserted
+  }
+
+  /// How many rows the last statement changed.
+  package var changeCount: Int { Int(sqlite3_changes64(handle)) }
+}
+
+// MARK: - Transactions
+
+extension SQLiteConnection {
+  package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  package func beginRead() throws {
+    try statement("BEGIN DEFERRED").run()
+  }
+
+  /// Begins a write transaction, waiting for the lock no longer than the busy timeout.
+  package func beginWrite(_ synchronization: Synchronization) throws {
+    if self.synchronization != synchronization {
+      try execute(synchronization == .full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL")
+      self.synchronization = synchronization
+    }
+    try statement("BEGIN IMMEDIATE").run()
+  }
+
+  /// Runs `body` at the start of each commit, https://www.sqlite.org/c3ref/commit_hook.html.
+  package func onCommit(_ body: @escaping () -> Void) {
+    let box = CommitHook(body: body)
+    commitHook = box
+    sqlite3_commit_hook(
+      handle,
+      { hook in
+        Unmanaged<CommitHook>.fromOpaque(hook!).takeUnretainedValue().body()
+        return 0
+      }, Unmanaged.passUnretained(box).toOpaque())
+  }
+
+  package func commit() throws {
+    try statement("COMMIT").run()
+  }
+
+  /// Ends the transaction without its changes; SQLite may have done so by itself
+  /// (https://www.sqlite.org/lang_transaction.html, "Response to errors within a transaction").
+  package func rollback() throws {
+    guard isInTransaction else { return }
+    try statement("ROLLBACK").run()
+  }
+
+  /// Makes everything committed so far durable.
+  package func synchronizeLog() throws {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file))
+    // Without a log there is nothing that the last checkpoint has not synced.
+    guard let file, file.pointee.pMethods != nil else { return }
+    try check(file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+  }
+
+  /// The first frame of the log that a recovery by this connection left out because it did not authenticate.
+  ///
+  /// 0 is the log's header; nil when nothing was lost.
+  package var firstLostLogFrame: UInt32? { context?.firstLostFrame }
+}
+
+// MARK: - Errors
+
+extension SQLiteConnection {
+  func check(_ code: Int32) throws {
+    guard code != SQLITE_OK, code != SQLITE_ROW, code != SQLITE_DONE else { return }
+    throw error(code)
+  }
+
+  /// What `code` means, in SQLite's words, or in the VFS's where it said more.
+  func error(_ code: Int32) -> StorageError {
+    let message = String(cString: sqlite3_errmsg(handle))
+    let failure = context?.takeFailure()
+    switch code & 0xff {
+    case SQLITE_BUSY, SQLITE_LOCKED: return .busy
+    case SQLITE_FULL: return .diskFull(path: path)
+    case SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_PROTOCOL:
+      if let failure { return failure }
+      if code & 0xff == SQLITE_CORRUPT || code & 0xff == SQLITE_NOTADB {
+        return .damaged(part: "database", reason: message)
+      }
+      let systemError = sqlite3_system_errno(handle)
+      guard systemError != 0 else { return .inputOutput(path: path, reason: message) }
+      return StorageError(errno: systemError, path: path)
+    case SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH: return .permissionDenied(path: path, reason: message)
+    default: return .sqlite(code: code, message: message)
+    }
+  }
+}
+
+extension Duration {
+  fileprivate var milliseconds: Int64 {
+    components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+  }
+}

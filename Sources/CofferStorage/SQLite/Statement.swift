@@ -1,0 +1,124 @@
+import CSQLite
+
+/// A prepared statement.
+///
+/// Bytes bound to it must live until the next `reset`, which `run` and `query` see to.
+package final class Statement {
+  private let pointer: OpaquePointer
+  private unowned let connection: SQLiteConnection
+
+  init(pointer: OpaquePointer, connection: SQLiteConnection) {
+    self.pointer = pointer
+    self.connection = connection
+  }
+
+  func finalize() {
+    sqlite3_finalize(pointer)
+  }
+
+  // MARK: Parameters
+
+  package func bind(_ value: Int64, at index: Int32) {
+    note(sqlite3_bind_int64(pointer, index, value))
+  }
+
+  package func bind(_ value: String, at index: Int32) {
+    var value = value
+    value.withUTF8 { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { text in
+        // An empty buffer may have no address, which would bind NULL.
+        note(coffer_bind_text(pointer, index, text.baseAddress ?? UnsafePointer(emptyText), UInt64(text.count)))
+      }
+    }
+  }
+
+  package func bind(_ value: [UInt8]?, at index: Int32) {
+    guard let value else { return note(sqlite3_bind_null(pointer, index)) }
+    value.withUnsafeBytes { note(coffer_bind_blob(pointer, index, $0.baseAddress, UInt64($0.count))) }
+  }
+
+  /// The first binding that failed (a value beyond SQLite's limits), reported by the step that follows.
+  private var bindingError: Int32 = SQLITE_OK
+
+  private func note(_ code: Int32) {
+    if code != SQLITE_OK, bindingError == SQLITE_OK { bindingError = code }
+  }
+
+  // MARK: Running
+
+  /// Runs to the end and resets.
+  package func run() throws {
+    try query { _ in }
+  }
+
+  /// Runs to the end, handing each row to `body`, and resets.
+  package func query(_ body: (borrowing Row) throws -> Void) throws {
+    defer { reset() }
+    while try step() { try body(Row(pointer: pointer)) }
+  }
+
+  /// The first row, if there is one; resets.
+  package func first<Result>(_ body: (borrowing Row) throws -> Result) throws -> Result? {
+    defer { reset() }
+    return try step() ? try body(Row(pointer: pointer)) : nil
+  }
+
+  private func step() throws -> Bool {
+    guard bindingError == SQLITE_OK else { throw connection.error(bindingError) }
+    switch sqlite3_step(pointer) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    case let code: throw connection.error(code)
+    }
+  }
+
+  private func reset() {
+    sqlite3_reset(pointer)
+    // Values must not outlive the statement's use in SQLite's memory.
+    sqlite3_clear_bindings(pointer)
+    bindingError = SQLITE_OK
+  }
+
+  /// The row a statement stands on; it cannot outlive the step.
+  package struct Row: ~Copyable {
+    fileprivate let pointer: OpaquePointer
+
+    package var columnCount: Int32 { sqlite3_column_count(pointer) }
+
+    package func integer(_ column: Int32) -> Int64 {
+      sqlite3_column_int64(pointer, column)
+    }
+
+    package func isNull(_ column: Int32) -> Bool {
+      sqlite3_column_type(pointer, column) == SQLITE_NULL
+    }
+
+    package func text(_ column: Int32) -> String {
+      // "Call sqlite3_column_text() first … then sqlite3_column_bytes()": https://www.sqlite.org/c3ref/column_blob.html
+      let text = sqlite3_column_text(pointer, column)
+      return String(
+        decoding: UnsafeBufferPointer(start: text, count: Int(sqlite3_column_bytes(pointer, column))), as: UTF8.self)
+    }
+
+    package func bytes(_ column: Int32) -> [UInt8] {
+      withBytes(column) { Array($0) }
+    }
+
+    /// The column's bytes, valid inside `body`.
+    package func withBytes<Result>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
+      -> Result
+    {
+      let start = sqlite3_column_blob(pointer, column)
+      return try body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+    }
+
+    package func byteCount(_ column: Int32) -> Int {
+      Int(sqlite3_column_bytes(pointer, column))
+    }
+  }
+}
+
+/// What an empty string is bound from.
+///
+/// Never written, never freed.
+nonisolated(unsafe) private let emptyText = UnsafeMutablePointer<CChar>.allocate(capacity: 1)

@@ -1,0 +1,20 @@
+/// Why the storage layer failed.
+///
+/// `Coffer` turns these into `CofferError`, adding what it knows of collections and keys.
+package enum StorageError: Error, Equatable, Sendable {
+  case notFound(path: String)
+  case exists(path: String)
+  case notAStore(path: String, reason: String)
+  case newerFormat(found: Int, supported: Int)
+  case wrongKey
+  case keyUnavailable(reason: String)
+  case damaged(part: String, reason: String)
+  case busy
+  case diskFull(path: String)
+  case permissionDenied(path: String, reason: String)
+  case inputOutput(path: String, reason: String)
+  case sqlite(code: Int32, message: String)
+  case usedAfterFork
+  case closed
+  case unsupported(reason: String)
+}

@@ -1,0 +1,201 @@
+import CSQLite
+import CofferCrypto
+import Synchronization
+
+/// One store file in this process: its keys, derived once, and the one handle through which its envelope is read and
+/// written.
+///
+/// The handle is opened by the VFS below, never by `open(2)`: closing any other descriptor of the file would drop
+/// SQLite's locks on it (https://www.sqlite.org/howtocorrupt.html, 2.2), while that VFS defers the close. All databases
+/// of this process that stand on one file share one `Store`.
+package final class Store: Sendable {
+  package let path: String
+  package let storeID: [UInt8]
+  let below: VFSPointer
+  let vfs: EncryptingVFS
+  private let file: EnvelopeFile
+  private let rootKey: SecretBytes
+  private let processToken = ProcessToken.current
+  private let state: Mutex<State>
+
+  private struct State {
+    var envelope: Envelope
+    var keys: [EpochKeys]
+  }
+
+  private init(
+    path: String, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: SecretBytes
+  ) throws {
+    self.file = file
+    self.path = path
+    self.vfs = vfs
+    below = vfs.below
+    self.rootKey = rootKey
+    storeID = envelope.storeID
+    let keys = try envelope.epochs.map { try $0.keys(rootKey: rootKey, storeID: envelope.storeID) }
+    state = Mutex(State(envelope: envelope, keys: keys))
+  }
+
+  /// What opens the store, and since when.
+  package var envelope: Envelope { state.withLock { $0.envelope } }
+
+  /// The copies of the envelope, 0 and 1, that are damaged in the file as it is now.
+  package func damagedEnvelopeCopies() throws -> [Int] {
+    try state.withLock { _ in try file.read().damagedCopies }
+  }
+
+  /// The epochs' keys, and the sequence of the envelope they come from.
+  var keys: (sequence: UInt64, keys: [EpochKeys]) {
+    state.withLock { ($0.envelope.sequence, $0.keys) }
+  }
+
+  /// The keys, if the envelope has changed since `sequence`; it is read from the file.
+  func keys(changedSince sequence: UInt64) throws -> (sequence: UInt64, keys: [EpochKeys])? {
+    try state.withLock { state in
+      let envelope = try file.read().envelope
+      if envelope.sequence != state.envelope.sequence {
+        guard envelope.storeID == storeID else {
+          throw StorageError.damaged(part: "envelope", reason: "another store was put in this one's place")
+        }
+        try envelope.verify(rootKey: rootKey)
+        state.keys = try envelope.epochs.map { try $0.keys(rootKey: rootKey, storeID: storeID) }
+        state.envelope = envelope
+      }
+      return state.envelope.sequence == sequence ? nil : (state.envelope.sequence, state.keys)
+    }
+  }
+
+  func fileByteCount() throws -> Int {
+    try state.withLock { _ in try file.byteCount() }
+  }
+
+  func readRaw(_ buffer: inout [UInt8], at offset: Int) throws {
+    try state.withLock { _ in try file.read(into: &buffer, at: offset) }
+  }
+
+  /// SQLite connections do not cross `fork()` (https://www.sqlite.org/howtocorrupt.html, 2.6).
+  package func checkProcess() throws {
+    guard ProcessToken.current == processToken else { throw StorageError.usedAfterFork }
+  }
+}
+
+// MARK: - Opening
+
+extension Store {
+  /// Opens the store at `path`.
+  ///
+  /// Nothing is written.
+  package static func open(at path: String, key: KeySource, vfs: EncryptingVFS = .standard) throws -> Store {
+    let path = try FilePath.resolved(path)
+    let identity = try checkFile(at: path)
+    let file = try EnvelopeFile(path: path, below: vfs.below)
+    let envelope = try file.read().envelope
+    let rootKey = try envelope.unlock(key.secret(), kind: key.kind)
+    return try shared.withLock { table in
+      table = table.filter { $0.value.store != nil }
+      if let store = table[identity]?.store, store.storeID == envelope.storeID, store.vfs === vfs { return store }
+      let store = try Store(path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey)
+      table[identity] = WeakStore(store: store)
+      return store
+    }
+  }
+
+  /// The envelope of the store at `path`, readable without a key and not to be trusted without one.
+  package static func peekEnvelope(at path: String, vfs: EncryptingVFS = .standard) throws -> Envelope {
+    let path = try FilePath.resolved(path)
+    _ = try checkFile(at: path)
+    return try EnvelopeFile(path: path, below: vfs.below).read().envelope
+  }
+
+  /// Creates a store at `path` with one slot, and fills it: `fill` gets a connection to the still unnamed store.
+  ///
+  /// The store appears under its name whole and durable, or not at all; of two creators at once, one gets
+  /// `StorageError.exists`.
+  package static func create(
+    at path: String, key: KeySource, label: String = "", stretching: Slot.Stretching = .standard,
+    vfs: EncryptingVFS = .standard, fill: (SQLiteConnection, Store) throws -> Void
+  ) throws {
+    let secret = try key.secret()
+    guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
+    let now = UInt64(Clock.millisecondsSince1970)
+    let storeID = try RandomSource.bytes(count: 16)
+    let rootKey = try SecretBytes.random(count: 32)
+    let slot = try Slot(
+      id: 0, kind: key.kind, stretching: key.kind == .passphrase ? stretching : .none, label: label, created: now,
+      secret: secret, rootKey: rootKey, storeID: storeID)
+    let epoch = try Epoch(number: 1, created: now, rootKey: rootKey, storeID: storeID)
+    let envelope = Envelope(storeID: storeID, created: now, slots: [slot], epochs: [epoch])
+    let copy = try envelope.encoded(rootKey: rootKey)
+
+    let file = try NewFile(besides: path)
+    try (copy + copy).withUnsafeBytes { try file.write($0) }
+    do {
+      let temporaryPath = try FilePath.resolved(file.temporaryPath)
+      let store = try Store(
+        path: temporaryPath, vfs: vfs, file: EnvelopeFile(path: temporaryPath, below: vfs.below), envelope: envelope,
+        rootKey: rootKey)
+      let connection = try SQLiteConnection(creating: store)
+      try fill(connection, store)
+      try connection.close()
+    } catch {
+      unlink(file.temporaryPath + "-wal")
+      unlink(file.temporaryPath + "-shm")
+      throw error
+    }
+    try file.publish()
+  }
+
+  /// Which file a path leads to.
+  private struct FileIdentity: Hashable {
+    let device: UInt64
+    let inode: UInt64
+  }
+
+  private struct WeakStore {
+    weak var store: Store?
+  }
+
+  private static let shared = Mutex<[FileIdentity: WeakStore]>([:])
+
+  /// Refuses what can never be a store before anything is opened.
+  private static func checkFile(at path: String) throws -> FileIdentity {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw StorageError(errno: errno, path: path) }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: break
+    case S_IFLNK: throw StorageError.notAStore(path: path, reason: "it is a symbolic link, which is never followed")
+    case S_IFDIR: throw StorageError.notAStore(path: path, reason: "it is a directory")
+    default: throw StorageError.notAStore(path: path, reason: "it is not a regular file")
+    }
+    guard status.st_uid == geteuid() else {
+      throw StorageError.notAStore(path: path, reason: "it belongs to another user (\(status.st_uid))")
+    }
+    return FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+  }
+
+  /// What is wider than it should be about the files of this store: modes that let others in.
+  package func fileProblems() -> [String] {
+    var problems: [String] = []
+    for suffix in ["", "-wal", "-shm"] {
+      var status = stat()
+      guard lstat(path + suffix, &status) == 0, status.st_mode & 0o077 != 0 else { continue }
+      problems.append("\(path)\(suffix) is open to others (mode \(String(status.st_mode & 0o777, radix: 8)))")
+    }
+    return problems
+  }
+
+  /// The size of the log file, 0 when there is none.
+  package var logByteCount: Int {
+    var status = stat()
+    return lstat(path + "-wal", &status) == 0 ? Int(status.st_size) : 0
+  }
+}
+
+/// The time of day.
+package enum Clock {
+  package static var millisecondsSince1970: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+}

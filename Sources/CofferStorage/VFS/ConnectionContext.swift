@@ -1,0 +1,79 @@
+import CofferCrypto
+import Synchronization
+
+/// What the files of one SQLite connection share: the store, the ciphers, and what went wrong last.
+///
+/// Unchecked: a connection is used by one thread at a time, and everything here with it; the table only hands a context
+/// to `xOpen`, on the thread that opens the connection.
+final class ConnectionContext: @unchecked Sendable {
+  let store: Store
+  let codec: PageCodec
+  /// True while a new store is filled under its temporary name; only then may the file hold no page yet.
+  let isCreating: Bool
+  /// The sequence of the envelope whose epochs the codec holds.
+  private var envelopeSequence: UInt64
+  /// What SQLite's result code cannot say; taken by whoever turns the code into an error.
+  private(set) var failure: StorageError?
+  /// The first log frame that belonged to the log and did not authenticate, when a recovery met one.
+  private(set) var firstLostFrame: UInt32?
+
+  private let token: UInt64
+  private static let table = Mutex<(next: UInt64, contexts: [UInt64: ConnectionContext])>((1, [:]))
+
+  init(store: Store, isCreating: Bool) throws {
+    self.store = store
+    self.isCreating = isCreating
+    let (sequence, keys) = store.keys
+    envelopeSequence = sequence
+    codec = try PageCodec(keys: keys)
+    token = Self.table.withLock { table in
+      defer { table.next += 1 }
+      return table.next
+    }
+  }
+
+  /// Runs `body` with the value of the URI parameter `coffer` that leads `xOpen` here.
+  func whileListed<Result>(_ body: (String) throws -> Result) rethrows -> Result {
+    Self.table.withLock { $0.contexts[token] = self }
+    defer { Self.table.withLock { _ = $0.contexts.removeValue(forKey: token) } }
+    return try body(String(token))
+  }
+
+  static func find(_ parameter: UnsafePointer<CChar>?) -> ConnectionContext? {
+    guard let parameter, let token = UInt64(String(cString: parameter)) else { return nil }
+    return table.withLock { $0.contexts[token] }
+  }
+
+  // MARK: Failures
+
+  func fail(_ error: StorageError) {
+    failure = error
+  }
+
+  func fail(_ error: CryptoError, part: String) {
+    failure =
+      error == .authenticationFailed
+      ? .damaged(part: part, reason: "it does not authenticate")
+      : .unsupported(reason: "\(error)")
+  }
+
+  func takeFailure() -> StorageError? {
+    defer { failure = nil }
+    return failure
+  }
+
+  func lostFrame(_ frame: UInt32) {
+    firstLostFrame = min(firstLostFrame ?? frame, frame)
+  }
+
+  // MARK: Envelope
+
+  /// Takes over what another process changed in the envelope.
+  ///
+  /// Called with a lock held that a change needs too.
+  func synchronizeEnvelope() throws {
+    guard let (sequence, keys) = try store.keys(changedSince: envelopeSequence) else { return }
+    try codec.use(keys)
+    envelopeSequence = sequence
+  }
+}

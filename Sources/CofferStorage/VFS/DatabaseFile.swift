@@ -1,0 +1,287 @@
+import CSQLite
+import CofferCrypto
+
+/// The store file as SQLite sees it: pages from offset 0, in clear.
+///
+/// Below, the envelope comes first and pages are sealed.
+final class DatabaseFile {
+  let real: RealFile
+  let context: ConnectionContext
+  /// The log of this connection while it is open; it unregisters itself.
+  unowned(unsafe) var log: LogFile?
+  /// The first region of the mapped wal-index.
+  ///
+  /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
+  private(set) var index: UnsafeRawPointer?
+  private(set) var holdsWriteLock = false
+  private(set) var holdsRecoveryLock = false
+  /// The wal-index header's checksum when this connection last let go of a lock that can change it.
+  private var seenIndexVersion: UInt64?
+  private let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
+
+  private static let shift = Int64(Layout.envelopeByteCount)
+
+  init(real: RealFile, context: ConnectionContext) {
+    self.real = real
+    self.context = context
+  }
+
+  deinit {
+    memset(page, 0, Layout.pageByteCount)
+    page.deallocate()
+  }
+
+  // MARK: Pages
+
+  private func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
+    let position = Int(offset) % Layout.pageByteCount
+    guard count > 0, position + count <= Layout.pageByteCount else { return refuse("reads \(count) at \(offset)") }
+    let number = UInt32(offset / Int64(Layout.pageByteCount)) + 1
+    if count == Layout.pageByteCount { return readPage(number, into: buffer) }
+
+    // SQLite reads the first 100 bytes before anything else, and bytes 24..<40 to see whether its cache is still good.
+    let result = readPage(number, into: page)
+    switch result {
+    case SQLITE_OK: memcpy(buffer, page + position, count)
+    case COFFER_IOERR_SHORT_READ: memset(buffer, 0, count)
+    case COFFER_IOERR_DATA where number == 1 && hasLog:
+      // A power cut while a checkpoint wrote page 1; the log still has it, and SQLite looks there next.
+      _ = context.takeFailure()
+      DatabaseHeader.write(to: page)
+      memcpy(buffer, page + position, count)
+      return SQLITE_OK
+    default: break
+    }
+    return result
+  }
+
+  private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+    let offset = Int64(number - 1) * Int64(Layout.pageByteCount) + Self.shift
+    let result = real.read(buffer, Layout.pageByteCount, at: offset)
+    if result == COFFER_IOERR_SHORT_READ { return readPastEnd(number) }
+    guard result == SQLITE_OK else { return result }
+    do throws(CryptoError) {
+      try context.codec.open(buffer, at: .database(page: number), into: buffer)
+      return SQLITE_OK
+    } catch {
+      memset(buffer, 0, Layout.pageByteCount)
+      context.fail(error, part: "page \(number)")
+      return COFFER_IOERR_DATA
+    }
+  }
+
+  /// A new store has no page yet.
+  ///
+  /// Elsewhere SQLite would take a page that was cut off for zeros.
+  private func readPastEnd(_ number: UInt32) -> Int32 {
+    if context.isCreating { return COFFER_IOERR_SHORT_READ }
+    context.fail(.damaged(part: "page \(number)", reason: "the file was cut short"))
+    return COFFER_IOERR_DATA
+  }
+
+  /// Whether there is a log that holds anything: `SQLITE_ACCESS_EXISTS` is false for an empty file.
+  private var hasLog: Bool {
+    var result: Int32 = 0
+    let below = context.store.below.pointer
+    return below.pointee.xAccess(below, context.store.path + "-wal", SQLITE_ACCESS_EXISTS, &result) == SQLITE_OK
+      && result != 0
+  }
+
+  private func write(_ buffer: UnsafeRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
+    guard count == Layout.pageByteCount, offset % Int64(Layout.pageByteCount) == 0 else {
+      return refuse("writes \(count) at \(offset)")
+    }
+    let number = UInt32(offset / Int64(Layout.pageByteCount)) + 1
+    guard PageCodec.hasReserve(buffer) else { return refuse("writes page \(number) without the reserved bytes") }
+    do throws(CryptoError) {
+      try context.codec.seal(buffer, at: .database(page: number), into: page)
+    } catch {
+      context.fail(error, part: "page \(number)")
+      return COFFER_IOERR_WRITE
+    }
+    return real.write(page, Layout.pageByteCount, at: offset + Self.shift)
+  }
+
+  /// SQLite never does this with a store as Coffer sets it up; something else is using the connection.
+  func refuse(_ what: String) -> Int32 {
+    context.fail(.unsupported(reason: "SQLite \(what), which the encrypted file does not allow"))
+    return SQLITE_IOERR
+  }
+
+  // MARK: Size
+
+  private func byteCount(_ result: UnsafeMutablePointer<Int64>) -> Int32 {
+    var size: Int64 = 0
+    let code = real.byteCount(&size)
+    guard code == SQLITE_OK else { return code }
+    result.pointee = size - Self.shift
+    // Taking an emptied store for a new one, SQLite would delete its log.
+    guard result.pointee > 0 || context.isCreating && result.pointee == 0 else {
+      context.fail(.damaged(part: "page 1", reason: "the file was cut short"))
+      return COFFER_IOERR_FSTAT
+    }
+    return SQLITE_OK
+  }
+
+  private func control(_ operation: Int32, _ argument: UnsafeMutableRawPointer?) -> Int32 {
+    switch operation {
+    case SQLITE_FCNTL_SIZE_HINT:
+      guard let argument else { return SQLITE_NOTFOUND }
+      var size = argument.load(as: Int64.self) + Self.shift
+      return real.file.pointee.pMethods.pointee.xFileControl(real.file, operation, &size)
+    case SQLITE_FCNTL_MMAP_SIZE: return SQLITE_NOTFOUND
+    default: return real.file.pointee.pMethods.pointee.xFileControl(real.file, operation, argument)
+    }
+  }
+
+  /// Power-safe overwrite, so that a log frame is written in one piece and never padded; nothing that would let SQLite
+  /// write around us (atomic batches) or read less than a page.
+  private static let characteristics = SQLITE_IOCAP_POWERSAFE_OVERWRITE
+
+  // MARK: Shared memory
+
+  /// Lock numbers of the wal-index.
+  ///
+  /// https://www.sqlite.org/walformat.html#wal_locks
+  private enum IndexLock {
+    static let write: Int32 = 0
+    static let recovery: Int32 = 2
+  }
+
+  private func mapIndex(
+    _ region: Int32, _ count: Int32, _ extend: Int32,
+    _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+  ) -> Int32 {
+    let code = real.file.pointee.pMethods.pointee.xShmMap(real.file, region, count, extend, result)
+    if region == 0, code == SQLITE_OK { index = UnsafeRawPointer(result.pointee) }
+    return code
+  }
+
+  private func lockIndex(_ first: Int32, _ count: Int32, _ flags: Int32) -> Int32 {
+    let xShmLock = real.file.pointee.pMethods.pointee.xShmLock
+    // The read marks of readers are no concern of ours.
+    guard flags & SQLITE_SHM_EXCLUSIVE != 0, first <= IndexLock.recovery else {
+      return xShmLock!(real.file, first, count, flags)
+    }
+    let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
+    if flags & SQLITE_SHM_UNLOCK != 0 {
+      if let log, log.flushPendingHeader() != SQLITE_OK { return SQLITE_IOERR }
+      seenIndexVersion = indexVersion
+      if first == IndexLock.write {
+        holdsWriteLock = false
+        log?.endWriteTransaction()
+      }
+      if coversRecovery { holdsRecoveryLock = false }
+      return xShmLock!(real.file, first, count, flags)
+    }
+
+    let code = xShmLock!(real.file, first, count, flags)
+    guard code == SQLITE_OK else { return code }
+    do {
+      // Whoever changes the envelope commits too, so it need not be read again while the wal-index stands still.
+      if indexVersion == nil || indexVersion != seenIndexVersion { try context.synchronizeEnvelope() }
+    } catch {
+      context.fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
+      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+      return SQLITE_IOERR
+    }
+    if first == IndexLock.write {
+      holdsWriteLock = true
+      context.codec.beginWriteTransaction()
+    }
+    if coversRecovery { holdsRecoveryLock = true }
+    return code
+  }
+
+  /// The 8-byte checksum of the wal-index header, which moves with every commit and recovery.
+  private var indexVersion: UInt64? {
+    index?.load(fromByteOffset: 40, as: UInt64.self)
+  }
+
+  /// The salts of the log's present generation, as the wal-index has them.
+  var indexSalts: UInt64? {
+    index?.load(fromByteOffset: 32, as: UInt64.self)
+  }
+}
+
+// MARK: - Methods
+
+extension DatabaseFile {
+  @inline(__always)
+  private static func of(_ file: UnsafeMutablePointer<sqlite3_file>?) -> DatabaseFile {
+    OpenFile.state(file!).takeUnretainedValue()
+  }
+
+  /// Written once, before any file is opened, and only read afterwards.
+  nonisolated(unsafe) static let methods: UnsafePointer<sqlite3_io_methods> = {
+    let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+    methods.initialize(to: sqlite3_io_methods())
+    // Version 2 has shared memory and no `xFetch`: pages are never mapped.
+    methods.pointee.iVersion = 2
+    methods.pointee.xClose = { file in
+      let state: Unmanaged<DatabaseFile> = OpenFile.state(file!)
+      let code = state.takeUnretainedValue().real.close()
+      state.release()
+      return code
+    }
+    methods.pointee.xRead = { file, buffer, count, offset in of(file).read(buffer!, Int(count), offset) }
+    methods.pointee.xWrite = { file, buffer, count, offset in of(file).write(buffer!, Int(count), offset) }
+    methods.pointee.xTruncate = { file, size in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xTruncate(real, size + shift)
+    }
+    methods.pointee.xSync = { file, flags in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xSync(real, flags)
+    }
+    methods.pointee.xFileSize = { file, result in of(file).byteCount(result!) }
+    methods.pointee.xLock = { file, level in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xLock(real, level)
+    }
+    methods.pointee.xUnlock = { file, level in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xUnlock(real, level)
+    }
+    methods.pointee.xCheckReservedLock = { file, result in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xCheckReservedLock(real, result)
+    }
+    methods.pointee.xFileControl = { file, operation, argument in of(file).control(operation, argument) }
+    methods.pointee.xSectorSize = { file in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xSectorSize(real)
+    }
+    methods.pointee.xDeviceCharacteristics = { _ in characteristics }
+    methods.pointee.xShmMap = { file, region, count, extend, result in
+      let result = UnsafeMutableRawPointer(result!).assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
+      return of(file).mapIndex(region, count, extend, result)
+    }
+    methods.pointee.xShmLock = { file, first, count, flags in of(file).lockIndex(first, count, flags) }
+    methods.pointee.xShmBarrier = { file in
+      let real = of(file).real.file
+      real.pointee.pMethods.pointee.xShmBarrier(real)
+    }
+    methods.pointee.xShmUnmap = { file, delete in
+      let database = of(file)
+      database.index = nil
+      return database.real.file.pointee.pMethods.pointee.xShmUnmap(database.real.file, delete)
+    }
+    return UnsafePointer(methods)
+  }()
+}
+
+/// The first 100 bytes of a store's page 1, as far as they are the same in every store.
+///
+/// https://www.sqlite.org/fileformat2.html#the_database_header
+enum DatabaseHeader {
+  static func write(to page: UnsafeMutableRawPointer) {
+    memset(page, 0, Layout.pageByteCount)
+    page.copyMemory(from: "SQLite format 3\0", byteCount: 16)
+    page.storeBytes(of: UInt16(Layout.pageByteCount).bigEndian, toByteOffset: 16, as: UInt16.self)
+    // Write and read version 2: the database has a write-ahead log.
+    for (offset, byte) in [18: 2, 19: 2, 20: UInt8(Layout.reserveByteCount), 21: 64, 22: 32, 23: 32] {
+      page.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
+    }
+  }
+}

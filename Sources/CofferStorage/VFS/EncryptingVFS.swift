@@ -1,0 +1,194 @@
+import CSQLite
+import CofferCrypto
+import Synchronization
+
+/// The SQLite VFS between SQLite and the system's own: every page and log frame is sealed on its way down and opened on
+/// its way up, and nothing but a database and its log can be opened through it.
+///
+/// It is a shim in the sense of https://www.sqlite.org/vfs.html (2.3): locks, shared memory, sizes and syncs go to the
+/// VFS below, shifted where the envelope stands before the pages.
+///
+/// A connection names its keys by a token in its URI (`file:…?coffer=17`), an entry in a table of this process.
+package final class EncryptingVFS: Sendable {
+  /// On the system's default VFS.
+  package static let standard = EncryptingVFS(name: "coffer", below: nil)
+
+  package let name: String
+  /// The VFS below; registered with SQLite, and so never freed.
+  let below: VFSPointer
+
+  /// Registers a VFS called `name` above the one called `below`, by default the system's.
+  ///
+  /// It stays for the life of the process.
+  package init(name: String, below belowName: String?) {
+    guard sqlite3_initialize() == SQLITE_OK, let below = sqlite3_vfs_find(belowName) else {
+      preconditionFailure("SQLite has no VFS called \(belowName ?? "default")")
+    }
+    self.name = name
+    self.below = VFSPointer(pointer: below)
+    let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
+    vfs.initialize(to: below.pointee)
+    vfs.pointee.iVersion = 2
+    vfs.pointee.szOsFile = Int32(OpenFile.byteCount)
+    vfs.pointee.pNext = nil
+    vfs.pointee.zName = UnsafePointer(strdup(name))
+    vfs.pointee.pAppData = Unmanaged.passRetained(self).toOpaque()
+    vfs.pointee.xOpen = { vfs, name, file, flags, outFlags in
+      EncryptingVFS.of(vfs!).open(name, file!, flags, outFlags)
+    }
+    vfs.pointee.xDelete = { vfs, name, syncDirectory in
+      let below = EncryptingVFS.of(vfs!).below.pointer
+      return below.pointee.xDelete(below, name, syncDirectory)
+    }
+    vfs.pointee.xAccess = { vfs, name, flags, result in EncryptingVFS.of(vfs!).access(name!, flags, result!) }
+    vfs.pointee.xFullPathname = { vfs, name, count, output in
+      let below = EncryptingVFS.of(vfs!).below.pointer
+      return below.pointee.xFullPathname(below, name, count, output)
+    }
+    // Extensions are never loaded through a store's connection.
+    vfs.pointee.xDlOpen = { _, _ in nil }
+    vfs.pointee.xDlError = { _, _, _ in }
+    vfs.pointee.xDlSym = { _, _, _ in nil }
+    vfs.pointee.xDlClose = { _, _ in }
+    vfs.pointee.xRandomness = { vfs, count, output in
+      let below = EncryptingVFS.of(vfs!).below.pointer
+      return below.pointee.xRandomness(below, count, output)
+    }
+    vfs.pointee.xSleep = { vfs, microseconds in
+      let below = EncryptingVFS.of(vfs!).below.pointer
+      return below.pointee.xSleep(below, microseconds)
+    }
+    vfs.pointee.xCurrentTime = { vfs, output in
+      let below = EncryptingVFS.of(vfs!).below.pointer
+      return below.pointee.xCurrentTime(below, output)
+    }
+    vfs.pointee.xGetLastError = { vfs, count, output in
+      let below = EncryptingVFS.of(vfs!).below.pointer
+      return below.pointee.xGetLastError(below, count, output)
+    }
+    vfs.pointee.xCurrentTimeInt64 = { vfs, output in
+      let below = EncryptingVFS.of(vfs!).below.pointer
+      return below.pointee.xCurrentTimeInt64(below, output)
+    }
+    guard sqlite3_vfs_register(vfs, 0) == SQLITE_OK else { preconditionFailure("SQLite refused the VFS \(name)") }
+  }
+
+  private static func of(_ vfs: UnsafeMutablePointer<sqlite3_vfs>) -> EncryptingVFS {
+    Unmanaged<EncryptingVFS>.fromOpaque(vfs.pointee.pAppData).takeUnretainedValue()
+  }
+
+  // MARK: Methods
+
+  private func open(
+    _ name: UnsafePointer<CChar>?, _ file: UnsafeMutablePointer<sqlite3_file>, _ flags: Int32,
+    _ outFlags: UnsafeMutablePointer<Int32>?
+  ) -> Int32 {
+    // "the xOpen method must set the sqlite3_file.pMethods to NULL [when it] fails": https://www.sqlite.org/c3ref/vfs.html
+    file.pointee.pMethods = nil
+    guard let name else { return SQLITE_CANTOPEN }
+    if flags & SQLITE_OPEN_MAIN_DB != 0 {
+      guard let context = ConnectionContext.find(sqlite3_uri_parameter(name, "coffer")) else { return SQLITE_CANTOPEN }
+      return RealFile.open(name, below, flags, outFlags) { real in
+        OpenFile.install(DatabaseFile(real: real, context: context), in: file, methods: DatabaseFile.methods)
+      }
+    }
+    if flags & SQLITE_OPEN_WAL != 0 {
+      guard let database = OpenFile.database(sqlite3_database_file_object(name)) else { return SQLITE_CANTOPEN }
+      return RealFile.open(name, below, flags, outFlags) { real in
+        OpenFile.install(LogFile(real: real, database: database), in: file, methods: LogFile.methods)
+      }
+    }
+    // Rollback journals, statement journals, temporary and attached databases would hold plaintext.
+    return SQLITE_CANTOPEN
+  }
+
+  private func access(
+    _ name: UnsafePointer<CChar>, _ flags: Int32, _ result: UnsafeMutablePointer<Int32>
+  ) -> Int32 {
+    // A store never has a rollback journal; one that lies there was put there, and must not be rolled back.
+    if FilePath.lastComponent(of: String(cString: name)).hasSuffix("-journal") {
+      result.pointee = 0
+      return SQLITE_OK
+    }
+    return below.pointer.pointee.xAccess(below.pointer, name, flags, result)
+  }
+}
+
+/// A registered VFS.
+///
+/// Registered once, never changed or freed, and SQLite's own calls on it are thread-safe.
+struct VFSPointer: @unchecked Sendable {
+  let pointer: UnsafeMutablePointer<sqlite3_vfs>
+}
+
+// MARK: - Files
+
+/// The `sqlite3_file` that SQLite sees: its methods, then a reference to the object behind it.
+enum OpenFile {
+  private static let stateOffset = MemoryLayout<sqlite3_file>.stride
+  static let byteCount = stateOffset + MemoryLayout<UnsafeRawPointer>.stride
+
+  static func install(
+    _ state: AnyObject, in file: UnsafeMutablePointer<sqlite3_file>, methods: UnsafePointer<sqlite3_io_methods>
+  ) {
+    UnsafeMutableRawPointer(file).storeBytes(
+      of: Unmanaged.passRetained(state).toOpaque(), toByteOffset: stateOffset, as: UnsafeMutableRawPointer.self)
+    file.pointee.pMethods = methods
+  }
+
+  @inline(__always)
+  static func state<State: AnyObject>(_ file: UnsafeMutablePointer<sqlite3_file>) -> Unmanaged<State> {
+    let pointer = UnsafeRawPointer(file).load(fromByteOffset: stateOffset, as: UnsafeMutableRawPointer.self)
+    return Unmanaged<State>.fromOpaque(pointer)
+  }
+
+  /// The database behind a file, if it is one of ours.
+  static func database(_ file: UnsafeMutablePointer<sqlite3_file>?) -> DatabaseFile? {
+    guard let file, file.pointee.pMethods == DatabaseFile.methods else { return nil }
+    return state(file).takeUnretainedValue()
+  }
+}
+
+/// A file of the VFS below.
+struct RealFile {
+  let file: UnsafeMutablePointer<sqlite3_file>
+
+  /// Opens `name` below and hands it to `body`; frees everything when that fails.
+  static func open(
+    _ name: UnsafePointer<CChar>, _ below: VFSPointer, _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?,
+    _ body: (RealFile) -> Void
+  ) -> Int32 {
+    let byteCount = Int(below.pointer.pointee.szOsFile)
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: byteCount, alignment: 16)
+    memset(memory, 0, byteCount)
+    let file = memory.assumingMemoryBound(to: sqlite3_file.self)
+    let result = below.pointer.pointee.xOpen(below.pointer, name, file, flags, outFlags)
+    guard result == SQLITE_OK else {
+      if file.pointee.pMethods != nil { _ = file.pointee.pMethods.pointee.xClose(file) }
+      memory.deallocate()
+      return result
+    }
+    body(RealFile(file: file))
+    return SQLITE_OK
+  }
+
+  func close() -> Int32 {
+    let result = file.pointee.pMethods.pointee.xClose(file)
+    UnsafeMutableRawPointer(file).deallocate()
+    return result
+  }
+
+  @inline(__always)
+  func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, at offset: Int64) -> Int32 {
+    file.pointee.pMethods.pointee.xRead(file, buffer, Int32(count), offset)
+  }
+
+  @inline(__always)
+  func write(_ buffer: UnsafeRawPointer, _ count: Int, at offset: Int64) -> Int32 {
+    file.pointee.pMethods.pointee.xWrite(file, buffer, Int32(count), offset)
+  }
+
+  func byteCount(_ result: inout Int64) -> Int32 {
+    file.pointee.pMethods.pointee.xFileSize(file, &result)
+  }
+}

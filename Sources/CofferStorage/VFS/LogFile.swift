@@ -1,0 +1,342 @@
+import CSQLite
+import CofferCrypto
+
+/// The write-ahead log as SQLite sees it, in clear.
+///
+/// Below, pages are sealed and the second half of each header, which holds the salts and a checksum over plaintext, is
+/// enciphered.
+///
+/// What SQLite's `wal.c` does to a log, all of it; anything else is refused:
+///
+/// | operation | where | when |
+/// | --- | --- | --- |
+/// | read 32 | 0 | recovery; opening without shared memory |
+/// | write 32 | 0 | the first commit of a generation |
+/// | write 24, then 4,096 | a frame, and behind its header | appending |
+/// | write 4,096 | behind the header of a frame | a page changed again in the transaction that spilled it |
+/// | read 8 | 24, or a frame + 16 | the checksum from which those behind such a page are summed again |
+/// | read 4,120, then write 24 | a frame | summing again; recovery reads likewise |
+/// | read 4,096 | behind the header of a frame | reading a page; checkpoint |
+/// | size, truncate, sync | | recovery; restart, checkpoint; commit |
+final class LogFile {
+  private let real: RealFile
+  private let database: DatabaseFile
+  private var context: ConnectionContext { database.context }
+  /// The frame whose header SQLite wrote last, in `header`; 0 when there is none.
+  private var headerFrame: UInt32 = 0
+  /// Whether that header waits for its page, so that both go down in one piece.
+  private var isHeaderPending = false
+  /// The frame last read whole: its header alone may be written next.
+  private var frameReadWhole: UInt32 = 0
+  /// The salts in the log header that this connection read or wrote last.
+  private var salts: UInt64 = 0
+  /// Whether this write transaction has begun a generation, which the wal-index tells others with the commit.
+  private var hasBegunGeneration = false
+  private let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
+  private let frame = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameByteCount, alignment: 16)
+
+  private static let saltsOffset = 8
+  private static let headerTailByteCount = 16
+
+  init(real: RealFile, database: DatabaseFile) {
+    self.real = real
+    self.database = database
+    database.log = self
+  }
+
+  deinit {
+    database.log = nil
+    memset(frame, 0, Layout.frameByteCount)
+    frame.deallocate()
+    header.deallocate()
+  }
+
+  private static func offset(ofFrame number: UInt32) -> Int64 {
+    Int64(Layout.logHeaderByteCount) + Int64(number - 1) * Int64(Layout.frameByteCount)
+  }
+
+  /// The frame that `offset` falls into, counted from 1, and where in it.
+  private static func place(_ offset: Int64) -> (frame: UInt32, position: Int) {
+    let (frame, position) = (offset - Int64(Layout.logHeaderByteCount))
+      .quotientAndRemainder(dividingBy: Int64(Layout.frameByteCount))
+    return (UInt32(truncatingIfNeeded: frame) + 1, Int(position))
+  }
+
+  // MARK: Reading
+
+  private func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
+    let code = flushPendingHeader()
+    guard code == SQLITE_OK else { return code }
+    if offset < Layout.logHeaderByteCount {
+      return switch (offset, count) {
+      case (0, Layout.logHeaderByteCount): readLogHeader(buffer)
+      case (24, 8): readLogHeaderChecksum(buffer)
+      default: database.refuse("reads \(count) at \(offset) of the log")
+      }
+    }
+    let (number, position) = Self.place(offset)
+    return switch (position, count) {
+    case (Layout.frameHeaderByteCount, Layout.pageByteCount): readPage(number, into: buffer)
+    case (0, Layout.frameByteCount): readFrame(number, into: buffer)
+    case (16, 8): readChecksum(number, into: buffer)
+    default: database.refuse("reads \(count) at \(offset) of the log")
+    }
+  }
+
+  private func readLogHeader(_ buffer: UnsafeMutableRawPointer) -> Int32 {
+    let code = real.read(buffer, Layout.logHeaderByteCount, at: 0)
+    guard code == SQLITE_OK else { return code }
+    do throws(CryptoError) {
+      if try context.codec.decipherLogHeader(buffer) {
+        salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
+      } else {
+        context.lostFrame(0)
+      }
+      return SQLITE_OK
+    } catch {
+      context.fail(error, part: "log header")
+      return COFFER_IOERR_READ
+    }
+  }
+
+  private func readLogHeaderChecksum(_ buffer: UnsafeMutableRawPointer) -> Int32 {
+    let code = readLogHeader(frame)
+    if code == SQLITE_OK { memcpy(buffer, frame + 24, 8) }
+    return code
+  }
+
+  /// Brings a frame into `frame`: its header in clear, its page still sealed.
+  ///
+  /// - Returns: false as second value when the header cannot be deciphered.
+  private func load(_ number: UInt32) -> (code: Int32, isKnown: Bool) {
+    let code = real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
+    guard code == SQLITE_OK else { return (code, false) }
+    do throws(CryptoError) {
+      let isKnown = try context.codec.decipherHeader(
+        tail: frame + Self.saltsOffset, frame: number, sealedPage: frame + Layout.frameHeaderByteCount)
+      return (SQLITE_OK, isKnown)
+    } catch {
+      context.fail(error, part: "log frame \(number)")
+      return (COFFER_IOERR_READ, false)
+    }
+  }
+
+  /// Opens the page of the frame in `frame` into `output`, if it belongs to the generation with these salts.
+  private func openPage(_ number: UInt32, salts: UInt64, into output: UnsafeMutableRawPointer) -> Bool {
+    do throws(CryptoError) {
+      try context.codec.open(
+        frame + Layout.frameHeaderByteCount,
+        at: .log(frame: number, header: UnsafeRawPointer(frame), salts: salts), into: output)
+      return true
+    } catch {
+      context.fail(error, part: "log frame \(number)")
+      return false
+    }
+  }
+
+  /// The salts of the log's present generation: an old frame put back does not open under them.
+  ///
+  /// The wal-index has them, and the generation cannot change while this connection reads the log; only the writer who
+  /// has just begun a new one has not published it yet.
+  private var generationSalts: UInt64 {
+    hasBegunGeneration ? salts : database.indexSalts ?? salts
+  }
+
+  func endWriteTransaction() {
+    hasBegunGeneration = false
+  }
+
+  private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+    let (code, isKnown) = load(number)
+    guard code == SQLITE_OK else {
+      // SQLite knows from the wal-index that this frame was committed.
+      if code == COFFER_IOERR_SHORT_READ {
+        context.fail(.damaged(part: "log frame \(number)", reason: "the log was cut short"))
+        return COFFER_IOERR_DATA
+      }
+      return code
+    }
+    guard isKnown, openPage(number, salts: generationSalts, into: buffer) else {
+      memset(buffer, 0, Layout.pageByteCount)
+      context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
+      return COFFER_IOERR_DATA
+    }
+    return SQLITE_OK
+  }
+
+  /// Reads a frame whole, for recovery or to sum it again.
+  private func readFrame(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+    let (code, isKnown) = load(number)
+    guard code == SQLITE_OK else { return code }
+    // Recovery goes by the salts in the frame itself, and compares them. Where a transaction sums its frames again,
+    // those that came after the changed one have none yet.
+    let isSummingAgain = database.holdsWriteLock && !database.holdsRecoveryLock
+    let frameSalts = frame.loadUnaligned(fromByteOffset: Self.saltsOffset, as: UInt64.self)
+    let page = buffer + Layout.frameHeaderByteCount
+    if isKnown, openPage(number, salts: isSummingAgain ? generationSalts : frameSalts, into: page) {
+      memcpy(buffer, frame, Layout.frameHeaderByteCount)
+      frameReadWhole = number
+      return SQLITE_OK
+    }
+    memset(buffer, 0, Layout.frameByteCount)
+    if isSummingAgain {
+      // Summing on from a wrong page would break the log silently.
+      context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
+      return COFFER_IOERR_DATA
+    }
+    // Recovery ends here, as with a torn tail: a frame of page 0 is none ("the log ends at the first invalid frame").
+    _ = context.takeFailure()
+    if isKnown, frameSalts == salts { context.lostFrame(number) }
+    return SQLITE_OK
+  }
+
+  private func readChecksum(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+    let (code, isKnown) = load(number)
+    guard code == SQLITE_OK else { return code }
+    guard isKnown else {
+      context.fail(.damaged(part: "log frame \(number)", reason: "its epoch is unknown"))
+      return COFFER_IOERR_DATA
+    }
+    memcpy(buffer, frame + 16, 8)
+    return SQLITE_OK
+  }
+
+  // MARK: Writing
+
+  private func write(_ buffer: UnsafeRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
+    if offset == 0, count == Layout.logHeaderByteCount { return writeLogHeader(buffer) }
+    guard offset >= Layout.logHeaderByteCount else { return database.refuse("writes \(count) at \(offset) of the log") }
+    let (number, position) = Self.place(offset)
+    return switch (position, count) {
+    case (0, Layout.frameHeaderByteCount): writeHeader(buffer, of: number)
+    case (Layout.frameHeaderByteCount, Layout.pageByteCount): writePage(buffer, of: number)
+    default: database.refuse("writes \(count) at \(offset) of the log")
+    }
+  }
+
+  private func writeLogHeader(_ buffer: UnsafeRawPointer) -> Int32 {
+    memcpy(frame, buffer, Layout.logHeaderByteCount)
+    salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
+    hasBegunGeneration = true
+    return writeHeader(byteCount: Layout.logHeaderByteCount, frame: 0, at: 0)
+  }
+
+  private func writeHeader(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
+    let code = flushPendingHeader()
+    guard code == SQLITE_OK else { return code }
+    memcpy(header, buffer, Layout.frameHeaderByteCount)
+    headerFrame = number
+    isHeaderPending = true
+    // Summed again: no page follows.
+    return number == frameReadWhole ? flushPendingHeader() : SQLITE_OK
+  }
+
+  /// Writes a header whose page did not follow.
+  func flushPendingHeader() -> Int32 {
+    guard isHeaderPending else { return SQLITE_OK }
+    isHeaderPending = false
+    frameReadWhole = 0
+    memcpy(frame, header, Layout.frameHeaderByteCount)
+    return writeHeader(
+      byteCount: Layout.frameHeaderByteCount, frame: headerFrame, at: Self.offset(ofFrame: headerFrame))
+  }
+
+  /// Enciphers the tail of the header at the start of `frame`, and writes it.
+  private func writeHeader(byteCount: Int, frame number: UInt32, at offset: Int64) -> Int32 {
+    do throws(CryptoError) {
+      try context.codec.encipherHeader(tail: frame + byteCount - Self.headerTailByteCount, frame: number)
+    } catch {
+      context.fail(error, part: "log")
+      return COFFER_IOERR_WRITE
+    }
+    return real.write(frame, byteCount, at: offset)
+  }
+
+  private func writePage(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
+    guard PageCodec.hasReserve(buffer) else {
+      return database.refuse("writes a page without the reserved bytes")
+    }
+    if headerFrame == number {
+      isHeaderPending = false
+      memcpy(frame, header, Layout.frameHeaderByteCount)
+    } else {
+      // The page changed again in its own transaction; the frame keeps its header.
+      let code = flushPendingHeader()
+      guard code == SQLITE_OK else { return code }
+      let (loaded, isKnown) = load(number)
+      guard loaded == SQLITE_OK, isKnown else {
+        context.fail(.damaged(part: "log frame \(number)", reason: "its header cannot be read"))
+        return COFFER_IOERR_DATA
+      }
+    }
+    frameReadWhole = 0
+    do throws(CryptoError) {
+      try context.codec.seal(
+        buffer, at: .log(frame: number, header: UnsafeRawPointer(frame), salts: generationSalts),
+        into: frame + Layout.frameHeaderByteCount)
+      try context.codec.encipherHeader(tail: frame + Self.saltsOffset, frame: number)
+    } catch {
+      context.fail(error, part: "log")
+      return COFFER_IOERR_WRITE
+    }
+    return real.write(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
+  }
+}
+
+// MARK: - Methods
+
+extension LogFile {
+  @inline(__always)
+  private static func of(_ file: UnsafeMutablePointer<sqlite3_file>?) -> LogFile {
+    OpenFile.state(file!).takeUnretainedValue()
+  }
+
+  /// Written once, before any file is opened, and only read afterwards.
+  nonisolated(unsafe) static let methods: UnsafePointer<sqlite3_io_methods> = {
+    let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+    methods.initialize(to: sqlite3_io_methods())
+    // Shared memory and locks belong to the database file; version 1 has neither.
+    methods.pointee.iVersion = 1
+    methods.pointee.xClose = { file in
+      let state: Unmanaged<LogFile> = OpenFile.state(file!)
+      _ = state.takeUnretainedValue().flushPendingHeader()
+      let code = state.takeUnretainedValue().real.close()
+      state.release()
+      return code
+    }
+    methods.pointee.xRead = { file, buffer, count, offset in of(file).read(buffer!, Int(count), offset) }
+    methods.pointee.xWrite = { file, buffer, count, offset in of(file).write(buffer!, Int(count), offset) }
+    methods.pointee.xTruncate = { file, size in
+      let log = of(file)
+      let code = log.flushPendingHeader()
+      guard code == SQLITE_OK else { return code }
+      return log.real.file.pointee.pMethods.pointee.xTruncate(log.real.file, size)
+    }
+    methods.pointee.xSync = { file, flags in
+      let log = of(file)
+      let code = log.flushPendingHeader()
+      guard code == SQLITE_OK else { return code }
+      return log.real.file.pointee.pMethods.pointee.xSync(log.real.file, flags)
+    }
+    methods.pointee.xFileSize = { file, result in
+      let log = of(file)
+      return log.real.file.pointee.pMethods.pointee.xFileSize(log.real.file, result)
+    }
+    methods.pointee.xLock = { _, _ in SQLITE_OK }
+    methods.pointee.xUnlock = { _, _ in SQLITE_OK }
+    methods.pointee.xCheckReservedLock = { _, result in
+      result!.pointee = 0
+      return SQLITE_OK
+    }
+    methods.pointee.xFileControl = { file, operation, argument in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xFileControl(real, operation, argument)
+    }
+    methods.pointee.xSectorSize = { file in
+      let real = of(file).real.file
+      return real.pointee.pMethods.pointee.xSectorSize(real)
+    }
+    methods.pointee.xDeviceCharacteristics = { _ in SQLITE_IOCAP_POWERSAFE_OVERWRITE }
+    return UnsafePointer(methods)
+  }()
+}

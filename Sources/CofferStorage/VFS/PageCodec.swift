@@ -1,0 +1,147 @@
+import CofferCrypto
+
+/// Seals and opens pages and log frames for one connection: ciphers made once, buffers allocated once, nothing
+/// allocated per page.
+///
+/// Used by one thread at a time, like the connection itself.
+final class PageCodec {
+  /// What a page is bound to besides its key.
+  enum Place {
+    case database(page: UInt32)
+    /// `header` points to the start of the frame's header: page number and commit size. `salts` are those of the log's
+    /// generation, as they lie in its header: while a transaction is still changing frames, theirs may be zero.
+    case log(frame: UInt32, header: UnsafeRawPointer, salts: UInt64)
+  }
+
+  private struct EpochCipher {
+    let number: UInt32
+    let page: XAES256GCM
+    let logHeader: TweakedBlockCipher
+  }
+
+  /// Oldest first; the last one seals.
+  private var ciphers: [EpochCipher] = []
+  private let random = RandomSource()
+  private let additionalData = UnsafeMutableRawBufferPointer.allocate(byteCount: 32, alignment: 8)
+
+  /// `Layout.payloadByteCount` from the start of a page: nonce, tag, epoch and four zero bytes follow.
+  private static let tagOffset = Layout.payloadByteCount + XAES256GCM.nonceByteCount
+  private static let epochOffset = tagOffset + XAES256GCM.tagByteCount
+
+  init(keys: [EpochKeys]) throws {
+    // The label stands for the format and its suite; see FORMAT.md, Pages.
+    additionalData.copyBytes(from: Array("coffer/1".utf8))
+    try use(keys)
+  }
+
+  deinit {
+    additionalData.deallocate()
+  }
+
+  /// Takes over the epochs that the envelope now has.
+  func use(_ keys: [EpochKeys]) throws {
+    ciphers = try keys.sorted { $0.number < $1.number }.map { keys in
+      let known = ciphers.first { $0.number == keys.number }
+      return try known
+        ?? EpochCipher(
+          number: keys.number, page: XAES256GCM(key: keys.page), logHeader: TweakedBlockCipher(key: keys.logHeader))
+    }
+  }
+
+  /// Draws nonces afresh from here on.
+  func beginWriteTransaction() {
+    random.refresh()
+  }
+
+  /// Makes the 16 or 32 bytes that a page at `place` is bound to.
+  @inline(__always)
+  private func bind(_ place: Place) -> UnsafeRawBufferPointer {
+    switch place {
+    case .database(let page):
+      additionalData.storeBytes(of: UInt32(1).bigEndian, toByteOffset: 8, as: UInt32.self)
+      additionalData.storeBytes(of: page.bigEndian, toByteOffset: 12, as: UInt32.self)
+      return UnsafeRawBufferPointer(rebasing: additionalData[..<16])
+    case .log(let frame, let header, let salts):
+      additionalData.storeBytes(of: UInt32(2).bigEndian, toByteOffset: 8, as: UInt32.self)
+      additionalData.storeBytes(of: frame.bigEndian, toByteOffset: 12, as: UInt32.self)
+      (additionalData.baseAddress! + 16).copyMemory(from: header, byteCount: 8)
+      additionalData.storeBytes(of: salts, toByteOffset: 24, as: UInt64.self)
+      return UnsafeRawBufferPointer(additionalData)
+    }
+  }
+
+  // MARK: Pages
+
+  /// Whether SQLite left the reserved bytes alone; a page copied in from a database without them did not.
+  @inline(__always)
+  static func hasReserve(_ page: UnsafeRawPointer) -> Bool {
+    var used: UInt64 = 0
+    for offset in stride(from: Layout.payloadByteCount, to: Layout.pageByteCount, by: 8) {
+      used |= page.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+    }
+    return used == 0
+  }
+
+  /// Seals `page` into `output`, nonce, tag and epoch included.
+  func seal(_ page: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
+    let cipher = ciphers[ciphers.count - 1]
+    let nonce = output + Layout.payloadByteCount
+    try random.fill(UnsafeMutableRawBufferPointer(start: nonce, count: XAES256GCM.nonceByteCount))
+    try cipher.page.seal(
+      page, count: Layout.payloadByteCount, into: output, tag: output + Self.tagOffset, nonce: nonce,
+      additionalData: bind(place))
+    output.storeBytes(of: cipher.number.bigEndian, toByteOffset: Self.epochOffset, as: UInt32.self)
+    output.storeBytes(of: 0, toByteOffset: Self.epochOffset + 4, as: UInt32.self)
+  }
+
+  /// Opens `sealed` into `output`, which may be the same memory; the reserved bytes come out as zeros, as SQLite wrote
+  /// them.
+  func open(_ sealed: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
+    guard let cipher = cipher(ofSealedPage: sealed),
+      sealed.loadUnaligned(fromByteOffset: Self.epochOffset + 4, as: UInt32.self) == 0
+    else { throw .authenticationFailed }
+    try cipher.page.open(
+      sealed, count: Layout.payloadByteCount, into: output, tag: sealed + Self.tagOffset,
+      nonce: sealed + Layout.payloadByteCount, additionalData: bind(place))
+    memset(output + Layout.payloadByteCount, 0, Layout.reserveByteCount)
+  }
+
+  @inline(__always)
+  private func cipher(ofSealedPage sealed: UnsafeRawPointer) -> EpochCipher? {
+    let number = UInt32(bigEndian: sealed.loadUnaligned(fromByteOffset: Self.epochOffset, as: UInt32.self))
+    let current = ciphers[ciphers.count - 1]
+    return current.number == number ? current : ciphers.first { $0.number == number }
+  }
+
+  // MARK: Log headers
+
+  /// Enciphers the salts and checksum of a frame's header, or of the log's own (frame 0), under the current epoch.
+  func encipherHeader(tail: UnsafeMutableRawPointer, frame: UInt32) throws(CryptoError) {
+    try ciphers[ciphers.count - 1].logHeader.encrypt(tail, tweak: UInt64(frame))
+  }
+
+  /// Deciphers the tail of a frame's header under the epoch that its sealed page names.
+  ///
+  /// - Returns: false when that epoch is unknown; the tail is then left as it was.
+  func decipherHeader(
+    tail: UnsafeMutableRawPointer, frame: UInt32, sealedPage: UnsafeRawPointer
+  ) throws(CryptoError) -> Bool {
+    guard let cipher = cipher(ofSealedPage: sealedPage) else { return false }
+    try cipher.logHeader.decrypt(tail, tweak: UInt64(frame))
+    return true
+  }
+
+  /// Deciphers the header of the log, 32 bytes in place, under whichever epoch makes its own checksum right.
+  ///
+  /// - Returns: false when none does: the log was torn, tampered with, or is of an epoch long gone. The bytes are then
+  ///   noise, which SQLite takes as an empty log.
+  func decipherLogHeader(_ header: UnsafeMutableRawPointer) throws(CryptoError) -> Bool {
+    let tail = header + 16
+    for cipher in ciphers.reversed() {
+      try cipher.logHeader.decrypt(tail, tweak: 0)
+      if LogChecksum.isValid(logHeader: header) { return true }
+      try cipher.logHeader.encrypt(tail, tweak: 0)
+    }
+    return false
+  }
+}

@@ -1,0 +1,173 @@
+import CofferCrypto
+import Foundation
+import Testing
+
+@testable import CofferStorage
+
+@Suite("The envelope") struct EnvelopeTests {
+  /// The cheapest passphrase slot that is allowed.
+  private static let cheap = Slot.Stretching.password(.scrypt(log2N: 14, r: 8, p: 1))
+
+  private struct Made {
+    let envelope: Envelope
+    let rootKey: SecretBytes
+    let key: SecretBytes
+    let passphrase = secret("correct horse")
+
+    init() throws {
+      rootKey = try SecretBytes.random(count: 32)
+      key = try SecretBytes.random(count: 32)
+      let storeID = try RandomSource.bytes(count: 16)
+      let slots = [
+        try Slot(
+          id: 0, kind: .keyFile, stretching: .none, label: "laptop", created: 1, secret: key, rootKey: rootKey,
+          storeID: storeID),
+        try Slot(
+          id: 1, kind: .passphrase, stretching: cheap, label: "é", created: 2, secret: passphrase, rootKey: rootKey,
+          storeID: storeID),
+      ]
+      envelope = Envelope(
+        storeID: storeID, created: 3, slots: slots,
+        epochs: [try Epoch(number: 1, created: 4, rootKey: rootKey, storeID: storeID)])
+    }
+  }
+
+  private static func secret(_ text: String) -> SecretBytes {
+    SecretBytes(count: text.utf8.count) { $0.copyBytes(from: text.utf8) }
+  }
+
+  @Test("comes back from its bytes, and opens by each of its slots")
+  func roundTrip() throws {
+    let made = try Made()
+    let bytes = try made.envelope.encoded(rootKey: made.rootKey)
+    #expect(bytes.count == Layout.envelopeCopyByteCount)
+    let read = try Envelope(copy: bytes[...])
+    #expect(read.slots == made.envelope.slots)
+    #expect(read.epochs == made.envelope.epochs)
+    #expect(try read.unlock(made.key, kind: .keyFile).isEqual(to: made.rootKey))
+    #expect(try read.unlock(made.passphrase, kind: .passphrase).isEqual(to: made.rootKey))
+  }
+
+  @Test("tells a wrong key apart")
+  func wrongKey() throws {
+    let made = try Made()
+    let read = try Envelope(copy: made.envelope.encoded(rootKey: made.rootKey)[...])
+    #expect(throws: StorageError.wrongKey) { try read.unlock(SecretBytes.random(count: 32), kind: .keyFile) }
+    #expect(throws: StorageError.wrongKey) { try read.unlock(Self.secret("Correct horse"), kind: .passphrase) }
+    #expect(throws: StorageError.wrongKey) { try read.unlock(made.key, kind: .passphrase) }
+  }
+
+  @Test("shows every flipped bit")
+  func flippedBits() throws {
+    let made = try Made()
+    let bytes = try made.envelope.encoded(rootKey: made.rootKey)
+    for position in bytes.indices {
+      var damaged = bytes
+      damaged[position] ^= 1 << (position % 8)
+      #expect(throws: EnvelopeError.self, "byte \(position)") { try Envelope(copy: damaged[...]) }
+    }
+  }
+
+  @Test("does not open when it was edited by someone who can make checksums, but has no key")
+  func forged() throws {
+    let made = try Made()
+    let bytes = try made.envelope.encoded(rootKey: made.rootKey)
+    let end = Layout.envelopeCopyByteCount - SHA256.byteCount
+    var refusals = 0
+    for position in 12..<700 {
+      var forged = bytes
+      forged[position] ^= 1
+      forged.replaceSubrange(end..., with: try forged[..<end].withUnsafeBytes(SHA256.digest))
+      #expect(throws: (any Error).self, "byte \(position)") {
+        try Envelope(copy: forged[...]).unlock(made.key, kind: .keyFile)
+      }
+      refusals += 1
+    }
+    #expect(refusals == 688)
+  }
+
+  @Test("refuses costs outside its bounds before it spends them")
+  func costs() throws {
+    let storeID = [UInt8](repeating: 1, count: 16)
+    for hash: PasswordHash in [
+      .scrypt(log2N: 13, r: 8, p: 1), .scrypt(log2N: 40, r: 8, p: 1), .scrypt(log2N: 17, r: 1, p: 1),
+      .pbkdf2HMACSHA512(iterations: 1000), .pbkdf2HMACSHA512(iterations: .max),
+      .argon2id(memoryKiB: 64, iterations: 1, lanes: 1), .argon2id(memoryKiB: .max, iterations: 1, lanes: 1),
+    ] {
+      #expect(throws: StorageError.self, "\(hash)") {
+        try Slot(
+          id: 0, kind: .passphrase, stretching: .password(hash), label: "", created: 0,
+          secret: Self.secret("p"), rootKey: SecretBytes.random(count: 32), storeID: storeID)
+      }
+    }
+  }
+
+  @Test("holds sixteen slots with the longest labels")
+  func room() throws {
+    let made = try Made()
+    var envelope = made.envelope
+    envelope.slots = try (0..<16).map { number in
+      try Slot(
+        id: UInt8(number), kind: .keyFile, stretching: .none, label: String(repeating: "l", count: 64), created: 0,
+        secret: made.key, rootKey: made.rootKey, storeID: envelope.storeID)
+    }
+    envelope.epochs = try (1...4).map {
+      try Epoch(number: $0, created: 0, rootKey: made.rootKey, storeID: envelope.storeID)
+    }
+    let read = try Envelope(copy: envelope.encoded(rootKey: made.rootKey)[...])
+    #expect(read.slots.count == 16)
+    #expect(read.currentEpoch == 4)
+  }
+}
+
+@Suite("An envelope in a file") struct EnvelopeFileTests {
+  private func edited(_ store: SmallStore, _ edit: (inout [UInt8]) throws -> Void) throws {
+    var bytes = try store.bytes()
+    try edit(&bytes)
+    try store.overwrite(bytes)
+  }
+
+  @Test("opens when one of its copies is damaged, whichever it is", arguments: [0, 1])
+  func oneCopy(_ copy: Int) throws {
+    let store = try SmallStore(rows: 10)
+    try edited(store) { $0[copy * Layout.envelopeCopyByteCount + 300] ^= 1 }
+    #expect(try store.contents().count == 10)
+    #expect(try Store.open(at: store.path, key: store.key).damagedEnvelopeCopies() == [copy])
+  }
+
+  @Test("is damaged when both copies are")
+  func bothCopies() throws {
+    let store = try SmallStore(rows: 10)
+    try edited(store) { bytes in
+      bytes[100] ^= 1
+      bytes[Layout.envelopeCopyByteCount + 500] ^= 1
+    }
+    #expect(throws: StorageError.damaged(part: "envelope", reason: "neither of its two copies is whole")) {
+      try store.connect()
+    }
+  }
+
+  @Test("of a newer format is refused by its number")
+  func newerFormat() throws {
+    let store = try SmallStore(rows: 10)
+    try edited(store) { bytes in
+      for copy in 0..<2 {
+        let start = copy * Layout.envelopeCopyByteCount
+        let end = start + Layout.envelopeCopyByteCount - SHA256.byteCount
+        bytes[start + 9] = 9
+        bytes.replaceSubrange(end..<end + 32, with: try bytes[start..<end].withUnsafeBytes(SHA256.digest))
+      }
+    }
+    #expect(throws: StorageError.newerFormat(found: 9, supported: 1)) { try store.connect() }
+  }
+
+  @Test("of another store does not open these pages, even under the same key")
+  func swapped() throws {
+    let (one, other) = (try SmallStore(rows: 10), try SmallStore(rows: 10))
+    let envelope = try other.bytes()[..<Layout.envelopeByteCount]
+    try edited(one) { $0.replaceSubrange(..<Layout.envelopeByteCount, with: envelope) }
+    #expect(throws: StorageError.damaged(part: "page 1", reason: "it does not authenticate")) {
+      try SQLiteConnection(store: Store.open(at: one.path, key: other.key), busyTimeout: .zero)
+    }
+  }
+}

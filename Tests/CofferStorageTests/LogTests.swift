@@ -1,0 +1,217 @@
+import CofferCrypto
+import Foundation
+import Testing
+
+@testable import CofferStorage
+
+/// Each test ends in a copy of store and log as a crash would leave them, recovered by a new connection.
+@Suite("The log") struct LogTests {
+  /// A store whose log holds three commits: `a`, `b`, `c`.
+  private func threeCommits() throws -> (store: SmallStore, connection: SQLiteConnection) {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    for key in ["a", "b", "c"] {
+      try connection.beginWrite(.normal)
+      try connection.set(key, "1")
+      try connection.commit()
+    }
+    return (store, connection)
+  }
+
+  private func frame(_ number: Int) -> Range<Int> {
+    let start = Layout.logHeaderByteCount + (number - 1) * Layout.frameByteCount
+    return start..<start + Layout.frameByteCount
+  }
+
+  @Test("gives all commits back after a crash")
+  func recovery() throws {
+    let (store, connection) = try threeCommits()
+    #expect(try store.copyAsAfterCrash().contents() == ["a=1", "b=1", "c=1"])
+    try connection.close()
+  }
+
+  @Test("ends at its last whole commit when its tail is torn, at every length")
+  func tornTail() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
+    #expect(log.count == Layout.logHeaderByteCount + 3 * Layout.frameByteCount)
+    for count in Array(stride(from: 0, to: log.count, by: 211)) + [31, 32, 4151, 4152, 4153, log.count - 1] {
+      try copy.overwrite(file)
+      try copy.overwrite(Array(log[..<count]), suffix: "-wal")
+      let frames = max(0, count - Layout.logHeaderByteCount) / Layout.frameByteCount
+      #expect(try copy.contents() == ["a=1", "b=1", "c=1"].prefix(frames).map { $0 }, "\(count) bytes")
+    }
+    try connection.close()
+  }
+
+  @Test("ends before a frame with a flipped bit, wherever it is, and says so; never a wrong value")
+  func flippedBits() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
+    for offset in Array(0..<24) + Array(stride(from: 24, to: 4072, by: 397)) + Array(4072..<4120) {
+      var damaged = log
+      damaged[frame(2).lowerBound + offset] ^= 1 << (offset % 8)
+      try copy.overwrite(file)
+      try copy.overwrite(damaged, suffix: "-wal")
+      let recovering = try copy.connect()
+      #expect(try recovering.contents() == ["a=1"], "byte \(offset)")
+      // A changed header looks like the end of the log; a changed page is known to have been part of it.
+      if offset >= 24, offset < 4112 { #expect(recovering.firstLostLogFrame == 2, "byte \(offset)") }
+      try recovering.close()
+    }
+    try connection.close()
+  }
+
+  @Test("takes no frame from another place, another log, or its own past")
+  func moved() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
+    func expectOnlyFirst(_ log: [UInt8], sourceLocation: SourceLocation = #_sourceLocation) throws {
+      try copy.overwrite(file)
+      try copy.overwrite(log, suffix: "-wal")
+      #expect(try copy.contents() == ["a=1"], sourceLocation: sourceLocation)
+    }
+    var changed = log
+    changed.replaceSubrange(frame(2), with: log[frame(3)])
+    try expectOnlyFirst(changed)
+    changed.replaceSubrange(frame(2), with: log[frame(1)])
+    try expectOnlyFirst(changed)
+    let (other, otherConnection) = try threeCommits()
+    changed.replaceSubrange(frame(2), with: try other.copyAsAfterCrash().bytes("-wal")[frame(2)])
+    try expectOnlyFirst(changed)
+    try otherConnection.close()
+    try connection.close()
+  }
+
+  @Test("gives no old frame back to a reader when one was put in a new one's place")
+  func oldGeneration() throws {
+    let (store, connection) = try threeCommits()
+    let old = try store.copyAsAfterCrash().bytes("-wal")
+    // The log starts over: same pages, same frames, new salts.
+    try connection.execute("PRAGMA wal_checkpoint(RESTART)")
+    for (key, value) in [("a", "2"), ("b", "2"), ("c", "2")] {
+      try connection.beginWrite(.normal)
+      try connection.set(key, value)
+      try connection.commit()
+    }
+    // In place, below the connection: its wal-index says that frame 3 is good.
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: store.path + "-wal"))
+    try file.seek(toOffset: UInt64(frame(3).lowerBound))
+    try file.write(contentsOf: Data(old[frame(3)]))
+    try file.close()
+    let reader = try store.connect()
+    #expect(throws: StorageError.damaged(part: "log frame 3", reason: "it does not authenticate")) {
+      try reader.contents()
+    }
+  }
+
+  @Test("survives a transaction that spills and changes its spilled pages again, through a crash")
+  func spill() throws {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    try connection.execute("PRAGMA cache_size=10")
+    // An earlier commit, so that the checksum to start from stands in a frame; then, after a restart, in the log's header.
+    for (round, checkpoint) in ["PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA wal_checkpoint(RESTART)"].enumerated() {
+      try connection.beginWrite(.normal)
+      try connection.set("round", "\(round)")
+      try connection.commit()
+      if round == 1 { try connection.execute(checkpoint) }
+      try connection.beginWrite(.normal)
+      for number in 0..<4000 {
+        try connection.set("key \(number * 7919 % 4000)", String(repeating: "\(round)", count: 90))
+      }
+      try connection.commit()
+      try connection.beginWrite(.normal)
+      try connection.set("last", "\(round)")
+      try connection.commit()
+      let contents = try store.copyAsAfterCrash().contents()
+      #expect(contents.count == 4002)
+      #expect(contents.contains("last=\(round)"))
+      #expect(contents.filter { $0.hasSuffix(String(repeating: "\(round)", count: 90)) }.count == 4000)
+    }
+    try connection.close()
+    #expect(try store.contents().count == 4002)
+  }
+
+  @Test("forgets what a savepoint rolled back after spilling, through a crash")
+  func savepoint() throws {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    try connection.execute("PRAGMA cache_size=10")
+    try connection.beginWrite(.normal)
+    for number in 0..<1000 { try connection.set("kept \(number)", String(repeating: "k", count: 80)) }
+    try connection.execute("SAVEPOINT s")
+    for number in 0..<3000 { try connection.set("kept \(number % 1000)", String(repeating: "x", count: 80)) }
+    try connection.execute("ROLLBACK TO s")
+    for number in 0..<50 { try connection.set("later \(number)", "l") }
+    try connection.commit()
+    let contents = try store.copyAsAfterCrash().contents()
+    #expect(contents.count == 1050)
+    #expect(!contents.contains { $0.contains("x") })
+    try connection.close()
+  }
+
+  @Test("folds into the database, in part and whole, while a reader keeps its snapshot")
+  func checkpoint() throws {
+    let (store, connection) = try threeCommits()
+    let reader = try store.connect()
+    try reader.beginRead()
+    #expect(try reader.contents().count == 3)
+    try connection.beginWrite(.normal)
+    try connection.set("d", "1")
+    try connection.commit()
+    try connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    #expect(try reader.contents().count == 3)
+    #expect(try store.copyAsAfterCrash().contents().count == 4)
+    try reader.commit()
+    try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    #expect(try store.copyAsAfterCrash().bytes("-wal").isEmpty)
+    #expect(try store.copyAsAfterCrash().contents().count == 4)
+    try connection.close()
+  }
+
+  @Test("heals a page 1 that a checkpoint left torn")
+  func tornPage1() throws {
+    let (store, connection) = try threeCommits()
+    // Page 1 is in the log when something changed it.
+    try connection.beginWrite(.normal)
+    try connection.execute("CREATE TABLE more(x)")
+    try connection.commit()
+    let copy = try store.copyAsAfterCrash()
+    var file = try copy.bytes()
+    for offset in 1000..<2000 { file[Layout.envelopeByteCount + offset] = 0 }
+    try copy.overwrite(file)
+    #expect(try copy.contents() == ["a=1", "b=1", "c=1"])
+    try connection.close()
+  }
+
+  @Test("holds its salts and checksums enciphered: the header and each frame's tail are noise")
+  func headersAreEnciphered() throws {
+    let (store, connection) = try threeCommits()
+    let log = try store.copyAsAfterCrash().bytes("-wal")
+    // In SQLite's own log every frame repeats the salts of the header.
+    let tails = (1...3).map { Array(log[frame($0).lowerBound + 8..<frame($0).lowerBound + 16]) }
+    #expect(Set(tails + [Array(log[16..<24])]).count == 4)
+    try connection.close()
+  }
+
+  @Test("of one connection serves a second one that has a large log before it", arguments: [100, 5000])
+  func reopened(rows: Int) throws {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    try connection.execute("PRAGMA wal_autocheckpoint=0")
+    for batch in 0..<10 {
+      try connection.beginWrite(.normal)
+      for number in 0..<rows / 10 { try connection.set("\(batch) \(number)", String(repeating: "v", count: 200)) }
+      try connection.commit()
+    }
+    let copy = try store.copyAsAfterCrash()
+    #expect(try copy.contents().count == rows)
+    #expect(try store.contents().count == rows)
+    try connection.close()
+    #expect(try store.contents().count == rows)
+  }
+}
