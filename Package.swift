@@ -9,8 +9,10 @@ let package = Package(
   name: "Coffer",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
+    .library(name: "Coffer", targets: ["Coffer"]),
   ],
   dependencies: [
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
   targets: [
     .systemLibrary(
@@ -19,13 +21,20 @@ let package = Package(
       name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .target(name: "CofferCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "CofferStorage", dependencies: ["CofferCrypto", "CSQLite"], swiftSettings: strict),
+    .target(
+      name: "Coffer",
+      dependencies: ["CofferStorage", .product(name: "Logging", package: "swift-log")],
+      swiftSettings: strict),
     // Measures layers that are not public, and so lives in this package.
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
       swiftSettings: strict),
+    // The other process of the tests that need one.
+    .executableTarget(name: "StoreWorker", dependencies: ["Coffer"], path: "Tests/StoreWorker", swiftSettings: strict),
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
     .testTarget(
       name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite"], swiftSettings: strict),
+    .testTarget(name: "CofferTests", dependencies: ["Coffer", "StoreWorker"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

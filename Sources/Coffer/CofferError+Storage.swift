@@ -1,0 +1,36 @@
+import CofferCrypto
+import CofferStorage
+
+extension CofferError {
+  /// Runs `body` and puts what the layers below throw into Coffer's terms; other errors pass.
+  static func translating<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as StorageError {
+      throw CofferError(error)
+    } catch let error as CryptoError {
+      throw CofferError.unsupported(reason: "OpenSSL failed: \(error)")
+    }
+  }
+
+  init(_ error: StorageError) {
+    self =
+      switch error {
+      case .notFound(let path): .storeNotFound(path: path)
+      case .exists(let path): .storeExists(path: path)
+      case .notAStore(let path, let reason): .notAStore(path: path, reason: reason)
+      case .newerFormat(let found, let supported): .newerFormat(part: "format", found: found, supported: supported)
+      case .wrongKey: .wrongKey
+      case .keyUnavailable(let reason): .keyUnavailable(reason: reason)
+      case .damaged(let part, let reason): .damaged(part: part, reason: reason)
+      case .busy: .busy
+      case .diskFull(let path): .diskFull(path: path)
+      case .permissionDenied(let path, let reason): .permissionDenied(path: path, reason: reason)
+      case .inputOutput(let path, let reason): .inputOutput(path: path, reason: reason)
+      case .sqlite(let code, let message): .sqlite(code: Int(code), message: message)
+      case .usedAfterFork: .usedAfterFork
+      case .closed: .closed
+      case .unsupported(let reason): .unsupported(reason: reason)
+      }
+  }
+}

@@ -1,0 +1,105 @@
+/// Why an operation of Coffer failed, in cases that a caller can act on.
+///
+/// ```swift
+/// do {
+///   let database = try Database.open(at: path, key: .keyFile(keyPath))
+/// } catch CofferError.storeNotFound {
+///   // First start: create one.
+/// } catch let error as CofferError {
+///   logger.error("\(error)")  // Says what happened and what to do; never holds a key or a value.
+/// }
+/// ```
+public enum CofferError: Error, Equatable, Sendable {
+  // MARK: Opening
+
+  /// There is no file at this path.
+  case storeNotFound(path: String)
+  /// A store is already there; `create` never replaces one.
+  case storeExists(path: String)
+  /// The file is not a Coffer store: another format, an empty file, a directory, a symbolic link, or someone else's file.
+  case notAStore(path: String, reason: String)
+  /// The store was written by a newer version of Coffer.
+  case newerFormat(part: String, found: Int, supported: Int)
+  /// The key is well formed, and no slot of this store answers to it.
+  case wrongKey
+  /// The key could not be had: a missing or unreadable key file, one that is not a key, an empty passphrase.
+  case keyUnavailable(reason: String)
+
+  // MARK: Files
+
+  /// A part of the store does not authenticate or does not parse. Nothing was changed.
+  case damaged(part: String, reason: String)
+  /// Another connection or process held a lock for longer than the busy timeout.
+  case busy
+  /// The disk, or the quota, is full. Nothing was half-written.
+  case diskFull(path: String)
+  /// The system refused access.
+  case permissionDenied(path: String, reason: String)
+  /// The system reported an I/O error.
+  case inputOutput(path: String, reason: String)
+  /// SQLite reported an error that none of the other cases names; `code` is its extended result code.
+  case sqlite(code: Int, message: String)
+
+  // MARK: Values
+
+  /// The value could not be encoded; nothing was changed.
+  case notEncodable(collection: String, key: String, reason: String)
+  /// The stored value is of another type than the one asked for, or does not decode as it.
+  case notDecodable(collection: String, key: String, storedType: String, requestedType: String, reason: String)
+
+  // MARK: Use
+
+  /// A transaction was begun inside a transaction of the same connection, which would wait for itself for ever.
+  case nestedTransaction
+  /// The database or proxy was closed.
+  case closed
+  /// The object was made before `fork()`; SQLite connections do not cross it. Open the store again in the child.
+  case usedAfterFork
+  /// This OpenSSL lacks an algorithm, or a parameter lies outside what is allowed.
+  case unsupported(reason: String)
+}
+
+extension CofferError: CustomStringConvertible {
+  /// What happened and what to do about it, in a sentence or two.
+  public var description: String {
+    switch self {
+    case .storeNotFound(let path):
+      "There is no store at \(path). Create one first, or check the path."
+    case .storeExists(let path):
+      "A store already exists at \(path). Open it, or choose another path; nothing was changed."
+    case .notAStore(let path, let reason):
+      "\(path) is not a Coffer store: \(reason). Nothing was changed."
+    case .newerFormat(let part, let found, let supported):
+      "The store's \(part) has version \(found), and this Coffer reads up to \(supported). Use a newer Coffer."
+    case .wrongKey:
+      "Wrong key: no slot of this store answers to it. The store itself is intact as far as could be seen."
+    case .keyUnavailable(let reason):
+      "The key is not available: \(reason)."
+    case .damaged(let part, let reason):
+      "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup."
+    case .busy:
+      "The store is busy: another connection or process holds its lock. Try again, or raise the busy timeout."
+    case .diskFull(let path):
+      "No space is left for \(path). Free some and try again; nothing was half-written."
+    case .permissionDenied(let path, let reason):
+      "No permission for \(path): \(reason)."
+    case .inputOutput(let path, let reason):
+      "Input or output failed on \(path): \(reason)."
+    case .sqlite(let code, let message):
+      "SQLite error \(code): \(message)."
+    case .notEncodable(let collection, let key, let reason):
+      "The value for key \"\(key)\" in collection \"\(collection)\" cannot be stored: \(reason). Nothing was changed."
+    case .notDecodable(let collection, let key, let stored, let requested, let reason):
+      "The value for key \"\(key)\" in collection \"\(collection)\" is stored as \(stored) and cannot be read as "
+        + "\(requested): \(reason)."
+    case .nestedTransaction:
+      "A transaction was begun inside a transaction of the same connection. Use the outer one, or another connection."
+    case .closed:
+      "The database, connection or proxy was closed."
+    case .usedAfterFork:
+      "This database was opened before fork(). Open the store again in the child process."
+    case .unsupported(let reason):
+      "Not supported here: \(reason)."
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import CofferStorage
+import Logging
+import Synchronization
+
+/// An encrypted store, open in this process.
+///
+/// ```swift
+/// try KeyFile.create(at: keyPath)
+/// let database = try Database.openOrCreate(at: "settings.coffer", key: .keyFile(keyPath))
+/// let settings = try ConnectionProxy(database: database)
+/// try settings.setObject("dark", forKey: "theme")
+/// ```
+///
+/// Any number of processes may have the same store open. A database does not cross `fork()`: the child opens its own.
+public final class Database: Sendable {
+  /// How a database behaves.
+  public struct Options: Sendable {
+    /// How long a transaction waits for a lock that another connection or process holds.
+    public var busyTimeout: Duration
+    /// Where warnings go: a lost tail of the log, a flush that failed.
+    ///
+    /// Never a key or a value.
+    public var logger: Logger
+
+    /// The defaults: 5 seconds; a logger labelled `coffer`.
+    public init(busyTimeout: Duration = .seconds(5), logger: Logger = Logger(label: "coffer")) {
+      self.busyTimeout = busyTimeout
+      self.logger = logger
+    }
+  }
+
+  enum Backing: Sendable {
+    case file(Store)
+    case memory(HeapStore)
+  }
+
+  /// The path of the store; a made-up one for a store in memory.
+  public let path: String
+  /// How this database behaves.
+  public let options: Options
+  let backing: Backing
+  private let writer = Int64.random(in: .min ... .max)
+  private let state = Mutex(State())
+
+  private struct State {
+    var isClosed = false
+    var connections: [WeakConnection] = []
+  }
+
+  private struct WeakConnection {
+    weak var connection: Connection?
+  }
+
+  private init(backing: Backing, options: Options) throws {
+    self.backing = backing
+    self.options = options
+    path =
+      switch backing {
+      case .file(let store): store.path
+      case .memory(let store): store.path
+      }
+  }
+
+  // MARK: Opening
+
+  /// Opens the store at `path`.
+  ///
+  /// Opening alone changes nothing in it.
+  ///
+  /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
+  ///   `.busy`, `.permissionDenied` or `.inputOutput`; after each of them every file is as it was.
+  public static func open(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
+    try CofferError.translating {
+      let store = try Store.open(at: path, key: key)
+      let database = try Database(backing: .file(store), options: options)
+      try database.checkContents(of: store)
+      return database
+    }
+  }
+
+  /// Creates a store at `path` that `key` opens.
+  ///
+  /// It appears whole and durable, or not at all; missing folders are made.
+  ///
+  /// - Throws: `CofferError.storeExists` when there is a file already, also when another process was faster;
+  ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`.
+  public static func create(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
+    try CofferError.translating {
+      try Store.create(at: path, key: key, fill: fill)
+    }
+    return try open(at: path, key: key, options: options)
+  }
+
+  /// Opens the store at `path`, creating it when there is none; of several processes that do so at once, one creates it
+  /// and all open the same.
+  ///
+  /// - Throws: What `open` and `create` throw.
+  public static func openOrCreate(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
+    do {
+      return try open(at: path, key: key, options: options)
+    } catch CofferError.storeNotFound {
+      do {
+        return try create(at: path, key: key, options: options)
+      } catch CofferError.storeExists {
+        return try open(at: path, key: key, options: options)
+      }
+    }
+  }
+
+  /// A new, empty store in memory, gone with the last reference to it.
+  ///
+  /// It behaves like one on disk, without encryption.
+  public static func inMemory(options: Options = Options()) throws -> Database {
+    try CofferError.translating {
+      let store = HeapStore()
+      let connection = try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
+      try Schema.create(in: connection)
+      try connection.close()
+      return try Database(backing: .memory(store), options: options)
+    }
+  }
+
+  private static func fill(_ connection: SQLiteConnection, of store: Store) throws {
+    try Schema.create(in: connection)
+    try Metadata(connection: connection).bind(to: store)
+  }
+
+  /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused.
+  private func checkContents(of store: Store) throws {
+    let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
+    defer { try? connection.close() }
+    try Schema.check(connection)
+    try Metadata(connection: connection).check(against: store)
+    if let frame = connection.firstLostLogFrame {
+      options.logger.warning(
+        "The log of \(path) did not authenticate from frame \(frame) on; the store is as of the last commit before it.")
+    }
+  }
+
+  // MARK: Connections
+
+  /// Makes a connection.
+  ///
+  /// - Throws: `CofferError.closed`, `.usedAfterFork`, `.busy`, `.damaged` or `.inputOutput`.
+  public func makeConnection() throws -> Connection {
+    try checkUsable()
+    return try CofferError.translating {
+      let sqlite =
+        switch backing {
+        case .file(let store): try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
+        case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
+        }
+      let connection = Connection(database: self, session: Session(connection: sqlite, writer: writer))
+      try state.withLock { state in
+        guard !state.isClosed else { throw CofferError.closed }
+        state.connections.removeAll { $0.connection == nil }
+        state.connections.append(WeakConnection(connection: connection))
+      }
+      return connection
+    }
+  }
+
+  /// Throws when the database was closed, or belongs to the process this one was forked from.
+  func checkUsable() throws {
+    if case .file(let store) = backing { try CofferError.translating { try store.checkProcess() } }
+    guard !state.withLock({ $0.isClosed }) else { throw CofferError.closed }
+  }
+
+  /// Waits for transactions that are under way, and closes all connections.
+  ///
+  /// Everything else on this database throws `CofferError.closed` from now on. Proxies are flushed by their own
+  /// `close()`, not by this.
+  ///
+  /// - Throws: `CofferError.nestedTransaction` inside a transaction; the first error that a connection met while closing.
+  public func close() throws {
+    let connections = state.withLock { $0.connections.compactMap(\.connection) }
+    guard !connections.contains(where: \.isInTransaction) else { throw CofferError.nestedTransaction }
+    state.withLock { state in
+      state.isClosed = true
+      state.connections = []
+    }
+    var firstError: (any Error)?
+    for connection in connections {
+      do { try connection.close() } catch { firstError = firstError ?? error }
+    }
+    if let firstError { throw firstError }
+  }
+}

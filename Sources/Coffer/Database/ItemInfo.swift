@@ -1,0 +1,37 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// What is known of an item without reading its value.
+public struct ItemInfo: Sendable, Equatable {
+  /// The collection it is in.
+  public let collection: String
+  /// Its key.
+  public let key: String
+  /// What kind of value it holds.
+  public let kind: Value.Kind
+  /// The size of its value as stored.
+  public let byteCount: Int
+  /// 1 when it was inserted, and one more with each change.
+  public let version: Int64
+  /// When it was changed last, to the millisecond.
+  public let modified: Date
+}
+
+/// An item with its value.
+public struct Item: Sendable, Equatable {
+  /// The collection it is in.
+  public let collection: String
+  /// Its key.
+  public let key: String
+  /// Its value.
+  public let value: Value
+  /// Its metadata, if it has any.
+  public let metadata: Value?
+  /// 1 when it was inserted, and one more with each change.
+  public let version: Int64
+  /// When it was changed last, to the millisecond.
+  public let modified: Date
+}

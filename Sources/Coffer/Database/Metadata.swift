@@ -1,0 +1,53 @@
+import CofferStorage
+
+/// The table `meta`: what ties the pages to their envelope.
+struct Metadata {
+  let connection: SQLiteConnection
+
+  /// Writes which store this is, and the envelope it was made with.
+  func bind(to store: Store) throws {
+    let envelope = store.envelope
+    try connection.beginWrite(.full)
+    do {
+      try set("store_id", envelope.storeID)
+      try set("envelope_sequence", Self.bytes(envelope.sequence))
+      try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
+      try connection.commit()
+    } catch {
+      try? connection.rollback()
+      throw error
+    }
+  }
+
+  /// Refuses an envelope that is not this store's newest.
+  func check(against store: Store) throws {
+    let envelope = store.envelope
+    guard try get("store_id") == envelope.storeID else {
+      throw StorageError.damaged(part: "envelope", reason: "it belongs to another store")
+    }
+    guard let sequence = try get("envelope_sequence"), sequence.count == 8,
+      sequence.reduce(0, { $0 << 8 | UInt64($1) }) <= envelope.sequence
+    else {
+      throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old one was put back")
+    }
+  }
+
+  private static func bytes(_ value: UInt64) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: value)
+    return bytes
+  }
+
+  private func get(_ name: String) throws -> [UInt8]? {
+    let statement = try connection.statement("SELECT value FROM meta WHERE name = ?")
+    statement.bind(name, at: 1)
+    return try statement.first { $0.bytes(0) }
+  }
+
+  private func set(_ name: String, _ value: [UInt8]) throws {
+    let statement = try connection.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
+    statement.bind(name, at: 1)
+    statement.bind(value, at: 2)
+    try statement.run()
+  }
+}

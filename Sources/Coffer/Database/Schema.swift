@@ -1,0 +1,50 @@
+import CofferStorage
+
+/// The tables inside a store.
+enum Schema {
+  /// `user_version` of the stores this code makes, and the newest it reads.
+  static let version = 1
+
+  private static let tables = """
+    PRAGMA user_version=\(version);
+    CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) STRICT, WITHOUT ROWID;
+    -- AUTOINCREMENT: the id of a removed collection never names another one in the change log.
+    CREATE TABLE collections(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
+    CREATE TABLE items(
+      collection INTEGER NOT NULL, key TEXT NOT NULL, type INTEGER NOT NULL, data BLOB NOT NULL, metadata BLOB,
+      version INTEGER NOT NULL, modified INTEGER NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
+    -- The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
+    CREATE TABLE changes(
+      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
+      total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
+    CREATE TABLE history(
+      collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, type INTEGER NOT NULL,
+      data BLOB NOT NULL, metadata BLOB, time INTEGER NOT NULL, PRIMARY KEY(collection, key, version)
+      ) STRICT, WITHOUT ROWID;
+    CREATE TABLE vault(
+      generation INTEGER PRIMARY KEY, id BLOB NOT NULL, slots BLOB NOT NULL) STRICT;
+    """
+
+  /// Fills an empty database, in one transaction that has its row in the change log like any other.
+  static func create(in connection: SQLiteConnection) throws {
+    try connection.beginWrite(.full)
+    do {
+      try connection.execute(tables)
+      try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
+      try connection.commit()
+    } catch {
+      try? connection.rollback()
+      throw error
+    }
+  }
+
+  /// Refuses tables of a newer version.
+  static func check(_ connection: SQLiteConnection) throws {
+    let found = try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0
+    guard found <= version else { throw CofferError.newerFormat(part: "schema", found: found, supported: version) }
+    guard found == version else {
+      throw CofferError.damaged(part: "schema", reason: "its version is \(found)")
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import CofferStorage
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// One way to open a store, as far as it is no secret.
+public struct SlotInfo: Sendable, Equatable {
+  /// What kind of secret opens a slot.
+  public enum Kind: String, Sendable {
+    /// A file with a random key, or that key from elsewhere.
+    case keyFile = "key file"
+    /// A passphrase.
+    case passphrase
+  }
+
+  /// The slot's number in this store.
+  public let id: Int
+  /// What opens it.
+  public let kind: Kind
+  /// How a passphrase is stretched, and at which cost, for people to read.
+  public let costDescription: String
+  /// What its owner called it.
+  public let label: String
+  /// When it was made.
+  public let created: Date
+
+  init(_ slot: Slot) {
+    id = Int(slot.id)
+    kind =
+      switch slot.kind {
+      case .keyFile: .keyFile
+      case .passphrase: .passphrase
+      }
+    costDescription = slot.stretching.name
+    label = slot.label
+    created = Date(milliseconds: Int64(clamping: slot.created))
+  }
+}

@@ -1,0 +1,69 @@
+import CofferCrypto
+import CofferStorage
+
+/// The table `changes`: one row a commit.
+///
+/// Its 16 random bytes blind SQLite's running checksum of the log, which covers plaintext and stands in clear in the
+/// shared memory: nobody can confirm a guessed value by it.
+struct ChangeLog {
+  let connection: SQLiteConnection
+
+  /// How many commits are remembered, and how many bytes of their keys.
+  static let maximumRowCount: Int64 = 10_000
+  static let maximumByteCount: Int64 = 4 << 20
+  /// Old rows are dropped once in so many commits; between, the log may exceed its bounds by as many rows.
+  private static let sweepInterval: Int64 = 64
+
+  /// The number of the last commit, which is the snapshot a reader sees.
+  func lastSequence() throws -> Int64 {
+    try last()?.sequence ?? 0
+  }
+
+  private func last() throws -> (sequence: Int64, total: Int64)? {
+    try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
+      ($0.integer(0), $0.integer(1))
+    }
+  }
+
+  func append(_ changes: ChangeSet, time: Int64, writer: Int64) throws {
+    let last = try last()
+    let sequence = (last?.sequence ?? -1) + 1
+    let keys = changes.packed
+    let total = (last?.total ?? 0) + Int64(keys.count)
+    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)")
+    statement.bind(sequence, at: 1)
+    statement.bind(try RandomSource.bytes(count: 16), at: 2)
+    statement.bind(time, at: 3)
+    statement.bind(writer, at: 4)
+    statement.bind(total, at: 5)
+    statement.bind(keys, at: 6)
+    try statement.run()
+    if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
+  }
+
+  /// Drops the oldest rows beyond the bounds.
+  private func sweep(sequence: Int64, total: Int64) throws {
+    let statement = try connection.statement(
+      "DELETE FROM changes WHERE sequence <= ?1 OR sequence < ?2 AND total < ?3")
+    statement.bind(sequence - Self.maximumRowCount, at: 1)
+    statement.bind(sequence, at: 2)
+    statement.bind(total - Self.maximumByteCount, at: 3)
+    try statement.run()
+  }
+
+  /// Leaves nothing of a removed collection in the log but its id.
+  func forget(_ collection: Int64) throws {
+    var rewritten: [(sequence: Int64, keys: [UInt8])] = []
+    try connection.statement("SELECT sequence, keys FROM changes").query { row in
+      if let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection) {
+        rewritten.append((row.integer(0), changes.packed))
+      }
+    }
+    let statement = try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1")
+    for row in rewritten {
+      statement.bind(row.sequence, at: 1)
+      statement.bind(row.keys, at: 2)
+      try statement.run()
+    }
+  }
+}

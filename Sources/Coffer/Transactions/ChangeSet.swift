@@ -1,0 +1,133 @@
+/// What one transaction changes, by key: what its row in the change log says.
+struct ChangeSet: Equatable {
+  /// What became of a key in the transaction as a whole.
+  enum Kind: UInt8 {
+    case inserted = 0
+    case updated = 1
+    case removed = 2
+    case touched = 3
+  }
+
+  struct Change: Equatable {
+    var kind: Kind
+    var changesObject: Bool
+    var changesMetadata: Bool
+  }
+
+  struct CollectionChange: Equatable {
+    var isCleared = false
+    /// True when there were too many keys to list: any key of the collection may have changed.
+    var isUnlisted = false
+    var keys: [ByteString: Change] = [:]
+
+    var isEmpty: Bool { !isCleared && !isUnlisted && keys.isEmpty }
+  }
+
+  /// More keys than this of one collection are not listed.
+  static let maximumKeyCount = 1000
+
+  private(set) var collections: [Int64: CollectionChange] = [:]
+  private(set) var isAllCleared = false
+
+  var isEmpty: Bool { !isAllCleared && collections.values.allSatisfy(\.isEmpty) }
+
+  mutating func record(_ key: String, in collection: Int64, _ change: Change) {
+    collections[collection, default: CollectionChange()].record(key, change)
+  }
+
+  /// All items of the collection are removed; what was recorded of its keys no longer matters.
+  mutating func recordClearing(of collection: Int64) {
+    collections[collection] = CollectionChange(isCleared: true)
+  }
+}
+
+extension ChangeSet.CollectionChange {
+  fileprivate mutating func record(_ key: String, _ change: ChangeSet.Change) {
+    guard !isUnlisted else { return }
+    let key = ByteString(key)
+    guard let earlier = keys[key] else {
+      guard keys.count < ChangeSet.maximumKeyCount else {
+        isUnlisted = true
+        keys = [:]
+        return
+      }
+      keys[key] = change
+      return
+    }
+    keys[key] = earlier.followed(by: change)
+  }
+}
+
+extension ChangeSet.Change {
+  /// One change after another of the same key, seen as one; nil when nothing is left of both.
+  fileprivate func followed(by later: Self) -> Self? {
+    let kind: ChangeSet.Kind
+    switch (self.kind, later.kind) {
+    case (.inserted, .removed): return nil
+    case (.inserted, _): kind = .inserted
+    case (.removed, .inserted): kind = .updated
+    case (_, .touched): kind = self.kind
+    default: kind = later.kind
+    }
+    return Self(
+      kind: kind, changesObject: changesObject || later.changesObject,
+      changesMetadata: changesMetadata || later.changesMetadata)
+  }
+}
+
+// MARK: - Packing
+
+extension ChangeSet {
+  private enum Form {
+    static let cleared: UInt8 = 1
+    static let unlisted: UInt8 = 2
+  }
+
+  /// The packed list of `FORMAT.md`, Change log.
+  var packed: [UInt8] {
+    var bytes: [UInt8] = [isAllCleared ? 1 : 0]
+    for (id, collection) in collections.sorted(by: { $0.key < $1.key }) where !collection.isEmpty {
+      bytes.append(varint: UInt64(id))
+      bytes.append((collection.isCleared ? Form.cleared : 0) | (collection.isUnlisted ? Form.unlisted : 0))
+      bytes.append(varint: UInt64(collection.keys.count))
+      for (key, change) in collection.keys.sorted(by: { $0.key < $1.key }) {
+        bytes.append(change.kind.rawValue | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
+        bytes.append(varint: UInt64(key.string.utf8.count))
+        bytes.append(contentsOf: key.string.utf8)
+      }
+    }
+    return bytes
+  }
+
+  /// nil when the bytes are no packed list.
+  init?(packed: [UInt8]) {
+    var bytes = packed[...]
+    guard let flags = bytes.popFirst(), flags <= 1 else { return nil }
+    isAllCleared = flags == 1
+    while !bytes.isEmpty {
+      guard let id = bytes.popVarint(), let id = Int64(exactly: id), let form = bytes.popFirst(),
+        form <= Form.cleared | Form.unlisted, let count = bytes.popVarint(), count <= UInt64(bytes.count)
+      else { return nil }
+      var collection = CollectionChange(
+        isCleared: form & Form.cleared != 0, isUnlisted: form & Form.unlisted != 0)
+      for _ in 0..<count {
+        guard let tag = bytes.popFirst(), tag < 16, let kind = Kind(rawValue: tag & 3),
+          let length = bytes.popVarint(), length <= UInt64(bytes.count),
+          let key = String(validating: bytes.prefix(Int(length)), as: UTF8.self)
+        else { return nil }
+        bytes = bytes.dropFirst(Int(length))
+        collection.keys[ByteString(key)] = Change(
+          kind: kind, changesObject: tag & 4 != 0, changesMetadata: tag & 8 != 0)
+      }
+      collections[id] = collection
+    }
+  }
+
+  /// The same, with nothing left of a removed collection but its id; nil when it does not speak of it.
+  func forgetting(_ collection: Int64) -> ChangeSet? {
+    guard let change = collections[collection], !change.keys.isEmpty else { return nil }
+    var copy = self
+    copy.collections[collection] = CollectionChange(isCleared: change.isCleared, isUnlisted: true)
+    return copy
+  }
+}

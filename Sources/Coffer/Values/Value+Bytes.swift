@@ -1,0 +1,154 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+// The binary form of values. Equal values have equal bytes, so that setting a value again can be told from changing it:
+// dictionaries are written in the byte order of their keys, and an integer has one form.
+
+extension Value {
+  /// Values nest no deeper than this, so that no stored value can exhaust the stack.
+  static let maximumDepth = 128
+
+  /// The value as it is stored.
+  var stored: StoredValue {
+    get throws {
+      guard kind != .null else { throw ValueCodingError(reason: "null is not a value; remove the key instead") }
+      var bytes: [UInt8] = []
+      try append(to: &bytes, depth: 0)
+      return StoredValue(kind: canonicalKind, bytes: bytes)
+    }
+  }
+
+  /// Reads a stored value.
+  init(_ stored: StoredValue) throws {
+    var reader = ValueReader(bytes: stored.bytes[...])
+    self = try reader.readPayload(stored.kind, count: stored.bytes.count, depth: 0)
+  }
+
+  private var canonicalKind: Kind {
+    if case .uint64(let number) = self, number <= UInt64(Int64.max) { return .int }
+    return kind
+  }
+
+  private func append(to bytes: inout [UInt8], depth: Int) throws {
+    guard depth <= Self.maximumDepth else {
+      throw ValueCodingError(reason: "it nests deeper than \(Self.maximumDepth) levels")
+    }
+    switch self {
+    case .null: break
+    case .bool(let value): bytes.append(value ? 1 : 0)
+    case .int(let value): bytes.append(bigEndian: UInt64(bitPattern: value))
+    case .uint64(let value): bytes.append(bigEndian: value)
+    case .double(let value): bytes.append(bigEndian: value.bitPattern)
+    case .string(let value), .json(let value): bytes.append(contentsOf: value.utf8)
+    case .data(let value): bytes.append(contentsOf: value)
+    case .date(let value): bytes.append(bigEndian: value.timeIntervalSinceReferenceDate.bitPattern)
+    case .url(let value):
+      bytes.append(contentsOf: value.relativeString.utf8)
+      if let base = value.baseURL {
+        // A URL holds no NUL.
+        bytes.append(0)
+        bytes.append(contentsOf: base.absoluteString.utf8)
+      }
+    case .uuid(let value): withUnsafeBytes(of: value.uuid) { bytes.append(contentsOf: $0) }
+    case .array(let values):
+      for value in values { try value.appendElement(to: &bytes, depth: depth + 1) }
+    case .dictionary(let values):
+      let entries = values.map { (key: Array($0.key.utf8), value: $0.value) }
+      for entry in entries.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+        bytes.append(varint: UInt64(entry.key.count))
+        bytes.append(contentsOf: entry.key)
+        try entry.value.appendElement(to: &bytes, depth: depth + 1)
+      }
+    }
+  }
+
+  private func appendElement(to bytes: inout [UInt8], depth: Int) throws {
+    var payload: [UInt8] = []
+    try append(to: &payload, depth: depth)
+    bytes.append(canonicalKind.rawValue)
+    bytes.append(varint: UInt64(payload.count))
+    bytes.append(contentsOf: payload)
+  }
+}
+
+/// Reads values from bytes, trusting none of them.
+private struct ValueReader {
+  var bytes: ArraySlice<UInt8>
+
+  private func malformed(_ what: String) -> ValueCodingError {
+    ValueCodingError(reason: "the stored bytes are malformed (\(what))")
+  }
+
+  private mutating func take(_ count: Int) throws -> ArraySlice<UInt8> {
+    guard count <= bytes.count else { throw malformed("length") }
+    defer { bytes = bytes.dropFirst(count) }
+    return bytes.prefix(count)
+  }
+
+  private mutating func readWord(_ count: Int) throws -> UInt64 {
+    guard count == 8 else { throw malformed("number") }
+    return try take(8).reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  private mutating func readText(_ count: Int) throws -> String {
+    guard let text = String(validating: try take(count), as: UTF8.self) else { throw malformed("text") }
+    return text
+  }
+
+  private mutating func readCount() throws -> Int {
+    guard let count = bytes.popVarint(), count <= UInt64(bytes.count) else { throw malformed("length") }
+    return Int(count)
+  }
+
+  mutating func readPayload(_ kind: Value.Kind, count: Int, depth: Int) throws -> Value {
+    guard depth <= Value.maximumDepth else { throw malformed("depth") }
+    switch kind {
+    case .null:
+      guard count == 0 else { throw malformed("null") }
+      return .null
+    case .bool:
+      guard count == 1, let byte = try take(1).first, byte <= 1 else { throw malformed("bool") }
+      return .bool(byte == 1)
+    case .int: return .int(Int64(bitPattern: try readWord(count)))
+    case .uint64: return .uint64(try readWord(count))
+    case .double: return .double(Double(bitPattern: try readWord(count)))
+    case .string: return .string(try readText(count))
+    case .json: return .json(try readText(count))
+    case .data: return .data(Data(try take(count)))
+    case .date:
+      return .date(Date(timeIntervalSinceReferenceDate: Double(bitPattern: try readWord(count))))
+    case .url:
+      let parts = try take(count).split(separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
+      let base = parts.count == 2 ? URL(string: String(decoding: parts[1], as: UTF8.self)) : nil
+      guard let url = URL(string: String(decoding: parts[0], as: UTF8.self), relativeTo: base) else {
+        throw malformed("URL")
+      }
+      return .url(url)
+    case .uuid:
+      guard count == 16 else { throw malformed("UUID") }
+      let bytes = Array(try take(16))
+      return .uuid(bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) })
+    case .array:
+      var reader = ValueReader(bytes: try take(count))
+      var values: [Value] = []
+      while !reader.bytes.isEmpty { values.append(try reader.readElement(depth: depth + 1)) }
+      return .array(values)
+    case .dictionary:
+      var reader = ValueReader(bytes: try take(count))
+      var values: [String: Value] = [:]
+      while !reader.bytes.isEmpty {
+        let key = try reader.readText(try reader.readCount())
+        values[key] = try reader.readElement(depth: depth + 1)
+      }
+      return .dictionary(values)
+    }
+  }
+
+  private mutating func readElement(depth: Int) throws -> Value {
+    guard let tag = bytes.popFirst(), let kind = Value.Kind(rawValue: tag) else { throw malformed("kind") }
+    return try readPayload(kind, count: readCount(), depth: depth)
+  }
+}

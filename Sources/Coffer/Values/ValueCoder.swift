@@ -1,0 +1,98 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Between Swift values and stored ones.
+///
+/// A type with a kind of its own is stored as that; one that stands for a raw value (most enumerations) as its raw
+/// value; any other `Codable` type as JSON. So another program, or a person with `prefs`, can read and write the same
+/// value without knowing the Swift type.
+enum ValueCoder {
+  static func encode<Object: Encodable>(_ object: Object) throws -> StoredValue {
+    if let object = object as? any ValueConvertible { return try object.value.stored }
+    if let object = object as? any RawRepresentable, let raw = rawValue(of: object) { return try raw.value.stored }
+    return StoredValue(kind: .json, bytes: try JSONCoding.encode(object))
+  }
+
+  static func decode<Object: Decodable>(_ stored: StoredValue, as type: Object.Type) throws -> Object {
+    if let convertible = type as? any ValueConvertible.Type {
+      if stored.kind == .json, type != Value.self { return try JSONCoding.decode(type, from: stored.bytes) }
+      guard let object = convertible.init(try Value(stored)) as? Object else {
+        throw ValueCodingError(reason: "it is of another type, or does not fit")
+      }
+      return object
+    }
+    if stored.kind == .json { return try JSONCoding.decode(type, from: stored.bytes) }
+    if let representable = type as? any RawRepresentable.Type,
+      let object = try make(representable, from: Value(stored)) as? Object
+    {
+      return object
+    }
+    // A list or dictionary that `prefs set` made, asked for as a `Codable` type.
+    return try JSONCoding.decode(type, from: JSONCoding.encode(Value(stored)))
+  }
+
+  private static func rawValue<Object: RawRepresentable>(of object: Object) -> (any ValueConvertible)? {
+    object.rawValue as? any ValueConvertible
+  }
+
+  private static func make<Object: RawRepresentable>(_ type: Object.Type, from value: Value) -> Object? {
+    guard let rawType = Object.RawValue.self as? any ValueConvertible.Type,
+      let raw = rawType.init(value) as? Object.RawValue
+    else { return nil }
+    return Object(rawValue: raw)
+  }
+}
+
+/// Foundation's JSON coders, set up so that equal values give equal bytes and every double survives.
+enum JSONCoding {
+  static func encode(_ object: some Encodable) throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    do {
+      return try Array(encoder.encode(object))
+    } catch let error as EncodingError {
+      throw ValueCodingError(reason: error.summary)
+    }
+  }
+
+  static func decode<Object: Decodable>(_ type: Object.Type, from bytes: [UInt8]) throws -> Object {
+    let decoder = JSONDecoder()
+    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    do {
+      return try decoder.decode(type, from: Data(bytes))
+    } catch let error as DecodingError {
+      throw ValueCodingError(reason: error.summary)
+    }
+  }
+}
+
+// The whole descriptions of these errors quote the value.
+
+extension EncodingError {
+  fileprivate var summary: String {
+    guard case .invalidValue(_, let context) = self else { return "it cannot be encoded" }
+    return "it cannot be encoded\(place(context.codingPath))"
+  }
+}
+
+extension DecodingError {
+  fileprivate var summary: String {
+    switch self {
+    case .typeMismatch(let type, let context): "no \(type) is stored\(place(context.codingPath))"
+    case .valueNotFound(let type, let context): "no \(type) is stored\(place(context.codingPath))"
+    case .keyNotFound(let key, let context): "there is no \"\(key.stringValue)\"\(place(context.codingPath))"
+    case .dataCorrupted(let context): "it does not decode\(place(context.codingPath))"
+    @unknown default: "it does not decode"
+    }
+  }
+}
+
+private func place(_ path: [any CodingKey]) -> String {
+  path.isEmpty ? "" : " at \(path.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: "."))"
+}

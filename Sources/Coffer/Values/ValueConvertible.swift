@@ -1,0 +1,179 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// A Swift type that has a kind of its own in the store.
+///
+/// All others go through `Codable` and JSON.
+protocol ValueConvertible {
+  var value: Value { get }
+  /// nil where the value is of another kind, or would lose something.
+  init?(_ value: Value)
+}
+
+extension Value: ValueConvertible {
+  var value: Value { self }
+  init?(_ value: Value) { self = value }
+}
+
+extension Bool: ValueConvertible {
+  var value: Value { .bool(self) }
+  init?(_ value: Value) {
+    guard case .bool(let bool) = value else { return nil }
+    self = bool
+  }
+}
+
+extension String: ValueConvertible {
+  var value: Value { .string(self) }
+  init?(_ value: Value) {
+    guard case .string(let string) = value else { return nil }
+    self = string
+  }
+}
+
+extension Data: ValueConvertible {
+  var value: Value { .data(self) }
+  init?(_ value: Value) {
+    guard case .data(let data) = value else { return nil }
+    self = data
+  }
+}
+
+extension Date: ValueConvertible {
+  var value: Value { .date(self) }
+  init?(_ value: Value) {
+    guard case .date(let date) = value else { return nil }
+    self = date
+  }
+}
+
+extension URL: ValueConvertible {
+  var value: Value { .url(self) }
+  init?(_ value: Value) {
+    guard case .url(let url) = value else { return nil }
+    self = url
+  }
+}
+
+extension UUID: ValueConvertible {
+  var value: Value { .uuid(self) }
+  init?(_ value: Value) {
+    guard case .uuid(let uuid) = value else { return nil }
+    self = uuid
+  }
+}
+
+// MARK: - Numbers
+
+extension FixedWidthInteger {
+  fileprivate var integerValue: Value {
+    Int64(exactly: self).map(Value.int) ?? .uint64(UInt64(truncatingIfNeeded: self))
+  }
+
+  fileprivate init?(integer value: Value) {
+    switch value {
+    case .int(let number): self.init(exactly: number)
+    case .uint64(let number): self.init(exactly: number)
+    default: return nil
+    }
+  }
+}
+
+extension Int: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension Int8: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension Int16: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension Int32: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension Int64: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension UInt: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension UInt8: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension UInt16: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension UInt32: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+extension UInt64: ValueConvertible {
+  var value: Value { integerValue }
+  init?(_ value: Value) { self.init(integer: value) }
+}
+
+extension Double: ValueConvertible {
+  var value: Value { .double(self) }
+  init?(_ value: Value) {
+    switch value {
+    case .double(let number): self = number
+    case .int(let number): self.init(exactly: number)
+    case .uint64(let number): self.init(exactly: number)
+    default: return nil
+    }
+  }
+}
+
+extension Float: ValueConvertible {
+  var value: Value { .double(Double(self)) }
+  init?(_ value: Value) {
+    guard let number = Double(value) else { return nil }
+    if number.isNaN { self = .nan } else { self.init(exactly: number) }
+  }
+}
+
+// MARK: - Collections
+
+extension Optional: ValueConvertible where Wrapped: ValueConvertible {
+  var value: Value { self?.value ?? .null }
+  init?(_ value: Value) {
+    if case .null = value {
+      self = .none
+    } else if let wrapped = Wrapped(value) {
+      self = .some(wrapped)
+    } else {
+      return nil
+    }
+  }
+}
+
+extension Array: ValueConvertible where Element: ValueConvertible {
+  var value: Value { .array(map(\.value)) }
+  init?(_ value: Value) {
+    guard case .array(let values) = value else { return nil }
+    let elements = values.compactMap(Element.init)
+    guard elements.count == values.count else { return nil }
+    self = elements
+  }
+}
+
+extension Dictionary: ValueConvertible where Key == String, Value: ValueConvertible {
+  var value: Coffer.Value { .dictionary(mapValues(\.value)) }
+  init?(_ value: Coffer.Value) {
+    guard case .dictionary(let values) = value else { return nil }
+    let elements = values.compactMapValues(Value.init)
+    guard elements.count == values.count else { return nil }
+    self = elements
+  }
+}

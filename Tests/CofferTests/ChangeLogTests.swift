@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("The change log") struct ChangeLogTests {
+  private let store: TemporaryStore
+  private let connection: Connection
+
+  init() throws {
+    store = try TemporaryStore()
+    connection = try store.open().makeConnection()
+  }
+
+  /// The rows of `changes` from a sequence on.
+  private func rows(from sequence: Int64) throws -> [(noise: [UInt8], changes: ChangeSet)] {
+    try connection.perform { session in
+      var rows: [(noise: [UInt8], changes: ChangeSet)] = []
+      let statement = try session.connection.statement(
+        "SELECT noise, keys FROM changes WHERE sequence >= ? ORDER BY sequence")
+      statement.bind(sequence, at: 1)
+      try statement.query { row in
+        rows.append((row.bytes(0), try #require(ChangeSet(packed: row.bytes(1)))))
+      }
+      return rows
+    }
+  }
+
+  @Test("has one row a commit, with 16 random bytes and the kind of each changed key")
+  func oneRow() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "updated", inCollection: "c")
+      try transaction.setObject(1, forKey: "removed", inCollection: "c")
+      try transaction.setObject(1, forKey: "removed and set", inCollection: "c")
+    }
+    let start = try Int64(connection.read { try $0.snapshot() }) + 1
+    try connection.readWrite { transaction in
+      try transaction.setObject(2, forKey: "updated", inCollection: "c")
+      try transaction.setObject(2, forKey: "inserted", inCollection: "c")
+      try transaction.setObject(3, forKey: "inserted", inCollection: "c")
+      try transaction.removeObject(forKey: "removed", inCollection: "c")
+      try transaction.removeObject(forKey: "removed and set", inCollection: "c")
+      try transaction.setObject(5, forKey: "removed and set", inCollection: "c")
+      try transaction.setObject(4, forKey: "passing", inCollection: "c")
+      try transaction.removeObject(forKey: "passing", inCollection: "c")
+    }
+    let rows = try rows(from: start)
+    #expect(rows.count == 1)
+    #expect(rows[0].noise.count == 16)
+    let collection = try #require(rows[0].changes.collections.values.first)
+    #expect(
+      collection.keys.mapValues(\.kind) == [
+        ByteString("updated"): .updated, ByteString("inserted"): .inserted, ByteString("removed"): .removed,
+        ByteString("removed and set"): .updated,
+      ])
+  }
+
+  @Test("says of more than 1,000 keys of a collection only that it changed")
+  func unlisted() throws {
+    let start = try Int64(connection.read { try $0.snapshot() }) + 1
+    try connection.readWrite { transaction in
+      for number in 0...ChangeSet.maximumKeyCount { try transaction.setObject(number, forKey: "\(number)") }
+      try transaction.setObject(1, forKey: "k", inCollection: "other")
+    }
+    let changes = try #require(try rows(from: start).first?.changes)
+    #expect(changes.collections.values.filter(\.isUnlisted).map(\.keys.count) == [0])
+    #expect(changes.collections.values.filter { !$0.isUnlisted }.map(\.keys.count) == [1])
+  }
+
+  @Test("forgets the keys of a removed collection, which leaves no trace of itself anywhere")
+  func removedCollection() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject("forgotten value", forKey: "forgotten key", inCollection: "forgotten name")
+      try transaction.setObject(1, forKey: "kept key", inCollection: "kept name")
+    }
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "forgotten name") }
+    #expect(try connection.read { try $0.allCollections() } == ["kept name"])
+    try connection.perform { session in
+      for table in ["collections", "items", "history", "changes", "meta"] {
+        let found = try session.connection.text(ofAllRowsIn: table)
+        #expect(!found.contains("forgotten"), "\(table) still holds it")
+      }
+    }
+    let changes = try rows(from: 0).map(\.changes)
+    #expect(changes.contains { $0.collections.values.contains { $0.keys[ByteString("kept key")] != nil } })
+    #expect(changes.last?.collections.values.map(\.isCleared) == [true])
+  }
+
+  @Test("keeps no more than its bounds of rows and bytes")
+  func retention() throws {
+    try connection.perform { session in
+      try session.connection.beginWrite(.normal)
+      let log = ChangeLog(connection: session.connection)
+      for _ in 0..<ChangeLog.maximumRowCount + 200 { try log.append(ChangeSet(), time: 0, writer: 0) }
+      try session.connection.commit()
+      let count = try session.connection.statement("SELECT count(*) FROM changes").first { $0.integer(0) }
+      #expect(try #require(count) <= ChangeLog.maximumRowCount + 64)
+
+      var changes = ChangeSet()
+      let key = String(repeating: "k", count: 100_000)
+      changes.record(key, in: 1, .init(kind: .inserted, changesObject: true, changesMetadata: false))
+      try session.connection.beginWrite(.normal)
+      for _ in 0..<256 { try log.append(changes, time: 0, writer: 0) }
+      try session.connection.commit()
+      let bytes = try session.connection.statement("SELECT sum(length(keys)) FROM changes").first { $0.integer(0) }
+      #expect(try #require(bytes) <= ChangeLog.maximumByteCount + 64 * 100_100)
+    }
+  }
+
+  @Test("packs its keys so that they come back, and takes no malformed list")
+  func packing() throws {
+    var changes = ChangeSet()
+    changes.record("", in: 1, .init(kind: .inserted, changesObject: true, changesMetadata: false))
+    changes.record("a\0é", in: 1, .init(kind: .touched, changesObject: false, changesMetadata: true))
+    changes.recordClearing(of: 300)
+    changes.record("after", in: 300, .init(kind: .inserted, changesObject: true, changesMetadata: true))
+    let packed = changes.packed
+    #expect(ChangeSet(packed: packed) == changes)
+    var generator = SplitMix64(state: 3)
+    for _ in 0..<20_000 {
+      var bytes = packed
+      bytes[Int.random(in: 0..<bytes.count, using: &generator)] = .random(in: 0...255, using: &generator)
+      _ = ChangeSet(packed: Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &generator))))
+    }
+    #expect(ChangeSet(packed: []) == nil)
+    #expect(ChangeSet(packed: [0, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]) == nil)
+  }
+}

@@ -1,0 +1,291 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("A connection proxy") struct ConnectionProxyTests {
+  private let store: TemporaryStore
+  private let database: Database
+  private let proxy: ConnectionProxy
+  /// Connections that have nothing to do with the proxy: one to hold the write lock, one to look.
+  private let other: Connection
+  private let reader: Connection
+
+  init() throws {
+    store = try TemporaryStore()
+    database = try store.open()
+    proxy = try ConnectionProxy(database: database)
+    other = try database.makeConnection()
+    reader = try database.makeConnection()
+  }
+
+  /// Runs `body` while another connection holds the write lock, so that no flush can get it.
+  private func withWriteLockHeld(_ body: () throws -> Void) throws {
+    try other.readWrite { _ in try body() }
+  }
+
+  private func committed<T: Decodable>(_ key: String, as type: T.Type = T.self) throws -> T? {
+    try reader.read { try $0.object(forKey: key) }
+  }
+
+  private func snapshot() throws -> UInt64 {
+    try reader.read { try $0.snapshot() }
+  }
+
+  // MARK: 4.1
+
+  @Test("4.1 reads back what was set at once, before and after the flush, and never an older value")
+  func readYourWrites() throws {
+    try withWriteLockHeld {
+      for number in 1...3 {
+        try proxy.setObject(number, forKey: "k", withMetadata: "m\(number)")
+        #expect(try proxy.object(forKey: "k") == number)
+        #expect(try proxy.metadata(forKey: "k") == "m\(number)")
+        #expect(try proxy.hasObject(forKey: "k"))
+      }
+      #expect(try committed("k", as: Int.self) == nil)
+    }
+    try proxy.flushAndWait()
+    #expect(try proxy.object(forKey: "k") == 3)
+    #expect(try committed("k") == 3)
+    try withWriteLockHeld {
+      try proxy.removeObject(forKey: "k")
+      #expect(try proxy.value(forKey: "k") == nil)
+      #expect(try !proxy.hasObject(forKey: "k"))
+      #expect(try proxy.metadata(forKey: "k", as: String.self) == nil)
+      try proxy.setObject(nil, forKey: "k")
+      try proxy.setObject(4, forKey: "k")
+      #expect(try proxy.object(forKey: "k") == 4)
+    }
+    try proxy.flushAndWait()
+    #expect(try committed("k") == 4)
+  }
+
+  @Test("4.1 reads back a key that is set again during its own flush")
+  func setDuringFlush() throws {
+    // The flush of 1 stands between its last statement and its commit when 2 is set.
+    let isInFlush = DispatchSemaphore(value: 0)
+    let mayCommit = DispatchSemaphore(value: 0)
+    try proxy.readWriteConnection.perform { session in
+      session.connection.onCommit {
+        isInFlush.signal()
+        mayCommit.wait()
+      }
+    }
+    try proxy.setObject(1, forKey: "k")
+    isInFlush.wait()
+    try proxy.setObject(2, forKey: "k")
+    #expect(try proxy.object(forKey: "k") == 2)
+    #expect(try committed("k", as: Int.self) == nil)
+    mayCommit.signal()
+    isInFlush.wait()
+    #expect(try proxy.object(forKey: "k") == 2)
+    #expect(try committed("k") == 1)
+    mayCommit.signal()
+    try proxy.flushAndWait()
+    #expect(try proxy.object(forKey: "k") == 2)
+    #expect(try committed("k") == 2)
+  }
+
+  // MARK: 4.2, 4.3
+
+  @Test("4.2 takes its batch when it has the write lock, so that all that changed meanwhile goes with it")
+  func naturalBatch() throws {
+    let before = try snapshot()
+    try withWriteLockHeld {
+      for number in 0..<100 { try proxy.setObject(number, forKey: "\(number)") }
+      #expect(proxy.pendingChangeCount == 100)
+    }
+    try proxy.flushAndWait()
+    #expect(proxy.pendingChangeCount == 0)
+    #expect(try snapshot() == before + 1)
+    #expect(try reader.read { try $0.numberOfKeys() } == 100)
+  }
+
+  @Test("4.2 flushes by itself")
+  func flushesAlone() throws {
+    try proxy.setObject("v", forKey: "k")
+    // An empty transaction of the proxy's connection comes behind the flush in its queue.
+    try proxy.readWriteConnection.perform { _ in }
+    #expect(proxy.pendingChangeCount == 0)
+    #expect(try committed("k") == "v")
+  }
+
+  @Test("4.2 writes before a write on its connection what was set before it, and after it what was set after")
+  func orderWithWrites() throws {
+    let connection = proxy.readWriteConnection
+    let written = DispatchSemaphore(value: 0)
+    try withWriteLockHeld {
+      try proxy.setObject("proxy 1", forKey: "a")
+      try proxy.setObject("proxy 1", forKey: "b")
+      DispatchQueue.global().async {
+        try? connection.readWrite { transaction in
+          let seen: String? = try transaction.object(forKey: "a")
+          try transaction.setObject(seen.map { "\($0), then transaction" }, forKey: "a")
+          try transaction.setObject("transaction", forKey: "b")
+        }
+        written.signal()
+      }
+      // The write has closed the batch once a new change opens another.
+      while true {
+        try proxy.setObject("proxy 2", forKey: "b")
+        if proxy.pendingChangeCount == 3 { break }
+        sched_yield()
+      }
+    }
+    written.wait()
+    try proxy.flushAndWait()
+    #expect(try committed("a") == "proxy 1, then transaction")
+    #expect(try committed("b") == "proxy 2")
+  }
+
+  /// Makes every write of the key `poison` fail.
+  private func poison(_ isPoisoned: Bool) throws {
+    try other.perform { session in
+      try session.connection.execute(
+        isPoisoned
+          ? "CREATE TRIGGER poison BEFORE INSERT ON items WHEN new.key = 'poison' BEGIN SELECT raise(ABORT, 'no'); END"
+          : "DROP TRIGGER poison")
+    }
+  }
+
+  @Test("4.3, 4.8 writes a batch whole or not at all; what failed stays pending and readable, and is tried again")
+  func failedFlush() async throws {
+    let failures = proxy.flushFailures
+    try poison(true)
+    try withWriteLockHeld {
+      try proxy.setObject(1, forKey: "good")
+      try proxy.setObject(2, forKey: "poison")
+      try proxy.setObject(3, forKey: "better")
+    }
+    #expect(throws: CofferError.self) { try proxy.flushAndWait() }
+    #expect(try reader.read { try $0.numberOfKeys() } == 0)
+    #expect(proxy.pendingChangeCount == 3)
+    #expect(try proxy.object(forKey: "poison") == 2)
+    try proxy.setObject(4, forKey: "good")
+    let failure = try #require(await failures.first { _ in true })
+    #expect(failure.pendingChangeCount >= 3)
+
+    try poison(false)
+    // No flush is asked for: the retry comes by itself, and the newer value wins.
+    while proxy.pendingChangeCount > 0 { await Task.yield() }
+    #expect(try committed("good") == 4)
+    #expect(try committed("poison") == 2)
+    #expect(try reader.read { try $0.numberOfKeys() } == 3)
+  }
+
+  @Test("4.8 keeps its changes while the store is busy, and says so")
+  func busy() throws {
+    let impatient = try store.open(busyTimeout: .zero)
+    let proxy = try ConnectionProxy(database: impatient)
+    try withWriteLockHeld {
+      try proxy.setObject(1, forKey: "k")
+      #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
+      #expect(throws: CofferError.busy) { try proxy.setObject(2, forKey: "k", durability: .committed) }
+      #expect(throws: CofferError.busy) { try proxy.close() }
+      #expect(try proxy.object(forKey: "k") == 2)
+    }
+    try proxy.close()
+    #expect(try committed("k") == 2)
+  }
+
+  // MARK: 4.9, 4.10
+
+  @Test("4.9 has committed all that was set before when a flush returns, by either form")
+  func flush() async throws {
+    for number in 1...50 {
+      try proxy.setObject(number, forKey: "sync")
+      try proxy.flushAndWait()
+      #expect(try committed("sync") == number)
+      try proxy.setObject(number, forKey: "async")
+      try await proxy.flush()
+      #expect(try committed("async") == number)
+    }
+  }
+
+  @Test(
+    "4.9 returns from a set when it is as durable as was asked for",
+    arguments: [
+      ConnectionProxy.Durability.committed, .synced,
+    ])
+  func durability(_ durability: ConnectionProxy.Durability) throws {
+    try proxy.setObject(1, forKey: "k", durability: durability)
+    #expect(try committed("k") == 1)
+    try proxy.removeObject(forKey: "k", durability: durability)
+    #expect(try committed("k", as: Int.self) == nil)
+  }
+
+  @Test("1.13 reports a flush or a committed set inside a write of its own connection, and takes a plain set there")
+  func insideWrite() throws {
+    try proxy.readWriteConnection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "k")
+      try proxy.setObject(2, forKey: "k")
+      #expect(throws: CofferError.nestedTransaction) { try proxy.flushAndWait() }
+      #expect(throws: CofferError.nestedTransaction) { try proxy.setObject(3, forKey: "k", durability: .committed) }
+      #expect(throws: CofferError.nestedTransaction) { try proxy.close() }
+      #expect(try proxy.object(forKey: "k") == 2)
+    }
+    try proxy.flushAndWait()
+    #expect(try committed("k") == 2)
+  }
+
+  @Test("4.10 flushes when it is closed, and then refuses everything")
+  func close() throws {
+    try withWriteLockHeld { try proxy.setObject("v", forKey: "k") }
+    try proxy.close()
+    try proxy.close()
+    #expect(try committed("k") == "v")
+    #expect(throws: CofferError.closed) { try proxy.setObject(1, forKey: "k") }
+    #expect(throws: CofferError.closed) { try proxy.value(forKey: "k") }
+  }
+
+  @Test("4.10 flushes after its release")
+  func release() throws {
+    let connection = try database.makeConnection()
+    try withWriteLockHeld {
+      let proxy = ConnectionProxy(
+        database: database, readOnlyConnection: connection, readWriteConnection: connection)
+      for number in 0..<10 { try proxy.setObject(number, forKey: "\(number)") }
+    }
+    try connection.perform { _ in }
+    #expect(try reader.read { try $0.numberOfKeys() } == 10)
+  }
+
+  // MARK: Values
+
+  @Test("4.11 writes nothing for a value that is there already")
+  func equalValue() throws {
+    try proxy.setObject(["a": 1], forKey: "k", durability: .committed)
+    let before = try snapshot()
+    try proxy.setObject(["a": 1], forKey: "k", durability: .committed)
+    #expect(try snapshot() == before)
+  }
+
+  @Test("1.6 refuses a value that cannot be encoded when it is set, and keeps the old one")
+  func unencodable() throws {
+    try proxy.setObject(1, forKey: "k")
+    #expect(throws: CofferError.self) { try proxy.setObject(Value.null, forKey: "k") }
+    #expect(try proxy.object(forKey: "k") == 1)
+    #expect(throws: CofferError.self) { try proxy.object(forKey: "k", as: String.self) }
+  }
+
+  @Test("serves many threads at once without losing a change")
+  func threads() throws {
+    DispatchQueue.concurrentPerform(iterations: 8) { thread in
+      for number in 0..<200 {
+        do {
+          try proxy.setObject(number, forKey: "\(thread).\(number % 20)")
+          let found: Int? = try proxy.object(forKey: "\(thread).\(number % 20)")
+          #expect(found == number)
+        } catch {
+          Issue.record(error)
+        }
+      }
+    }
+    try proxy.flushAndWait()
+    for thread in 0..<8 {
+      for key in 0..<20 { #expect(try committed("\(thread).\(key)") == 180 + key) }
+    }
+  }
+}

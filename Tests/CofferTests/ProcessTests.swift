@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Several processes", .serialized) struct ProcessTests {
+  private let store: TemporaryStore
+
+  init() throws {
+    store = try TemporaryStore()
+  }
+
+  @Test("read what another one set, whatever its type")
+  func samples() throws {
+    try store.open().close()
+    #expect(try store.worker("set-samples").status == 0)
+    let check = try store.worker("check-samples")
+    #expect(check.status == 0, "\(check.text)")
+  }
+
+  @Test("that create a store at once all end with the same one")
+  func creators() throws {
+    try FileManager.default.removeItem(atPath: store.keyFile)
+    let processes = try (0..<4).map { _ in try store.startWorker("create").0 }
+    for process in processes {
+      process.waitUntilExit()
+      #expect(process.terminationStatus == 0)
+    }
+    let keys = try store.open().makeConnection().read { try $0.allKeys() }
+    #expect(Set(keys) == Set(processes.map { "creator \($0.processIdentifier)" }))
+    let names = try FileManager.default.contentsOfDirectory(atPath: store.folder)
+    #expect(!names.contains { $0.hasSuffix(".tmp") })
+  }
+
+  @Test("that write 1,000 keys each at once lose none")
+  func writers() throws {
+    let connection = try store.open().makeConnection()
+    let processes = try ["a", "b"].map { try store.startWorker("insert", $0, "1000").0 }
+    for process in processes {
+      process.waitUntilExit()
+      #expect(process.terminationStatus == 0)
+    }
+    let keys = try connection.read { try $0.allKeys(inCollection: "numbers") }
+    #expect(Set(keys) == Set(["a", "b"].flatMap { prefix in (0..<1000).map { "\(prefix)\($0)" } }))
+    #expect(try connection.read { try $0.snapshot() } == 2001)
+  }
+
+  @Test("that are killed lose no commit they had acknowledged, 20 times")
+  func killedWriters() throws {
+    try store.open().close()
+    for round in 0..<20 {
+      let (process, output) = try store.startWorker("acknowledge", "\(round).")
+      // So many commits, then the signal, wherever the writer is by then.
+      var text = Data()
+      while text.filter({ $0 == UInt8(ascii: "\n") }).count < 10 + 7 * round {
+        let more = output.fileHandleForReading.availableData
+        try #require(!more.isEmpty)
+        text += more
+      }
+      kill(process.processIdentifier, SIGKILL)
+      text += output.fileHandleForReading.readDataToEndOfFile()
+      process.waitUntilExit()
+      let acknowledged = String(decoding: text, as: UTF8.self).split(separator: "\n").count
+      let connection = try store.open().makeConnection()
+      try connection.read { transaction in
+        for number in 0..<acknowledged {
+          let value: String? = try transaction.object(forKey: "\(round).\(number)", inCollection: "kept")
+          #expect(value?.hasSuffix(" \(number)") == true, "round \(round) lost \(number) of \(acknowledged)")
+        }
+      }
+    }
+    #expect(try store.open().verify().problems.isEmpty)
+  }
+
+  @Test(
+    "4.10 flush at their normal exit, with a proxy in hand or just released",
+    arguments: [
+      "exit-without-flush", "release-without-flush",
+    ])
+  func exit(_ command: String) throws {
+    try store.open().close()
+    #expect(try store.worker(command).status == 0)
+    #expect(try store.open().makeConnection().read { try $0.numberOfKeys(inCollection: "exit") } == 500)
+  }
+
+  @Test("that were forked are told that the database stayed with the parent")
+  func fork() throws {
+    try store.open().close()
+    let child = try store.worker("fork")
+    #expect(child.text == "child 42\nparent [\"after\", \"before\"]\n")
+  }
+
+  @Test("find a lock held by another one busy, and free after its death")
+  func busy() throws {
+    try store.open().close()
+    let (process, output) = try store.startWorker("hold-write-lock")
+    #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
+    let connection = try store.open(busyTimeout: .milliseconds(20)).makeConnection()
+    #expect(throws: CofferError.busy) { try connection.readWrite { try $0.setObject(1, forKey: "k") } }
+    #expect(try connection.read { try $0.allKeys() }.isEmpty)
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+    try connection.readWrite { try $0.setObject(1, forKey: "k") }
+    #expect(try connection.read { try $0.allKeys() } == ["k"])
+  }
+}

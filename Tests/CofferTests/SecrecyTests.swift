@@ -1,0 +1,86 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("On the disk") struct SecrecyTests {
+  private static let collection = "canary-collection-8f1c"
+  private static let key = "canary-key-77aa"
+  private static let value = "canary-value-hunter2-correct-horse"
+  private static let metadata = "canary-metadata-4242"
+
+  /// What must not stand there: each canary raw, in UTF-16, base64 (at each of its three alignments) and hexadecimal.
+  private static let forbidden: [(name: String, bytes: Data)] = [collection, key, value, metadata].flatMap { text in
+    let raw = Data(text.utf8)
+    let base64 = (0..<3).map { shift in
+      // Without the characters that depend on what stands before and behind.
+      Data((Data(count: shift) + raw).base64EncodedString().dropFirst(4).dropLast(4).utf8)
+    }
+    let hexadecimal = Data(raw.map { String(format: "%02x", $0) }.joined().utf8)
+    let utf16 = text.utf16.reduce(into: Data()) { $0.append(contentsOf: [UInt8($1 & 0xff), UInt8($1 >> 8)]) }
+    return ([raw, hexadecimal, utf16] + base64).map { (text, $0) }
+  }
+
+  private func expectNoCanary(_ store: TemporaryStore, _ moment: String) throws {
+    for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: store.path + suffix) {
+      let bytes = try store.bytes(suffix)
+      #expect(bytes.count > 0)
+      for (name, canary) in Self.forbidden {
+        #expect(bytes.range(of: canary) == nil, "\(name) stands in settings.coffer\(suffix) \(moment)")
+      }
+    }
+  }
+
+  @Test("no key, value, metadata or collection name stands in any byte, while open, after a kill and after closing")
+  func canaries() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let proxy = try ConnectionProxy(database: database)
+    for number in 0..<50 {
+      try proxy.setObject(
+        Self.value + "\(number)", forKey: Self.key + "\(number)", inCollection: Self.collection,
+        withMetadata: Self.metadata)
+    }
+    try proxy.flushAndWait()
+    #expect(FileManager.default.fileExists(atPath: store.path + "-wal"))
+    try expectNoCanary(store, "while open")
+    let killed = try TemporaryStore()
+    try store.copyAsAfterCrash(to: killed)
+    try expectNoCanary(killed, "after a crash")
+    let found: String? = try killed.open().makeConnection().read {
+      try $0.object(forKey: Self.key + "49", inCollection: Self.collection)
+    }
+    #expect(found == Self.value + "49")
+    try expectNoCanary(killed, "after recovery")
+    try proxy.close()
+    try database.close()
+    try expectNoCanary(store, "after closing")
+  }
+
+  @Test("the search for canaries finds them in a plain file")
+  func searchWorks() throws {
+    for (name, canary) in Self.forbidden { #expect(canary.count >= 12, "\(name)") }
+    let text = Data(("x" + Self.value + "y").utf8).base64EncodedString()
+    #expect(Self.forbidden.contains { Data(text.utf8).range(of: $0.bytes) != nil })
+  }
+
+  @Test("two stores with the same contents under the same key have no page in common")
+  func pagesDiffer() throws {
+    let (one, other) = (try TemporaryStore(), try TemporaryStore())
+    try FileManager.default.removeItem(atPath: other.keyFile)
+    try FileManager.default.copyItem(atPath: one.keyFile, toPath: other.keyFile)
+    for store in [one, other] {
+      let database = try store.open()
+      try database.makeConnection().readWrite { transaction in
+        for number in 0..<200 { try transaction.setObject(Self.value, forKey: "\(number)") }
+      }
+      try database.close()
+    }
+    func blocks(_ store: TemporaryStore) throws -> Set<Data> {
+      let bytes = try store.bytes()
+      return Set(stride(from: 16_384, to: bytes.count, by: 16).map { bytes.subdata(in: $0..<$0 + 16) })
+    }
+    #expect(try blocks(one).isDisjoint(with: blocks(other)))
+    #expect(try blocks(one).count == (try one.bytes().count - 16_384) / 16)
+  }
+}

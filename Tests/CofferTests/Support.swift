@@ -1,0 +1,109 @@
+import CofferStorage
+import Foundation
+import Logging
+import Testing
+
+@testable import Coffer
+
+/// A folder that is removed with this object, with a key file and a store in it.
+final class TemporaryStore: Sendable {
+  let folder: String
+  var path: String { "\(folder)/settings.coffer" }
+  var keyFile: String { "\(folder)/key" }
+  var key: KeySource { .keyFile(keyFile) }
+
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try KeyFile.create(at: keyFile)
+  }
+
+  deinit {
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+
+  func open(busyTimeout: Duration = .seconds(10)) throws -> Database {
+    try Database.openOrCreate(
+      at: path, key: key,
+      options: .init(busyTimeout: busyTimeout, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+  }
+
+  /// The bytes of a file, read by another program: closing a descriptor of the store in this process would drop SQLite's
+  /// locks on it.
+  func bytes(_ suffix: String = "") throws -> Data {
+    try Child.run("/bin/cat", [path + suffix]).output
+  }
+
+  /// Copies the store as a crash would leave it now, log included.
+  func copyAsAfterCrash(to other: TemporaryStore) throws {
+    for suffix in ["", "-wal"] {
+      let child = try Child.run("/bin/cp", [path + suffix, other.path + suffix])
+      try #require(child.status == 0)
+    }
+    try? FileManager.default.removeItem(atPath: other.keyFile)
+    try FileManager.default.copyItem(atPath: keyFile, toPath: other.keyFile)
+  }
+}
+
+/// Another process.
+struct Child {
+  let status: Int32
+  let output: Data
+
+  var text: String { String(decoding: output, as: UTF8.self) }
+
+  /// Where the package's executables are: beside the test bundle.
+  static let products: URL =
+    Bundle.main.bundleURL.pathExtension == "xctest"
+    ? Bundle.main.bundleURL.deletingLastPathComponent() : Bundle.main.bundleURL
+
+  static func run(_ executable: String, _ arguments: [String]) throws -> Child {
+    let (process, output) = try start(executable, arguments)
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return Child(status: process.terminationStatus, output: data)
+  }
+
+  static func start(_ executable: String, _ arguments: [String]) throws -> (Process, Pipe) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: executable)
+    process.arguments = arguments
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardInput = Pipe()
+    try process.run()
+    return (process, output)
+  }
+}
+
+extension TemporaryStore {
+  static var worker: String { Child.products.appendingPathComponent("StoreWorker").path }
+
+  func worker(_ command: String, _ arguments: String...) throws -> Child {
+    try Child.run(Self.worker, [command, path, keyFile] + arguments)
+  }
+
+  func startWorker(_ command: String, _ arguments: String...) throws -> (Process, Pipe) {
+    try Child.start(Self.worker, [command, path, keyFile] + arguments)
+  }
+}
+
+extension SQLiteConnection {
+  /// Everything in a table, as the lossy text of its rows.
+  func text(ofAllRowsIn table: String) throws -> String {
+    // The statement cache wants literals.
+    let sql: StaticString =
+      switch table {
+      case "collections": "SELECT name FROM collections"
+      case "items": "SELECT key, data, metadata FROM items"
+      case "history": "SELECT key, data, metadata FROM history"
+      case "changes": "SELECT keys FROM changes"
+      default: "SELECT name, value FROM meta"
+      }
+    var text = ""
+    try statement(sql).query { row in
+      for column in 0..<row.columnCount { text += String(decoding: row.bytes(column), as: UTF8.self) }
+    }
+    return text
+  }
+}

@@ -1,0 +1,108 @@
+// The other process of the tests: opens a store and does one thing with it.
+//
+//   StoreWorker COMMAND STORE KEYFILE [ARGUMENT…]
+
+import Coffer
+import Foundation
+
+let arguments = CommandLine.arguments
+guard arguments.count >= 4 else {
+  FileHandle.standardError.write(Data("usage: StoreWorker COMMAND STORE KEYFILE [ARGUMENT…]\n".utf8))
+  exit(2)
+}
+let (command, store, keyFile) = (arguments[1], arguments[2], arguments[3])
+let rest = Array(arguments.dropFirst(4))
+
+func say(_ line: String) {
+  FileHandle.standardOutput.write(Data((line + "\n").utf8))
+}
+
+func open() throws -> Database {
+  try Database.open(at: store, key: .keyFile(keyFile), options: .init(busyTimeout: .seconds(60)))
+}
+
+switch command {
+case "create":
+  // Of several that are started at once, all end with the same store open.
+  try KeyFile.create(at: keyFile)
+  let connection = try Database.openOrCreate(at: store, key: .keyFile(keyFile)).makeConnection()
+  try connection.readWrite { try $0.setObject(true, forKey: "creator \(getpid())") }
+
+case "insert":
+  // insert … PREFIX COUNT: each key in a transaction of its own.
+  let connection = try open().makeConnection()
+  for number in 0..<Int(rest[1])! {
+    try connection.readWrite { try $0.setObject(number, forKey: "\(rest[0])\(number)", inCollection: "numbers") }
+  }
+
+case "acknowledge":
+  // acknowledge … PREFIX: says each number once its commit has returned, until it is killed.
+  let connection = try open().makeConnection()
+  let text = String(repeating: "acknowledged value ", count: 20)
+  for number in 0... {
+    try connection.readWrite {
+      try $0.setObject("\(text)\(number)", forKey: "\(rest[0])\(number)", inCollection: "kept")
+    }
+    say("\(number)")
+  }
+
+case "set-samples":
+  // Through the proxy, and without a word of flushing: close() sees to it.
+  let proxy = try ConnectionProxy(database: open())
+  try Samples.set(through: proxy)
+  try proxy.close()
+
+case "check-samples":
+  let problems = try Samples.problems(in: ConnectionProxy(database: open()))
+  for problem in problems { say(problem) }
+  exit(problems.isEmpty ? 0 : 1)
+
+case "exit-without-flush":
+  // Normal exit: nothing is lost.
+  let proxy = try ConnectionProxy(database: open())
+  for number in 0..<500 { try proxy.setObject(number, forKey: "key \(number)", inCollection: "exit") }
+  exit(0)
+
+case "release-without-flush":
+  // The proxy is gone long before its batch is written; the exit comes right after.
+  try {
+    let proxy = try ConnectionProxy(database: open())
+    for number in 0..<500 { try proxy.setObject(number, forKey: "key \(number)", inCollection: "exit") }
+  }()
+  exit(0)
+
+case "hold-write-lock":
+  // Until its standard input ends.
+  try open().makeConnection().readWrite { transaction in
+    try transaction.setObject("held", forKey: "lock")
+    say("locked")
+    _ = FileHandle.standardInput.readDataToEndOfFile()
+  }
+
+case "fork":
+  // In a child of fork(), the parent's database says so, and the parent goes on.
+  let connection = try open().makeConnection()
+  try connection.readWrite { try $0.setObject(1, forKey: "before") }
+  typealias Fork = @convention(c) () -> Int32
+  let fork = unsafeBitCast(dlsym(nil, "fork"), to: Fork.self)
+  let child = fork()
+  if child == 0 {
+    do {
+      _ = try connection.read { try $0.hasObject(forKey: "before") }
+      _exit(1)
+    } catch CofferError.usedAfterFork {
+      _exit(42)
+    } catch {
+      _exit(2)
+    }
+  }
+  var status: Int32 = 0
+  waitpid(child, &status, 0)
+  say("child \((status >> 8) & 0xff)")
+  try connection.readWrite { try $0.setObject(2, forKey: "after") }
+  say("parent \(try connection.read { try $0.allKeys() })")
+
+default:
+  FileHandle.standardError.write(Data("there is no command \(command)\n".utf8))
+  exit(2)
+}
