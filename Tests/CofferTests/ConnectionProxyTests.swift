@@ -175,6 +175,19 @@ import Testing
     #expect(try reader.read { try $0.numberOfKeys() } == 3)
   }
 
+  @Test("4.8 tries again with what was set after the failure, too")
+  func retryTakesNewerBatches() async throws {
+    try poison(true)
+    try proxy.setObject(1, forKey: "poison")
+    #expect(throws: CofferError.self) { try proxy.flushAndWait() }
+    // The retry is queued; this batch comes behind it, fails on its own, and has no other attempt.
+    try proxy.setObject(2, forKey: "newer")
+    #expect(throws: CofferError.self) { try proxy.flushAndWait() }
+    try poison(false)
+    while proxy.pendingChangeCount > 0 { await Task.yield() }
+    #expect(try committed("newer") == 2)
+  }
+
   @Test("4.8 keeps its changes while the store is busy, and says so")
   func busy() throws {
     let impatient = try store.open(busyTimeout: .zero)

@@ -109,14 +109,26 @@ final class PendingChanges: Sendable {
 
   // MARK: Flushing
 
-  private func enqueueFlush(of number: UInt64, after delay: DispatchTimeInterval? = nil) {
+  private func enqueueFlush(of number: UInt64) {
+    connection.enqueue { self.flush(through: number, $0) }
+  }
+
+  /// Queues another attempt at all that is pending when its time has come.
+  private func enqueueRetry(after delay: DispatchTimeInterval) {
     connection.enqueue(after: delay) { session in
-      if delay != nil { self.state.withLock { $0.isRetryQueued = false } }
-      do {
-        try self.flush(through: number, session.get(), .normal)
-      } catch {
-        self.flushFailed(error)
+      let number = self.state.withLock { state in
+        state.isRetryQueued = false
+        return state.lastNumber
       }
+      self.flush(through: number, session)
+    }
+  }
+
+  private func flush(through number: UInt64, _ session: Result<Session, any Error>) {
+    do {
+      try flush(through: number, session.get(), .normal)
+    } catch {
+      flushFailed(error)
     }
   }
 
@@ -188,9 +200,9 @@ final class PendingChanges: Sendable {
     // Nothing can be written any more where the database was closed, or belongs to the parent process.
     guard error != .closed, error != .usedAfterFork else { return }
     state.withLock { state in
-      guard let newest = state.batches.last, !state.isRetryQueued else { return }
+      guard !state.batches.isEmpty, !state.isRetryQueued else { return }
       state.isRetryQueued = true
-      enqueueFlush(of: newest.number, after: .milliseconds(min(30_000, 100 << min(failureCount - 1, 9))))
+      enqueueRetry(after: .milliseconds(min(30_000, 100 << min(failureCount - 1, 9))))
     }
   }
 
