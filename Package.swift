@@ -10,8 +10,10 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
     .library(name: "Coffer", targets: ["Coffer"]),
+    .executable(name: "prefs", targets: ["prefs"]),
   ],
   dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
   targets: [
@@ -25,6 +27,11 @@ let package = Package(
       name: "Coffer",
       dependencies: ["CofferStorage", .product(name: "Logging", package: "swift-log")],
       swiftSettings: strict),
+    .target(
+      name: "PrefsCommands",
+      dependencies: ["Coffer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+      swiftSettings: strict),
+    .executableTarget(name: "prefs", dependencies: ["PrefsCommands"], swiftSettings: strict),
     // Measures layers that are not public, and so lives in this package.
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
@@ -34,7 +41,8 @@ let package = Package(
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
     .testTarget(
       name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite"], swiftSettings: strict),
-    .testTarget(name: "CofferTests", dependencies: ["Coffer", "StoreWorker"], swiftSettings: strict),
+    .testTarget(name: "CofferTests", dependencies: ["Coffer", "StoreWorker", "prefs"], swiftSettings: strict),
+    .testTarget(name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "prefs"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

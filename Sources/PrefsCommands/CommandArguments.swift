@@ -1,0 +1,56 @@
+/// The arguments of the process, made fit for the parser.
+enum CommandArguments {
+  /// Stands before an argument that begins with a dash and yet is a value.
+  ///
+  /// The parser takes `-5` for the option `5`. It has no setting for negative numbers in positional arguments, so they go
+  /// through it with a NUL in front, which no argument of a process can hold, and lose it on the other side.
+  private static let mark: Character = "\0"
+
+  /// The arguments after the program's name.
+  ///
+  /// `CommandLine.arguments` repairs what is not UTF-8, and would so store another value than the one given.
+  ///
+  /// - Throws: ``Failure`` with the status `usage` when an argument is not UTF-8.
+  static func ofThisProcess() throws -> [String] {
+    var arguments: [String] = []
+    for index in 1..<max(1, Int(CommandLine.argc)) {
+      guard let bytes = CommandLine.unsafeArgv[index] else { break }
+      guard let argument = String(validatingCString: bytes) else {
+        throw Failure(
+          .usage, "argument \(index) is not valid UTF-8. Give other bytes through - or --value-file, with --type data.")
+      }
+      arguments.append(argument)
+    }
+    return marked(arguments)
+  }
+
+  /// The arguments with the negative numbers before `--` marked as values.
+  static func marked(_ arguments: [String]) -> [String] {
+    let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+    let command = arguments[..<end].first(where: PrefsCommand.commandNames.contains)
+    // `-0` separates names by NUL in the commands that list them; elsewhere it is a number.
+    let zeroIsNumber = command.map { !PrefsCommand.listingCommandNames.contains($0) } ?? false
+    return arguments[..<end].map { argument in
+      isNegativeNumber(argument) && (argument != "-0" || zeroIsNumber) ? "\(mark)\(argument)" : argument
+    } + arguments[end...]
+  }
+
+  /// The text without the marks.
+  static func unmarked(_ text: String) -> String {
+    text.contains(mark) ? text.filter { $0 != mark } : text
+  }
+
+  /// An argument without the mark that ``marked(_:)`` may have put in front of it.
+  static func value(_ argument: String) -> String {
+    argument.first == mark ? String(argument.dropFirst()) : argument
+  }
+
+  private static func isNegativeNumber(_ argument: String) -> Bool {
+    guard argument.first == "-" else { return false }
+    let rest = argument.dropFirst()
+    if let first = rest.first(where: { $0 != "." }), ("0"..."9").contains(first) {
+      return rest.prefix(while: { $0 == "." }).count <= 1
+    }
+    return ["inf", "infinity", "nan"].contains(rest.lowercased())
+  }
+}

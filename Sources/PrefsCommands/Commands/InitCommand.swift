@@ -1,0 +1,35 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs init`.
+struct InitCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init",
+    abstract: "Make a store.",
+    discussion: """
+      Without options the store opens with a random key, kept in a file that only you can read. The first `prefs set` does \
+      the same by itself.
+
+      Examples:
+        prefs init
+        prefs init --passphrase
+        prefs init --store ./app.coffer --key-file ./app.key
+      """)
+
+  @Flag(help: "Open the store with a passphrase, asked for twice or read from --passphrase-fd.")
+  var passphrase = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if passphrase, common.keyFile != nil || common.keyFd != nil {
+      throw ValidationError("Use --passphrase or a key, not both.")
+    }
+  }
+
+  mutating func run() throws {
+    let session = try Session(common)
+    try session.create(withPassphrase: passphrase).close()
+    common.note("made the store \(session.path).")
+  }
+}

@@ -1,0 +1,47 @@
+/// The exit codes of the tool: stable, and printed by `prefs --exit-codes`.
+enum ExitStatus: Int32, CaseIterable {
+  case success = 0
+  case other = 1
+  case usage = 2
+  case notFound = 3
+  case storeNotFound = 4
+  case wrongKey = 5
+  case keyUnavailable = 6
+  case integrity = 7
+  case format = 8
+  case conflict = 9
+  case busy = 10
+  case refused = 11
+  case newerFormat = 12
+  case inputOutput = 14
+
+  /// What the code means, as the table of `--exit-codes` says it.
+  var meaning: String {
+    switch self {
+    case .success: "success"
+    case .other: "any other failure"
+    case .usage: "wrong usage, or a secret given as an argument"
+    case .notFound: "key or collection not found"
+    case .storeNotFound: "store not found"
+    case .wrongKey: "wrong key or passphrase"
+    case .keyUnavailable: "key unavailable: missing file, failed command, no terminal to ask on"
+    case .integrity: "integrity failure: the store is damaged, or doctor found a problem"
+    case .format: "type or format: a value that does not parse, or a file that is not a store"
+    case .conflict: "conflict: --if-version or --if-absent did not hold, or the store exists already"
+    case .busy: "the store stayed busy for longer than --timeout"
+    case .refused: "refused by policy"
+    case .newerFormat: "the store was written by a newer version"
+    case .inputOutput: "disk full, permission denied, or an I/O error"
+    }
+  }
+
+  /// The whole table, one code a line.
+  static var table: String {
+    var lines = allCases.map { status in
+      let code = String(status.rawValue)
+      return String(repeating: " ", count: max(0, 3 - code.count)) + code + "  " + status.meaning + "\n"
+    }
+    lines.append("128+N  ended by signal N\n")
+    return lines.joined()
+  }
+}

@@ -1,0 +1,30 @@
+import Coffer
+
+/// Why a command stops: what to tell the user, and the exit code.
+struct Failure: Error {
+  let status: ExitStatus
+  let message: String
+
+  init(_ status: ExitStatus, _ message: String) {
+    self.status = status
+    self.message = message
+  }
+}
+
+extension CofferError {
+  /// The exit code that stands for this error.
+  var exitStatus: ExitStatus {
+    switch self {
+    case .storeNotFound: .storeNotFound
+    case .storeExists: .conflict
+    case .notAStore, .notEncodable, .notDecodable: .format
+    case .newerFormat: .newerFormat
+    case .wrongKey: .wrongKey
+    case .keyUnavailable: .keyUnavailable
+    case .damaged: .integrity
+    case .busy: .busy
+    case .diskFull, .permissionDenied, .inputOutput: .inputOutput
+    default: .other
+    }
+  }
+}

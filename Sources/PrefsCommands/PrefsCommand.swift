@@ -1,0 +1,49 @@
+import ArgumentParser
+
+/// `prefs` itself.
+struct PrefsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "prefs",
+    abstract: "Settings in an encrypted store.",
+    discussion: """
+      A key is written KEY, in the default collection, or COLLECTION/KEY.
+
+      Examples:
+        prefs set editor/theme dark
+        prefs get editor/theme
+        prefs set editor/font-size --int 14
+        prefs list editor -l
+
+      The store is --store, else PREFS_STORE, else settings.coffer in the folder prefs of the user's data folder. It is \
+      opened by --key-file, --key-fd or --passphrase-fd, else by PREFS_KEY_FILE, PREFS_KEY_COMMAND, the systemd \
+      credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase that is asked for.
+      """,
+    version: "prefs \(PrefsTool.version)",
+    subcommands: subcommands)
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  @Flag(help: "Print the exit codes and what they mean.")
+  var exitCodes = false
+
+  mutating func run() throws {
+    guard exitCodes else { throw CleanExit.helpRequest(self) }
+    try StandardOutput.write(ExitStatus.table)
+  }
+
+  // MARK: - Subcommands
+
+  private static let subcommands: [any ParsableCommand.Type] = [
+    InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
+    TypeCommand.self, DoctorCommand.self, CompletionCommand.self,
+  ]
+
+  /// The names of all commands, aliases included.
+  static let commandNames = names(of: subcommands)
+  /// The commands that know `-0`.
+  static let listingCommandNames = names(of: [ListCommand.self, CollectionsCommand.self])
+
+  private static func names(of commands: [any ParsableCommand.Type]) -> Set<String> {
+    Set(commands.flatMap { [$0.configuration.commandName ?? ""] + $0.configuration.aliases })
+  }
+}

@@ -1,0 +1,76 @@
+import ArgumentParser
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The `prefs` command-line tool as a library.
+///
+/// `Sources/prefs/main.swift` calls ``main()`` and nothing else.
+public enum PrefsTool {
+  /// The version that `prefs --version` prints.
+  public static let version = "0.1.0"
+
+  /// Runs the tool with the arguments of this process, and ends the process with its exit code.
+  public static func main() -> Never {
+    Hardening.turnOffCoreDumps()
+    Hardening.turnOffBacktraces()
+    exit(run())
+  }
+
+  private static func run() -> Int32 {
+    do {
+      var command = try PrefsCommand.parseAsRoot(CommandArguments.ofThisProcess())
+      try command.run()
+      return ExitStatus.success.rawValue
+    } catch {
+      return report(error)
+    }
+  }
+
+  // MARK: - Errors
+
+  /// Tells the user about `error` and returns the exit code for it.
+  private static func report(_ error: any Error) -> Int32 {
+    switch error {
+    case let failure as Failure:
+      Message.error(failure.message)
+      return failure.status.rawValue
+    case let error as CofferError:
+      Message.error(error.description)
+      return error.exitStatus.rawValue
+    case is ClosedPipe:
+      // What the signal would have done, had the caller not chosen to ignore it.
+      return 128 + SIGPIPE
+    default:
+      return reportFromParser(error)
+    }
+  }
+
+  /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.
+  private static func reportFromParser(_ error: any Error) -> Int32 {
+    let code = PrefsCommand.exitCode(for: error)
+    let text = CommandArguments.unmarked(PrefsCommand.fullMessage(for: error))
+    if code == .success {
+      var output = StandardOutput()
+      do {
+        output.write(text)
+        output.write("\n")
+        try output.finish()
+        return ExitStatus.success.rawValue
+      } catch {
+        return report(error)
+      }
+    }
+    if !text.isEmpty {
+      let prefix = "Error: "
+      Message.error(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text)
+    }
+    return code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue
+  }
+}

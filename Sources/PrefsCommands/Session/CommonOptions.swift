@@ -1,0 +1,83 @@
+import ArgumentParser
+import Coffer
+
+/// The options that every command takes, before or after its name.
+struct CommonOptions: ParsableArguments {
+  @Option(
+    name: [.customShort("d"), .long],
+    help: ArgumentHelp("The store.", valueName: "path"), completion: .file())
+  var store: String?
+
+  @Option(
+    name: [.customShort("c"), .long], parsing: .unconditional,
+    help: ArgumentHelp("The collection; KEY is then taken whole, slashes included.", valueName: "name"))
+  var collection: String?
+
+  @Option(help: ArgumentHelp("Open the store with this key file.", valueName: "path"), completion: .file())
+  var keyFile: String?
+
+  @Option(help: ArgumentHelp("Read the key from this file descriptor.", valueName: "n"))
+  var keyFd: Int32?
+
+  @Option(help: ArgumentHelp("Read the passphrase from this file descriptor.", valueName: "n"))
+  var passphraseFd: Int32?
+
+  @Flag(help: "Never ask; fail instead.")
+  var noInput = false
+
+  @Option(help: ArgumentHelp("How long to wait for a busy store.", valueName: "seconds"))
+  var timeout: Double?
+
+  @Option(help: ArgumentHelp("Colour: auto, always or never.", valueName: "when"))
+  var color: ColorChoice = .auto
+
+  @Flag(name: .shortAndLong, help: "Leave out notes and hints.")
+  var quiet = false
+
+  @Flag(name: .shortAndLong, help: "Say which store and which key are used.")
+  var verbose = false
+
+  mutating func validate() throws {
+    if store == "" { throw ValidationError("--store needs a path.") }
+    if keyFile == "" { throw ValidationError("--key-file needs a path.") }
+    let keyOptions = [keyFile != nil, keyFd != nil, passphraseFd != nil].filter { $0 }.count
+    if keyOptions > 1 { throw ValidationError("Use one of --key-file, --key-fd and --passphrase-fd.") }
+    for descriptor in [keyFd, passphraseFd] {
+      if let descriptor, descriptor < 0 { throw ValidationError("A file descriptor is not negative.") }
+    }
+    if let timeout, !(timeout >= 0 && timeout <= 1_000_000) {
+      throw ValidationError("--timeout needs a number of seconds from 0 to 1000000.")
+    }
+  }
+
+  /// The collection that `-c` names.
+  var namedCollection: String? { collection.map(CommandArguments.value) }
+
+  /// Tells something that helps but is not asked for, unless `--quiet`.
+  func note(_ text: String) {
+    if !quiet { Message.error(text) }
+  }
+
+  /// Tells what happens inside, when `--verbose`.
+  func detail(_ text: String) {
+    if verbose { Message.error(text) }
+  }
+}
+
+/// When to use colour.
+enum ColorChoice: String, CaseIterable, ExpressibleByArgument {
+  case auto, always, never
+
+  /// Whether to colour what goes to `descriptor`.
+  ///
+  /// `NO_COLOR` counts for `auto` (no-color.org).
+  func applies(to descriptor: Int32) -> Bool {
+    switch self {
+    case .always: true
+    case .never: false
+    case .auto:
+      Environment.variable("NO_COLOR") == nil && Environment.variable("TERM") != "dumb"
+        && Terminal.isTerminal(descriptor)
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The JSON objects that stand for entries, with their members always in the same order.
+enum ItemJSON {
+  /// A stored entry, as `get --json` prints it.
+  static func text(_ item: Item) -> String {
+    JSONText.object(
+      [
+        ("collection", JSONText.quoted(item.collection)),
+        ("key", JSONText.quoted(item.key)),
+        ("type", JSONText.quoted(item.value.kind.name)),
+      ] + value(item.value) + [
+        ("version", "\(item.version)"),
+        ("modified", JSONText.quoted(Timestamp.text(item.modified))),
+        ("origin", JSONText.quoted("store")),
+      ])
+  }
+
+  /// The text of `--default`, in the same form.
+  static func text(_ reference: KeyReference, fallback: String) -> String {
+    JSONText.object([
+      ("collection", JSONText.quoted(reference.collection)),
+      ("key", JSONText.quoted(reference.key)),
+      ("type", JSONText.quoted(Value.Kind.string.name)),
+      ("value", JSONText.quoted(fallback)),
+      ("version", "null"),
+      ("modified", "null"),
+      ("origin", JSONText.quoted("default")),
+    ])
+  }
+
+  /// An entry of a list, with its value or without.
+  static func text(_ info: ItemInfo, value: Value?) -> String {
+    JSONText.object(
+      [
+        ("collection", JSONText.quoted(info.collection)),
+        ("key", JSONText.quoted(info.key)),
+        ("type", JSONText.quoted(info.kind.name)),
+        ("size", "\(info.byteCount)"),
+      ] + (value.map(Self.value) ?? []) + [
+        ("version", "\(info.version)"),
+        ("modified", JSONText.quoted(Timestamp.text(info.modified))),
+      ])
+  }
+
+  private static func value(_ value: Value) -> [(name: String, json: String)] {
+    var members = [(name: "value", json: JSONText.text(value, bigIntegers: .strings))]
+    if case .data = value { members.append(("encoding", JSONText.quoted("base64"))) }
+    return members
+  }
+}

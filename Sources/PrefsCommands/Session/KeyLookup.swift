@@ -1,0 +1,121 @@
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Finds what opens the store: the options, then `PREFS_KEY_FILE`, `PREFS_KEY_COMMAND`, the credential `prefs-key`, the
+/// default key file, and a question on the terminal.
+struct KeyLookup {
+  let options: CommonOptions
+  let store: String
+
+  // MARK: - Opening
+
+  /// Opens the store with the first source that is there.
+  ///
+  /// Which kinds of secret can open it is readable without a key, so nobody is asked for a passphrase in vain, and a key
+  /// that lies around for another store does not stand in the way of the question.
+  func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
+    if let source = try namedByOption() { return try open(source) }
+    let takesKey = slots.contains { $0.kind == .keyFile }
+    let takesPassphrase = slots.contains { $0.kind == .passphrase }
+    if takesKey {
+      if let source = try namedByEnvironment() { return try open(source) }
+      let keyFile = try StoreLocation.defaultKeyFile()
+      if KeyFile.exists(at: keyFile) {
+        options.detail("using the key file \(keyFile)")
+        do {
+          return try open(.keyFile(keyFile))
+        } catch CofferError.wrongKey where takesPassphrase && !options.noInput {
+          options.detail("the key file \(keyFile) does not open this store")
+        }
+      } else if !takesPassphrase {
+        throw Failure(
+          .keyUnavailable,
+          "the store opens with a key file, and there is none at \(keyFile). "
+            + "Name it with --key-file or PREFS_KEY_FILE.")
+      }
+    }
+    return try open(.passphrase(try askForPassphrase()))
+  }
+
+  private func askForPassphrase() throws -> SecretBytes {
+    let way = "Give the passphrase with --passphrase-fd."
+    if options.noInput {
+      throw Failure(.keyUnavailable, "the store needs a passphrase, and --no-input forbids asking. \(way)")
+    }
+    do {
+      return try Terminal.secret("Passphrase for \(DisplayText.escapingControls(store)): ")
+    } catch let failure as Failure {
+      throw Failure(.keyUnavailable, "the store needs a passphrase: \(failure.message) \(way)")
+    }
+  }
+
+  // MARK: - Creating
+
+  /// What a new store is to be opened with.
+  ///
+  /// A key file that is named and missing is made.
+  ///
+  /// - Parameter withPassphrase: Asks for a passphrase, twice, unless one comes by `--passphrase-fd`.
+  func sourceForNewStore(withPassphrase: Bool) throws -> KeySource {
+    if let keyFile = options.keyFile { return try newKeyFile(keyFile) }
+    if let source = try namedByOption() { return source }
+    if withPassphrase {
+      if options.noInput {
+        throw Failure(.keyUnavailable, "--no-input forbids asking for a passphrase. Give it with --passphrase-fd.")
+      }
+      return .passphrase(try Terminal.newSecret("New passphrase: ", again: "The same again: "))
+    }
+    if let keyFile = Environment.variable("PREFS_KEY_FILE") { return try newKeyFile(keyFile) }
+    if let source = try namedByEnvironment() { return source }
+    return try newKeyFile(StoreLocation.defaultKeyFile())
+  }
+
+  private func newKeyFile(_ path: String) throws -> KeySource {
+    if !KeyFile.exists(at: path) {
+      try KeyFile.create(at: path)
+      options.note("made the key file \(path). Keep a copy of it: without it nobody reads the store again.")
+    }
+    return .keyFile(path)
+  }
+
+  // MARK: - Sources
+
+  private func namedByOption() throws -> KeySource? {
+    if let path = options.keyFile { return .keyFile(path) }
+    if let descriptor = options.keyFd {
+      let name = "file descriptor \(descriptor)"
+      return .key(try FileDescriptor.readSecret(descriptor, named: name, droppingNewline: false))
+    }
+    if let descriptor = options.passphraseFd {
+      let name = "file descriptor \(descriptor)"
+      return .passphrase(try FileDescriptor.readSecret(descriptor, named: name, droppingNewline: true))
+    }
+    return nil
+  }
+
+  private func namedByEnvironment() throws -> KeySource? {
+    if let path = Environment.variable("PREFS_KEY_FILE") {
+      options.detail("using the key file \(path), from PREFS_KEY_FILE")
+      return .keyFile(path)
+    }
+    if let command = Environment.variable("PREFS_KEY_COMMAND") {
+      options.detail("using the output of PREFS_KEY_COMMAND")
+      return .key(try KeyCommand.key(from: command))
+    }
+    if let directory = Environment.variable("CREDENTIALS_DIRECTORY") {
+      let path = directory + "/prefs-key"
+      if KeyFile.exists(at: path) {
+        options.detail("using the credential \(path)")
+        return .keyFile(path)
+      }
+    }
+    return nil
+  }
+}

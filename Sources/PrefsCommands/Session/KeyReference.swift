@@ -1,0 +1,50 @@
+import Coffer
+
+/// Which entry a command is about.
+struct KeyReference {
+  let collection: String
+  let key: String
+
+  /// Reads `KEY` or `COLLECTION/KEY`, split at the first slash; with `-c` the whole argument is the key.
+  init(_ argument: String, collection: String?) {
+    let argument = CommandArguments.value(argument)
+    if let collection {
+      self.collection = collection
+      key = argument
+    } else if let slash = argument.utf8.firstIndex(of: UInt8(ascii: "/")) {
+      // By bytes: a combining mark after the slash would hide it from Character.
+      self.collection = String(argument[..<slash])
+      key = String(argument[argument.utf8.index(after: slash)...])
+    } else {
+      self.collection = ""
+      key = argument
+    }
+  }
+
+  /// The failure that says there is no such key, with the nearest name there is.
+  func notFound(in transaction: borrowing ReadTransaction) -> Failure {
+    guard let near = try? suggestion(in: transaction) else { return Failure(.notFound, notFoundMessage) }
+    return Failure(.notFound, notFoundMessage.dropLast() + "; did you mean \"\(near)\"?")
+  }
+
+  /// The sentence that says there is no such key.
+  var notFoundMessage: String { "there is no key \"\(key)\" in \(Self.describe(collection))." }
+
+  /// Looking at every name costs more than the hint is worth in a large collection.
+  private static let suggestionLimit = 10_000
+
+  private func suggestion(in transaction: borrowing ReadTransaction) throws -> String? {
+    let count = try transaction.numberOfKeys(inCollection: collection)
+    if count == 0 {
+      let near = NearName.best(for: collection, among: try transaction.allCollections().filter { !$0.isEmpty })
+      return near.map { "\($0)/\(key)" }
+    }
+    guard count <= Self.suggestionLimit else { return nil }
+    return NearName.best(for: key, among: try transaction.allKeys(inCollection: collection))
+  }
+
+  /// The collection in a sentence.
+  static func describe(_ collection: String) -> String {
+    collection.isEmpty ? "the default collection" : "collection \"\(collection)\""
+  }
+}

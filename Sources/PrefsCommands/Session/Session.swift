@@ -1,0 +1,81 @@
+import Coffer
+
+/// A command's way to its store.
+struct Session {
+  let options: CommonOptions
+  let path: String
+
+  init(_ options: CommonOptions) throws {
+    self.options = options
+    path = try StoreLocation.store(options)
+    options.detail("using the store \(path)")
+  }
+
+  private var lookup: KeyLookup { KeyLookup(options: options, store: path) }
+
+  private var databaseOptions: Database.Options {
+    var result = Database.Options()
+    if let timeout = options.timeout { result.busyTimeout = .milliseconds(Int64((timeout * 1000).rounded())) }
+    return result
+  }
+
+  // MARK: - Opening and creating
+
+  /// Opens the store that is there.
+  func open() throws -> Database {
+    let slots = try Database.slotKinds(at: path)
+    return try lookup.open(slots) { try Database.open(at: path, key: $0, options: databaseOptions) }
+  }
+
+  /// Makes a new store.
+  func create(withPassphrase: Bool) throws -> Database {
+    // Before anything is asked for or made.
+    if try exists() { throw CofferError.storeExists(path: path) }
+    let source = try lookup.sourceForNewStore(withPassphrase: withPassphrase)
+    return try Database.create(at: path, key: source, options: databaseOptions)
+  }
+
+  /// Opens the store, or makes it with what the options name, like `init`.
+  func openOrCreate() throws -> Database {
+    if try exists() { return try open() }
+    let source = try lookup.sourceForNewStore(withPassphrase: false)
+    // Another process may be doing the same; whoever comes second opens the store of the first.
+    let database = try Database.openOrCreate(at: path, key: source, options: databaseOptions)
+    options.note("made the store \(path).")
+    return database
+  }
+
+  /// Whether there is a store, readable or not.
+  func exists() throws -> Bool {
+    do {
+      _ = try Database.slotKinds(at: path)
+      return true
+    } catch CofferError.storeNotFound {
+      return false
+    }
+  }
+
+  // MARK: - Transactions
+
+  /// Opens the store, reads in one transaction, and closes it.
+  func read<R>(_ body: (borrowing ReadTransaction) throws -> R) throws -> R {
+    try using(try open()) { try $0.makeConnection().read(body) }
+  }
+
+  /// Opens the store, writes in one transaction that is on disk when this returns, and closes it.
+  func write<R>(_ body: (borrowing ReadWriteTransaction) throws -> R) throws -> R {
+    try using(try open()) { try $0.makeConnection().readWrite(body) }
+  }
+
+  /// The same, and makes the store first when there is none.
+  func writeCreating<R>(_ body: (borrowing ReadWriteTransaction) throws -> R) throws -> R {
+    try using(try openOrCreate()) { try $0.makeConnection().readWrite(body) }
+  }
+
+  /// Closes `database` after `body`, whose error, if any, comes first.
+  func using<R>(_ database: Database, _ body: (Database) throws -> R) throws -> R {
+    let result = Result { try body(database) }
+    if case .failure = result { try? database.close() } else { try database.close() }
+    return try result.get()
+  }
+}

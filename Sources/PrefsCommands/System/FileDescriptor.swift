@@ -1,0 +1,131 @@
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Reading and writing whole file descriptors.
+enum FileDescriptor {
+  /// The largest value that is read from a file or from standard input.
+  static let valueLimit = 1 << 30
+  /// The largest secret: a key file has less than a hundred bytes, a passphrase seldom more.
+  static let secretLimit = 8 << 10
+
+  // MARK: - Reading
+
+  /// Everything up to the end of `descriptor`.
+  static func readAll(_ descriptor: Int32, named name: String) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let count = try chunk.withUnsafeMutableBytes { try readSome(descriptor, into: $0, named: name) }
+      if count == 0 { return bytes }
+      bytes.append(contentsOf: chunk[..<count])
+      guard bytes.count <= valueLimit else {
+        throw Failure(.format, "\(name) holds more than 1 GiB, the largest value.")
+      }
+    }
+  }
+
+  /// Everything in the file at `path`.
+  static func readFile(_ path: String) throws -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    defer { close(descriptor) }
+    return try readAll(descriptor, named: path)
+  }
+
+  /// Everything up to the end of `descriptor`, straight into protected memory.
+  ///
+  /// - Parameter droppingNewline: Leaves out one newline at the end, which `echo` and editors add to a passphrase.
+  static func readSecret(_ descriptor: Int32, named name: String, droppingNewline: Bool) throws -> SecretBytes {
+    try secret(capacity: secretLimit + 1) { buffer in
+      var count = 0
+      while count < buffer.count {
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+        let read: Int
+        do {
+          read = try readSome(descriptor, into: part, named: name)
+        } catch let failure as Failure {
+          throw Failure(.keyUnavailable, failure.message)
+        }
+        if read == 0 { break }
+        count += read
+      }
+      guard count <= secretLimit else {
+        throw Failure(.keyUnavailable, "\(name) holds more than 8 KiB, which is no key.")
+      }
+      if droppingNewline, count > 0, buffer[count - 1] == UInt8(ascii: "\n") { count -= 1 }
+      guard count > 0 else { throw Failure(.keyUnavailable, "\(name) is empty.") }
+      return count
+    }
+  }
+
+  /// A secret whose length is known only once it is there: `fill` says how many bytes of its buffer it wrote.
+  static func secret(
+    capacity: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int
+  ) throws -> SecretBytes {
+    var count = 0
+    let scratch = try SecretBytes(count: capacity) { buffer in count = try fill(buffer) }
+    return scratch.slice(0..<count)
+  }
+
+  private static func readSome(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, named name: String
+  ) throws -> Int {
+    while true {
+      let count = read(descriptor, buffer.baseAddress, buffer.count)
+      if count >= 0 { return count }
+      let code = errno
+      if code == EINTR { continue }
+      throw Failure.system(name, errno: code)
+    }
+  }
+
+  // MARK: - Writing
+
+  /// Writes all of `bytes`.
+  ///
+  /// - Throws: ``ClosedPipe`` when nobody reads the other end any more.
+  static func writeAll(_ bytes: some Collection<UInt8>, to descriptor: Int32, named name: String) throws {
+    let written: Void? = try bytes.withContiguousStorageIfAvailable {
+      try writeAll(UnsafeRawBufferPointer($0), to: descriptor, named: name)
+    }
+    if written == nil {
+      try Array(bytes).withUnsafeBytes { try writeAll($0, to: descriptor, named: name) }
+    }
+  }
+
+  private static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, named name: String) throws {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = UnsafeRawBufferPointer(rebasing: rest)
+      let count = write(descriptor, part.baseAddress, part.count)
+      if count >= 0 {
+        rest = rest.dropFirst(count)
+        continue
+      }
+      let code = errno
+      switch code {
+      case EINTR: continue
+      case EPIPE: throw ClosedPipe()
+      default: throw Failure.system(name, errno: code)
+      }
+    }
+  }
+
+  /// Writes `bytes` to the file at `path`, made with mode 0600 when it is new.
+  static func writeFile(_ bytes: [UInt8], to path: String) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    var failure: (any Error)?
+    do { try writeAll(bytes, to: descriptor, named: path) } catch { failure = error }
+    // Some file systems report a full disk only at close.
+    if close(descriptor) != 0, failure == nil { failure = Failure.system(path, errno: errno) }
+    if let failure { throw failure }
+  }
+}

@@ -1,0 +1,50 @@
+/// Standard output: the answer of a command and nothing else, written in large pieces.
+struct StandardOutput {
+  private var buffer: [UInt8] = []
+  private static let pieceSize = 256 << 10
+
+  mutating func write(_ text: String) {
+    buffer.append(contentsOf: text.utf8)
+  }
+
+  mutating func write(_ bytes: some Sequence<UInt8>) {
+    buffer.append(contentsOf: bytes)
+  }
+
+  /// Writes out what has gathered, when that is much.
+  ///
+  /// To be called between records.
+  mutating func breathe() throws {
+    if buffer.count >= Self.pieceSize { try finish() }
+  }
+
+  /// Writes out what has gathered.
+  mutating func finish() throws {
+    try FileDescriptor.writeAll(buffer, to: 1, named: "standard output")
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  /// Writes `text` as the whole answer.
+  static func write(_ text: String) throws {
+    var output = StandardOutput()
+    output.write(text)
+    try output.finish()
+  }
+}
+
+/// Messages for the person at the terminal, on standard error.
+enum Message {
+  /// Writes `prefs: text`.
+  ///
+  /// Control characters are shown escaped: a key must not be able to steer the terminal.
+  static func error(_ text: String) {
+    write("prefs: " + DisplayText.escapingControls(text, keepingNewlines: true) + "\n")
+  }
+
+  /// Writes `text` as it is.
+  ///
+  /// What cannot be said there cannot be said at all, so failure is passed over.
+  static func write(_ text: String) {
+    try? FileDescriptor.writeAll(Array(text.utf8), to: 2, named: "standard error")
+  }
+}

@@ -1,0 +1,25 @@
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The reader of standard output has gone away.
+struct ClosedPipe: Error {}
+
+extension Failure {
+  /// The failure that the `errno` of a call on `subject` stands for.
+  static func system(_ subject: String, errno code: Int32) -> Failure {
+    Failure(.inputOutput, "\(subject): \(systemMessage(code)).")
+  }
+
+  /// The system's words for an `errno`.
+  static func systemMessage(_ code: Int32) -> String {
+    guard let text = strerror(code) else { return "error \(code)" }
+    return String(cString: text)
+  }
+}

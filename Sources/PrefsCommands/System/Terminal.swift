@@ -1,0 +1,167 @@
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Questions to the person at the controlling terminal, wherever standard input and output lead.
+enum Terminal {
+  /// Whether `descriptor` is a terminal.
+  static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
+  // MARK: - Secrets
+
+  /// Asks for a secret without echo.
+  ///
+  /// - Throws: ``Failure`` with the status `keyUnavailable` when there is no terminal, or nothing was entered.
+  static func secret(_ prompt: String) throws -> SecretBytes {
+    // Not blocking: the read returns between lines, so that signals are seen (see HiddenInput).
+    let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else {
+      throw Failure(.keyUnavailable, "there is no terminal to ask for a secret on.")
+    }
+    defer { close(descriptor) }
+    return try FileDescriptor.secret(capacity: 4 << 10) { buffer in
+      var input = HiddenInput(descriptor: descriptor, prompt: prompt)
+      let count = try input.readLine(into: buffer)
+      guard count > 0 else { throw Failure(.keyUnavailable, "nothing was entered.") }
+      return count
+    }
+  }
+
+  /// Asks for a new secret twice, so that a slip of the finger does not lock anything for ever.
+  static func newSecret(_ prompt: String, again: String) throws -> SecretBytes {
+    let first = try secret(prompt)
+    let second = try secret(again)
+    guard first.isEqual(to: second) else {
+      throw Failure(.keyUnavailable, "the two entries differ; nothing was changed.")
+    }
+    return first
+  }
+
+  // MARK: - Confirmation
+
+  /// Asks a question to be answered by yes or no; nil when there is no terminal.
+  static func confirm(_ question: String) throws -> Bool? {
+    let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    let shown = DisplayText.escapingControls(question, keepingNewlines: false)
+    try FileDescriptor.writeAll(Array("\(shown) [y/N] ".utf8), to: descriptor, named: "/dev/tty")
+    var answer: [UInt8] = []
+    var byte: UInt8 = 0
+    while read(descriptor, &byte, 1) == 1, byte != UInt8(ascii: "\n"), answer.count < 64 { answer.append(byte) }
+    return ["y", "yes"].contains(String(decoding: answer, as: UTF8.self).lowercased())
+  }
+}
+
+/// One line from a terminal with echo off.
+///
+/// The terminal's modes must come back whatever ends the wait. A signal handler may do next to nothing, and Swift code in
+/// one even less; so the signals are blocked while echo is off, and looked for in a loop. When one is pending the modes are
+/// restored, and the signal is let through to do what it does: end the process, or stop it. After a stop the question is
+/// asked again.
+private struct HiddenInput {
+  let descriptor: Int32
+  let prompt: String
+
+  private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
+  /// How often to try again when the terminal takes no more output, as after Control-S: for five seconds.
+  private static let showAttempts = 250
+
+  private enum End {
+    case line(Int)
+    case signal
+  }
+
+  init(descriptor: Int32, prompt: String) {
+    self.descriptor = descriptor
+    self.prompt = prompt
+  }
+
+  /// The number of bytes of the line, without its newline.
+  mutating func readLine(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    while true {
+      if case .line(let count) = try attempt(into: buffer) { return count }
+    }
+  }
+
+  private func attempt(into buffer: UnsafeMutableRawBufferPointer) throws -> End {
+    var blocked = sigset_t()
+    var previous = sigset_t()
+    sigemptyset(&blocked)
+    for signal in Self.signals { sigaddset(&blocked, signal) }
+    pthread_sigmask(SIG_BLOCK, &blocked, &previous)
+    // Last of all, with the modes restored: this is where a pending signal strikes.
+    defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
+
+    var modes = termios()
+    guard tcgetattr(descriptor, &modes) == 0 else { throw Failure.system("/dev/tty", errno: errno) }
+    var hidden = modes
+    hidden.c_lflag &= ~tcflag_t(ECHO)
+    hidden.c_lflag |= tcflag_t(ICANON | ISIG)
+    try setModes(hidden)
+    defer {
+      try? setModes(modes)
+      // The newline that was typed has not been shown.
+      show("\n")
+    }
+    show(prompt)
+    // One that was blocked before has somebody else to wait for it, and would stay pending for ever here.
+    let awaited = Self.signals.filter { sigismember(&previous, $0) == 0 }
+    return try wait(into: buffer, awaited)
+  }
+
+  private func wait(into buffer: UnsafeMutableRawBufferPointer, _ awaited: [Int32]) throws -> End {
+    var count = 0
+    while count < buffer.count {
+      if isPending(awaited) { return .signal }
+      let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+      let result = read(descriptor, part.baseAddress, part.count)
+      let code = errno
+      if result > 0 {
+        if let end = part[..<result].firstIndex(of: UInt8(ascii: "\n")) { return .line(count + end) }
+        count += result
+      } else if result == 0 {
+        return .line(count)
+      } else if code == EAGAIN || code == EINTR {
+        pause()
+      } else {
+        throw Failure(.keyUnavailable, "the terminal went away: \(Failure.systemMessage(code)).")
+      }
+    }
+    throw Failure(.keyUnavailable, "the line is longer than a terminal can take.")
+  }
+
+  private func isPending(_ signals: [Int32]) -> Bool {
+    var pending = sigset_t()
+    guard sigpending(&pending) == 0 else { return false }
+    return signals.contains { sigismember(&pending, $0) == 1 }
+  }
+
+  private func pause() {
+    var time = timespec(tv_sec: 0, tv_nsec: 20_000_000)
+    nanosleep(&time, nil)
+  }
+
+  private func setModes(_ modes: termios) throws {
+    var modes = modes
+    // TCSAFLUSH drops what was typed ahead: it may have been meant for another question.
+    while tcsetattr(descriptor, TCSAFLUSH, &modes) != 0 {
+      let code = errno
+      guard code == EINTR else { throw Failure.system("/dev/tty", errno: code) }
+    }
+  }
+
+  private func show(_ text: String) {
+    var rest = Array(text.utf8)[...]
+    for _ in 0..<Self.showAttempts where !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      if count > 0 { rest = rest.dropFirst(count) } else { pause() }
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/// Names and values made fit to be looked at.
+enum DisplayText {
+  /// `text` with its control characters as escapes such as `\n` and `\u{1b}`.
+  ///
+  /// A name from a store must neither break a line nor send commands to the terminal.
+  static func escapingControls(_ text: String, keepingNewlines: Bool = false) -> String {
+    guard text.unicodeScalars.contains(where: isControl) else { return text }
+    var result = ""
+    for scalar in text.unicodeScalars {
+      if isControl(scalar), !(keepingNewlines && scalar == "\n") {
+        result += escape(scalar)
+      } else {
+        result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+
+  /// `text` as one field of a tab-separated line: control characters and backslashes escaped, so that a program can undo it.
+  static func plainField(_ text: String) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+      if scalar == "\\" {
+        result += "\\\\"
+      } else if isControl(scalar) {
+        result += escape(scalar)
+      } else {
+        result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+
+  /// A number of bytes for people: `812 bytes`, `4.0 KiB`, `1.5 MiB`.
+  static func byteCount(_ count: Int) -> String {
+    guard count >= 1024 else { return count == 1 ? "1 byte" : "\(count) bytes" }
+    var tenths = count * 10
+    var units = ["KiB", "MiB", "GiB", "TiB"][...]
+    tenths /= 1024
+    while tenths >= 10240, units.count > 1 {
+      tenths /= 1024
+      units.removeFirst()
+    }
+    return "\(tenths / 10).\(tenths % 10) \(units.first ?? "TiB")"
+  }
+
+  /// `1 key`, `2 keys`.
+  static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
+    "\(number) \(number == 1 ? singular : plural)"
+  }
+
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    // C0 with DEL, C1, and the line and paragraph separators; then the characters that reorder what stands around them.
+    switch scalar.value {
+    case 0..<0x20, 0x7f..<0xa0, 0x2028...0x2029, 0x202a...0x202e, 0x2066...0x2069: true
+    default: false
+    }
+  }
+
+  private static func escape(_ scalar: Unicode.Scalar) -> String {
+    switch scalar {
+    case "\n": "\\n"
+    case "\r": "\\r"
+    case "\t": "\\t"
+    default: "\\u{" + String(scalar.value, radix: 16) + "}"
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/// Lines in columns, padded so that they stand under each other.
+struct Table {
+  private var rows: [[String]] = []
+
+  /// A column never gets wider for one long entry than this; that line just runs over.
+  private static let widthLimit = 48
+
+  mutating func add(_ row: [String]) { rows.append(row) }
+
+  /// The lines, each with its newline.
+  ///
+  /// - Parameter rightAligned: The indices of the columns that hold numbers.
+  func lines(rightAligned: Set<Int> = []) -> [String] {
+    var widths: [Int] = []
+    for row in rows {
+      for (column, cell) in row.enumerated() {
+        if column == widths.count { widths.append(0) }
+        widths[column] = max(widths[column], min(cell.count, Self.widthLimit))
+      }
+    }
+    return rows.map { row in
+      var line = ""
+      for (column, cell) in row.enumerated() {
+        let padding = String(repeating: " ", count: max(0, widths[column] - cell.count))
+        if rightAligned.contains(column) {
+          line += padding + cell
+        } else {
+          // Nothing hangs over at the end of a line.
+          line += column == row.count - 1 ? cell : cell + padding
+        }
+        if column < row.count - 1 { line += "  " }
+      }
+      return line + "\n"
+    }
+  }
+}

@@ -1,0 +1,211 @@
+import Coffer
+
+/// Reads JSON text (RFC 8259) into a value.
+///
+/// Foundation's `JSONDecoder` cannot tell `1.0` from `1`, keeps one of two equal names without a word, and takes a comma
+/// before a closing bracket. A settings tool must not: what was typed is what is stored.
+struct JSONReader {
+  /// Why a text is not JSON, and where.
+  struct Problem: Error {
+    let reason: String
+    /// In bytes from the start of the text.
+    let offset: Int
+  }
+
+  /// How deep arrays and dictionaries may nest; a bound for the stack.
+  static let depthLimit = 200
+
+  private let bytes: [UInt8]
+  private var position = 0
+  private var depth = 0
+
+  /// The value that the whole of `text` stands for.
+  static func value(_ text: String) throws(Problem) -> Value {
+    var reader = JSONReader(bytes: Array(text.utf8))
+    let value = try reader.value()
+    reader.skipSpace()
+    guard reader.position == reader.bytes.count else { throw reader.problem("text after the value") }
+    return value
+  }
+
+  private init(bytes: [UInt8]) { self.bytes = bytes }
+
+  // MARK: - Values
+
+  private mutating func value() throws(Problem) -> Value {
+    skipSpace()
+    guard let byte = peek() else { throw problem("a value is missing") }
+    switch byte {
+    case UInt8(ascii: "{"): return try nested { reader throws(Problem) in try reader.dictionary() }
+    case UInt8(ascii: "["): return try nested { reader throws(Problem) in try reader.array() }
+    case UInt8(ascii: "\""): return .string(try string())
+    case UInt8(ascii: "t"): return try word("true", .bool(true))
+    case UInt8(ascii: "f"): return try word("false", .bool(false))
+    case UInt8(ascii: "n"): return try word("null", .null)
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
+    default: throw problem("a value cannot begin like this")
+    }
+  }
+
+  private mutating func nested(
+    _ body: (inout JSONReader) throws(Problem) -> Value
+  ) throws(Problem) -> Value {
+    guard depth < Self.depthLimit else { throw problem("nested deeper than \(Self.depthLimit) levels") }
+    depth += 1
+    position += 1
+    let value = try body(&self)
+    depth -= 1
+    return value
+  }
+
+  private mutating func array() throws(Problem) -> Value {
+    var elements: [Value] = []
+    skipSpace()
+    if take("]") { return .array(elements) }
+    while true {
+      elements.append(try value())
+      skipSpace()
+      if take("]") { return .array(elements) }
+      guard take(",") else { throw problem("a comma or ] is missing") }
+    }
+  }
+
+  private mutating func dictionary() throws(Problem) -> Value {
+    var members: [String: Value] = [:]
+    skipSpace()
+    if take("}") { return .dictionary(members) }
+    while true {
+      skipSpace()
+      let start = position
+      guard peek() == UInt8(ascii: "\"") else { throw problem("a name in quotes is missing") }
+      let name = try string()
+      skipSpace()
+      guard take(":") else { throw problem("a colon is missing") }
+      guard members.updateValue(try value(), forKey: name) == nil else {
+        throw Problem(reason: "a name occurs twice", offset: start)
+      }
+      skipSpace()
+      if take("}") { return .dictionary(members) }
+      guard take(",") else { throw problem("a comma or } is missing") }
+    }
+  }
+
+  private mutating func word(_ text: String, _ value: Value) throws(Problem) -> Value {
+    guard bytes[position...].starts(with: text.utf8) else { throw problem("unknown word") }
+    position += text.utf8.count
+    return value
+  }
+
+  // MARK: - Numbers
+
+  private mutating func number() throws(Problem) -> Value {
+    let start = position
+    var isWhole = true
+    _ = take("-")
+    if !take("0") {
+      guard skipDigits() else { throw problem("a digit is missing") }
+    }
+    if take(".") {
+      isWhole = false
+      guard skipDigits() else { throw problem("a digit is missing") }
+    }
+    if take("e") || take("E") {
+      isWhole = false
+      if !take("+") { _ = take("-") }
+      guard skipDigits() else { throw problem("a digit is missing") }
+    }
+    let text = String(decoding: bytes[start..<position], as: UTF8.self)
+    // Minus zero exists only as a floating-point number.
+    if isWhole, text != "-0" {
+      if let number = Int64(text) { return .int(number) }
+      if let number = UInt64(text) { return .uint64(number) }
+    }
+    guard let number = Double(text), number.isFinite else {
+      throw Problem(reason: "a number is too large", offset: start)
+    }
+    return .double(number)
+  }
+
+  private mutating func skipDigits() -> Bool {
+    let start = position
+    while let byte = peek(), (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
+    return position > start
+  }
+
+  // MARK: - Strings
+
+  private mutating func string() throws(Problem) -> String {
+    position += 1
+    var result: [UInt8] = []
+    while let byte = peek() {
+      switch byte {
+      case UInt8(ascii: "\""):
+        position += 1
+        return String(decoding: result, as: UTF8.self)
+      case UInt8(ascii: "\\"):
+        position += 1
+        result.append(contentsOf: String(try escape()).utf8)
+      case 0..<0x20:
+        throw problem("a control character must be escaped")
+      default:
+        result.append(byte)
+        position += 1
+      }
+    }
+    throw problem("a closing quote is missing")
+  }
+
+  private mutating func escape() throws(Problem) -> Unicode.Scalar {
+    guard let byte = peek() else { throw problem("a closing quote is missing") }
+    position += 1
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
+    case UInt8(ascii: "b"): return "\u{8}"
+    case UInt8(ascii: "f"): return "\u{c}"
+    case UInt8(ascii: "n"): return "\n"
+    case UInt8(ascii: "r"): return "\r"
+    case UInt8(ascii: "t"): return "\t"
+    case UInt8(ascii: "u"): return try unicodeEscape()
+    default: throw problem("unknown escape")
+    }
+  }
+
+  private mutating func unicodeEscape() throws(Problem) -> Unicode.Scalar {
+    let first = try fourDigits()
+    if let scalar = Unicode.Scalar(first) { return scalar }
+    // What is no scalar is half of a surrogate pair; the other half has to follow.
+    guard first < 0xdc00, take("\\"), take("u") else { throw problem("half of a surrogate pair") }
+    let second = try fourDigits()
+    guard (0xdc00..<0xe000).contains(second),
+      let scalar = Unicode.Scalar(0x10000 + (first - 0xd800) << 10 + (second - 0xdc00))
+    else { throw problem("half of a surrogate pair") }
+    return scalar
+  }
+
+  private mutating func fourDigits() throws(Problem) -> UInt32 {
+    guard position + 4 <= bytes.count else { throw problem("four hexadecimal digits are missing") }
+    var result: UInt32 = 0
+    for byte in bytes[position..<position + 4] {
+      guard let digit = HexText.value(ofDigit: byte) else { throw problem("four hexadecimal digits are missing") }
+      result = result << 4 | UInt32(digit)
+    }
+    position += 4
+    return result
+  }
+
+  // MARK: - Bytes
+
+  private func peek() -> UInt8? { position < bytes.count ? bytes[position] : nil }
+
+  private mutating func take(_ character: Unicode.Scalar) -> Bool {
+    guard peek() == UInt8(ascii: character) else { return false }
+    position += 1
+    return true
+  }
+
+  private mutating func skipSpace() {
+    while let byte = peek(), byte == 0x20 || byte == 0x0a || byte == 0x0d || byte == 0x09 { position += 1 }
+  }
+
+  private func problem(_ reason: String) -> Problem { Problem(reason: reason, offset: position) }
+}

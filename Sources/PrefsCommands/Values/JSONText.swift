@@ -1,0 +1,105 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Values as one line of JSON that is the same each time: names sorted by their UTF-8 bytes, no spaces.
+enum JSONText {
+  /// How integers are written that a reader with floating-point numbers only would round.
+  enum BigIntegers {
+    /// As numbers, exactly: for text that is to be read by this tool again.
+    case numbers
+    /// As strings beyond 2^53: for other programs.
+    case strings
+  }
+
+  /// The greatest integer up to which a floating-point number holds all of them.
+  private static let exactLimit: UInt64 = 1 << 53
+
+  /// `value` as JSON.
+  ///
+  /// Data, dates, URLs and UUIDs are strings; so are numbers that are not finite.
+  static func text(_ value: Value, bigIntegers: BigIntegers) -> String {
+    var result = ""
+    write(value, bigIntegers, to: &result)
+    return result
+  }
+
+  /// `text` as a JSON string with its quotes.
+  static func quoted(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      case "\n": result += "\\n"
+      case "\r": result += "\\r"
+      case "\t": result += "\\t"
+      case "\u{8}": result += "\\b"
+      case "\u{c}": result += "\\f"
+      case "\0"..<" ", "\u{7f}"..<"\u{a0}", "\u{2028}", "\u{2029}":
+        let digits = String(scalar.value, radix: 16)
+        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result + "\""
+  }
+
+  /// An object whose members, in this order, are JSON already.
+  static func object(_ members: [(name: String, json: String)]) -> String {
+    "{" + members.map { quoted($0.name) + ":" + $0.json }.joined(separator: ",") + "}"
+  }
+
+  /// An array whose elements are JSON already.
+  static func array(_ elements: [String]) -> String {
+    "[" + elements.joined(separator: ",") + "]"
+  }
+
+  // MARK: - Writing
+
+  private static func write(_ value: Value, _ bigIntegers: BigIntegers, to result: inout String) {
+    switch value {
+    case .null: result += "null"
+    case .bool(let bool): result += bool ? "true" : "false"
+    case .int(let number):
+      result += integer("\(number)", magnitude: number.magnitude, bigIntegers)
+    case .uint64(let number):
+      result += integer("\(number)", magnitude: number, bigIntegers)
+    case .double(let number):
+      // Swift's description is the shortest text that reads back equal, and JSON as it stands.
+      result += number.isFinite ? number.description : quoted(number.description)
+    case .array(let elements):
+      result += "["
+      for (index, element) in elements.enumerated() {
+        if index > 0 { result += "," }
+        write(element, bigIntegers, to: &result)
+      }
+      result += "]"
+    case .dictionary(let members):
+      result += "{"
+      let names = members.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+      for (index, name) in names.enumerated() {
+        if index > 0 { result += "," }
+        result += quoted(name) + ":"
+        write(members[name] ?? .null, bigIntegers, to: &result)
+      }
+      result += "}"
+    case .json(let text):
+      if let parsed = try? JSONReader.value(text) {
+        write(parsed, bigIntegers, to: &result)
+      } else {
+        result += quoted(text)
+      }
+    case .string, .data, .date, .url, .uuid:
+      result += quoted(ValueText.scalar(value) ?? "")
+    }
+  }
+
+  private static func integer(_ text: String, magnitude: UInt64, _ bigIntegers: BigIntegers) -> String {
+    bigIntegers == .strings && magnitude > exactLimit ? quoted(text) : text
+  }
+}

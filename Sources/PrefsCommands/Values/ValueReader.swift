@@ -1,0 +1,176 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Makes values of what a user typed or piped in.
+struct ValueReader {
+  let type: ValueType
+  let encoding: DataEncoding
+
+  /// The value that `bytes` stand for.
+  ///
+  /// - Throws: ``Failure`` with the status `format`. Its message never holds the value, which may be a secret.
+  func value(_ bytes: [UInt8]) throws -> Value {
+    switch type {
+    case .data: return .data(try data(bytes))
+    case .plist: return try propertyList(Data(AsciiSpace.trimmingText(bytes)))
+    default: break
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw Failure(.format, "the value is not valid UTF-8. Store other bytes with --type data.")
+    }
+    switch type {
+    case .string: return .string(text)
+    case .auto: return automatic(text)
+    default: return try scalarOrComposed(AsciiSpace.trimming(text))
+    }
+  }
+
+  // MARK: - Types
+
+  private func scalarOrComposed(_ text: String) throws -> Value {
+    switch type {
+    case .int: try integer(text)
+    case .double: .double(try double(text))
+    case .bool: .bool(try bool(text))
+    case .date: .date(try date(text))
+    case .url: .url(try url(text))
+    case .uuid: .uuid(try uuid(text))
+    case .json: try json(text)
+    case .array, .dict: try composed(text)
+    case .string, .auto, .data, .plist: .string(text)
+    }
+  }
+
+  private func integer(_ text: String) throws -> Value {
+    if let number = Int64(text) { return .int(number) }
+    if let number = UInt64(text) { return .uint64(number) }
+    throw Failure(.format, "not an integer from \(Int64.min) to \(UInt64.max), in decimal digits.")
+  }
+
+  private func double(_ text: String) throws -> Double {
+    guard let number = Double(text) else {
+      throw Failure(.format, "not a number. Examples: 1.5, -2, 6.02e23, inf, nan.")
+    }
+    guard number.isFinite || !text.contains(where: { ("0"..."9").contains($0) }) else {
+      throw Failure(.format, "the number is too large for a double.")
+    }
+    return number
+  }
+
+  private func bool(_ text: String) throws -> Bool {
+    switch text.lowercased() {
+    case "true", "yes", "on", "1": return true
+    case "false", "no", "off", "0": return false
+    default: throw Failure(.format, "not a truth value. Use true or false, yes or no, on or off, 1 or 0.")
+    }
+  }
+
+  private func date(_ text: String) throws -> Date {
+    guard let date = Timestamp.date(text) else {
+      throw Failure(
+        .format,
+        "not a date in RFC 3339. Examples: 2026-01-31T08:30:00Z, 2026-01-31T08:30:00.25+01:00, 2026-01-31.")
+    }
+    return date
+  }
+
+  private func url(_ text: String) throws -> URL {
+    guard !text.isEmpty, let url = URL(string: text, encodingInvalidCharacters: false) else {
+      throw Failure(.format, "not a URL. Spaces and other reserved characters have to be percent-encoded.")
+    }
+    return url
+  }
+
+  private func uuid(_ text: String) throws -> UUID {
+    guard let uuid = UUID(uuidString: text) else {
+      throw Failure(.format, "not a UUID. Example: 6F9619FF-8B86-D011-B42D-00C04FC964FF.")
+    }
+    return uuid
+  }
+
+  private func data(_ bytes: [UInt8]) throws -> Data {
+    switch encoding {
+    case .raw: return Data(bytes)
+    case .hex:
+      guard let decoded = HexText.bytes(String(decoding: bytes, as: UTF8.self)) else {
+        throw Failure(.format, "not hexadecimal: pairs of the digits 0-9 and a-f are needed.")
+      }
+      return Data(decoded)
+    case .base64:
+      guard let decoded = Data(base64Encoded: Data(bytes.filter { !AsciiSpace.contains($0) })) else {
+        throw Failure(
+          .format,
+          "not base64. Data on the command line is base64, or hexadecimal with --hex; "
+            + "- and --value-file take the bytes as they are.")
+      }
+      return decoded
+    }
+  }
+
+  // MARK: - Arrays, dictionaries, JSON, property lists
+
+  private func json(_ text: String) throws -> Value {
+    let value = try parsedJSON(text)
+    guard value != .null else { throw Failure(.format, "null is not a value. Use prefs unset to remove one.") }
+    // Kept as text: it is what a program stores for a Codable type of its own, and reads back as one.
+    return .json(JSONText.text(value, bigIntegers: .numbers))
+  }
+
+  private func composed(_ text: String) throws -> Value {
+    let value: Value
+    if text.first == "[" {
+      value = try parsedJSON(text)
+    } else if let parsed = try? JSONReader.value(text) {
+      value = parsed
+    } else if let parsed = try? PropertyListText.value(Data(text.utf8)) {
+      value = parsed
+    } else {
+      // Most people write JSON; its complaint is the one that helps.
+      value = try parsedJSON(text)
+    }
+    guard value.kind == (type == .array ? .array : .dictionary) else {
+      throw Failure(
+        .format, type == .array ? "not an array. Example: '[1, 2]'." : "not a dictionary. Example: '{\"a\": 1}'.")
+    }
+    return value
+  }
+
+  private func parsedJSON(_ text: String) throws -> Value {
+    do {
+      return try JSONReader.value(text)
+    } catch {
+      throw Failure(.format, "not JSON: \(error.reason), at byte \(error.offset).")
+    }
+  }
+
+  private func propertyList(_ data: Data) throws -> Value {
+    guard let value = try? PropertyListText.value(data), value != .null else {
+      throw Failure(.format, "not a property list (XML, binary or the old text form).")
+    }
+    return value
+  }
+
+  // MARK: - Auto
+
+  /// JSON or a property list when it begins like one and parses; otherwise the text itself.
+  private func automatic(_ text: String) -> Value {
+    guard let first = text.unicodeScalars.first, "{[(<\"".unicodeScalars.contains(first) else { return .string(text) }
+    if let value = try? JSONReader.value(text) { return value }
+    // A list that begins with a quote would be one of `"a" = "b";`, which is hardly what somebody meant to store.
+    guard first != "[", first != "\"", let value = try? PropertyListText.value(Data(text.utf8)) else {
+      return .string(text)
+    }
+    // `(hello)` is an array to the old text form, and a word in parentheses to everybody else.
+    if first == "(", case .array(let elements) = value, elements.count == 1, case .string(let word) = elements[0],
+      AsciiSpace.trimming(String(AsciiSpace.trimming(text).dropFirst().dropLast())) == word
+    {
+      return .string(text)
+    }
+    return value
+  }
+}

@@ -1,0 +1,43 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Values as the text that `get` prints.
+///
+/// What it prints never changes between versions.
+enum ValueText {
+  /// Scalars as their plain text, arrays, dictionaries and JSON as one line of JSON with sorted names, data as base64.
+  static func text(_ value: Value) -> String {
+    scalar(value) ?? JSONText.text(value, bigIntegers: .numbers)
+  }
+
+  /// The text of a value that is not composed of others; nil for one that is.
+  static func scalar(_ value: Value) -> String? {
+    switch value {
+    case .null: "null"
+    case .bool(let bool): bool ? "true" : "false"
+    case .int(let number): "\(number)"
+    case .uint64(let number): "\(number)"
+    case .double(let number): number.description
+    case .string(let text): text
+    case .data(let data): data.base64EncodedString()
+    case .date(let date): Timestamp.text(date)
+    case .url(let url): url.absoluteString
+    case .uuid(let uuid): uuid.uuidString
+    case .array, .dictionary, .json: nil
+    }
+  }
+
+  /// The bytes that `get` writes: data as it is, everything else as its text in UTF-8.
+  static func bytes(_ value: Value) -> [UInt8] {
+    if case .data(let data) = value { return Array(data) }
+    return Array(text(value).utf8)
+  }
+
+  /// `bytes` as base64, in one line.
+  static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
+}

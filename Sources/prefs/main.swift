@@ -1,0 +1,3 @@
+import PrefsCommands
+
+PrefsTool.main()

@@ -1,0 +1,151 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("Where the key comes from")
+struct KeySourceTests {
+  @Test("The first set makes a key file and a store that only their owner can read")
+  func firstSet() throws {
+    let tool = try Tool()
+    let run = try tool.run("set", "x", "1")
+    #expect(run.code == 0 && run.text == "")
+    #expect(run.message.contains(tool.store) && run.message.contains(tool.keyFile))
+    for path in [tool.store, tool.keyFile] { #expect(try tool.mode(path) == 0o600) }
+    for path in [".local/share/prefs", ".config/prefs"] { #expect(try tool.mode(tool.path(path)) == 0o700) }
+    #expect(try tool.run("set", "x", "2").message == "")
+    #expect(try tool.run("-q", "set", "x", "2", "-d", tool.path("quiet")).message == "")
+  }
+
+  @Test("init makes the same, and says so on standard error only")
+  func initialize() throws {
+    let tool = try Tool()
+    let run = try tool.run("init")
+    #expect(run.code == 0 && run.text == "" && run.message.contains(tool.store))
+    try tool.succeed("set", "x", "1")
+    #expect(try tool.succeed("get", "x") == "1\n")
+  }
+
+  @Test("A wrong key is 5, a missing one 6, and neither changes anything")
+  func wrongKey() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1")
+    let bytes = try tool.contents(tool.store)
+    try tool.succeed("init", "-d", tool.path("other"), "--key-file", tool.path("other-key"))
+    #expect(try tool.run("get", "x", "--key-file", tool.path("other-key")).code == 5)
+    #expect(try tool.run("set", "x", "2", "--key-file", tool.path("other-key")).code == 5)
+    #expect(try tool.run("get", "x", "--passphrase-fd", "3", descriptors: [3: "guess"]).code == 5)
+    #expect(try tool.run("get", "x", "--key-file", tool.path("none")).code == 6)
+    #expect(try tool.run("get", "x", "--key-file", try tool.write("text", "no key".utf8)).code == 6)
+    #expect(try tool.run("get", "x", "--key-fd", "3", descriptors: [3: ""]).code == 6)
+    #expect(try tool.run("get", "x", "--key-fd", "9").code == 6)
+    unlink(tool.keyFile)
+    let run = try tool.run("get", "x")
+    #expect(run.code == 6 && run.message.contains(tool.keyFile))
+    #expect(try tool.run("set", "x", "2").code == 6)
+    #expect(!tool.exists(tool.keyFile), "no new key is made for a store that has one")
+    #expect(try tool.contents(tool.store) == bytes)
+  }
+
+  @Test("Options come before PREFS_KEY_FILE, PREFS_KEY_COMMAND, the credential and the default file")
+  func order() throws {
+    let tool = try Tool()
+    let right = tool.path("right")
+    let wrong = tool.path("wrong")
+    let store = tool.path("store")
+    try tool.succeed("set", "x", "1", "-d", store, "--key-file", right)
+    try tool.succeed("init", "-d", tool.path("other"), "--key-file", wrong)
+    try FileManager.default.createDirectory(atPath: tool.path("credentials"), withIntermediateDirectories: false)
+    try tool.write("credentials/prefs-key", try tool.contents(right))
+    try FileManager.default.createDirectory(atPath: tool.path("bad"), withIntermediateDirectories: false)
+    try tool.write("bad/prefs-key", try tool.contents(wrong))
+
+    let key = String(decoding: try tool.contents(right), as: UTF8.self)
+    let get = ["get", "x", "-d", store]
+    func code(_ options: [String], _ environment: [String: String]) throws -> Int32 {
+      try tool.run(get + options, input: "".utf8, descriptors: [5: key], environment: environment).code
+    }
+    let bad = ["PREFS_KEY_FILE": wrong, "PREFS_KEY_COMMAND": "cat \(wrong)", "CREDENTIALS_DIRECTORY": tool.path("bad")]
+    #expect(try code([], bad) == 5)
+    #expect(try code(["--key-file", right], bad) == 0)
+    #expect(try code(["--key-fd", "5"], bad) == 0)
+    #expect(try code([], bad.merging(["PREFS_KEY_FILE": right]) { $1 }) == 0)
+    #expect(try code([], bad.merging(["PREFS_KEY_FILE": "", "PREFS_KEY_COMMAND": "cat \(right)"]) { $1 }) == 0)
+    #expect(try code([], ["CREDENTIALS_DIRECTORY": tool.path("credentials")]) == 0)
+    #expect(try code([], [:]) == 6)
+  }
+
+  @Test(
+    "A key command that fails is 6", arguments: ["exit 3", "true", "kill -9 $$", "no-such-command-anywhere", "yes"])
+  func keyCommand(_ command: String) throws {
+    let tool = try Tool()
+    try tool.succeed("init")
+    let run = try tool.run("list", environment: ["PREFS_KEY_COMMAND": command])
+    #expect(run.code == 6)
+    #expect(run.message.contains("PREFS_KEY_COMMAND"))
+  }
+
+  @Test("A store is made with what the environment names")
+  func creation() throws {
+    let tool = try Tool()
+    let environment = ["PREFS_KEY_FILE": tool.path("keys/mine")]
+    try tool.succeed("set", "x", "1", environment: environment)
+    #expect(try tool.mode(tool.path("keys/mine")) == 0o600)
+    #expect(try tool.succeed("get", "x", environment: environment) == "1\n")
+    #expect(!tool.exists(tool.keyFile))
+    let command = ["PREFS_KEY_COMMAND": "cat \(tool.path("keys/mine"))"]
+    #expect(try tool.succeed("get", "x", environment: command) == "1\n")
+  }
+
+  @Test("A passphrase opens its store, with or without a newline; another one is 5; none is 6")
+  func passphrase() throws {
+    let tool = try Tool()
+    let phrase = "correct horse 🐎"
+    #expect(
+      try tool.run("set", "x", "1", "--passphrase-fd", "3", descriptors: [3: phrase + "\n"]).code == 0)
+    #expect(!tool.exists(tool.keyFile))
+    #expect(try tool.run("get", "x", "--passphrase-fd", "3", descriptors: [3: phrase]).text == "1\n")
+    #expect(try tool.run("get", "x", "--passphrase-fd", "3", descriptors: [3: phrase + " "]).code == 5)
+    #expect(try tool.run("get", "x", "--passphrase-fd", "3", descriptors: [3: "\n"]).code == 6)
+    for arguments in [["get", "x"], ["get", "x", "--no-input"]] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 6 && run.message.contains("--passphrase-fd"))
+    }
+    #expect(try tool.run("init", "--passphrase", "--no-input", "-d", tool.path("other")).code == 6)
+  }
+
+  @Test("A secret is never taken from the arguments")
+  func secretArgument() throws {
+    let tool = try Tool()
+    let run = try tool.run("set", "mail/password", "hunter2", "--secret")
+    #expect(run.code == 2)
+    #expect(run.message.contains("--value-file") && !run.message.contains("hunter2"))
+    #expect(!tool.exists(tool.store))
+    #expect(try tool.run("set", "mail/password", "--secret").code == 6)
+    try tool.succeed("set", "mail/password", "--secret", "-", "--strip-newline", input: "hunter2\n")
+    #expect(try tool.succeed("get", "mail/password") == "hunter2\n")
+    try tool.succeed("set", "mail/password", "--secret", "--value-file", try tool.write("f", "pass".utf8))
+    #expect(try tool.succeed("get", "mail/password") == "pass\n")
+  }
+
+  @Test("Nothing that was stored stands in any file")
+  func nothingInClear() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "collection-name/key-name", "value-text")
+    try tool.succeed("set", "collection-name/other", "-", input: String(repeating: "value-text ", count: 5000))
+    try tool.succeed("unset", "collection-name/other")
+    let files = try #require(FileManager.default.enumerator(atPath: tool.home.path))
+    for case let name as String in files where !tool.path(name).hasSuffix("/prefs") {
+      guard let data = FileManager.default.contents(atPath: tool.path(name)) else { continue }
+      for word in ["collection-name", "key-name", "value-text", "SQLite format"] {
+        #expect(data.range(of: Data(word.utf8)) == nil, "\(word) in \(name)")
+      }
+    }
+  }
+}

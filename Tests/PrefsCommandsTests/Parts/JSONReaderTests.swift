@@ -1,0 +1,47 @@
+import Coffer
+import Testing
+
+@testable import PrefsCommands
+
+@Suite("Reading JSON")
+struct JSONReaderTests {
+  @Test(
+    "Values of all kinds",
+    arguments: [
+      ("null", Value.null), ("true", .bool(true)), ("false", .bool(false)), (" 0 ", .int(0)), ("-0", .double(-0.0)),
+      ("1", .int(1)), ("1.0", .double(1)), ("1e2", .double(100)), ("-9223372036854775808", .int(.min)),
+      ("9223372036854775808", .uint64(1 << 63)), ("18446744073709551616", .double(18446744073709551616)),
+      ("\"\"", .string("")), (#""\"\\\/\b\f\n\r\t\u00e9""#, .string("\"\\/\u{8}\u{c}\n\r\té")),
+      (#""\ud83d\udd11""#, .string("🔑")), ("\"é🔑\u{7f}\"", .string("é🔑\u{7f}")),
+      ("[]", .array([])), ("{}", .dictionary([:])), ("[1,[2]]", .array([.int(1), .array([.int(2)])])),
+      ("{\"\":{\"a\":null}}", .dictionary(["": .dictionary(["a": .null])])),
+    ])
+  func values(_ text: String, _ value: Value) throws {
+    let read = try JSONReader.value(text)
+    #expect(read == value)
+    #expect(read.kind == value.kind)
+    #expect(JSONText.text(read, bigIntegers: .numbers) == JSONText.text(value, bigIntegers: .numbers))
+  }
+
+  @Test(
+    "What is not JSON is refused",
+    arguments: [
+      "", " ", "nul", "truex", "1 2", "01", "-", "+1", "1.", ".5", "1e", "1e999", "0x1", "NaN", "'a'", "\"", "\"\\x\"",
+      "\"\n\"", "\"\\ud800\"", "\"\\ud800x\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\\u12\"", "\"\\u+123\"", "[",
+      "[1",
+      "[1,]", "[,1]", "[1 2]", "]", "{", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{\"a\":1,\"a\":2}", "{\"a\" 1}",
+      "// x", "[1]x",
+    ])
+  func refusals(_ text: String) {
+    #expect(throws: JSONReader.Problem.self) { try JSONReader.value(text) }
+  }
+
+  @Test("Nesting has a bound, and breaking it is no crash")
+  func depth() throws {
+    let limit = JSONReader.depthLimit
+    let deep = String(repeating: "[", count: limit) + String(repeating: "]", count: limit)
+    _ = try JSONReader.value(deep)
+    #expect(throws: JSONReader.Problem.self) { try JSONReader.value("[" + deep + "]") }
+    #expect(throws: JSONReader.Problem.self) { try JSONReader.value(String(repeating: "[", count: 1_000_000)) }
+  }
+}

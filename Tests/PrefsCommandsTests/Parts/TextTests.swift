@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+@testable import PrefsCommands
+
+@Suite("Small parts")
+struct TextTests {
+  @Test("Dates agree with Foundation's over eight centuries")
+  func timestamps() throws {
+    let formatter = ISO8601DateFormatter()
+    formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
+    for step in 0..<2000 {
+      // A prime number of milliseconds, so that days, months and times of day all vary.
+      let date = Date(timeIntervalSince1970: -12_000_000_000 + Double(step) * 12_345_678.901)
+      let text = Timestamp.text(date)
+      // Foundation's calendar is the Julian one before October 1582; nobody's settings are that old.
+      guard date.timeIntervalSince1970 > -12_219_292_800 else { continue }
+      #expect(text == formatter.string(from: date))
+      let back = try #require(Timestamp.date(text))
+      #expect(abs(back.timeIntervalSince(date)) < 0.001)
+    }
+  }
+
+  @Test(
+    "Dates far away print, too",
+    arguments: [
+      (Date(timeIntervalSince1970: -62_167_219_200), "0000-01-01T00:00:00.000Z"),
+      (Date.distantFuture, "4001-01-01T00:00:00.000Z"),
+      (Date(timeIntervalSince1970: 253_402_300_800), "+10000-01-01T00:00:00.000Z"),
+      (Date(timeIntervalSince1970: .infinity), "inf"),
+      (Date(timeIntervalSince1970: 0.9996), "1970-01-01T00:00:01.000Z"),
+      (Date(timeIntervalSince1970: -0.0004), "1970-01-01T00:00:00.000Z"),
+    ])
+  func farDates(_ date: Date, _ text: String) {
+    #expect(Timestamp.text(date) == text)
+  }
+
+  @Test(
+    "Patterns",
+    arguments: [
+      ("", "", true), ("", "a", false), ("*", "", true), ("**", "abc", true), ("a*c", "abbc", true),
+      ("a*c", "abcd", false),
+      ("*.*", "a/b.c", true), ("?", "🗝", true), ("?", "", false), ("[a-c]x", "bx", true), ("[^a-c]x", "bx", false),
+      ("[]]", "]", true), ("[a", "[a", true), ("\\*", "*", true), ("\\*", "a", false), ("a*b*c", "aXbXbXc", true),
+      ("*a*a*a*a*b", String(repeating: "a", count: 500), false), ("[z-a]", "m", true), ("\\", "\\", true),
+    ])
+  func globs(_ pattern: String, _ text: String, _ matches: Bool) {
+    #expect(Glob(pattern).matches(text) == matches)
+  }
+
+  @Test(
+    "Near names",
+    arguments: [
+      ("teme", "theme"), ("thmee", "theme"), ("THEME", "theme"), ("sise", "size"), ("completely", nil), ("", nil),
+      ("ab", nil),
+    ])
+  func nearNames(_ name: String, _ expected: String?) {
+    #expect(NearName.best(for: name, among: ["theme", "size", "font-family"]) == expected)
+  }
+
+  @Test("Negative numbers are values, except -0 where it is an option")
+  func negativeNumbers() {
+    func passed(_ arguments: String...) -> [Bool] {
+      zip(CommandArguments.marked(arguments), arguments).map { $0 != $1 }
+    }
+    #expect(passed("set", "x", "-5", "-.5", "-1e3", "-inf", "-0") == [false, false, true, true, true, true, true])
+    #expect(passed("list", "-0", "-l", "-") == [false, false, false, false])
+    #expect(passed("set", "x", "--", "-5") == [false, false, false, false])
+    #expect(passed("-n", "--int", "-..5", "-c") == [false, false, false, false])
+    #expect(CommandArguments.marked(["-5"]).map(CommandArguments.value) == ["-5"])
+  }
+
+  @Test(
+    "Sizes for people",
+    arguments: [
+      (0, "0 bytes"), (1, "1 byte"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"),
+    ])
+  func sizes(_ count: Int, _ text: String) {
+    #expect(DisplayText.byteCount(count) == text)
+  }
+}

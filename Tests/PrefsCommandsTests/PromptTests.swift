@@ -1,0 +1,132 @@
+#if os(Linux)
+  import Foundation
+  import Testing
+
+  #if canImport(Musl)
+    import Musl
+  #else
+    import Glibc
+  #endif
+
+  @Suite("Questions on a terminal")
+  struct PromptTests {
+    @Test("A new passphrase is asked for twice without echo, then opens the store")
+    func newPassphrase() throws {
+      let tool = try Tool()
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("init", "--passphrase", on: terminal)
+      try terminal.expect("New passphrase: ")
+      #expect(!terminal.echoes)
+      terminal.type("open sesame\n")
+      try terminal.expect("The same again: ")
+      #expect(!terminal.echoes)
+      terminal.type("open sesame\n")
+      #expect(try Tool.exitCode(of: child) == 0)
+      #expect(terminal.echoes)
+      try terminal.drain()
+      #expect(!terminal.shown.contains("sesame"))
+
+      let reader = try tool.start("list", on: terminal)
+      try terminal.expect("Passphrase for \(tool.store): ")
+      // What is typed can be corrected.
+      terminal.type("open sesamX\u{7f}e\n")
+      #expect(try Tool.exitCode(of: reader) == 0)
+      #expect(try tool.run("list", "--passphrase-fd", "3", descriptors: [3: "open sesame"]).code == 0)
+    }
+
+    @Test("Two different entries make nothing")
+    func mismatch() throws {
+      let tool = try Tool()
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("init", "--passphrase", on: terminal)
+      try terminal.expect("New passphrase: ")
+      terminal.type("one\n")
+      try terminal.expect("The same again: ")
+      terminal.type("two\n")
+      #expect(try Tool.exitCode(of: child) == 6)
+      #expect(!tool.exists(tool.store))
+    }
+
+    @Test("A wrong passphrase is 5, an empty one 6")
+    func wrongPassphrase() throws {
+      let tool = try Tool()
+      try #require(try tool.run("init", "--passphrase-fd", "3", descriptors: [3: "right"]).code == 0)
+      let terminal = try PseudoTerminal()
+      for (typed, code) in [("wrong\n", Int32(5)), ("\n", 6), ("\u{4}", 6)] {
+        let child = try tool.start("list", on: terminal)
+        try terminal.expect("Passphrase for ")
+        terminal.type(typed)
+        #expect(try Tool.exitCode(of: child) == code)
+        #expect(terminal.echoes)
+      }
+    }
+
+    @Test("A signal brings the echo back and then does its work", arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    func signals(_ signal: Int32) throws {
+      let tool = try Tool()
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("set", "x", "--secret", on: terminal)
+      try terminal.expect("Value for x: ")
+      #expect(!terminal.echoes)
+      kill(child, signal)
+      #expect(try Tool.exitCode(of: child) == 128 + signal)
+      #expect(terminal.echoes)
+    }
+
+    @Test("Control-C at the question ends the tool")
+    func interrupt() throws {
+      let tool = try Tool()
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("set", "x", "--secret", on: terminal)
+      try terminal.expect("Value for x: ")
+      terminal.type("half\u{3}")
+      #expect(try Tool.exitCode(of: child) == 128 + SIGINT)
+      #expect(terminal.echoes)
+      #expect(!tool.exists(tool.store))
+    }
+
+    @Test("After a stop signal the question comes again")
+    func stop() throws {
+      let tool = try Tool()
+      try tool.succeed("init")
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("set", "x", "--secret", on: terminal)
+      try terminal.expect("Value for x: ")
+      kill(child, SIGTSTP)
+      // Nobody could continue the leader of a session, so the kernel lets the signal pass; the modes went to and fro.
+      try terminal.expect("Value for x: ")
+      #expect(!terminal.echoes)
+      terminal.type("secret\n")
+      try terminal.expect("The same again: ")
+      terminal.type("secret\n")
+      #expect(try Tool.exitCode(of: child) == 0)
+      #expect(try tool.succeed("get", "x") == "secret\n")
+    }
+
+    @Test("unset --all asks, and takes yes for a yes")
+    func confirmation() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "c/x", "1")
+      let terminal = try PseudoTerminal()
+      for (answer, code) in [("n\n", Int32(1)), ("\n", 1), ("yes\n", 0)] {
+        let child = try tool.start("unset", "-c", "c", "--all", on: terminal)
+        try terminal.expect("Remove 1 key of collection \"c\"? [y/N] ")
+        terminal.type(answer)
+        #expect(try Tool.exitCode(of: child) == code)
+      }
+      #expect(try tool.succeed("collections") == "")
+    }
+
+    @Test("Data is not written to a terminal")
+    func dataOnTerminal() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "x", "--hex", "1b5b")
+      let terminal = try PseudoTerminal()
+      let files = [(Int32(1), terminal.path, O_RDWR | O_NOCTTY), (2, tool.path("errors"), O_WRONLY | O_CREAT)]
+      #expect(try Tool.exitCode(of: try tool.spawn(["get", "x"], files: files)) == 2)
+      #expect(String(decoding: try tool.contents(tool.path("errors")), as: UTF8.self).contains("--base64"))
+      #expect(try Tool.exitCode(of: try tool.spawn(["get", "x", "--hex"], files: files)) == 0)
+      try terminal.expect("1b5b")
+    }
+  }
+#endif

@@ -1,0 +1,190 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  @preconcurrency import Musl
+#else
+  @preconcurrency import Glibc
+#endif
+
+/// The built tool in a home of its own, which goes away with the last reference.
+final class Tool: Sendable {
+  let home: URL
+
+  init() throws {
+    home = FileManager.default.temporaryDirectory.appendingPathComponent("prefs-test-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(
+      at: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+  }
+
+  deinit { try? FileManager.default.removeItem(at: home) }
+
+  // MARK: - Places
+
+  var store: String { home.path + "/.local/share/prefs/settings.coffer" }
+  var keyFile: String { home.path + "/.config/prefs/key" }
+
+  func path(_ name: String) -> String { home.path + "/" + name }
+
+  /// Writes a file into the home and returns its path.
+  @discardableResult
+  func write(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
+    try Data(Array(bytes)).write(to: URL(fileURLWithPath: path(name)))
+    return path(name)
+  }
+
+  func contents(_ path: String) throws -> [UInt8] {
+    Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+  }
+
+  func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
+
+  func mode(_ path: String) throws -> Int {
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    return try #require(attributes[.posixPermissions] as? Int)
+  }
+
+  /// The path of the built tool, which lies beside the tests.
+  static let executable: String = {
+    for argument in CommandLine.arguments + [Bundle.main.executablePath ?? ""] where argument.contains("/") {
+      var folder = URL(fileURLWithPath: argument)
+      while folder.path != "/" {
+        folder.deleteLastPathComponent()
+        let candidate = folder.appendingPathComponent("prefs").path
+        var isFolder: ObjCBool = false
+        if FileManager.default.fileExists(atPath: candidate, isDirectory: &isFolder), !isFolder.boolValue,
+          FileManager.default.isExecutableFile(atPath: candidate)
+        {
+          return candidate
+        }
+      }
+    }
+    return "prefs"
+  }()
+
+  // MARK: - Running
+
+  /// What a run left behind.
+  struct Run {
+    let code: Int32
+    let output: [UInt8]
+    let message: String
+
+    /// Standard output as text.
+    var text: String { String(decoding: output, as: UTF8.self) }
+  }
+
+  /// Runs the tool without a terminal.
+  ///
+  /// - Parameters:
+  ///   - input: What standard input holds.
+  ///   - descriptors: What further descriptors hold.
+  ///   - environment: Added to `HOME` and `PATH`, which are all there is.
+  @discardableResult
+  func run(
+    _ arguments: [String], input: some Sequence<UInt8>, descriptors: [Int32: String] = [:],
+    environment: [String: String] = [:]
+  ) throws -> Run {
+    let id = UUID().uuidString
+    var files: [(Int32, String, Int32)] = [(0, try write("in-\(id)", input), O_RDONLY)]
+    for descriptor in [Int32(1), 2] {
+      files.append((descriptor, path("out\(descriptor)-\(id)"), O_WRONLY | O_CREAT | O_EXCL))
+    }
+    for (descriptor, text) in descriptors {
+      files.append((descriptor, try write("fd\(descriptor)-\(id)", text.utf8), O_RDONLY))
+    }
+    defer { for (_, path, _) in files { unlink(path) } }
+    let child = try spawn(arguments, files: files, environment: environment)
+    let code = try Self.exitCode(of: child)
+    return Run(
+      code: code, output: try contents(files[1].1),
+      message: String(decoding: try contents(files[2].1), as: UTF8.self))
+  }
+
+  @discardableResult
+  func run(
+    _ arguments: String..., input: String = "", descriptors: [Int32: String] = [:], environment: [String: String] = [:]
+  ) throws -> Run {
+    try run(arguments, input: input.utf8, descriptors: descriptors, environment: environment)
+  }
+
+  /// Runs the tool, which has to succeed, and returns its standard output.
+  @discardableResult
+  func succeed(
+    _ arguments: String..., input: String = "", environment: [String: String] = [:],
+    location: SourceLocation = #_sourceLocation
+  ) throws -> String {
+    let run = try run(arguments, input: input.utf8, environment: environment)
+    #expect(run.code == 0, "\(arguments): \(run.message)", sourceLocation: location)
+    return run.text
+  }
+
+  /// Starts the tool in a session of its own, with each path open on its descriptor.
+  ///
+  /// There it is away from the terminal of whoever runs the tests, on which it would otherwise ask its questions.
+  func spawn(
+    _ arguments: [String], files: [(descriptor: Int32, path: String, flags: Int32)],
+    environment: [String: String] = [:]
+  ) throws -> pid_t {
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+      var attributes: posix_spawnattr_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+      var attributes = posix_spawnattr_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    posix_spawnattr_init(&attributes)
+    defer {
+      posix_spawn_file_actions_destroy(&actions)
+      posix_spawnattr_destroy(&attributes)
+    }
+    // Threads of a test runner block signals, and what started it may ignore some; the tool is to get them all.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE] { sigaddset(&signals, signal) }
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    #if os(Linux)
+      // glibc shows POSIX_SPAWN_SETSID to GNU programs only.
+      let newSession: Int32 = 0x80
+    #else
+      let newSession = Int32(POSIX_SPAWN_SETSID)
+    #endif
+    posix_spawnattr_setflags(
+      &attributes, Int16(newSession | Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF)))
+    for file in files {
+      posix_spawn_file_actions_addopen(&actions, file.descriptor, file.path, file.flags, 0o600)
+    }
+    var variables = ["HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C"]
+    variables.merge(environment) { $1 }
+    let environmentWords = CWords(variables.map { "\($0.key)=\($0.value)" })
+    let argumentWords = CWords([Self.executable] + arguments)
+    var child: pid_t = 0
+    let result = posix_spawn(
+      &child, Self.executable, &actions, &attributes, argumentWords.pointers, environmentWords.pointers)
+    try #require(result == 0, "\(Self.executable) could not be started")
+    return child
+  }
+
+  /// Waits for the end; 128+N stands for signal N, as in a shell.
+  static func exitCode(of child: pid_t) throws -> Int32 {
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0 { try #require(errno == EINTR) }
+    let signal = status & 0x7f
+    return signal == 0 ? (status >> 8) & 0xff : 128 + signal
+  }
+}
+
+/// Strings as C wants them for a new process.
+private final class CWords {
+  let pointers: [UnsafeMutablePointer<CChar>?]
+
+  init(_ words: [String]) {
+    pointers = words.map { (word: String) in strdup(word) } + [nil]
+  }
+
+  deinit { for pointer in pointers { free(pointer) } }
+}
