@@ -1,0 +1,60 @@
+#!/bin/sh
+# Imports point down only. Fails when a module imports one that is not below it, or when a system library is imported by
+# another module than the one that wraps it.
+#
+#   prefs -> PrefsCommands -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
+#                                       CofferStorage -> CSQLite
+set -eu
+cd "${1:-"$(dirname "$0")/.."}"
+
+# The project's modules that the sources of the given module may import. A test imports what it tests and what that is
+# built on.
+allowed() {
+  case "$1" in
+    Sources/CSQLite | Sources/COpenSSL) echo "" ;;
+    Sources/CofferCrypto) echo "COpenSSL" ;;
+    Sources/CofferStorage) echo "CofferCrypto CSQLite" ;;
+    Sources/Coffer) echo "CofferStorage CofferCrypto" ;;
+    Sources/PrefsCommands) echo "Coffer" ;;
+    Sources/prefs) echo "PrefsCommands" ;;
+    Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
+    Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
+    Tests/CofferTests) echo "Coffer CofferStorage CofferCrypto" ;;
+    Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
+    Tests/PrefsCommandsTests) echo "PrefsCommands Coffer" ;;
+    # Everything that comes beside these is built on Coffer alone.
+    *) echo "Coffer" ;;
+  esac
+}
+
+is_ours() {
+  [ -d "Sources/$1" ]
+}
+
+# The modules that a file imports: `import X`, also `@testable public import struct X.Y`, also after `#if`.
+imports_of() {
+  sed -n -E \
+    -e 's/^[[:space:]]*((@[A-Za-z_]+(\([A-Za-z]*\))?|public|package|internal|fileprivate|private)[[:space:]]+)*import[[:space:]]+((struct|class|enum|protocol|typealias|func|let|var)[[:space:]]+)?([A-Za-z_][A-Za-z0-9_]*).*/\6/p' \
+    "$1"
+}
+
+failures=$(
+  for folder in Sources/* Tests/* Benchmarks/*; do
+    [ -d "$folder" ] || continue
+    permitted=" $(allowed "$folder") "
+    find "$folder" -name '*.swift' | sort | while IFS= read -r file; do
+      for module in $(imports_of "$file"); do
+        is_ours "$module" || continue
+        case "$permitted" in
+          *" $module "*) ;;
+          *) echo "$file: imports $module, which is not below it (architecture: imports point down only)" ;;
+        esac
+      done
+    done
+  done
+)
+
+if [ -n "$failures" ]; then
+  echo "$failures" >&2
+  exit 1
+fi

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Installs what Coffer links against and Swift does not bring along: SQLite and OpenSSL with their headers, and
+# pkg-config, which finds them. Does nothing when all are there.
+set -eu
+
+has_all() {
+  command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto
+}
+
+# Names the packages for whoever has to install them by hand, and gives up.
+give_up() {
+  echo "install-deps: $1" >&2
+  echo "install-deps: please install pkg-config and the development files of SQLite 3 and OpenSSL 3:" >&2
+  echo "  Debian, Ubuntu:  pkg-config libsqlite3-dev libssl-dev" >&2
+  echo "  Fedora:          pkgconf-pkg-config sqlite-devel openssl-devel" >&2
+  echo "  Alpine:          pkgconf sqlite-dev openssl-dev" >&2
+  echo "  macOS, Homebrew: pkg-config sqlite openssl@3" >&2
+  exit 1
+}
+
+# Homebrew keeps these two out of pkg-config's way, because macOS has libraries of the same names.
+add_brew_paths() {
+  for formula in sqlite openssl@3; do
+    prefix=$(brew --prefix "$formula" 2>/dev/null) || continue
+    PKG_CONFIG_PATH="$prefix/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+  done
+  export PKG_CONFIG_PATH
+}
+
+install_with_brew() {
+  command -v brew >/dev/null 2>&1 || give_up "Homebrew is missing, and with it the way to install packages."
+  add_brew_paths
+  if has_all; then return; fi
+  brew install pkg-config sqlite openssl@3
+  add_brew_paths
+}
+
+install_with_apt() {
+  if [ "$(id -u)" -eq 0 ]; then
+    as_root=""
+  elif command -v sudo >/dev/null 2>&1; then
+    # Without a terminal sudo cannot ask for a password; -n makes it say so instead of waiting.
+    if [ -t 0 ]; then as_root="sudo"; else as_root="sudo -n"; fi
+  else
+    give_up "installing packages needs root, and there is no sudo."
+  fi
+  echo "install-deps: installing pkg-config, libsqlite3-dev and libssl-dev" >&2
+  # `env` carries the variable through sudo.
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
+    echo "install-deps: the lists of packages could not be refreshed; trying with those that are there" >&2
+  $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends pkg-config libsqlite3-dev libssl-dev >&2 ||
+    give_up "apt-get could not install them."
+}
+
+if has_all; then exit 0; fi
+case "$(uname -s)" in
+  Darwin) install_with_brew ;;
+  *)
+    command -v apt-get >/dev/null 2>&1 || give_up "this system has no apt-get."
+    install_with_apt
+    ;;
+esac
+has_all || give_up "the packages are installed, and pkg-config still does not find sqlite3 and libcrypto."
