@@ -179,7 +179,7 @@ extension Store {
     for suffix in ["", "-wal", "-shm"] {
       var status = stat()
       guard lstat(path + suffix, &status) == 0, status.st_mode & 0o077 != 0 else { continue }
-      problems.append("\(path)\(suffix) is open to others (mode \(String(status.st_mode & 0o777, radix: 8)))")
+      problems.append("\(path)\(suffix) is open to others (mode \(String(status.st_mode & 0o777, radix: 8))).")
     }
     return problems
   }

@@ -108,7 +108,7 @@ import Testing
   func journal() throws {
     let store = try SmallStore(rows: 10)
     let journal = store.path + "-journal"
-    FileManager.default.createFile(
+    _ = FileManager.default.createFile(
       atPath: journal, contents: Data([0xd9, 0xd5, 0x05, 0xf9] + [UInt8](repeating: 0, count: 5000)))
     #expect(try store.contents().count == 10)
     #expect(FileManager.default.fileExists(atPath: journal))

@@ -100,7 +100,10 @@ extension Database {
         }
       }
     } catch CofferError.damaged(let part, let reason) {
-      problems.append("The \(part) is damaged: \(reason).")
+      // A page of the database file is in the list already.
+      if !pages.damaged.contains(where: { part == "page \($0)" }) {
+        problems.append("The \(part) is damaged: \(reason).")
+      }
     }
     progress(1)
     return VerificationReport(

@@ -183,7 +183,7 @@ extension Slot.Stretching {
   /// The algorithm and its cost, for people.
   package var name: String {
     switch self {
-    case .none: "none needed (256 random bits)"
+    case .none: "none, the key is random"
     case .password(.scrypt(let log2N, let r, let p)): "scrypt N=2^\(log2N) r=\(r) p=\(p)"
     case .password(.pbkdf2HMACSHA512(let iterations)): "PBKDF2-HMAC-SHA512, \(iterations) iterations"
     case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
