@@ -152,6 +152,20 @@ import Testing
     }
   }
 
+  @Test("that is refused leaves the log of a crash as it was")
+  func refusedWithLog() throws {
+    let crashed = try TemporaryStore()
+    let database = try crashed.open()
+    let connection = try database.makeConnection()
+    try connection.perform { try $0.connection.execute("PRAGMA user_version = 7") }
+    try crashed.copyAsAfterCrash(to: store)
+    let (file, log) = (try store.bytes(), try store.bytes("-wal"))
+    #expect(!log.isEmpty)
+    #expect(throws: CofferError.newerFormat(part: "schema", found: 7, supported: 1)) { try store.open() }
+    #expect(try store.bytes() == file)
+    #expect(try store.bytes("-wal") == log)
+  }
+
   @Test("after closing refuses everything, and opens again")
   func close() throws {
     let database = try store.open()

@@ -45,6 +45,13 @@ public final class Database: Sendable {
   private struct State {
     var isClosed = false
     var connections: [WeakConnection] = []
+    /// The connection that opening made, for whoever asks first.
+    var spare: SpareConnection?
+  }
+
+  /// Unchecked: whoever takes it out of the state has it alone.
+  private struct SpareConnection: @unchecked Sendable {
+    let connection: SQLiteConnection
   }
 
   private struct WeakConnection {
@@ -128,13 +135,19 @@ public final class Database: Sendable {
   /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused.
   private func checkContents(of store: Store) throws {
     let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
-    defer { try? connection.close() }
-    try Schema.check(connection)
-    try Metadata(connection: connection).check(against: store)
+    do {
+      try Schema.check(connection)
+      try Metadata(connection: connection).check(against: store)
+    } catch {
+      try? connection.closeUntouched()
+      throw error
+    }
     if let frame = connection.firstLostLogFrame {
       options.logger.warning(
         "The log of \(path) did not authenticate from frame \(frame) on; the store is as of the last commit before it.")
     }
+    let spare = SpareConnection(connection: connection)
+    state.withLock { $0.spare = spare }
   }
 
   // MARK: Connections
@@ -145,18 +158,22 @@ public final class Database: Sendable {
   public func makeConnection() throws -> Connection {
     try checkUsable()
     return try CofferError.translating {
-      let sqlite =
-        switch backing {
-        case .file(let store): try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
-        case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
-        }
-      let connection = Connection(database: self, session: Session(connection: sqlite, writer: writer))
+      let connection = Connection(
+        database: self, session: Session(connection: try makeSQLiteConnection(), writer: writer))
       try state.withLock { state in
         guard !state.isClosed else { throw CofferError.closed }
         state.connections.removeAll { $0.connection == nil }
         state.connections.append(WeakConnection(connection: connection))
       }
       return connection
+    }
+  }
+
+  private func makeSQLiteConnection() throws -> SQLiteConnection {
+    if let spare = state.withLock({ $0.spare.take() }) { return spare.connection }
+    return switch backing {
+    case .file(let store): try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
+    case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
     }
   }
 
@@ -175,11 +192,17 @@ public final class Database: Sendable {
   public func close() throws {
     let connections = state.withLock { $0.connections.compactMap(\.connection) }
     guard !connections.contains(where: \.isInTransaction) else { throw CofferError.nestedTransaction }
-    state.withLock { state in
+    let spare = state.withLock { state in
       state.isClosed = true
       state.connections = []
+      return state.spare.take()
     }
     var firstError: (any Error)?
+    do {
+      try CofferError.translating { try spare?.connection.close() }
+    } catch {
+      firstError = error
+    }
     for connection in connections {
       do { try connection.close() } catch { firstError = firstError ?? error }
     }

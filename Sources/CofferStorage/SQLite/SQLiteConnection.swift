@@ -46,7 +46,7 @@ package final class SQLiteConnection {
       // Opening is lazy; the first read tells whether the pages open at all.
       try execute("PRAGMA main.schema_version")
     } catch {
-      try? close()
+      try? closeUntouched()
       throw error
     }
   }
@@ -122,6 +122,15 @@ package final class SQLiteConnection {
     for statement in statements.values { statement.finalize() }
     statements = [:]
     try check(sqlite3_close(handle))
+  }
+
+  /// Closes the connection to a store that was refused: a log that is there stays as it is.
+  package func closeUntouched() throws {
+    // With an empty log there is nothing to fold in, and closing takes away the files that opening made.
+    if let context, context.store.logByteCount > 0 {
+      try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))
+    }
+    try close()
   }
 
   deinit {
