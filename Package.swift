@@ -38,10 +38,14 @@ let package = Package(
       swiftSettings: strict),
     // The other process of the tests that need one.
     .executableTarget(name: "StoreWorker", dependencies: ["Coffer"], path: "Tests/StoreWorker", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["CofferStorage", "CSQLite"], path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
     .testTarget(
-      name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite"], swiftSettings: strict),
-    .testTarget(name: "CofferTests", dependencies: ["Coffer", "StoreWorker", "prefs"], swiftSettings: strict),
+      name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "CofferTests", dependencies: ["Coffer", "StoreWorker", "TestSupport", "prefs"], swiftSettings: strict),
     .testTarget(name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "prefs"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -1,4 +1,6 @@
+import CofferStorage
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -55,6 +57,51 @@ import Testing
     try proxy.close()
     try database.close()
     try expectNoCanary(store, "after closing")
+  }
+
+  @Test("no canary is in anything that was ever written to any file, nor in the shared memory, at any moment")
+  func everWritten() throws {
+    let recorder = RecordingVFS()
+    let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
+    let store = try TemporaryStore()
+    var database = try Database.create(at: store.path, key: store.key, options: .init(), vfs: vfs)
+    var connection = try database.makeConnection()
+    // Enough to spill, to checkpoint, to overflow pages, to split and merge them.
+    for round in 0..<3 {
+      try connection.readWrite { transaction in
+        for number in 0..<600 {
+          try transaction.setObject(
+            Self.value + String(repeating: "\(round)", count: number * 7 % 900), forKey: Self.key + "\(number)",
+            inCollection: Self.collection, withMetadata: Self.metadata + "\(round)")
+        }
+      }
+      try connection.readWrite { try $0.removeObject(forKey: Self.key + "\(round)", inCollection: Self.collection) }
+    }
+    try connection.perform { session in
+      try session.connection.execute("PRAGMA cache_size=5; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+    try connection.readWrite { try $0.setObject(Self.value, forKey: "after", inCollection: Self.collection) }
+    try connection.readWrite { try $0.removeAllObjects(inCollection: Self.collection) }
+    try database.close()
+    database = try Database.open(at: store.path, key: store.key, options: .init(), vfs: vfs)
+    connection = try database.makeConnection()
+    #expect(try connection.read { try $0.numberOfKeysInAllCollections() } == 0)
+    try database.close()
+
+    let written = recorder.writtenBytes
+    #expect(written.count > 1 << 20)
+    for (name, canary) in Self.forbidden {
+      #expect(written.range(of: canary) == nil, "\(name) was written somewhere")
+    }
+    for text in ["SQLite format 3", "CREATE TABLE", "collections", "envelope_sequence"] {
+      #expect(written.range(of: Data(text.utf8)) == nil, "\(text) was written somewhere")
+    }
+    var paths: Set<String> = []
+    for event in recorder.events {
+      if case .open(let path) = event { paths.insert(String(path.suffix(4))) }
+    }
+    // The store under its two names, and their logs: nothing else was ever opened.
+    #expect(paths == ["ffer", ".tmp", "-wal"])
   }
 
   @Test("the search for canaries finds them in a plain file")

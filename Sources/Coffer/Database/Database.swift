@@ -77,8 +77,12 @@ public final class Database: Sendable {
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
   ///   `.busy`, `.permissionDenied` or `.inputOutput`; after each of them every file is as it was.
   public static func open(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
+    try open(at: path, key: key, options: options, vfs: .standard)
+  }
+
+  static func open(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
     try CofferError.translating {
-      let store = try Store.open(at: path, key: key)
+      let store = try Store.open(at: path, key: key, vfs: vfs)
       let database = try Database(backing: .file(store), options: options)
       try database.checkContents(of: store)
       return database
@@ -92,10 +96,14 @@ public final class Database: Sendable {
   /// - Throws: `CofferError.storeExists` when there is a file already, also when another process was faster;
   ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`.
   public static func create(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
+    try create(at: path, key: key, options: options, vfs: .standard)
+  }
+
+  static func create(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
     try CofferError.translating {
-      try Store.create(at: path, key: key, fill: fill)
+      try Store.create(at: path, key: key, vfs: vfs, fill: fill)
     }
-    return try open(at: path, key: key, options: options)
+    return try open(at: path, key: key, options: options, vfs: vfs)
   }
 
   /// Opens the store at `path`, creating it when there is none; of several processes that do so at once, one creates it

@@ -117,18 +117,22 @@ package final class EncryptingVFS: Sendable {
 /// A registered VFS.
 ///
 /// Registered once, never changed or freed, and SQLite's own calls on it are thread-safe.
-struct VFSPointer: @unchecked Sendable {
-  let pointer: UnsafeMutablePointer<sqlite3_vfs>
+package struct VFSPointer: @unchecked Sendable {
+  package let pointer: UnsafeMutablePointer<sqlite3_vfs>
+
+  package init(pointer: UnsafeMutablePointer<sqlite3_vfs>) {
+    self.pointer = pointer
+  }
 }
 
 // MARK: - Files
 
 /// The `sqlite3_file` that SQLite sees: its methods, then a reference to the object behind it.
-enum OpenFile {
+package enum OpenFile {
   private static let stateOffset = MemoryLayout<sqlite3_file>.stride
-  static let byteCount = stateOffset + MemoryLayout<UnsafeRawPointer>.stride
+  package static let byteCount = stateOffset + MemoryLayout<UnsafeRawPointer>.stride
 
-  static func install(
+  package static func install(
     _ state: AnyObject, in file: UnsafeMutablePointer<sqlite3_file>, methods: UnsafePointer<sqlite3_io_methods>
   ) {
     UnsafeMutableRawPointer(file).storeBytes(
@@ -137,7 +141,7 @@ enum OpenFile {
   }
 
   @inline(__always)
-  static func state<State: AnyObject>(_ file: UnsafeMutablePointer<sqlite3_file>) -> Unmanaged<State> {
+  package static func state<State: AnyObject>(_ file: UnsafeMutablePointer<sqlite3_file>) -> Unmanaged<State> {
     let pointer = UnsafeRawPointer(file).load(fromByteOffset: stateOffset, as: UnsafeMutableRawPointer.self)
     return Unmanaged<State>.fromOpaque(pointer)
   }
@@ -150,11 +154,11 @@ enum OpenFile {
 }
 
 /// A file of the VFS below.
-struct RealFile {
-  let file: UnsafeMutablePointer<sqlite3_file>
+package struct RealFile {
+  package let file: UnsafeMutablePointer<sqlite3_file>
 
   /// Opens `name` below and hands it to `body`; frees everything when that fails.
-  static func open(
+  package static func open(
     _ name: UnsafePointer<CChar>, _ below: VFSPointer, _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?,
     _ body: (RealFile) -> Void
   ) -> Int32 {
@@ -172,19 +176,19 @@ struct RealFile {
     return SQLITE_OK
   }
 
-  func close() -> Int32 {
+  package func close() -> Int32 {
     let result = file.pointee.pMethods.pointee.xClose(file)
     UnsafeMutableRawPointer(file).deallocate()
     return result
   }
 
   @inline(__always)
-  func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, at offset: Int64) -> Int32 {
+  package func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, at offset: Int64) -> Int32 {
     file.pointee.pMethods.pointee.xRead(file, buffer, Int32(count), offset)
   }
 
   @inline(__always)
-  func write(_ buffer: UnsafeRawPointer, _ count: Int, at offset: Int64) -> Int32 {
+  package func write(_ buffer: UnsafeRawPointer, _ count: Int, at offset: Int64) -> Int32 {
     file.pointee.pMethods.pointee.xWrite(file, buffer, Int32(count), offset)
   }
 
