@@ -21,10 +21,13 @@ package final class Store: Sendable {
   private struct State {
     var envelope: Envelope
     var keys: [EpochKeys]
+    /// Whether a copy of the envelope was found damaged when the store was opened, and not repaired since.
+    var needsRepair: Bool
   }
 
   private init(
-    path: String, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: SecretBytes
+    path: String, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: SecretBytes,
+    needsRepair: Bool = false
   ) throws {
     self.file = file
     self.path = path
@@ -33,7 +36,7 @@ package final class Store: Sendable {
     self.rootKey = rootKey
     storeID = envelope.storeID
     let keys = try envelope.epochs.map { try $0.keys(rootKey: rootKey, storeID: envelope.storeID) }
-    state = Mutex(State(envelope: envelope, keys: keys))
+    state = Mutex(State(envelope: envelope, keys: keys, needsRepair: needsRepair))
   }
 
   /// What opens the store, and since when.
@@ -65,6 +68,15 @@ package final class Store: Sendable {
     }
   }
 
+  /// Restores a damaged copy of the envelope from the other one. The caller holds SQLite's write lock.
+  func repairEnvelope() throws {
+    try state.withLock { state in
+      guard state.needsRepair else { return }
+      try file.repair()
+      state.needsRepair = false
+    }
+  }
+
   func fileByteCount() throws -> Int {
     try state.withLock { _ in try file.byteCount() }
   }
@@ -89,12 +101,13 @@ extension Store {
     let path = try FilePath.resolved(path)
     let identity = try checkFile(at: path)
     let file = try EnvelopeFile(path: path, below: vfs.below)
-    let envelope = try file.read().envelope
+    let (envelope, damagedCopies) = try file.read()
     let rootKey = try envelope.unlock(key.secret(), kind: key.kind)
     return try shared.withLock { table in
       table = table.filter { $0.value.store != nil }
       if let store = table[identity]?.store, store.storeID == envelope.storeID, store.vfs === vfs { return store }
-      let store = try Store(path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey)
+      let store = try Store(
+        path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, needsRepair: !damagedCopies.isEmpty)
       table[identity] = WeakStore(store: store)
       return store
     }

@@ -130,9 +130,19 @@ import Testing
   @Test("opens when one of its copies is damaged, whichever it is", arguments: [0, 1])
   func oneCopy(_ copy: Int) throws {
     let store = try SmallStore(rows: 10)
+    let original = try store.bytes()[..<Layout.envelopeByteCount]
     try edited(store) { $0[copy * Layout.envelopeCopyByteCount + 300] ^= 1 }
     #expect(try store.contents().count == 10)
     #expect(try Store.open(at: store.path, key: store.key).damagedEnvelopeCopies() == [copy])
+    // Reading repairs nothing, the next write does.
+    let connection = try store.connect()
+    #expect(try connection.contents().count == 10)
+    #expect(try Store.open(at: store.path, key: store.key).damagedEnvelopeCopies() == [copy])
+    try connection.beginWrite(.full)
+    try connection.commit()
+    #expect(try Store.open(at: store.path, key: store.key).damagedEnvelopeCopies().isEmpty)
+    try connection.close()
+    #expect(try store.bytes()[..<Layout.envelopeByteCount] == original)
   }
 
   @Test("is damaged when both copies are")

@@ -51,6 +51,20 @@ final class EnvelopeFile: @unchecked Sendable {
     }
   }
 
+  /// Writes the whole copy over the damaged ones, and syncs. The caller holds SQLite's write lock.
+  func repair() throws {
+    let damagedCopies = try read().damagedCopies
+    guard let damaged = damagedCopies.first else { return }
+    var copy = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
+    try read(into: &copy, at: (1 - damaged) * Layout.envelopeCopyByteCount)
+    let offset = Int64(damaged * Layout.envelopeCopyByteCount)
+    var code = copy.withUnsafeBytes { file.write($0.baseAddress!, $0.count, at: offset) }
+    if code == SQLITE_OK { code = file.sync() }
+    guard code == SQLITE_OK else {
+      throw StorageError.inputOutput(path: path, reason: "the envelope cannot be repaired (SQLite error \(code))")
+    }
+  }
+
   func byteCount() throws -> Int {
     var size: Int64 = 0
     let code = file.byteCount(&size)

@@ -213,6 +213,12 @@ extension SQLiteConnection {
       self.synchronization = synchronization
     }
     try statement("BEGIN IMMEDIATE").run()
+    do {
+      try context?.store.repairEnvelope()
+    } catch {
+      try? rollback()
+      throw error
+    }
   }
 
   /// Runs `body` at the start of each commit, https://www.sqlite.org/c3ref/commit_hook.html.

@@ -192,6 +192,10 @@ package struct RealFile {
     file.pointee.pMethods.pointee.xWrite(file, buffer, Int32(count), offset)
   }
 
+  func sync() -> Int32 {
+    file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_FULL)
+  }
+
   func byteCount(_ result: inout Int64) -> Int32 {
     file.pointee.pMethods.pointee.xFileSize(file, &result)
   }
