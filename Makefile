@@ -7,7 +7,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test bench lint format clean
+.PHONY: help deps build demo test sanitize bench lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -26,6 +26,16 @@ demo: deps ## Build the tool and take a short tour with it
 test: deps lint ## Lint, build with warnings as errors, run all tests
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test
+
+# Both sanitizers' runtimes start slowly under load, so the tool's own tests stay out: they run another binary.
+SANITIZED = --filter 'CofferCryptoTests|CofferStorageTests|CofferTests'
+
+sanitize: deps ## Run the library's tests under the thread and the address sanitizer
+	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build/thread -Xswiftc -DCOFFER_THREAD_SANITIZER
+	$(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/thread $(SANITIZED) \
+	  -Xswiftc -DCOFFER_THREAD_SANITIZER
+	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/address
+	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/address $(SANITIZED)
 
 bench: deps ## Measure the encrypted store beside plain SQLite (ROWS=1000000 ROUNDS=7)
 	$(SWIFT) build -c release --product StorageBenchmark

@@ -1,6 +1,5 @@
 import CSQLite
 import CofferCrypto
-import Synchronization
 
 /// One store file in this process: its keys, derived once, and the one handle through which its envelope is read and
 /// written.
@@ -16,7 +15,7 @@ package final class Store: Sendable {
   private let file: EnvelopeFile
   private let rootKey: SecretBytes
   private let processToken = ProcessToken.current
-  private let state: Mutex<State>
+  private let state: Lock<State>
 
   private struct State {
     var envelope: Envelope
@@ -36,7 +35,7 @@ package final class Store: Sendable {
     self.rootKey = rootKey
     storeID = envelope.storeID
     let keys = try envelope.epochs.map { try $0.keys(rootKey: rootKey, storeID: envelope.storeID) }
-    state = Mutex(State(envelope: envelope, keys: keys, needsRepair: needsRepair))
+    state = Lock(State(envelope: envelope, keys: keys, needsRepair: needsRepair))
   }
 
   /// What opens the store, and since when.
@@ -168,7 +167,7 @@ extension Store {
     weak var store: Store?
   }
 
-  private static let shared = Mutex<[FileIdentity: WeakStore]>([:])
+  private static let shared = Lock<[FileIdentity: WeakStore]>([:])
 
   /// Refuses what can never be a store before anything is opened.
   private static func checkFile(at path: String) throws -> FileIdentity {

@@ -206,7 +206,7 @@ import Testing
 
   @Test("in memory hold a lot and let readers and a writer at once")
   func inMemoryLoad() async throws {
-    let database = try Database.inMemory()
+    let database = try Database.inMemory(options: .init(busyTimeout: .seconds(120)))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for worker in 0..<4 {
         group.addTask {

@@ -18,7 +18,7 @@ package final class RecordingVFS: Sendable {
 
   package let name: String
   fileprivate let below: VFSPointer
-  private let recorded = Mutex<[Event]>([])
+  private let recorded = Lock<[Event]>([])
   private static let count = Atomic<Int>(0)
 
   /// Registered for the life of the process, like every VFS.

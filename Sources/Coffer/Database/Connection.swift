@@ -35,7 +35,7 @@ public final class Connection: Sendable {
   private final class State: @unchecked Sendable {
     var session: Session?
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
-    let willQueueWrite = Mutex<[ObjectIdentifier: @Sendable () -> Void]>([:])
+    let willQueueWrite = Lock<[ObjectIdentifier: @Sendable () -> Void]>([:])
 
     init(session: Session) {
       self.session = session

@@ -20,6 +20,8 @@ public struct DatabaseStatus: Sendable {
   public let snapshot: UInt64
   /// What lets others at the files, in sentences: modes wider than 0600.
   public let fileProblems: [String]
+  /// What opening had to leave out because the log did not authenticate, in a sentence; nil when nothing was lost.
+  public let logProblem: String?
   /// Which of the envelope's two copies, 0 and 1, are damaged.
   ///
   /// One is no loss; the other one serves.
@@ -62,7 +64,7 @@ extension Database {
             pageSize: Layout.pageByteCount,
             pageCount: try session.connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0,
             logByteCount: store.logByteCount, slots: store.envelope.slots.map(SlotInfo.init),
-            snapshot: try session.snapshot(), fileProblems: store.fileProblems(),
+            snapshot: try session.snapshot(), fileProblems: store.fileProblems(), logProblem: logProblem,
             damagedEnvelopeCopies: try store.damagedEnvelopeCopies())
         }
       }

@@ -1,6 +1,5 @@
 import CofferStorage
 import Logging
-import Synchronization
 
 /// An encrypted store, open in this process.
 ///
@@ -40,11 +39,13 @@ public final class Database: Sendable {
   public let options: Options
   let backing: Backing
   private let writer = Int64.random(in: .min ... .max)
-  private let state = Mutex(State())
+  private let state = Lock(State())
 
   private struct State {
     var isClosed = false
     var connections: [WeakConnection] = []
+    /// What opening had to leave out of the log.
+    var logProblem: String?
     /// The connection that opening made, for whoever asks first.
     var spare: SpareConnection?
   }
@@ -150,12 +151,15 @@ public final class Database: Sendable {
       try? connection.closeUntouched()
       throw error
     }
-    if let frame = connection.firstLostLogFrame {
-      options.logger.warning(
-        "The log of \(path) did not authenticate from frame \(frame) on; the store is as of the last commit before it.")
+    let problem = connection.firstLostLogFrame.map {
+      "The log did not authenticate from frame \($0) on; the store is as of the last commit before it."
     }
+    if let problem { options.logger.warning("\(path): \(problem)") }
     let spare = SpareConnection(connection: connection)
-    state.withLock { $0.spare = spare }
+    state.withLock { state in
+      state.spare = spare
+      state.logProblem = problem
+    }
   }
 
   // MARK: Connections
@@ -176,6 +180,8 @@ public final class Database: Sendable {
       return connection
     }
   }
+
+  var logProblem: String? { state.withLock { $0.logProblem } }
 
   private func makeSQLiteConnection() throws -> SQLiteConnection {
     if let spare = state.withLock({ $0.spare.take() }) { return spare.connection }

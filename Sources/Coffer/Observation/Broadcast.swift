@@ -1,10 +1,11 @@
+import CofferStorage
 import Synchronization
 
 /// Hands each element to every stream made from it.
 final class Broadcast<Element: Sendable>: Sendable {
   /// A consumer that falls further behind than this loses the oldest elements.
   private static var bufferCount: Int { 64 }
-  private let continuations = Mutex<[UInt64: AsyncStream<Element>.Continuation]>([:])
+  private let continuations = Lock<[UInt64: AsyncStream<Element>.Continuation]>([:])
   private let count = Atomic<UInt64>(0)
 
   func stream() -> AsyncStream<Element> {

@@ -1,6 +1,6 @@
 import CofferCrypto
+import CofferStorage
 import Dispatch
-import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -19,7 +19,7 @@ enum ExitFlush {
     weak var changes: PendingChanges?
   }
 
-  private static let proxies = Mutex<[WeakChanges]>([])
+  private static let proxies = Lock<[WeakChanges]>([])
   /// The process whose exit counts: a forked child inherits the handler, and must not write its parent's changes again.
   private static let process = ProcessToken.current
 

@@ -1,6 +1,5 @@
 import CofferStorage
 import Dispatch
-import Synchronization
 
 /// What was asked for a key and is not committed yet.
 ///
@@ -18,7 +17,7 @@ enum PendingChange: Sendable {
 /// batch together with any older one whose flush failed, newer changes winning, in one transaction.
 final class PendingChanges: Sendable {
   private let connection: Connection
-  private let state = Mutex(State())
+  private let state = Lock(State())
   let failures = Broadcast<ConnectionProxy.FlushFailure>()
 
   private struct ItemKey: Hashable {

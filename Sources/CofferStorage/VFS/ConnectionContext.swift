@@ -1,5 +1,4 @@
 import CofferCrypto
-import Synchronization
 
 /// What the files of one SQLite connection share: the store, the ciphers, and what went wrong last.
 ///
@@ -18,7 +17,7 @@ final class ConnectionContext: @unchecked Sendable {
   private(set) var firstLostFrame: UInt32?
 
   private let token: UInt64
-  private static let table = Mutex<(next: UInt64, contexts: [UInt64: ConnectionContext])>((1, [:]))
+  private static let table = Lock<(next: UInt64, contexts: [UInt64: ConnectionContext])>((1, [:]))
 
   init(store: Store, isCreating: Bool) throws {
     self.store = store

@@ -8,7 +8,7 @@ import Synchronization
 /// Nothing is sealed: what is here is no less readable than SQLite's page cache.
 enum HeapVFS {
   static let name = "coffer-memory"
-  private static let files = Mutex<[String: HeapFile]>([:])
+  private static let files = Lock<[String: HeapFile]>([:])
 
   static func removeFiles(of path: String) {
     files.withLock { files in
@@ -71,7 +71,7 @@ enum HeapVFS {
 /// A file on the heap, with the locks on it.
 private final class HeapFile: Sendable {
   /// How SQLite locks a database file: many readers, at most one who will write, no readers while it does.
-  private struct State: ~Copyable {
+  private struct State {
     var bytes: [UInt8] = []
     var sharedCount = 0
     var isReserved = false
@@ -80,13 +80,15 @@ private final class HeapFile: Sendable {
     var regions: [UnsafeMutableRawPointer] = []
     /// For each wal-index lock the number of its holders, -1 for an exclusive one.
     var indexLocks = [Int](repeating: 0, count: Int(SQLITE_SHM_NLOCK))
-
-    deinit {
-      for region in regions { region.deallocate() }
-    }
   }
 
-  private let state = Mutex(State())
+  private let state = Lock(State())
+
+  deinit {
+    state.withLock { state in
+      for region in state.regions { region.deallocate() }
+    }
+  }
 
   var byteCount: Int { state.withLock { $0.bytes.count } }
 

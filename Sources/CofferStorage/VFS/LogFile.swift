@@ -185,9 +185,20 @@ final class LogFile {
       return COFFER_IOERR_DATA
     }
     // Recovery ends here, as with a torn tail: a frame of page 0 is none ("the log ends at the first invalid frame").
+    if belongsToGeneration(number, into: page) { context.lostFrame(number) }
+    memset(buffer, 0, Layout.frameByteCount)
     _ = context.takeFailure()
-    if isKnown, frameSalts == salts { context.lostFrame(number) }
     return SQLITE_OK
+  }
+
+  /// Whether the invalid frame in `frame` was once written to this generation of the log: its page opens as such, or
+  /// its header has the salts. A frame that an earlier generation left behind does neither.
+  private func belongsToGeneration(_ number: UInt32, into page: UnsafeMutableRawPointer) -> Bool {
+    if openPage(number, salts: salts, into: page) { return true }
+    guard real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number)) == SQLITE_OK else { return false }
+    return context.codec.decipheredHeaderTails(frame + Self.saltsOffset, frame: number).contains { tail in
+      tail.prefix(8).elementsEqual(withUnsafeBytes(of: salts, Array.init))
+    }
   }
 
   private func readChecksum(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {

@@ -131,6 +131,17 @@ final class PageCodec {
     return true
   }
 
+  /// What the tail of a frame's header would be under each epoch; for a frame that is damaged anyhow.
+  func decipheredHeaderTails(_ tail: UnsafeRawPointer, frame: UInt32) -> [[UInt8]] {
+    ciphers.compactMap { cipher in
+      var copy = Array(UnsafeRawBufferPointer(start: tail, count: 16))
+      let isDeciphered = copy.withUnsafeMutableBytes { bytes in
+        (try? cipher.logHeader.decrypt(bytes.baseAddress!, tweak: UInt64(frame))) != nil
+      }
+      return isDeciphered ? copy : nil
+    }
+  }
+
   /// Deciphers the header of the log, 32 bytes in place, under whichever epoch makes its own checksum right.
   ///
   /// - Returns: false when none does: the log was torn, tampered with, or is of an epoch long gone. The bytes are then

@@ -1,0 +1,29 @@
+import Synchronization
+
+#if COFFER_THREAD_SANITIZER
+  /// `Mutex` as the thread sanitizer understands it: the standard library's waits on futexes it cannot see on Linux, and
+  /// everything behind it would be reported as a race.
+  package final class Lock<Value>: @unchecked Sendable {
+    private var value: Value
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+    package init(_ value: sending Value) {
+      self.value = value
+      pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+      pthread_mutex_destroy(mutex)
+      mutex.deallocate()
+    }
+
+    package func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+      pthread_mutex_lock(mutex)
+      defer { pthread_mutex_unlock(mutex) }
+      return try body(&value)
+    }
+  }
+#else
+  /// State that one thread at a time may touch.
+  package typealias Lock = Mutex
+#endif
