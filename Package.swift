@@ -11,6 +11,8 @@ let package = Package(
   products: [
     .library(name: "Coffer", targets: ["Coffer"]),
     .executable(name: "prefs", targets: ["prefs"]),
+    // Loaded by other programs' SQLite; see FORMAT.md.
+    .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -23,6 +25,7 @@ let package = Package(
       name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .target(name: "CofferCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "CofferStorage", dependencies: ["CofferCrypto", "CSQLite"], swiftSettings: strict),
+    .target(name: "CofferExtension", dependencies: ["CofferStorage", "CSQLite"], swiftSettings: strict),
     .target(
       name: "Coffer",
       dependencies: ["CofferStorage", .product(name: "Logging", package: "swift-log")],
@@ -45,7 +48,8 @@ let package = Package(
       name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "CofferTests", dependencies: ["Coffer", "StoreWorker", "TestSupport", "prefs"], swiftSettings: strict),
+      name: "CofferTests", dependencies: ["Coffer", "CofferExtension", "StoreWorker", "TestSupport", "prefs"],
+      swiftSettings: strict),
     .testTarget(name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "prefs"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

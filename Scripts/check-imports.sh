@@ -14,6 +14,7 @@ allowed() {
     Sources/CSQLite | Sources/COpenSSL) echo "" ;;
     Sources/CofferCrypto) echo "COpenSSL" ;;
     Sources/CofferStorage) echo "CofferCrypto CSQLite" ;;
+    Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
     Sources/Coffer) echo "CofferStorage CofferCrypto" ;;
     Sources/PrefsCommands) echo "Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;

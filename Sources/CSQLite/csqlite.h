@@ -11,6 +11,7 @@
 #endif
 
 // Extended result codes: https://www.sqlite.org/rescode.html
+static const int COFFER_OK_LOAD_PERMANENTLY = SQLITE_OK_LOAD_PERMANENTLY;
 static const int COFFER_IOERR_READ = SQLITE_IOERR_READ;
 static const int COFFER_IOERR_SHORT_READ = SQLITE_IOERR_SHORT_READ;
 static const int COFFER_IOERR_WRITE = SQLITE_IOERR_WRITE;
@@ -28,6 +29,8 @@ static const int COFFER_CONSTRAINT_PRIMARYKEY = SQLITE_CONSTRAINT_PRIMARYKEY;
 static inline int coffer_db_config_int(sqlite3 *db, int op, int value) {
   return sqlite3_db_config(db, op, value, (int *)0);
 }
+
+static inline void coffer_log(int code, const char *message) { sqlite3_log(code, "%s", message); }
 
 // SQLITE_TRANSIENT and SQLITE_STATIC are casts of integers to function pointers.
 static inline int coffer_bind_text(sqlite3_stmt *statement, int index, const char *text, sqlite3_uint64 count) {

@@ -67,7 +67,9 @@ package final class Store: Sendable {
     }
   }
 
-  /// Restores a damaged copy of the envelope from the other one. The caller holds SQLite's write lock.
+  /// Restores a damaged copy of the envelope from the other one.
+  ///
+  /// The caller holds SQLite's write lock.
   func repairEnvelope() throws {
     try state.withLock { state in
       guard state.needsRepair else { return }

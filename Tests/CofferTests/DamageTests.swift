@@ -4,9 +4,10 @@ import Testing
 
 @testable import Coffer
 
-/// Every byte of a small store damaged in turn: the same data, a typed error, or (in the log only) an earlier commit that
-/// is reported. `COFFER_EXHAUSTIVE=1` flips every bit; without it, one bit in every 23rd byte, and in
-/// each of the first ones.
+/// Every byte of a small store damaged in turn: the same data, a typed error, or (in the log only) an earlier commit
+/// that is reported.
+///
+/// `COFFER_EXHAUSTIVE=1` flips every bit; without it, one bit in every 23rd byte, and in each of the first ones.
 @Suite("A damaged store") struct DamageTests {
   private typealias Contents = [String: [String: Value]]
   private static let isExhaustive = ProcessInfo.processInfo.environment["COFFER_EXHAUSTIVE"] != nil

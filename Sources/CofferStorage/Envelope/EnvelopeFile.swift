@@ -51,7 +51,9 @@ final class EnvelopeFile: @unchecked Sendable {
     }
   }
 
-  /// Writes the whole copy over the damaged ones, and syncs. The caller holds SQLite's write lock.
+  /// Writes the whole copy over the damaged ones, and syncs.
+  ///
+  /// The caller holds SQLite's write lock.
   func repair() throws {
     let damagedCopies = try read().damagedCopies
     guard let damaged = damagedCopies.first else { return }

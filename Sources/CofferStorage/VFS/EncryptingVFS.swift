@@ -14,6 +14,8 @@ package final class EncryptingVFS: Sendable {
   package static let standard = EncryptingVFS(name: "coffer", below: nil)
 
   package let name: String
+  /// Whether a URI may name a key file, for reading: so it is where other programs load the VFS.
+  private let allowsKeyFiles = Atomic<Bool>(false)
   /// The VFS below; registered with SQLite, and so never freed.
   let below: VFSPointer
 
@@ -73,6 +75,11 @@ package final class EncryptingVFS: Sendable {
     guard sqlite3_vfs_register(vfs, 0) == SQLITE_OK else { preconditionFailure("SQLite refused the VFS \(name)") }
   }
 
+  /// Lets URIs say `?keyfile=PATH`; stores opened so are read-only.
+  package func allowKeyFilesInURIs() {
+    allowsKeyFiles.store(true, ordering: .relaxed)
+  }
+
   private static func of(_ vfs: UnsafeMutablePointer<sqlite3_vfs>) -> EncryptingVFS {
     Unmanaged<EncryptingVFS>.fromOpaque(vfs.pointee.pAppData).takeUnretainedValue()
   }
@@ -87,7 +94,16 @@ package final class EncryptingVFS: Sendable {
     file.pointee.pMethods = nil
     guard let name else { return SQLITE_CANTOPEN }
     if flags & SQLITE_OPEN_MAIN_DB != 0 {
-      guard let context = ConnectionContext.find(sqlite3_uri_parameter(name, "coffer")) else { return SQLITE_CANTOPEN }
+      var flags = flags
+      let context: ConnectionContext
+      if let listed = ConnectionContext.find(sqlite3_uri_parameter(name, "coffer")) {
+        context = listed
+      } else {
+        guard let opened = contextFromURI(name) else { return SQLITE_CANTOPEN }
+        context = opened
+        // A write from outside would bypass the change log.
+        flags = flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_READONLY
+      }
       return RealFile.open(name, below, flags, outFlags) { real in
         OpenFile.install(DatabaseFile(real: real, context: context), in: file, methods: DatabaseFile.methods)
       }
@@ -100,6 +116,22 @@ package final class EncryptingVFS: Sendable {
     }
     // Rollback journals, statement journals, temporary and attached databases would hold plaintext.
     return SQLITE_CANTOPEN
+  }
+
+  /// Opens the store for a program that only knows SQLite.
+  ///
+  /// Why it fails goes to SQLite's error log.
+  private func contextFromURI(_ name: UnsafePointer<CChar>) -> ConnectionContext? {
+    guard allowsKeyFiles.load(ordering: .relaxed), let keyFile = sqlite3_uri_parameter(name, "keyfile") else {
+      return nil
+    }
+    do {
+      let store = try Store.open(at: String(cString: name), key: .keyFile(String(cString: keyFile)), vfs: self)
+      return try ConnectionContext(store: store, isCreating: false)
+    } catch {
+      coffer_log(SQLITE_CANTOPEN, "coffer: \(error)")
+      return nil
+    }
   }
 
   private func access(

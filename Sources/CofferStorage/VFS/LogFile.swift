@@ -192,7 +192,9 @@ final class LogFile {
   }
 
   /// Whether the invalid frame in `frame` was once written to this generation of the log: its page opens as such, or
-  /// its header has the salts. A frame that an earlier generation left behind does neither.
+  /// its header has the salts.
+  ///
+  /// A frame that an earlier generation left behind does neither.
   private func belongsToGeneration(_ number: UInt32, into page: UnsafeMutableRawPointer) -> Bool {
     if openPage(number, salts: salts, into: page) { return true }
     guard real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number)) == SQLITE_OK else { return false }

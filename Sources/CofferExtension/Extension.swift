@@ -1,0 +1,24 @@
+import CSQLite
+import CofferStorage
+
+/// Registers the VFS `coffer`, with which a URI that names a key file opens a store for reading.
+///
+/// SQLite calls this when it loads the library, https://www.sqlite.org/loadext.html:
+///
+///     sqlite3
+///     .load ./libCofferExtension
+///     .open 'file:settings.coffer?vfs=coffer&keyfile=/home/me/.config/prefs/key'
+///
+/// A write would bypass the change log, and is refused.
+///
+/// The name is the one that SQLite derives from the library's: `sqlite3_`, the letters of `CofferExtension` in lower case,
+/// `_init`. The process must use the system's libsqlite3, as this library does.
+@_cdecl("sqlite3_cofferextension_init")
+public func initializeExtension(
+  _ database: OpaquePointer?, _ message: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,
+  _ routines: UnsafeRawPointer?
+) -> Int32 {
+  EncryptingVFS.standard.allowKeyFilesInURIs()
+  // The VFS stays when the connection that loaded it is closed.
+  return COFFER_OK_LOAD_PERMANENTLY
+}
