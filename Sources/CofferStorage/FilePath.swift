@@ -28,12 +28,16 @@ enum FilePath {
   /// Makes the folder above `path`, and those above it, with mode 0700 where they are missing.
   static func makeFolder(above path: String) throws -> String {
     let folder = folder(above: path)
-    if mkdir(folder, 0o700) != 0 {
+    if mkdir(folder, 0o700) == 0 {
+      // Where the folder above may be entered and not read, its own file system has to see to it.
+      try? syncFolder(above: folder)
+    } else {
       switch errno {
       case EEXIST: break
       case ENOENT:
         _ = try makeFolder(above: folder)
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw StorageError(errno: errno, path: folder) }
+        try? syncFolder(above: folder)
       // A read-only file system reports itself even for a folder that is there.
       default:
         var status = stat()

@@ -56,8 +56,8 @@ package final class Store: Sendable {
     try state.withLock { state in
       let envelope = try file.read().envelope
       if envelope.sequence != state.envelope.sequence {
-        guard envelope.storeID == storeID else {
-          throw StorageError.damaged(part: "envelope", reason: "another store was put in this one's place")
+        guard envelope.storeID == storeID, envelope.sequence > state.envelope.sequence else {
+          throw StorageError.damaged(part: "envelope", reason: "another one, or an older one, was put in its place")
         }
         try envelope.verify(rootKey: rootKey)
         state.keys = try envelope.epochs.map { try $0.keys(rootKey: rootKey, storeID: storeID) }
@@ -69,12 +69,17 @@ package final class Store: Sendable {
 
   /// Restores a damaged copy of the envelope from the other one.
   ///
-  /// The caller holds SQLite's write lock.
-  func repairEnvelope() throws {
-    try state.withLock { state in
+  /// The caller holds SQLite's write lock. One whole copy is enough to go on with, so a disk that does not take the other
+  /// one is left alone.
+  func repairEnvelope() {
+    state.withLock { state in
       guard state.needsRepair else { return }
-      try file.repair()
       state.needsRepair = false
+      let sequence = state.envelope.sequence
+      try? file.repair { envelope in
+        try envelope.verify(rootKey: rootKey)
+        return envelope.sequence == sequence
+      }
     }
   }
 
@@ -150,6 +155,7 @@ extension Store {
         rootKey: rootKey)
       let connection = try SQLiteConnection(creating: store)
       try fill(connection, store)
+      try connection.checkpoint()
       try connection.close()
     } catch {
       unlink(file.temporaryPath + "-wal")

@@ -1,5 +1,7 @@
+import CSQLite
 import CofferCrypto
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferStorage
@@ -15,6 +17,23 @@ import Testing
         try connection.execute("CREATE TABLE t(x)")
         #expect(!FileManager.default.fileExists(atPath: path))
         throw Mine()
+      }
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+  }
+
+  @Test("publishes nothing when the disk fills while the log is folded in")
+  func diskFull() throws {
+    let recorder = RecordingVFS()
+    let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
+    let folder = try TemporaryFolder()
+    let path = folder.file("new.coffer")
+    recorder.failWrites { path, offset in
+      path.hasSuffix(".tmp") && offset > Layout.envelopeByteCount ? SQLITE_FULL : nil
+    }
+    #expect(throws: StorageError.self) {
+      try Store.create(at: path, key: .key(.random(count: 32)), vfs: vfs) { connection, _ in
+        try connection.execute("CREATE TABLE kv(k, v); INSERT INTO kv VALUES (1, randomblob(9000))")
       }
     }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)

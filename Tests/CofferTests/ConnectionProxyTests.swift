@@ -188,6 +188,25 @@ import Testing
     #expect(try committed("newer") == 2)
   }
 
+  @Test("4.2, 4.8 never writes a failed batch over a write that came after it")
+  func failedBatchBeforeWrite() throws {
+    let impatient = try store.open(busyTimeout: .zero)
+    let proxy = try ConnectionProxy(database: impatient)
+    try withWriteLockHeld {
+      try proxy.setObject("old", forKey: "k")
+      try proxy.setObject("kept", forKey: "other")
+      #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
+    }
+    try proxy.readWriteConnection.readWrite { transaction in
+      let seen: String? = try transaction.object(forKey: "k")
+      #expect(seen == "old")
+      try transaction.setObject("new", forKey: "k")
+    }
+    try proxy.close()
+    #expect(try committed("k") == "new")
+    #expect(try committed("other") == "kept")
+  }
+
   @Test("4.8 keeps its changes while the store is busy, and says so")
   func busy() throws {
     let impatient = try store.open(busyTimeout: .zero)

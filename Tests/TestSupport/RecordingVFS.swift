@@ -19,6 +19,8 @@ package final class RecordingVFS: Sendable {
   package let name: String
   fileprivate let below: VFSPointer
   private let recorded = Lock<[Event]>([])
+  /// What a write gives back instead of being done, by path and offset; nil lets it through.
+  private let fault = Lock<@Sendable (String, Int64) -> Int32?>({ _, _ in nil })
   private static let count = Atomic<Int>(0)
 
   /// Registered for the life of the process, like every VFS.
@@ -62,6 +64,15 @@ package final class RecordingVFS: Sendable {
 
   private static func of(_ vfs: UnsafeMutablePointer<sqlite3_vfs>) -> RecordingVFS {
     Unmanaged<RecordingVFS>.fromOpaque(vfs.pointee.pAppData).takeUnretainedValue()
+  }
+
+  /// Lets writes fail from here on.
+  package func failWrites(_ fault: @escaping @Sendable (_ path: String, _ offset: Int64) -> Int32?) {
+    self.fault.withLock { $0 = fault }
+  }
+
+  fileprivate func faultOfWrite(to path: String, at offset: Int64) -> Int32? {
+    fault.withLock { $0 }(path, offset)
   }
 
   fileprivate func record(_ event: Event) {
@@ -117,6 +128,7 @@ private final class RecordedFile {
     methods.pointee.xRead = { file, buffer, count, offset in of(file).real.read(buffer!, Int(count), at: offset) }
     methods.pointee.xWrite = { file, buffer, count, offset in
       let recorded = of(file)
+      if let code = recorded.recorder.faultOfWrite(to: recorded.path, at: offset) { return code }
       recorded.recorder.record(
         .write(path: recorded.path, offset: offset, bytes: Data(bytes: buffer!, count: Int(count))))
       return recorded.real.write(buffer!, Int(count), at: offset)

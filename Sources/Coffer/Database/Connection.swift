@@ -31,11 +31,14 @@ public final class Connection: Sendable {
   private let owner = Atomic<UInt>(0)
   private let state: State
 
+  /// Writes what a proxy was given before a write was queued.
+  typealias FlushOfEarlierChanges = (Session) throws -> Void
+
   /// Unchecked: only `queue` touches it.
   private final class State: @unchecked Sendable {
     var session: Session?
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
-    let willQueueWrite = Lock<[ObjectIdentifier: @Sendable () -> Void]>([:])
+    let willQueueWrite = Lock<[ObjectIdentifier: @Sendable () -> FlushOfEarlierChanges]>([:])
 
     init(session: Session) {
       self.session = session
@@ -65,12 +68,16 @@ public final class Connection: Sendable {
   ///
   /// The write lock is taken at the start (`BEGIN IMMEDIATE`), so that nothing read inside can change before the commit.
   ///
+  /// What a proxy over this connection was given before the call is written before it; where that fails, this fails too.
+  ///
   /// - Throws: What `body` throws; `CofferError.busy` when the lock is not to be had within the busy timeout;
   ///   `.nestedTransaction`, `.diskFull`, `.inputOutput` and their like. After any error nothing was changed.
   public func readWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result {
-    announceWrite()
+    let earlierChanges = announceWrite()
     return try perform { session in
-      try session.write(.full) { try body(ReadWriteTransaction(context: TransactionContext(session: session))) }
+      // Usually written by now; not so where a flush has failed, and must not be tried again after this write.
+      for flush in earlierChanges { try flush(session) }
+      return try session.write(.full) { try body(ReadWriteTransaction(context: TransactionContext(session: session))) }
     }
   }
 
@@ -125,11 +132,11 @@ public final class Connection: Sendable {
     #endif
   }
 
-  private func announceWrite() {
-    for callback in state.willQueueWrite.withLock({ Array($0.values) }) { callback() }
+  private func announceWrite() -> [FlushOfEarlierChanges] {
+    state.willQueueWrite.withLock { Array($0.values) }.map { $0() }
   }
 
-  func onWillQueueWrite(_ owner: AnyObject, _ callback: (@Sendable () -> Void)?) {
+  func onWillQueueWrite(_ owner: AnyObject, _ callback: (@Sendable () -> FlushOfEarlierChanges)?) {
     let key = ObjectIdentifier(owner)
     state.willQueueWrite.withLock { $0[key] = callback }
   }

@@ -151,15 +151,17 @@ public final class Database: Sendable {
       try? connection.closeUntouched()
       throw error
     }
-    let problem = connection.firstLostLogFrame.map {
-      "The log did not authenticate from frame \($0) on; the store is as of the last commit before it."
-    }
-    if let problem { options.logger.warning("\(path): \(problem)") }
+    report(connection)
     let spare = SpareConnection(connection: connection)
-    state.withLock { state in
-      state.spare = spare
-      state.logProblem = problem
-    }
+    state.withLock { $0.spare = spare }
+  }
+
+  /// Reports what a recovery by `connection` had to leave out of the log.
+  private func report(_ connection: SQLiteConnection) {
+    guard let frame = connection.firstLostLogFrame else { return }
+    let problem = "The log did not authenticate from frame \(frame) on; the store is as of the last commit before it."
+    options.logger.warning("\(path): \(problem)")
+    state.withLock { $0.logProblem = problem }
   }
 
   // MARK: Connections
@@ -185,9 +187,13 @@ public final class Database: Sendable {
 
   private func makeSQLiteConnection() throws -> SQLiteConnection {
     if let spare = state.withLock({ $0.spare.take() }) { return spare.connection }
-    return switch backing {
-    case .file(let store): try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
-    case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
+    switch backing {
+    case .file(let store):
+      // Another process may have crashed since, and left its log to this connection.
+      let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
+      report(connection)
+      return connection
+    case .memory(let store): return try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
     }
   }
 
@@ -204,12 +210,12 @@ public final class Database: Sendable {
   ///
   /// - Throws: `CofferError.nestedTransaction` inside a transaction; the first error that a connection met while closing.
   public func close() throws {
-    let connections = state.withLock { $0.connections.compactMap(\.connection) }
-    guard !connections.contains(where: \.isInTransaction) else { throw CofferError.nestedTransaction }
-    let spare = state.withLock { state in
+    let (connections, spare) = try state.withLock { state in
+      let connections = state.connections.compactMap(\.connection)
+      guard !connections.contains(where: \.isInTransaction) else { throw CofferError.nestedTransaction }
       state.isClosed = true
       state.connections = []
-      return state.spare.take()
+      return (connections, state.spare.take())
     }
     var firstError: (any Error)?
     do {

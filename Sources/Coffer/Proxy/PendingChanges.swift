@@ -48,7 +48,13 @@ final class PendingChanges: Sendable {
   init(connection: Connection) {
     self.connection = connection
     connection.onWillQueueWrite(self) { [weak self] in
-      self?.state.withLock { $0.isNewestOpen = false }
+      let number = self?.state.withLock { state in
+        state.isNewestOpen = false
+        return state.lastNumber
+      }
+      return { [weak self] session in
+        if let self, let number { try self.flush(through: number, session, .normal) }
+      }
     }
     ExitFlush.register(self)
   }
@@ -208,13 +214,12 @@ final class PendingChanges: Sendable {
   func close() throws {
     guard !connection.isInTransaction else { throw CofferError.nestedTransaction }
     // No change gets in between the last flush and the end.
-    let wasClosed = state.withLock { state in
-      defer { state.isClosed = true }
-      return state.isClosed
-    }
-    guard !wasClosed else { return }
+    state.withLock { $0.isClosed = true }
     do {
+      // A second call waits here too, until the first one's flush has come to its end.
       try flushAndWait(.normal)
+    } catch CofferError.closed where count == 0 {
+      // The database went first, with nothing left to write.
     } catch {
       state.withLock { $0.isClosed = false }
       throw error

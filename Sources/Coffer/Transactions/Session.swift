@@ -36,15 +36,17 @@ final class Session {
   func read<Result>(_ body: () throws -> Result) throws -> Result {
     collectionIDs = [:]
     try CofferError.translating { try connection.beginRead() }
-    let result: Result
     do {
-      result = try body()
+      let result = try body()
+      try CofferError.translating {
+        try requireTransaction()
+        try connection.commit()
+      }
+      return result
     } catch {
       try? connection.rollback()
       throw error
     }
-    try CofferError.translating { try connection.commit() }
-    return result
   }
 
   func write<Result>(
@@ -58,8 +60,8 @@ final class Session {
     do {
       let result = try body()
       try CofferError.translating {
+        if !isRolledBack { try requireTransaction() }
         guard !isRolledBack, !changes.isEmpty else { return try connection.rollback() }
-        try requireTransaction()
         try changeLog.append(changes, time: time, writer: writer)
         try connection.commit()
       }
@@ -71,7 +73,7 @@ final class Session {
     }
   }
 
-  /// SQLite ends a transaction by itself on some errors; what followed would commit one by one.
+  /// SQLite ends a transaction by itself on some errors; what followed would read other snapshots, and commit one by one.
   private func requireTransaction() throws {
     guard connection.isInTransaction else {
       throw StorageError.sqlite(code: 4, message: "the transaction was rolled back after an earlier error")
@@ -155,6 +157,7 @@ final class Session {
     _ body: (borrowing Statement.Row) throws -> Result
   ) throws -> Result? {
     try CofferError.translating {
+      try requireTransaction()
       guard let id = try collectionID(collection) else { return nil }
       let statement = try connection.statement(sql)
       statement.bind(id, at: 1)
@@ -223,6 +226,7 @@ final class Session {
     _ collection: String, _ sql: StaticString, _ body: (borrowing Statement.Row) throws -> Void
   ) throws {
     try CofferError.translating {
+      try requireTransaction()
       guard let id = try collectionID(collection) else { return }
       let statement = try connection.statement(sql)
       statement.bind(id, at: 1)

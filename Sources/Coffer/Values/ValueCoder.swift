@@ -9,6 +9,9 @@
 /// A type with a kind of its own is stored as that; one that stands for a raw value (most enumerations) as its raw
 /// value; any other `Codable` type as JSON. So another program, or a person with `prefs`, can read and write the same
 /// value without knowing the Swift type.
+///
+/// Equal values give equal bytes, but for a `Set`, or a dictionary whose keys are neither `String` nor `Int`, inside a
+/// `Codable` type: Foundation writes those in an order that changes from process to process.
 enum ValueCoder {
   static func encode<Object: Encodable>(_ object: Object) throws -> StoredValue {
     if let object = object as? any ValueConvertible { return try object.value.stored }

@@ -87,10 +87,12 @@ extension Envelope {
     do {
       _ = try reader.read(count: Self.magic.count)
       let version: UInt16 = try reader.read()
-      guard version == Layout.formatVersion else { throw EnvelopeError.newerFormat(version) }
+      guard version <= Layout.formatVersion else { throw EnvelopeError.newerFormat(version) }
       let suite: UInt16 = try reader.read()
       let flags: UInt32 = try reader.read()
-      guard suite == Layout.suite, flags == 0 else { throw EnvelopeError.unreadable("suite \(suite), flags \(flags)") }
+      guard version == Layout.formatVersion, suite == Layout.suite, flags == 0 else {
+        throw EnvelopeError.unreadable("version \(version), suite \(suite), flags \(flags)")
+      }
       sequence = try reader.read()
       storeID = try Array(reader.read(count: 16))
       created = try reader.read()
@@ -106,6 +108,9 @@ extension Envelope {
       else { throw EnvelopeError.unreadable("\(slotCount) slots, \(epochCount) epochs") }
       slots = try (0..<slotCount).map { _ in try Slot(encoded: Self.record(from: &reader)) }
       epochs = try (0..<epochCount).map { _ in try Epoch(encoded: Self.record(from: &reader)) }
+      guard Set(slots.map(\.id)).count == slots.count, Set(epochs.map(\.number)).count == epochs.count else {
+        throw EnvelopeError.unreadable("a slot or epoch stands twice")
+      }
       authenticated = Array(bytes[..<reader.position])
       mac = try Array(reader.read(count: SHA256.byteCount))
       guard bytes[reader.position..<checksumStart].allSatisfy({ $0 == 0 }) else {
@@ -140,11 +145,18 @@ extension Envelope {
 
   /// The root key behind the first slot of `kind` that answers to `secret`.
   func unlock(_ secret: SecretBytes, kind: Slot.Kind) throws -> SecretBytes {
+    var unusable: StorageError?
     for slot in slots where slot.kind == kind {
-      guard let rootKey = try slot.rootKey(openedBy: secret, storeID: storeID) else { continue }
-      try verify(rootKey: rootKey)
-      return rootKey
+      do {
+        guard let rootKey = try slot.rootKey(openedBy: secret, storeID: storeID) else { continue }
+        try verify(rootKey: rootKey)
+        return rootKey
+      } catch let error as StorageError {
+        // A slot that this machine cannot try keeps nobody from the others.
+        guard case .unsupported = error else { throw error }
+        unusable = error
+      }
     }
-    throw StorageError.wrongKey
+    throw unusable ?? .wrongKey
   }
 }

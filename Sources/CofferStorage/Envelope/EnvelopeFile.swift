@@ -51,12 +51,12 @@ final class EnvelopeFile: @unchecked Sendable {
     }
   }
 
-  /// Writes the whole copy over the damaged ones, and syncs.
+  /// Writes the whole copy over a damaged one, and syncs, if `isTrusted` takes the whole one.
   ///
   /// The caller holds SQLite's write lock.
-  func repair() throws {
-    let damagedCopies = try read().damagedCopies
-    guard let damaged = damagedCopies.first else { return }
+  func repair(isTrusted: (Envelope) throws -> Bool) throws {
+    let (envelope, damagedCopies) = try read()
+    guard let damaged = damagedCopies.first, try isTrusted(envelope) else { return }
     var copy = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
     try read(into: &copy, at: (1 - damaged) * Layout.envelopeCopyByteCount)
     let offset = Int64(damaged * Layout.envelopeCopyByteCount)
@@ -94,6 +94,10 @@ final class EnvelopeFile: @unchecked Sendable {
         isForeign = false
       } catch EnvelopeError.wrongMagic {
         damagedCopies.append(index)
+      } catch EnvelopeError.unreadable(let what) {
+        // Whole, and not understood: never taken for damaged, since the other copy may be older.
+        throw StorageError.damaged(
+          part: "envelope", reason: "copy \(index) holds what this version cannot read: \(what)")
       } catch is EnvelopeError {
         damagedCopies.append(index)
         isForeign = false

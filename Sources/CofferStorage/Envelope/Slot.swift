@@ -61,10 +61,13 @@ package struct Slot: Equatable, Sendable {
     guard try reader.read(UInt8.self) == 0 else { throw EnvelopeError.unreadable("slot flags") }
     let costs = try (reader.read(UInt32.self), reader.read(UInt32.self), reader.read(UInt32.self))
     stretching = try Stretching(algorithm: algorithm, costs: costs)
+    guard (kind == .keyFile) == (stretching == .none) else { throw EnvelopeError.unreadable("slot stretching") }
     salt = try Array(reader.read(count: 32))
     created = try reader.read()
     let labelCount: UInt16 = try reader.read()
-    guard let label = String(validating: try reader.read(count: Int(labelCount)), as: UTF8.self) else {
+    guard labelCount <= Self.maximumLabelByteCount,
+      let label = String(validating: try reader.read(count: Int(labelCount)), as: UTF8.self)
+    else {
       throw EnvelopeError.unreadable("slot label")
     }
     self.label = label
@@ -127,13 +130,26 @@ extension Slot {
       let stretched =
         switch stretching {
         case .none: secret
-        case .password(let hash): try hash.deriveKey(from: secret, salt: salt, count: 32)
+        case .password(let hash): try hash.deriveStretchedKey(from: secret, salt: salt)
         }
       wrapping = try HKDF.deriveKey(
         from: stretched, salt: salt + storeID, info: Array("coffer v1 slot wrapping".utf8), count: 32)
       commitment = try HKDF.deriveKey(
         from: stretched, salt: salt + storeID, info: Array("coffer v1 slot commitment".utf8), count: 32
       ).withUnsafeBytes(Array.init)
+    }
+  }
+}
+
+extension PasswordHash {
+  /// What a passphrase becomes; an algorithm that this OpenSSL lacks is no damage.
+  fileprivate func deriveStretchedKey(from secret: SecretBytes, salt: [UInt8]) throws -> SecretBytes {
+    do {
+      return try deriveKey(from: secret, salt: salt, count: 32)
+    } catch CryptoError.unavailable(let algorithm) {
+      throw StorageError.unsupported(reason: "the OpenSSL that is installed has no \(algorithm)")
+    } catch CryptoError.invalidParameter(let what) {
+      throw StorageError.unsupported(reason: what)
     }
   }
 }
@@ -164,16 +180,22 @@ extension Slot.Stretching {
     }
   }
 
+  /// What a slot may cost at most: N·r·p of scrypt, iterations of PBKDF2, KiB × iterations of Argon2id.
+  private static let maximumWork: UInt64 = 1 << 24
+
   /// Refuses a cost so low that it weakens the store silently, or so high that opening it would take the machine down.
   fileprivate func checkCost() throws {
     let isAllowed =
       switch self {
       case .none: true
       case .password(.scrypt(let log2N, let r, let p)):
-        (14...22).contains(log2N) && (8...32).contains(r) && (1...16).contains(p)
-      case .password(.pbkdf2HMACSHA512(let iterations)): (100_000...100_000_000).contains(iterations)
+        (14...21).contains(log2N) && (8...32).contains(r) && (1...16).contains(p)
+          && (UInt64(r) * UInt64(p)) << UInt64(log2N) <= Self.maximumWork
+      case .password(.pbkdf2HMACSHA512(let iterations)):
+        iterations >= 100_000 && UInt64(iterations) <= Self.maximumWork
       case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
-        (19_456...4_194_304).contains(memoryKiB) && (1...64).contains(iterations) && (1...64).contains(lanes)
+        memoryKiB >= 19_456 && iterations >= 1 && (1...64).contains(lanes)
+          && UInt64(memoryKiB) * UInt64(iterations) <= Self.maximumWork
       }
     guard isAllowed else {
       throw StorageError.unsupported(reason: "the cost of a passphrase slot lies outside what is allowed: \(self.name)")

@@ -124,6 +124,13 @@ package final class SQLiteConnection {
     try check(sqlite3_close(handle))
   }
 
+  /// Folds the whole log into the database.
+  ///
+  /// Closing does so too, but tells nobody when it fails.
+  func checkpoint() throws {
+    try check(sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil))
+  }
+
   /// Closes the connection to a store that was refused: a log that is there stays as it is.
   package func closeUntouched() throws {
     // With an empty log there is nothing to fold in, and closing takes away the files that opening made.
@@ -161,7 +168,13 @@ package final class SQLiteConnection {
 extension SQLiteConnection {
   /// Runs SQL whose rows nobody wants.
   package func execute(_ sql: String) throws {
+    beginCall()
     try check(sqlite3_exec(handle, sql, nil, nil, nil))
+  }
+
+  /// Before each call into SQLite whose error is told on: an automatic checkpoint may have failed in between.
+  func beginCall() {
+    context?.clearFailure()
   }
 
   /// The statement for `sql`, prepared at its first use and reset.
@@ -213,12 +226,7 @@ extension SQLiteConnection {
       self.synchronization = synchronization
     }
     try statement("BEGIN IMMEDIATE").run()
-    do {
-      try context?.store.repairEnvelope()
-    } catch {
-      try? rollback()
-      throw error
-    }
+    context?.store.repairEnvelope()
   }
 
   /// Runs `body` at the start of each commit, https://www.sqlite.org/c3ref/commit_hook.html.

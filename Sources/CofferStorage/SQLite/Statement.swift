@@ -65,6 +65,7 @@ package final class Statement {
 
   private func step() throws -> Bool {
     guard bindingError == SQLITE_OK else { throw connection.error(bindingError) }
+    connection.beginCall()
     switch sqlite3_step(pointer) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false

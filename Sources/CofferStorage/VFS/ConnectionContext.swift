@@ -56,6 +56,11 @@ final class ConnectionContext: @unchecked Sendable {
       : .unsupported(reason: "\(error)")
   }
 
+  /// Forgets what an operation whose failure SQLite swallowed left behind.
+  func clearFailure() {
+    failure = nil
+  }
+
   func takeFailure() -> StorageError? {
     defer { failure = nil }
     return failure

@@ -27,7 +27,7 @@ final class DatabaseFile {
   }
 
   deinit {
-    memset(page, 0, Layout.pageByteCount)
+    Memory.wipe(UnsafeMutableRawBufferPointer(start: page, count: Layout.pageByteCount))
     page.deallocate()
   }
 
@@ -153,7 +153,8 @@ final class DatabaseFile {
     _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
   ) -> Int32 {
     let code = real.file.pointee.pMethods.pointee.xShmMap(real.file, region, count, extend, result)
-    if region == 0, code == SQLITE_OK { index = UnsafeRawPointer(result.pointee) }
+    // Read-only shared memory is mapped too; SQLite takes this code for success.
+    if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
     return code
   }
 
@@ -165,9 +166,11 @@ final class DatabaseFile {
     }
     let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
     if flags & SQLITE_SHM_UNLOCK != 0 {
-      if let log, log.flushPendingHeader() != SQLITE_OK { return SQLITE_IOERR }
-      seenIndexVersion = indexVersion
+      // A header without its page belongs to a transaction that failed; SQLite takes every unlock for done.
+      log?.dropPendingHeader()
       if first == IndexLock.write {
+        // While the lock was held, only this connection committed.
+        seenIndexVersion = indexVersion
         holdsWriteLock = false
         log?.endWriteTransaction()
       }
@@ -179,7 +182,11 @@ final class DatabaseFile {
     guard code == SQLITE_OK else { return code }
     do {
       // Whoever changes the envelope commits too, so it need not be read again while the wal-index stands still.
-      if indexVersion == nil || indexVersion != seenIndexVersion { try context.synchronizeEnvelope() }
+      if indexVersion == nil || indexVersion != seenIndexVersion {
+        let version = indexVersion
+        try context.synchronizeEnvelope()
+        seenIndexVersion = version
+      }
     } catch {
       context.fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
       _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)

@@ -46,7 +46,7 @@ final class LogFile {
 
   deinit {
     database.log = nil
-    memset(frame, 0, Layout.frameByteCount)
+    Memory.wipe(UnsafeMutableRawBufferPointer(start: frame, count: Layout.frameByteCount))
     frame.deallocate()
     header.deallocate()
   }
@@ -101,8 +101,13 @@ final class LogFile {
 
   private func readLogHeaderChecksum(_ buffer: UnsafeMutableRawPointer) -> Int32 {
     let code = readLogHeader(frame)
-    if code == SQLITE_OK { memcpy(buffer, frame + 24, 8) }
-    return code
+    guard code == SQLITE_OK else { return code }
+    guard LogChecksum.isValid(logHeader: frame) else {
+      context.fail(.damaged(part: "log header", reason: "it does not authenticate"))
+      return COFFER_IOERR_DATA
+    }
+    memcpy(buffer, frame + 24, 8)
+    return SQLITE_OK
   }
 
   /// Brings a frame into `frame`: its header in clear, its page still sealed.
@@ -140,6 +145,11 @@ final class LogFile {
   /// has just begun a new one has not published it yet.
   private var generationSalts: UInt64 {
     hasBegunGeneration ? salts : database.indexSalts ?? salts
+  }
+
+  /// Forgets a header whose page never came.
+  func dropPendingHeader() {
+    isHeaderPending = false
   }
 
   func endWriteTransaction() {
@@ -206,8 +216,10 @@ final class LogFile {
   private func readChecksum(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
     let (code, isKnown) = load(number)
     guard code == SQLITE_OK else { return code }
-    guard isKnown else {
-      context.fail(.damaged(part: "log frame \(number)", reason: "its epoch is unknown"))
+    // Salts and checksum are one block: when the salts are right, nobody touched the checksum. The frame before the
+    // first one that is summed again has its salts in every case.
+    guard isKnown, frame.loadUnaligned(fromByteOffset: Self.saltsOffset, as: UInt64.self) == generationSalts else {
+      context.fail(.damaged(part: "log frame \(number)", reason: "its header does not authenticate"))
       return COFFER_IOERR_DATA
     }
     memcpy(buffer, frame + 16, 8)
@@ -277,8 +289,10 @@ final class LogFile {
       let code = flushPendingHeader()
       guard code == SQLITE_OK else { return code }
       let (loaded, isKnown) = load(number)
-      guard loaded == SQLITE_OK, isKnown else {
-        context.fail(.damaged(part: "log frame \(number)", reason: "its header cannot be read"))
+      guard loaded == SQLITE_OK else { return loaded }
+      // Opened for its header's sake: what the new page is bound to must not come from a header that was changed.
+      guard isKnown, openPage(number, salts: generationSalts, into: frame + Layout.frameHeaderByteCount) else {
+        context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
         return COFFER_IOERR_DATA
       }
     }
