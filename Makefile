@@ -7,7 +7,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test sanitize bench lint format clean
+.PHONY: help deps test-deps build demo test sanitize bench lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -16,6 +16,9 @@ help: ## Show this list
 deps: ## Install the system libraries, where they are missing
 	@Scripts/install-deps.sh
 
+test-deps: deps
+	@Scripts/install-deps.sh tests
+
 build: deps ## Build everything, for debugging
 	$(SWIFT) build
 
@@ -23,9 +26,10 @@ demo: deps ## Build the tool and take a short tour with it
 	@Scripts/build-release.sh
 	@Scripts/demo.sh "$$($(SWIFT) build -c release --show-bin-path)/prefs"
 
-test: deps lint ## Lint, build with warnings as errors, run all tests
+test: test-deps lint ## Lint, build with warnings as errors, run all tests
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test
+	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 
 # Both sanitizers' runtimes start slowly under load, so the tool's own tests stay out: they run another binary.
 SANITIZED = --filter 'CofferCryptoTests|CofferStorageTests|CofferTests'

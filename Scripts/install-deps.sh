@@ -1,20 +1,39 @@
 #!/bin/sh
 # Installs what Coffer links against and Swift does not bring along: SQLite and OpenSSL with their headers, and
-# pkg-config, which finds them. Does nothing when all are there.
+# pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, and Python with its
+# package `cryptography` or the means to install it. Does nothing when all are there.
 set -eu
 
-has_all() {
+has_libraries() {
   command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto
 }
+
+has_test_tools() {
+  command -v sqlite3 >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
+    python3 -c 'try:
+  import cryptography
+except ImportError:
+  import ensurepip, venv' 2>/dev/null
+}
+
+if [ "${1:-}" = tests ]; then
+  has_all() { has_libraries && has_test_tools; }
+  debian="pkg-config libsqlite3-dev libssl-dev sqlite3 python3 python3-venv python3-cryptography"
+  brew="pkg-config sqlite openssl@3 python"
+else
+  has_all() { has_libraries; }
+  debian="pkg-config libsqlite3-dev libssl-dev"
+  brew="pkg-config sqlite openssl@3"
+fi
 
 # Names the packages for whoever has to install them by hand, and gives up.
 give_up() {
   echo "install-deps: $1" >&2
   echo "install-deps: please install pkg-config and the development files of SQLite 3 and OpenSSL 3:" >&2
-  echo "  Debian, Ubuntu:  pkg-config libsqlite3-dev libssl-dev" >&2
+  echo "  Debian, Ubuntu:  $debian" >&2
   echo "  Fedora:          pkgconf-pkg-config sqlite-devel openssl-devel" >&2
   echo "  Alpine:          pkgconf sqlite-dev openssl-dev" >&2
-  echo "  macOS, Homebrew: pkg-config sqlite openssl@3" >&2
+  echo "  macOS, Homebrew: $brew" >&2
   exit 1
 }
 
@@ -31,7 +50,8 @@ install_with_brew() {
   command -v brew >/dev/null 2>&1 || give_up "Homebrew is missing, and with it the way to install packages."
   add_brew_paths
   if has_all; then return; fi
-  brew install pkg-config sqlite openssl@3
+  # shellcheck disable=SC2086 # A list of names.
+  brew install $brew
   add_brew_paths
 }
 
@@ -44,12 +64,12 @@ install_with_apt() {
   else
     give_up "installing packages needs root, and there is no sudo."
   fi
-  echo "install-deps: installing pkg-config, libsqlite3-dev and libssl-dev" >&2
+  echo "install-deps: installing $debian" >&2
   # `env` carries the variable through sudo.
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
     echo "install-deps: the lists of packages could not be refreshed; trying with those that are there" >&2
-  $as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -q -y --no-install-recommends pkg-config libsqlite3-dev libssl-dev >&2 ||
+  # shellcheck disable=SC2086 # A list of names.
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $debian >&2 ||
     give_up "apt-get could not install them."
 }
 
@@ -61,4 +81,4 @@ case "$(uname -s)" in
     install_with_apt
     ;;
 esac
-has_all || give_up "the packages are installed, and pkg-config still does not find sqlite3 and libcrypto."
+has_all || give_up "the packages are installed, and something is still missing."

@@ -1,0 +1,1148 @@
+#!/usr/bin/env python3
+"""Whether FORMAT.md says everything: a reader that knows nothing else reads what Coffer writes, and the reverse.
+
+    test_interop.py --bin DIR        (DIR holds the built StoreWorker and prefs)
+    COFFER_BIN=DIR python3 -m unittest
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.parse
+import uuid
+from typing import Any, Iterator, Optional
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import coffer_reader as reader  # noqa: E402
+import sealing  # noqa: E402
+from cryptography.exceptions import InvalidTag  # noqa: E402
+
+BIN = pathlib.Path(os.environ.get("COFFER_BIN", HERE / "../../.build/debug")).resolve()
+ACKNOWLEDGED_TEXT = "acknowledged value " * 20
+TYPES = {"dictionary": "dict", "uint64": "int"}
+PATIENCE = 120  # seconds, for any one program
+
+# MARK: - Programs
+
+
+class Workshop:
+    """A folder with a home of its own, which goes away at the end."""
+
+    def __init__(self) -> None:
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="coffer-interop-"))
+        self._made = 0
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PREFS_", "XDG_")) and name != "CREDENTIALS_DIRECTORY"
+        }
+        for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
+            place = self.folder / "home" / name.lower()
+            place.mkdir(parents=True, mode=0o700)
+            self.environment[name] = str(place)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def new_folder(self) -> pathlib.Path:
+        self._made += 1
+        folder = self.folder / f"folder {self._made}"
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def run(self, *arguments: Any, passphrase: Optional[bytes] = None) -> subprocess.CompletedProcess:
+        """Runs a program; a passphrase is to be had from descriptor 0."""
+        return subprocess.run(
+            [str(argument) for argument in arguments],
+            env=self.environment, cwd=self.folder, input=passphrase or b"", capture_output=True, timeout=PATIENCE,
+        )
+
+    def worker(self, command: str, place: "Place", *arguments: Any) -> None:
+        done = self.run(BIN / "StoreWorker", command, place.store, place.key, *arguments)
+        if done.returncode != 0:
+            raise AssertionError(f"StoreWorker {command} ended with {done.returncode}: {done.stderr.decode()}")
+
+
+class Place:
+    """A folder with a store, its log and its key file."""
+
+    def __init__(self, folder: Optional[pathlib.Path] = None):
+        self.folder = folder or WORKSHOP.new_folder()
+        self.store = self.folder / "settings.coffer"
+        self.log = self.folder / "settings.coffer-wal"
+        self.key = self.folder / "key"
+        self.plain = self.folder / "plain.db"
+
+    def copy(self) -> "Place":
+        """As after a crash: store, log and key file."""
+        other = Place()
+        for name in ("store", "log", "key"):
+            if getattr(self, name).exists():
+                shutil.copy(getattr(self, name), getattr(other, name))
+        return other
+
+    def write(self, path: pathlib.Path, data: bytes) -> None:
+        path.write_bytes(data)
+        path.chmod(0o600)
+
+    def flip(self, path: pathlib.Path, offset: int, bit: int = 0) -> None:
+        data = bytearray(path.read_bytes())
+        data[offset] ^= 1 << bit
+        self.write(path, bytes(data))
+
+    # MARK: Coffer
+
+    def prefs(self, *arguments: Any, passphrase: Optional[bytes] = None) -> subprocess.CompletedProcess:
+        secret = ["--key-file", self.key] if passphrase is None else ["--passphrase-fd", "0"]
+        return WORKSHOP.run(
+            BIN / "prefs", *arguments[:1], "--store", self.store, *secret, "--no-input", *arguments[1:],
+            passphrase=passphrase,
+        )
+
+    def ask(self, *arguments: Any, passphrase: Optional[bytes] = None) -> bytes:
+        """What prefs answers, which has to succeed."""
+        done = self.prefs(*arguments, passphrase=passphrase)
+        if done.returncode != 0:
+            raise AssertionError(f"prefs {arguments} ended with {done.returncode}: {done.stderr.decode()}")
+        return done.stdout
+
+    def all_of_prefs(self, passphrase: Optional[bytes] = None) -> dict:
+        """What prefs says of every item, by collection and key. It opens the store, and so takes the log in."""
+        found = {}
+        for collection in json.loads(self.ask("collections", "--json", passphrase=passphrase)):
+            listed = self.ask("list", "-l", "--values", "--json", "-c", collection, passphrase=passphrase)
+            for item in json.loads(listed):
+                found[item["collection"], item["key"]] = item
+        return found
+
+    # MARK: The reader
+
+    def read(self, secret: Optional[reader.Secret] = None) -> "Contents":
+        """What the reader makes of the store."""
+        self.plain.unlink(missing_ok=True)
+        with reader.Store(str(self.store), secret or reader.KeyFileSecret.read(str(self.key))) as store:
+            store.write_plain(str(self.plain))
+            return Contents(store, str(self.plain))
+
+    def run_reader(self, *secret: Any, passphrase: Optional[bytes] = None) -> subprocess.CompletedProcess:
+        if not secret:
+            secret = ("--key-file", self.key) if passphrase is None else ("--passphrase-fd", 0)
+        return WORKSHOP.run(
+            sys.executable, "-B", HERE / "coffer_reader.py", self.store, *secret, "-o", self.plain,
+            passphrase=passphrase,
+        )
+
+
+class Contents:
+    """Everything in a plain database."""
+
+    def __init__(self, store: reader.Store, path: str):
+        self.log = store.log
+        self.envelope = store.envelope
+        self.page_count = store.page_count
+        with reader.open_plain(path) as plain:
+            self.integrity = plain.execute("PRAGMA integrity_check").fetchall()
+            self.collections = reader.collections(plain)
+            self.items = {(item.collection, item.key): item for item in reader.items(plain)}
+            self.changes = list(reader.changes(plain))
+
+    def value(self, collection: str, key: str) -> Any:
+        return self.items[collection, key].value
+
+
+WORKSHOP: Workshop
+CRASHED: Place  # with an unfinished log; tests take copies of it
+CONTENTS: "Contents"  # what the reader makes of it
+ACKNOWLEDGED: int
+
+
+def setUpModule() -> None:
+    global WORKSHOP, CRASHED, CONTENTS, ACKNOWLEDGED
+    for name in ("prefs", "StoreWorker"):
+        if not os.access(BIN / name, os.X_OK):
+            raise RuntimeError(f"There is no {name} in {BIN}.")
+    WORKSHOP = Workshop()
+    place = Place()
+    place.ask("init")
+    WORKSHOP.worker("set-samples", place)
+    WORKSHOP.worker("insert", place, "row ", 300)
+    for number in range(4):
+        place.ask("set", f"gone/{number}", "soon")
+    place.ask("unset", "-c", "gone", "--all", "--force")
+    place.ask("set", "typed/short-lived", "soon")
+    place.ask("unset", "typed/short-lived")
+    place.ask("set", "typed/short-lived", "again")
+    place.ask("set", "theme", "of the default collection")
+    place.ask("set", "-c", "odd names 🗝", "a/b\n\tc", "slash, line feed, tab")
+    place.ask("set", "-c", "odd names 🗝", "", "no name at all")
+    place.ask("set", "typed/date", "--date", "2026-01-31T08:30:00.123Z")
+    place.ask("set", "typed/url", "--url", "https://example.org/?q=%20")
+    place.ask("set", "typed/uuid", "--uuid", str(uuid.UUID(int=7)))
+    place.ask("set", "typed/array", "--array", '["x", 1, 2.5, true, {"k": []}]')
+    place.ask("set", "typed/json", "--type", "json", '{"b": [1.5e300, null], "a": "é"}')
+    for version in range(5):
+        place.ask("set", "typed/often", "--int", version)
+    large = place.folder / "large"
+    large.write_bytes(large_data())
+    place.ask("set", "typed/large", "--data", "--value-file", large)
+    ACKNOWLEDGED = crash(place, "kept ", 60)
+    CRASHED = place
+    CONTENTS = place.read()
+
+
+def tearDownModule() -> None:
+    WORKSHOP.remove()
+
+
+def large_data() -> bytes:
+    """Much more than a page."""
+    return b"".join(hashlib.sha256(bytes([number])).digest() for number in range(250)) * 20
+
+
+def crash(place: Place, prefix: str, lines: int) -> int:
+    """Kills a writer after so many acknowledged commits; returns how many it acknowledged."""
+    arguments = [BIN / "StoreWorker", "acknowledge", place.store, place.key, prefix]
+    worker = subprocess.Popen(
+        [str(argument) for argument in arguments], env=WORKSHOP.environment, stdout=subprocess.PIPE
+    )
+    try:
+        found = [worker.stdout.readline() for _ in range(lines)]
+        worker.kill()
+        found += worker.stdout.read().splitlines(keepends=True)
+    finally:
+        worker.kill()
+        worker.wait(PATIENCE)
+        worker.stdout.close()
+    numbers = [int(line) for line in found if line.endswith(b"\n")]
+    assert numbers == list(range(len(numbers))) and len(numbers) >= lines
+    return len(numbers)
+
+
+# MARK: - Comparing
+
+
+def seconds_of(text: str) -> float:
+    """Seconds since 2001 of a time as prefs prints it, in a calendar that has a year 0."""
+    match = re.fullmatch(r"(-?\d+)-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z", text)
+    if match is None:
+        raise AssertionError(f"{text} is not a time")
+    year, month, day, hour, minute, second, thousandth = map(int, match.groups())
+    years, months = (year - 1, month + 9) if month < 3 else (year, month - 3)
+    days = 365 * years + years // 4 - years // 100 + years // 400 + (153 * months + 2) // 5 + day
+    days -= 365 * 2000 + 500 - 20 + 5 + 307  # 2001-01-01
+    return days * 86_400 + hour * 3_600 + minute * 60 + second + thousandth / 1_000
+
+
+def is_same(ours: Any, theirs: Any) -> bool:
+    """Whether a value is what prefs prints as JSON."""
+    if isinstance(ours, reader.JSON):
+        return is_same(ours.value, theirs)
+    if isinstance(ours, reader.Date):
+        return abs(seconds_of(theirs) - ours.seconds) <= 0.001
+    if isinstance(ours, reader.URL):
+        return theirs == (ours.text if ours.base is None else urllib.parse.urljoin(ours.base, ours.text))
+    if isinstance(ours, uuid.UUID):
+        return theirs == str(ours).upper()
+    if isinstance(ours, bytes):
+        return base64.b64decode(theirs, validate=True) == ours
+    if isinstance(ours, list):
+        return isinstance(theirs, list) and len(ours) == len(theirs) and all(map(is_same, ours, theirs))
+    if isinstance(ours, dict):
+        return list(ours) == list(theirs) and all(is_same(ours[key], theirs[key]) for key in ours)
+    if isinstance(ours, bool) or ours is None or isinstance(ours, str):
+        return ours is theirs or (isinstance(ours, str) and ours == theirs)
+    if isinstance(ours, int):
+        # Numbers that JSON readers round are printed as strings.
+        return not isinstance(theirs, bool) and theirs in (ours, str(ours))
+    if not math.isfinite(ours):
+        return theirs == str(ours)
+    return isinstance(theirs, float) and struct.pack(">d", ours) == struct.pack(">d", theirs)
+
+
+class InteropTestCase(unittest.TestCase):
+    maxDiff = 2_000
+
+    def assertAgrees(self, contents: Contents, listed: dict) -> None:
+        """Every collection, key, type, size, version, time and value."""
+        self.assertEqual(contents.integrity, [(b"ok",)])
+        self.assertEqual(contents.items.keys(), listed.keys())
+        for name, item in contents.items.items():
+            theirs = listed[name]
+            self.assertEqual(TYPES.get(item.kind, item.kind), theirs["type"], name)
+            self.assertEqual(item.version, theirs["version"], name)
+            self.assertEqual(item.size, theirs["size"], name)
+            modified = round((seconds_of(theirs["modified"]) + 978_307_200) * 1_000)
+            self.assertEqual(item.modified, modified, name)
+            self.assertTrue(is_same(item.value, theirs["value"]), f"{name}: {item.value!r}, {theirs['value']!r}")
+
+    def assertRefuses(self, place: Place, code: int, *secret: Any, passphrase: Optional[bytes] = None) -> str:
+        """The command line says why in one sentence, ends with `code`, and leaves nothing behind."""
+        before = sorted(place.folder.iterdir())
+        done = place.run_reader(*secret, passphrase=passphrase)
+        message = done.stderr.decode()
+        self.assertEqual(done.returncode, code, message)
+        self.assertRegex(message, r"\Acoffer_reader: [A-Z/][^\n]*\.\n\Z")
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(sorted(place.folder.iterdir()), before)
+        return message
+
+    def assertBothRefuse(self, place: Place, code: int, passphrase: Optional[bytes] = None) -> None:
+        self.assertRefuses(place, code, passphrase=passphrase)
+        done = place.prefs("collections", passphrase=passphrase)
+        self.assertEqual(done.returncode, code, f"prefs: {done.stderr.decode()}")
+
+
+# MARK: - Reading what Coffer wrote
+
+
+class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
+    def test_finds_an_unfinished_log_after_a_kill(self) -> None:
+        self.assertGreater(CRASHED.log.stat().st_size, 32)
+        log = CONTENTS.log
+        self.assertGreaterEqual(log.commits, ACKNOWLEDGED)
+
+    def test_finds_in_store_and_log_what_prefs_finds(self) -> None:
+        contents = CONTENTS
+        listed = CRASHED.copy().all_of_prefs()
+        self.assertGreater(len(listed), 400)
+        self.assertAgrees(contents, listed)
+        self.assertEqual(set(contents.collections.values()), {name for name, _ in listed})
+
+    def test_finds_what_prefs_finds_after_the_log_was_taken_in(self) -> None:
+        place = CRASHED.copy()
+        before = CONTENTS
+        listed = place.all_of_prefs()
+        after = place.read()
+        self.assertFalse(place.log.exists())
+        self.assertAgrees(after, listed)
+        self.assertEqual(before.changes, after.changes)
+
+    def test_finds_every_acknowledged_commit(self) -> None:
+        contents = CONTENTS
+        for number in range(ACKNOWLEDGED):
+            self.assertEqual(contents.value("kept", f"kept {number}"), f"{ACKNOWLEDGED_TEXT}{number}")
+
+    def test_finds_each_value_as_prefs_prints_it_alone(self) -> None:
+        contents, place = CONTENTS, CRASHED.copy()
+        for (collection, key), item in contents.items.items():
+            if collection not in ("samples", "typed", "odd names 🗝", ""):
+                continue
+            told = json.loads(place.ask("get", "--json", "-c", collection, "--", key))
+            self.assertTrue(is_same(item.value, told["value"]), f"{key}: {item.value!r}, {told['value']!r}")
+            self.assertEqual((item.version, told["collection"], told["key"]), (told["version"], collection, key))
+            if item.kind == "data":
+                self.assertEqual(place.ask("get", "-n", "-c", collection, "--", key), item.value)
+
+    def test_finds_every_sample_bit_by_bit(self) -> None:
+        found = {key: item for (collection, key), item in CONTENTS.items.items() if collection == "samples"}
+        self.assertEqual(found.keys(), SAMPLES.keys())
+        for key, (kind, value) in SAMPLES.items():
+            self.assertEqual(found[key].kind, kind, key)
+            self.assertEqual(repr(found[key].value), repr(value), key)
+            self.assertEqual(found[key].metadata, None)
+
+    def test_finds_values_that_fill_many_pages(self) -> None:
+        self.assertEqual(CONTENTS.value("typed", "large"), large_data())
+
+    def test_finds_in_the_change_log_how_everything_came_about(self) -> None:
+        there: dict = {}  # the versions of the keys of each collection
+        total = 0
+        for expected, change in enumerate(CONTENTS.changes):
+            self.assertEqual(change.sequence, expected)
+            self.assertEqual(len(change.noise), 16)
+            for part in change.collections:
+                versions = there.setdefault(part.collection, {})
+                if part.cleared:
+                    versions.clear()
+                for key in part.keys:
+                    self.assertTrue(key.object_changed)
+                    if key.what == "removed":
+                        versions.pop(key.key)
+                        continue
+                    self.assertEqual(key.what, "updated" if key.key in versions else "inserted")
+                    versions[key.key] = versions.get(key.key, 0) + 1
+            # A row that lost the keys of a removed collection keeps the total it was written with.
+            if any(part.more for part in change.collections):
+                self.assertGreater(change.total - total, change.size)
+            else:
+                self.assertEqual(change.total - total, change.size)
+            total = change.total
+        expected = {
+            (CONTENTS.collections[collection], key): version
+            for collection, versions in there.items()
+            for key, version in versions.items()
+        }
+        self.assertEqual(expected, {name: item.version for name, item in CONTENTS.items.items()})
+        self.assertEqual(len({change.noise for change in CONTENTS.changes}), len(CONTENTS.changes))
+        kinds = {key.what for change in CONTENTS.changes for part in change.collections for key in part.keys}
+        self.assertEqual(kinds, {"inserted", "updated", "removed"})
+
+    def test_finds_in_the_change_log_only_the_number_of_a_removed_collection(self) -> None:
+        parts = [
+            part
+            for change in CONTENTS.changes
+            for part in change.collections
+            if part.collection not in CONTENTS.collections
+        ]
+        self.assertEqual(len({part.collection for part in parts}), 1)
+        self.assertTrue(parts[-1].cleared)
+        self.assertTrue(all(part.keys == () for part in parts))
+        self.assertTrue(all(part.more for part in parts[:-1]))
+
+    def test_finds_in_the_change_log_that_more_keys_changed_than_are_listed(self) -> None:
+        place = Place()
+        place.ask("init")
+        WORKSHOP.worker("insert", place, "row ", 1_500)
+        place.ask("unset", "-c", "numbers", "--match", "row 2*")
+        place.ask("unset", "-c", "numbers", "--match", "row *")
+        contents = place.read()
+        self.assertAgrees(contents, {})
+        few, = contents.changes[-2].collections
+        many, = contents.changes[-1].collections
+        self.assertEqual((few.cleared, few.more, len(few.keys)), (False, False, 1 + 10 + 100))
+        self.assertEqual({key.what for key in few.keys}, {"removed"})
+        self.assertFalse(many.cleared)
+        self.assertEqual(many.more, len(many.keys) < 1_500 - 111)
+
+    def test_reads_a_log_that_was_begun_anew(self) -> None:
+        # After about a thousand frames the log is taken in and begins again, over what is left of it.
+        place = CRASHED.copy()
+        for _ in range(5):
+            crash(place, "again ", 700)
+            log = place.read().log
+            if log.commits > 0 and log.committed_frames * reader.Log.FRAME + 32 < place.log.stat().st_size:
+                break
+        else:
+            self.fail("The log never began anew.")
+        self.assertAgrees(place.read(), place.all_of_prefs())
+
+    def test_reads_what_a_program_makes_with_a_key_file_of_its_own(self) -> None:
+        place = Place()
+        WORKSHOP.worker("create", place)
+        contents = place.read()
+        self.assertAgrees(contents, place.all_of_prefs())
+        self.assertEqual([item.value for item in contents.items.values()], [True])
+        self.assertRegex(place.key.read_bytes(), rb"\Acoffer-key-1:[0-9a-f]{64}\n\Z")
+
+    def test_reads_a_store_with_a_passphrase(self) -> None:
+        secrets = {
+            "correct horse battery staple": "correct horse battery staple ",
+            "zwei\nZeilen": "zwei\nZeilen\n\n",
+            "caf\u00e9 🗝": "cafe\u0301 🗝",
+        }
+        for right, wrong in secrets.items():
+            place, secret = Place(), right.encode()
+            place.ask("init", "--passphrase", passphrase=secret + b"\n")
+            place.ask("set", "a/b", "c", passphrase=secret)
+            contents = place.read(reader.PassphraseSecret(secret))
+            self.assertEqual(contents.value("a", "b"), "c")
+            slot, = contents.envelope.slots
+            self.assertEqual((slot.kind, slot.stretching), (2, reader.SCRYPT))
+            self.assertBothRefuse(place, 5, passphrase=wrong.encode())
+        self.assertBothRefuse(place, 6, passphrase=b"")
+        self.assertAgrees(contents, place.all_of_prefs(passphrase=secret))
+
+    def test_writes_a_database_that_only_its_owner_can_read_and_other_tools_open(self) -> None:
+        place = CRASHED.copy()
+        done = place.run_reader()
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+        self.assertEqual(place.plain.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(place.plain.read_bytes()[18:21], bytes([1, 1, 48]))
+        plain = sqlite3.connect(place.plain)
+        self.assertEqual(plain.execute("PRAGMA journal_mode").fetchone(), ("delete",))
+        self.assertGreater(plain.execute("SELECT count(*) FROM items").fetchone()[0], 400)
+        plain.close()
+        for start in range(0, place.plain.stat().st_size, reader.PAGE):
+            page = place.plain.read_bytes()[start : start + reader.PAGE]
+            self.assertEqual(page[reader.USABLE :], bytes(48))
+
+
+SAMPLES = {
+    "string": ("string", "dark"),
+    "string.empty": ("string", ""),
+    "string.nul": ("string", "a\0b"),
+    "string.unicode": ("string", "cafe\u0301 🗝"),
+    "int": ("int", 42),
+    "int.min": ("int", -(2**63)),
+    "int.max": ("int", 2**63 - 1),
+    "uint64.max": ("uint64", 2**64 - 1),
+    "int8": ("int", -128),
+    "bool.true": ("bool", True),
+    "bool.false": ("bool", False),
+    "double": ("double", 12.34),
+    "double.whole": ("double", 1.0),
+    "double.nan": ("double", math.nan),
+    "double.infinity": ("double", math.inf),
+    "double.negativeInfinity": ("double", -math.inf),
+    "double.negativeZero": ("double", -0.0),
+    "double.least": ("double", 5e-324),
+    "float": ("double", struct.unpack(">f", struct.pack(">f", 0.1))[0]),
+    "data": ("data", bytes([0, 1, 2, 255])),
+    "data.empty": ("data", b""),
+    "date": ("date", reader.Date(812_345_678.901_234_5)),
+    "date.past": ("date", reader.Date(-63_114_076_800.0)),
+    "url": ("url", reader.URL("https://example.org/a?b=c#d")),
+    "url.file": ("url", reader.URL("file:///tmp/x%20y")),
+    "url.relative": ("url", reader.URL("b/c", "https://example.org/a/")),
+    "uuid": ("uuid", uuid.UUID("6BA7B810-9DAD-11D1-80B4-00C04FD430C8")),
+    "array.strings": ("array", ["b", "a", ""]),
+    "array.empty": ("array", []),
+    "array.nested": ("array", [[1, 2], []]),
+    "array.optional": ("array", [1, None, 3]),
+    "array.dates": ("array", [reader.Date(0.5 - 978_307_200)]),
+    "dict.ints": ("dictionary", {"one": 1, "two": 2}),
+    "dict.nested": ("dictionary", {"a": {"b": b"\x07"}}),
+    "codable": ("json", reader.JSON('{"host":"h","ports":[1,65535],"ratio":-0,"since":63113904000}')),
+    "codable.array": ("json", reader.JSON('[{"host":"é","note":"n","ports":[],"ratio":"inf","since":-63114076800}]')),
+    "codable.enum": ("string", "dark"),
+    "value": ("dictionary", {"mixed": [1, 2.5, True, "x", None, uuid.UUID("6BA7B810-9DAD-11D1-80B4-00C04FD430C8")]}),
+}
+
+
+# MARK: - Keys
+
+
+class TheKey(InteropTestCase):
+    def test_has_to_be_this_stores(self) -> None:
+        place = CRASHED.copy()
+        place.write(place.key, b"coffer-key-1:" + b"5" * 64 + b"\n")
+        self.assertBothRefuse(place, 5)
+
+    def test_has_to_be_of_a_kind_that_the_store_has_a_slot_for(self) -> None:
+        self.assertBothRefuse(CRASHED.copy(), 5, passphrase=b"correct horse battery staple")
+
+    def test_is_read_from_every_form_of_key_file(self) -> None:
+        digits = CRASHED.key.read_bytes()[13:77]
+        forms = [
+            b"coffer-key-1:" + digits.upper() + b"\n", b"coffer-key-1:" + digits + b" \r\n",
+            b"coffer-key-1:" + digits + b"  \n", b"coffer-key-1:" + digits, bytes.fromhex(digits.decode()),
+        ]
+        for form in forms:
+            place = CRASHED.copy()
+            place.write(place.key, form)
+            self.assertEqual(place.read().value("samples", "int"), 42)
+            self.assertEqual(place.ask("get", "samples/int"), b"42\n", form)
+
+    def test_is_missed(self) -> None:
+        place = CRASHED.copy()
+        place.key.unlink()
+        self.assertBothRefuse(place, 6)
+
+    def test_is_no_text_of_another_kind(self) -> None:
+        digits = CRASHED.key.read_bytes()[13:77]
+        for text in (b"", b"key\n", b"coffer-key-1:" + digits[1:] + b"\n", b"coffer-key-2:" + digits + b"\n",
+                     b"coffer-key-1:" + digits[:-1] + b"g\n", b"coffer-key-1: " + digits + b"\n"):
+            place = CRASHED.copy()
+            place.write(place.key, text)
+            self.assertRefuses(place, 6)
+            self.assertNotEqual(place.prefs("collections").returncode, 0, text)
+
+
+# MARK: - Envelope
+
+
+class TheEnvelope(InteropTestCase):
+    def test_opens_with_a_flipped_bit_in_one_copy(self) -> None:
+        expected = CONTENTS.items
+        for offset in (0, 9, 30, 60, 200, 5_000, 8_191):
+            for copy in (0, 8_192):
+                place = CRASHED.copy()
+                place.flip(place.store, copy + offset)
+                self.assertEqual(repr(place.read().items), repr(expected))
+                self.assertEqual(place.ask("get", "samples/int"), b"42\n")
+
+    def test_is_damaged_with_a_flipped_bit_in_both_copies(self) -> None:
+        for offset in (9, 30, 60, 200, 5_000, 8_191):
+            place = CRASHED.copy()
+            place.flip(place.store, offset)
+            place.flip(place.store, 8_192 + offset)
+            self.assertBothRefuse(place, 7)
+
+    def test_tells_files_that_are_no_stores(self) -> None:
+        for data in (b"", b"hello\n", b"x" * 50_000, b"SQLite format 3\0" + bytes(8_176)):
+            place = CRASHED.copy()
+            place.write(place.store, data)
+            self.assertBothRefuse(place, 8)
+
+    def test_is_not_looked_for_in_a_folder(self) -> None:
+        place = CRASHED.copy()
+        place.store.unlink()
+        place.store.mkdir()
+        self.assertBothRefuse(place, 8)
+
+    def test_is_damaged_when_it_ends_too_early(self) -> None:
+        place = CRASHED.copy()
+        place.write(place.store, place.store.read_bytes()[:8_000])
+        self.assertBothRefuse(place, 7)
+
+    def test_tells_that_there_is_no_store(self) -> None:
+        place = CRASHED.copy()
+        place.store.unlink()
+        place.log.unlink()
+        self.assertBothRefuse(place, 4)
+
+    def test_is_damaged_when_someone_edits_it_who_can_make_checksums(self) -> None:
+        # The time of creation, the slot's id, salt and label, the commitment, the wrapped keys, the MAC.
+        for offset in (47, 58, 80, 117, 150, 180, 220, 240, 300, 340, 360):
+            place = CRASHED.copy()
+            copy = bytearray(place.store.read_bytes()[:8_192])
+            copy[offset] ^= 1
+            place.write(place.store, sealing.with_checksum(bytes(copy)) * 2 + place.store.read_bytes()[16_384:])
+            self.assertIn(place.run_reader().returncode, (5, 7), offset)
+            self.assertIn(place.prefs("collections").returncode, (5, 7), offset)
+
+    def test_is_refused_when_it_is_another_stores(self) -> None:
+        place, other = CRASHED.copy(), Place()
+        shutil.copy(place.key, other.key)
+        other.ask("init")
+        place.write(place.store, other.store.read_bytes()[:16_384] + place.store.read_bytes()[16_384:])
+        self.assertBothRefuse(place, 7)
+
+
+# MARK: - Pages
+
+
+class APage(InteropTestCase):
+    def test_is_damaged_with_a_flipped_bit_anywhere(self) -> None:
+        for field, offset in PAGE_FIELDS.items():
+            place = settled()
+            pages = (place.store.stat().st_size - 16_384) // reader.PAGE
+            place.flip(place.store, 16_384 + (pages // 2) * reader.PAGE + offset, bit=3)
+            message = self.assertRefuses(place, 7)
+            self.assertIn(f"page {pages // 2 + 1} ", message, field)
+            self.assertEqual(place.prefs("doctor", "--deep").returncode, 7, field)
+
+    def test_does_not_open_in_another_ones_place(self) -> None:
+        place = settled()
+        data = place.store.read_bytes()
+        a, b = (slice(16_384 + number * reader.PAGE, 16_384 + (number + 1) * reader.PAGE) for number in (5, 6))
+        swapped = bytearray(data)
+        swapped[a], swapped[b] = data[b], data[a]
+        place.write(place.store, bytes(swapped))
+        self.assertRefuses(place, 7)
+        self.assertEqual(place.prefs("doctor", "--deep").returncode, 7)
+
+    def test_is_missed_when_the_file_was_cut(self) -> None:
+        for missing in (1, reader.PAGE, 3 * reader.PAGE):
+            place = settled()
+            place.write(place.store, place.store.read_bytes()[:-missing])
+            self.assertRefuses(place, 7)
+            self.assertEqual(place.prefs("doctor", "--deep").returncode, 7, missing)
+
+    def test_is_not_missed_when_the_log_replaces_it(self) -> None:
+        place = CRASHED.copy()
+        replaced = min(CONTENTS.log.pages)
+        place.write(
+            place.store,
+            overwritten(place.store.read_bytes(), 16_384 + (replaced - 1) * reader.PAGE, os.urandom(reader.PAGE)),
+        )
+        contents = place.read()
+        self.assertAgrees(contents, place.all_of_prefs())
+        self.assertEqual(repr(contents.items), repr(CONTENTS.items))
+
+
+PAGE_FIELDS = {
+    "first byte": 0, "ciphertext": 2_000, "last byte of the ciphertext": 4_047, "nonce": 4_048,
+    "end of the nonce": 4_071, "tag": 4_072, "epoch": 4_091, "zero": 4_095,
+}
+
+
+def settled() -> Place:
+    """A copy whose log was taken in."""
+    place = CRASHED.copy()
+    place.ask("collections")
+    assert not place.log.exists()
+    return place
+
+
+def overwritten(data: bytes, offset: int, piece: bytes) -> bytes:
+    return data[:offset] + piece + data[offset + len(piece) :]
+
+
+# MARK: - Log
+
+
+FRAME_FIELDS = {
+    "page number": 3, "size of the database": 7, "salts": 8, "checksum": 23,
+    **{name: 24 + offset for name, offset in PAGE_FIELDS.items()},
+}
+
+
+def frames(data: bytes) -> list:
+    """Offset, page number and size of each frame, which are in clear."""
+    offsets = range(32, len(data) - reader.Log.FRAME + 1, reader.Log.FRAME)
+    return [(offset, *struct.unpack_from(">II", data, offset)) for offset in offsets]
+
+
+class ALog(InteropTestCase):
+    def check(self, place: Place, committed_frames: int) -> Contents:
+        """Reads a log that was meddled with; prefs has to come to the same end."""
+        contents = place.read()
+        self.assertEqual(contents.log.committed_frames, committed_frames)
+        self.assertAgrees(contents, place.all_of_prefs())
+        return contents
+
+    def commits(self) -> list:
+        """The number of the last frame of each commit."""
+        return [number for number, frame in enumerate(frames(CRASHED.log.read_bytes()), 1) if frame[2] != 0]
+
+    def test_ends_at_the_commit_before_a_flipped_bit(self) -> None:
+        commits = self.commits()
+        at = len(commits) // 2
+        for field, offset in FRAME_FIELDS.items():
+            place = CRASHED.copy()
+            place.flip(place.log, 32 + (commits[at] - 1) * reader.Log.FRAME + offset)
+            with self.subTest(field):
+                contents = self.check(place, commits[at - 1])
+                kept = [key for collection, key in contents.items if collection == "kept"]
+                self.assertEqual(len(kept), at)
+                self.assertIn(f"kept {at - 1}", kept)
+
+    def test_ends_at_the_commit_before_a_flipped_bit_in_the_midst_of_a_commit(self) -> None:
+        commits = self.commits()
+        at = next(i for i in range(len(commits) // 2, len(commits)) if commits[i] - commits[i - 1] > 1)
+        place = CRASHED.copy()
+        place.flip(place.log, 32 + commits[at - 1] * reader.Log.FRAME + 1_000)
+        self.check(place, commits[at - 1])
+
+    def test_is_empty_with_a_flipped_bit_in_its_header(self) -> None:
+        for offset in range(32):
+            place = CRASHED.copy()
+            place.flip(place.log, offset)
+            contents = place.read()
+            self.assertEqual(contents.log.committed_frames, 0)
+            if offset % 5 == 0:
+                self.check(place, 0)
+
+    def test_ends_at_the_commit_before_it_was_cut(self) -> None:
+        commits, data = self.commits(), CRASHED.log.read_bytes()
+        at = len(commits) // 3
+        end = 32 + commits[at] * reader.Log.FRAME
+        for length, expected in ((end, at), (end - 1, at - 1), (end + 1, at), (end - reader.Log.FRAME + 24, at - 1)):
+            place = CRASHED.copy()
+            place.write(place.log, data[:length])
+            self.check(place, commits[expected])
+        for length in (0, 1, 16, 31, 32, 33, 32 + 24, 32 + reader.Log.FRAME - 1):
+            place = CRASHED.copy()
+            place.write(place.log, data[:length])
+            self.check(place, 0)
+
+    def test_takes_no_frame_from_another_place(self) -> None:
+        commits, data = self.commits(), CRASHED.log.read_bytes()
+        at = len(commits) // 2
+        source, target = (32 + (commits[i] - 1) * reader.Log.FRAME for i in (at, at + 1))
+        place = CRASHED.copy()
+        place.write(place.log, overwritten(data, target, data[source : source + reader.Log.FRAME]))
+        self.check(place, commits[at])
+
+    def test_of_another_store_is_empty(self) -> None:
+        place, other = CRASHED.copy(), Place()
+        shutil.copy(place.key, other.key)
+        other.ask("init")
+        crash(other, "other ", 3)
+        shutil.copy(other.log, place.log)
+        self.check(place, 0)
+
+    def test_may_be_missing(self) -> None:
+        place = CRASHED.copy()
+        place.log.unlink()
+        self.check(place, 0)
+
+
+# MARK: - Writing what Coffer reads
+
+
+def passphrase_slot(secret: bytes, id: int, stretching: int, costs: tuple, **other: Any) -> sealing.NewSlot:
+    return sealing.NewSlot(secret, id, 2, stretching, costs, **other)
+
+
+class AStoreMadeFromTheSpecification(InteropTestCase):
+    KEY = bytes(range(32))
+
+    def make(self, slots: Optional[list] = None, **fields: Any) -> tuple:
+        """A place with a store made from a plain database that Coffer can write to, and what it was made with."""
+        place = Place()
+        place.write(place.key, self.KEY)
+        new = sealing.NewStore(slots or [sealing.NewSlot(self.KEY)], **fields)
+        place.write(place.store, new.envelope() + new.pages(self.plain(new)))
+        return place, new
+
+    def plain(self, new: sealing.NewStore, statements: Iterator = ()) -> bytes:
+        """The samples in a plain database, with the new store's id."""
+        place = Place()
+        shutil.copy(CRASHED.plain, place.plain)
+        with self.writing(place.plain) as plain:
+            plain.execute("UPDATE meta SET value = ? WHERE name = 'store_id'", (new.store_id,))
+            for statement in statements:
+                plain.execute(*statement)
+        plain.close()
+        return self.as_with_log(place.plain.read_bytes())
+
+    def writing(self, path: pathlib.Path) -> sqlite3.Connection:
+        plain = sqlite3.connect(path)
+        # Coffer's own setting; what is not overwritten with zeros is no error, though.
+        plain.execute("PRAGMA secure_delete = ON")
+        return plain
+
+    def as_with_log(self, data: bytes) -> bytes:
+        return data[:18] + b"\x02\x02" + data[20:]
+
+    def check(self, place: Place, passphrase: Optional[bytes] = None) -> Contents:
+        contents = place.read(None if passphrase is None else reader.PassphraseSecret(passphrase))
+        listed = place.all_of_prefs(passphrase)
+        self.assertGreater(len(listed), 400)
+        self.assertAgrees(contents, listed)
+        return contents
+
+    def test_opens_in_prefs(self) -> None:
+        place, _ = self.make()
+        self.check(place)
+        self.assertEqual(json.loads(place.ask("doctor", "--deep", "--json"))["problems"], [])
+        place.ask("set", "new/key", "value")
+        self.assertEqual(self.check(place).value("new", "key"), "value")
+
+    def test_opens_in_prefs_with_pages_of_several_epochs(self) -> None:
+        place, new = self.make(epochs={number: os.urandom(32) for number in (3, 7, 9, 2**32 - 1)})
+        self.check(place)
+        before = place.store.read_bytes()
+        for number in range(20):
+            place.ask("set", f"new/{number}", "value")
+        after = place.store.read_bytes()
+        self.check(place)
+        for start in range(16_384, len(after), reader.PAGE):
+            page = after[start : start + reader.PAGE]
+            if page != before[start : start + reader.PAGE]:
+                self.assertEqual(page[4_088:4_092], b"\xff\xff\xff\xff")
+
+    def test_opens_in_prefs_with_any_of_sixteen_slots(self) -> None:
+        slots = [sealing.NewSlot(os.urandom(32), 200 + number, label="é" * 32) for number in range(14)]
+        slots.append(passphrase_slot(b"scrypt", 7, reader.SCRYPT, (14, 8, 1)))
+        slots.append(sealing.NewSlot(self.KEY, 9, label="mine"))
+        place, _ = self.make(slots)
+        self.check(place)
+        self.check(place, passphrase=b"scrypt")
+        self.assertBothRefuse(place, 5, passphrase=b"another")
+
+    def test_opens_in_prefs_with_scrypt(self) -> None:
+        place, _ = self.make([passphrase_slot(b"secret", 1, reader.SCRYPT, (15, 9, 2), label="mine")])
+        self.check(place, passphrase=b"secret")
+
+    def test_opens_in_prefs_with_pbkdf2(self) -> None:
+        place, _ = self.make([passphrase_slot(b"secret", 1, reader.PBKDF2, (123_456, 0, 0))])
+        self.check(place, passphrase=b"secret")
+
+    def test_opens_in_prefs_with_argon2id(self) -> None:
+        if reader.Argon2id is None:
+            self.skipTest("the installed cryptography package has no Argon2id")
+        place, _ = self.make([passphrase_slot(b"secret", 1, reader.ARGON2ID, (19_456, 3, 2))])
+        self.assertEqual(place.read(reader.PassphraseSecret(b"secret")).value("samples", "int"), 42)
+        done = place.prefs("collections", passphrase=b"secret")
+        if done.returncode != 0 and b"argon2id" in done.stderr.lower():
+            self.skipTest("prefs was built with a library that has no Argon2id")
+        self.check(place, passphrase=b"secret")
+
+    def test_is_refused_with_costs_outside_the_bounds(self) -> None:
+        slots = [
+            passphrase_slot(b"secret", 1, reader.SCRYPT, (13, 8, 1)),
+            passphrase_slot(b"secret", 1, reader.SCRYPT, (14, 7, 1)),
+            passphrase_slot(b"secret", 1, reader.SCRYPT, (14, 8, 17)),
+            passphrase_slot(b"secret", 1, reader.PBKDF2, (99_999, 0, 0)),
+        ]
+        for slot in slots:
+            place, _ = self.make([slot])
+            self.assertRefuses(place, 7, passphrase=b"secret")
+            self.assertNotEqual(place.prefs("collections", passphrase=b"secret").returncode, 0)
+
+    def test_is_refused_when_it_is_of_a_newer_version(self) -> None:
+        place, _ = self.make(version=2)
+        self.assertBothRefuse(place, 12)
+
+    def test_is_refused_with_flags_or_suites_that_are_not_known(self) -> None:
+        for fields in ({"flags": 1}, {"suite": 2}):
+            place, _ = self.make(**fields)
+            self.assertRefuses(place, 12)
+            self.assertNotEqual(place.prefs("collections").returncode, 0)
+
+    def test_opens_with_the_copy_of_the_higher_sequence(self) -> None:
+        place, new = self.make()
+        old, new.sequence, new.slots = new.envelope_copy(), 2, [passphrase_slot(b"s", 1, reader.SCRYPT, (14, 8, 1))]
+        pages = place.store.read_bytes()[16_384:]
+        for copies in (old + new.envelope_copy(), new.envelope_copy() + old):
+            place.write(place.store, copies + pages)
+            self.assertBothRefuse(place, 5)
+            self.check(place, passphrase=b"s")
+
+    def test_is_refused_when_the_envelope_is_older_than_the_pages(self) -> None:
+        place, new = self.make(sequence=4)
+        newer = "UPDATE meta SET value = ? WHERE name = 'envelope_sequence'", ((5).to_bytes(8, "big"),)
+        place.write(place.store, new.envelope() + new.pages(self.plain(new, [newer])))
+        self.assertBothRefuse(place, 7)
+        new.sequence = 5
+        place.write(place.store, new.envelope() + place.store.read_bytes()[16_384:])
+        self.check(place)
+
+    def test_opens_in_prefs_with_a_log_of_several_epochs(self) -> None:
+        for epochs in ({1: os.urandom(32)}, {4: os.urandom(32), 2: os.urandom(32), 3: os.urandom(32)}):
+            place, new = self.make(epochs=epochs)
+            place.plain.write_bytes(self.plain(new))
+            plain = self.writing(place.plain)
+            plain.execute("PRAGMA wal_autocheckpoint = 0")
+            for number in range(30):
+                with plain:
+                    plain.execute("UPDATE items SET version = version + 1 WHERE key LIKE ?", (f"%{number}",))
+            with plain:
+                plain.execute("DELETE FROM items WHERE collection = (SELECT id FROM collections WHERE name = 'typed')")
+            plain.execute("VACUUM")
+            place.write(place.log, new.log(pathlib.Path(f"{place.plain}-wal").read_bytes()))
+            expected = plain.execute("SELECT count(*), sum(version) FROM items").fetchone()
+            size, = plain.execute("PRAGMA page_count").fetchone()
+            plain.close()
+            contents = place.read()
+            found = [item.version for item in contents.items.values()]
+            self.assertEqual((len(found), sum(found)), expected)
+            # The database got smaller; the file does not know it yet.
+            self.assertEqual(contents.page_count, size)
+            self.assertGreater(place.store.stat().st_size, 16_384 + size * reader.PAGE)
+            self.assertAgrees(contents, place.all_of_prefs())
+
+    def test_holds_values_that_prefs_decodes(self) -> None:
+        array, dictionary, text = reader.ARRAY, reader.DICTIONARY, reader.STRING
+        deep = b""
+        for _ in range(reader.DEEPEST):
+            deep = sealing.element(array, deep)
+        long = "x" * 20_000
+        values = {
+            "every kind": (array, b"".join(sealing.element(*part) for part in (
+                (reader.NULL, b""), (reader.BOOL, b"\1"), (reader.INT, b"\xff" * 8), (reader.UINT64, b"\xff" * 8),
+                (reader.DOUBLE, struct.pack(">d", -0.1)), (text, "é\0".encode()), (reader.DATA, b"\xff"),
+                (reader.DATE, struct.pack(">d", 1e9)), (reader.URL_KIND, b"x\0https://example.org/"),
+                (reader.UUID, bytes(range(16))), (array, b""), (dictionary, b""), (reader.JSON_KIND, b'{"a":[-0,1]}'),
+            ))),
+            "order": (dictionary, b"".join(
+                sealing.entry(key, text, key.encode()) for key in ("", "Z", "a", "é", "🗝")
+            )),
+            "long": (dictionary, sealing.entry(long, text, long.encode())),
+            "deep": (array, deep),
+        }
+        place, new = self.make()
+        place.write(place.store, new.envelope() + new.pages(self.plain(new, map(self.insertion, values.items()))))
+        contents = self.check(place)
+        for key, (kind, data) in values.items():
+            self.assertEqual(contents.items["samples", key].size, len(data))
+            # The metadata is the same value again.
+            self.assertEqual(contents.items["samples", key].metadata, contents.value("samples", key))
+
+    def insertion(self, entry: tuple) -> tuple:
+        key, (kind, data) = entry
+        return (
+            "INSERT INTO items SELECT id, ?, ?, ?, ?, 1, 0 FROM collections WHERE name = 'samples'",
+            (key, kind, data, bytes([kind]) + data),
+        )
+
+    def test_is_damaged_with_values_that_are_malformed(self) -> None:
+        array, dictionary = reader.ARRAY, reader.DICTIONARY
+        deep = b""
+        for _ in range(reader.DEEPEST + 1):
+            deep = sealing.element(array, deep)
+        values = [
+            (13, b""), (reader.BOOL, b"\2"), (reader.BOOL, b""), (reader.INT, bytes(7)), (reader.UINT64, b"\xff" * 9),
+            (reader.DOUBLE, bytes(9)), (reader.DATE, b""), (reader.STRING, b"\xff"),
+            (reader.STRING, b"\xed\xa0\x80"), (reader.JSON_KIND, b"\xff"), (reader.UUID, bytes(15)),
+            (array, b"\1"), (array, b"\5\4abc"),
+            (array, b"\5" + b"\xff" * 10 + b"\1"), (array, b"\x0d\0"), (array, b"\0\1\0"), (array, deep),
+            (dictionary, b"\1"), (dictionary, b"\1\xff\0\0"), (dictionary, b"\2a\0\0"),
+        ]
+        place, new = self.make()
+        rows = [self.insertion((f"bad {index}", value)) for index, value in enumerate(values)]
+        place.write(place.store, new.envelope() + new.pages(self.plain(new, rows)))
+        with self.assertRaises(reader.Damaged):
+            place.read()
+        self.assertEqual(place.prefs("doctor", "--deep").returncode, 7)
+        for index, (kind, data) in enumerate(values):
+            with self.subTest(kind=kind, data=data[:20]):
+                with self.assertRaises(reader.Damaged):
+                    reader.decode_value(kind, data)
+                self.assertNotEqual(place.prefs("get", f"samples/bad {index}").returncode, 0)
+
+    def test_is_damaged_with_values_in_a_form_that_is_not_theirs(self) -> None:
+        a, b = (sealing.entry(key, reader.NULL, b"") for key in "ab")
+        for kind, data in (
+            (reader.NULL, b""), (reader.UINT64, bytes(8)), (reader.DICTIONARY, b + a), (reader.DICTIONARY, a + a),
+            (reader.JSON_KIND, b"{"),
+        ):
+            with self.assertRaises(reader.Damaged, msg=(kind, data)):
+                reader.decode_value(kind, data)
+
+
+# MARK: - Change log, and the rest of the reader
+
+
+class TheChangeLog(InteropTestCase):
+    def test_decodes_every_form_of_row(self) -> None:
+        key = bytes([2 | 8]) + b"\1k"
+        row = b"\1" + b"\5\3" + sealing.varint(2) + key + bytes([3 | 4]) + b"\0" + sealing.varint(300) + b"\0\0"
+        expected = True, (
+            reader.CollectionChange(5, True, True, (
+                reader.KeyChange("k", "removed", False, True), reader.KeyChange("", "touched", True, False),
+            )),
+            reader.CollectionChange(300, False, False, ()),
+        )
+        self.assertEqual(reader.decode_changed_keys(row), expected)
+
+    def test_is_damaged_with_rows_that_are_malformed(self) -> None:
+        for row in (
+            b"", b"\2", b"\0\1", b"\0\1\4\0", b"\0\1\0\1", b"\0\1\0\1\x10\0", b"\0\1\0\1\0\5a",
+            b"\0\2\0\0\1\0\0",
+        ):
+            with self.assertRaises(reader.Damaged, msg=row):
+                reader.decode_changed_keys(row)
+
+
+class XAES256GCM(InteropTestCase):
+    NONCE = b"ABCDEFGHIJKLMNOPQRSTUVWX"
+
+    def check(self, key: bytes, plain: bytes, additional: bytes, expected: str) -> None:
+        cipher = reader.XAES(key)
+        self.assertEqual(cipher.seal(self.NONCE, plain, additional).hex(), expected)
+        self.assertEqual(cipher.open(self.NONCE, bytes.fromhex(expected), additional), plain)
+        for index in range(len(expected) // 2):
+            sealed = bytearray.fromhex(expected)
+            sealed[index] ^= 0x80
+            with self.assertRaises(InvalidTag):
+                cipher.open(self.NONCE, bytes(sealed), additional)
+
+    def test_agrees_with_the_vector_whose_subkey_is_not_reduced(self) -> None:
+        self.check(b"\1" * 32, b"XAES-256-GCM", b"", "ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271")
+
+    def test_agrees_with_the_vector_whose_subkey_is_reduced(self) -> None:
+        self.check(
+            b"\3" * 32, b"XAES-256-GCM", b"c2sp.org/XAES-256-GCM",
+            "986ec1832593df5443a179437fd083bf3fdb41abd740a21f71eb769d",
+        )
+
+    def test_agrees_with_ten_thousand_accumulated_vectors(self) -> None:
+        source = hashlib.shake_128().digest(10_000 * (32 + 24 + 2 + 2 * 255))
+        found, offset = hashlib.shake_128(), 0
+
+        def take(count: int) -> bytes:
+            nonlocal offset
+            offset += count
+            return source[offset - count : offset]
+
+        for _ in range(10_000):
+            key, nonce = take(32), take(24)
+            plain = take(take(1)[0])
+            additional = take(take(1)[0])
+            found.update(reader.XAES(key).seal(nonce, plain, additional))
+        self.assertEqual(
+            found.digest(32).hex(), "e6b9edf2df6cec60c8cbd864e2211b597fb69a529160cd040d56c0c210081939"
+        )
+
+
+class TheOutput(InteropTestCase):
+    def test_is_never_written_over_another_file(self) -> None:
+        for suffix in ("", "-journal", "-wal"):
+            place = CRASHED.copy()
+            other = pathlib.Path(f"{place.plain}{suffix}")
+            other.write_bytes(b"another file")
+            self.assertRefuses(place, 9)
+            self.assertEqual(other.read_bytes(), b"another file")
+
+    def test_needs_a_folder(self) -> None:
+        place = CRASHED.copy()
+        place.plain = place.folder / "nowhere" / "plain.db"
+        self.assertRefuses(place, 14)
+
+    def test_leaves_store_and_log_as_they_were(self) -> None:
+        place = CRASHED.copy()
+        before = place.store.read_bytes(), place.log.read_bytes()
+        self.assertEqual(place.run_reader().returncode, 0)
+        self.assertEqual((place.store.read_bytes(), place.log.read_bytes()), before)
+
+
+# MARK: - Running
+
+
+def sentence(test: unittest.TestCase) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=^A)(?=[A-Z])", " ", type(test).__name__)
+    words = words.replace("XAES256GCM", "XAES-256-GCM")
+    subject = words if words.startswith("XAES") else words[0] + words[1:].lower()
+    return f"{subject} {test._testMethodName[5:].replace('_', ' ')}."
+
+
+class Report(unittest.TestResult):
+    """One line a test; `N passed, N failed` at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed = 0
+        self._wrong: list = []
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        self.passed += 1
+        print(f"ok      {sentence(test)}", flush=True)
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        super().addSkip(test, reason)
+        print(f"skipped {sentence(test)} ({reason})", flush=True)
+
+    def addFailure(self, test: Any, error: Any) -> None:
+        super().addFailure(test, error)
+        self._tell(test, self.failures[-1][1])
+
+    def addError(self, test: Any, error: Any) -> None:
+        super().addError(test, error)
+        self._tell(test, self.errors[-1][1])
+
+    def addSubTest(self, test: Any, part: Any, error: Any) -> None:
+        super().addSubTest(test, part, error)
+        if error is not None:
+            self._tell(test, f"{part._subDescription()}\n{self._exc_info_to_string(error, test)}")
+
+    def _tell(self, test: Any, text: str) -> None:
+        if test not in self._wrong:
+            self._wrong.append(test)
+        name = sentence(test) if hasattr(test, "_testMethodName") else str(test)
+        print(f"FAILED  {name}\n{text}", flush=True)
+
+    @property
+    def failed(self) -> int:
+        return len(self._wrong)
+
+
+def main() -> int:
+    global BIN
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--bin"] and len(arguments) >= 2:
+        BIN = pathlib.Path(arguments[1]).resolve()
+        arguments = arguments[2:]
+    if any(name.startswith("-") for name in arguments):
+        print("usage: test_interop.py [--bin DIR] [NAME]...", file=sys.stderr)
+        return 2
+    module = sys.modules["__main__"]
+    loader = unittest.defaultTestLoader
+    suite = loader.loadTestsFromNames(arguments, module) if arguments else loader.loadTestsFromModule(module)
+    report = Report()
+    suite.run(report)
+    print(f"{report.passed} passed, {report.failed} failed")
+    return 0 if report.failed == 0 and report.passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
