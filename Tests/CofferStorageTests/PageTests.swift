@@ -128,14 +128,53 @@ import Testing
     sqlite3_close(handle)
   }
 
+  @Test("a database that is copied in with SQLite's backup, and gives its own away whole")
+  func backup() throws {
+    let store = try SmallStore(rows: 500)
+    let connection = try store.connect()
+    let plain = try SQLiteConnection(plainFileAt: store.folder.file("plain.db"))
+    try plain.execute("CREATE TABLE kv(k, v)")
+    #expect(throws: StorageError.self) { try plain.copyPages(to: connection) }
+    try plain.execute("INSERT INTO kv SELECT value, randomblob(3000) FROM json_each('[1,2,3,4,5,6,7,8,9]')")
+    #expect(throws: StorageError.self) { try plain.copyPages(to: connection) }
+    #expect(try connection.contents().count == 500)
+
+    let copy = try SQLiteConnection(plainFileAt: store.folder.file("copy.db"))
+    try connection.copyPages(to: copy)
+    #expect(try copy.contents() == connection.contents())
+    let other = try SmallStore()
+    let sealed = try other.connect()
+    try connection.copyPages(to: sealed)
+    try sealed.close()
+    #expect(try other.contents() == connection.contents())
+    #expect(try Store.open(at: other.path, key: other.key).verifyPages { _ in }.damaged.isEmpty)
+  }
+
+  @Test("nothing of a VACUUM, which leaves every page sealed and every row there")
+  func vacuum() throws {
+    let store = try SmallStore(rows: 5000)
+    let connection = try store.connect()
+    try connection.execute("DELETE FROM kv WHERE k LIKE '%7%'; VACUUM")
+    let count = try connection.contents().count
+    #expect(count == 5000 - 1355)
+    #expect(try store.copyAsAfterCrash().contents().count == count)
+    try connection.close()
+    #expect(try store.contents().count == count)
+    #expect(try Store.open(at: store.path, key: store.key).verifyPages { _ in }.damaged.isEmpty)
+    #expect(throws: StorageError.self) {
+      try store.connect().execute("PRAGMA page_size=8192; PRAGMA journal_mode=DELETE; VACUUM")
+    }
+    #expect(try store.contents().count == count)
+  }
+
   @Test("pages whose reserved bytes are in use")
   func reserve() {
     var page =
       [UInt8](repeating: 7, count: Layout.payloadByteCount) + [UInt8](repeating: 0, count: Layout.reserveByteCount)
-    #expect(page.withUnsafeBytes { PageCodec.hasReserve($0.baseAddress!) })
+    #expect(page.withUnsafeBytes { PageCodec.hasReserve($0.baseAddress!, number: 2) })
     for offset in Layout.payloadByteCount..<Layout.pageByteCount {
       page[offset] = 1
-      #expect(!page.withUnsafeBytes { PageCodec.hasReserve($0.baseAddress!) })
+      #expect(!page.withUnsafeBytes { PageCodec.hasReserve($0.baseAddress!, number: 2) })
       page[offset] = 0
     }
   }

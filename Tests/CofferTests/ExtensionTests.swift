@@ -39,6 +39,22 @@ import Testing
     #expect(try shell("PRAGMA integrity_check").text == "ok\n")
   }
 
+  @Test("lets the sqlite3 shell read the log that a crash left")
+  func crashedLog() throws {
+    let connection = try store.open().makeConnection()
+    try connection.readWrite { try $0.setObject("zzz", forKey: "in the log", inCollection: "c") }
+    let crashed = try TemporaryStore()
+    try store.copyAsAfterCrash(to: crashed)
+    let child = try Child.run(
+      "/usr/bin/env",
+      [
+        "sqlite3", "-bail", "-cmd", ".load \(Self.library)", ":memory:",
+        ".open 'file:\(crashed.path)?vfs=coffer&keyfile=\(crashed.keyFile)'", "SELECT count(*) FROM items",
+      ])
+    #expect(child.text == "101\n")
+    #expect(try crashed.bytes("-wal").count > 0)
+  }
+
   @Test("lets nobody write, whose change log it would bypass")
   func readOnly() throws {
     let before = try store.bytes()

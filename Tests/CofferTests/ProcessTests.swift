@@ -45,14 +45,14 @@ import Testing
     #expect(try connection.read { try $0.snapshot() } == 2001)
   }
 
-  @Test("that are killed lose no commit they had acknowledged, 20 times")
+  @Test("that are killed lose no commit they had acknowledged, 20 times (200 with COFFER_SOAK)")
   func killedWriters() throws {
     try store.open().close()
-    for round in 0..<20 {
+    for round in 0..<(Self.isSoak ? 200 : 20) {
       let (process, output) = try store.startWorker("acknowledge", "\(round).")
       // So many commits, then the signal, wherever the writer is by then.
       var text = Data()
-      while text.filter({ $0 == UInt8(ascii: "\n") }).count < 10 + 7 * round {
+      while text.filter({ $0 == UInt8(ascii: "\n") }).count < 10 + 7 * (round % 20) {
         let more = output.fileHandleForReading.availableData
         try #require(!more.isEmpty)
         text += more
@@ -81,6 +81,51 @@ import Testing
     try store.open().close()
     #expect(try store.worker(command).status == 0)
     #expect(try store.open().makeConnection().read { try $0.numberOfKeys(inCollection: "exit") } == 500)
+  }
+
+  /// How much the heavy tests do; `COFFER_SOAK=1` does all that is promised.
+  private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
+
+  @Test("that write, check point and read at once lose nothing, and see no error")
+  func manyAtOnce() throws {
+    let count = Self.isSoak ? 10_000 : 500
+    let database = try store.open()
+    let writers = try ["a", "b"].map { try store.startWorker("insert", $0, "\(count)").0 }
+    let reader = try store.startWorker("read", "\(2 * count)").0
+    var checkpointCount = 0
+    let connection = try database.makeConnection()
+    while writers.contains(where: \.isRunning) {
+      try connection.perform { try $0.connection.execute("PRAGMA wal_checkpoint(RESTART)") }
+      checkpointCount += 1
+    }
+    for process in writers + [reader] {
+      process.waitUntilExit()
+      #expect(process.terminationStatus == 0)
+    }
+    #expect(checkpointCount > 3)
+    #expect(try connection.read { try $0.numberOfKeys(inCollection: "numbers") } == 2 * count)
+    #expect(try database.verify().problems.isEmpty)
+  }
+
+  @Test("that recover one log at once all find every commit in it")
+  func recoveryByMany() throws {
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    for number in 0..<200 { try connection.readWrite { try $0.setObject(number, forKey: "\(number)") } }
+    for _ in 0..<5 {
+      let crashed = try TemporaryStore()
+      try store.copyAsAfterCrash(to: crashed)
+      let processes = try ["a", "b", "c", "d"].map { try crashed.startWorker("insert", $0, "5").0 }
+      for process in processes {
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+      }
+      try crashed.open().makeConnection().read { transaction in
+        let count = try transaction.numberOfKeys()
+        #expect(count == 200)
+        #expect(try transaction.numberOfKeys(inCollection: "numbers") == 20)
+      }
+    }
   }
 
   @Test("that were forked are told that the database stayed with the parent")

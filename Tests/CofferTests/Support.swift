@@ -22,7 +22,7 @@ final class TemporaryStore: Sendable {
     try? FileManager.default.removeItem(atPath: folder)
   }
 
-  func open(busyTimeout: Duration = .seconds(10)) throws -> Database {
+  func open(busyTimeout: Duration = .seconds(120)) throws -> Database {
     try Database.openOrCreate(
       at: path, key: key,
       options: .init(busyTimeout: busyTimeout, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))

@@ -46,6 +46,24 @@ case "acknowledge":
     say("\(number)")
   }
 
+case "read":
+  // read … COUNT: each snapshot has all keys of the one before, until there are so many.
+  let connection = try open().makeConnection()
+  var seen = 0
+  while seen < Int(rest[0])! {
+    let (count, keys) = try connection.read { transaction in
+      (
+        try transaction.numberOfKeys(inCollection: "numbers"),
+        try transaction.allKeys(inCollection: "numbers").count
+      )
+    }
+    guard count == keys, count >= seen else {
+      say("went from \(seen) keys to \(count), listing \(keys)")
+      exit(1)
+    }
+    seen = count
+  }
+
 case "set-samples":
   // Through the proxy, and without a word of flushing: close() sees to it.
   let proxy = try ConnectionProxy(database: open())

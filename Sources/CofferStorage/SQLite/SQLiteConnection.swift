@@ -206,6 +206,17 @@ extension SQLiteConnection {
     return changeCount == 0 ? .unchanged : successorCount.pointee > 0 ? .updated : .inserted
   }
 
+  /// Copies the whole database into another one, page by page, https://www.sqlite.org/backup.html.
+  package func copyPages(to destination: SQLiteConnection) throws {
+    beginCall()
+    destination.beginCall()
+    guard let backup = sqlite3_backup_init(destination.handle, "main", handle, "main") else {
+      throw destination.error(sqlite3_errcode(destination.handle))
+    }
+    sqlite3_backup_step(backup, -1)
+    try destination.check(sqlite3_backup_finish(backup))
+  }
+
   /// How many rows the last statement changed.
   package var changeCount: Int { Int(sqlite3_changes64(handle)) }
 }

@@ -92,7 +92,9 @@ final class DatabaseFile {
       return refuse("writes \(count) at \(offset)")
     }
     let number = UInt32(offset / Int64(Layout.pageByteCount)) + 1
-    guard PageCodec.hasReserve(buffer) else { return refuse("writes page \(number) without the reserved bytes") }
+    guard PageCodec.hasReserve(buffer, number: number) else {
+      return refuse("writes page \(number) without the reserved bytes")
+    }
     do throws(CryptoError) {
       try context.codec.seal(buffer, at: .database(page: number), into: page)
     } catch {

@@ -278,9 +278,6 @@ final class LogFile {
   }
 
   private func writePage(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
-    guard PageCodec.hasReserve(buffer) else {
-      return database.refuse("writes a page without the reserved bytes")
-    }
     if headerFrame == number {
       isHeaderPending = false
       memcpy(frame, header, Layout.frameHeaderByteCount)
@@ -297,6 +294,10 @@ final class LogFile {
       }
     }
     frameReadWhole = 0
+    let page = UInt32(bigEndian: frame.loadUnaligned(as: UInt32.self))
+    guard PageCodec.hasReserve(buffer, number: page) else {
+      return database.refuse("writes page \(page) without the reserved bytes")
+    }
     do throws(CryptoError) {
       try context.codec.seal(
         buffer, at: .log(frame: number, header: UnsafeRawPointer(frame), salts: generationSalts),

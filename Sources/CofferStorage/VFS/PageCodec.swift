@@ -73,8 +73,15 @@ final class PageCodec {
   // MARK: Pages
 
   /// Whether SQLite left the reserved bytes alone; a page copied in from a database without them did not.
+  ///
+  /// Page 1 also says so itself, and how large a page is: bytes 20 and 16..<18 of the database header.
   @inline(__always)
-  static func hasReserve(_ page: UnsafeRawPointer) -> Bool {
+  static func hasReserve(_ page: UnsafeRawPointer, number: UInt32) -> Bool {
+    if number == 1 {
+      guard page.load(fromByteOffset: 20, as: UInt8.self) == Layout.reserveByteCount,
+        UInt16(bigEndian: page.loadUnaligned(fromByteOffset: 16, as: UInt16.self)) == Layout.pageByteCount
+      else { return false }
+    }
     var used: UInt64 = 0
     for offset in stride(from: Layout.payloadByteCount, to: Layout.pageByteCount, by: 8) {
       used |= page.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
