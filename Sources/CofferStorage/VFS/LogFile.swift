@@ -26,6 +26,10 @@ final class LogFile {
   private var headerFrame: UInt32 = 0
   /// Whether that header waits for its page, so that both go down in one piece.
   private var isHeaderPending = false
+  /// The pages in the frames that this write transaction has written, from `firstFrame` on: what a page that it changes
+  /// again is bound to is then known without reading the frame back.
+  private var pagesOfTransaction: [UInt32] = []
+  private var firstFrame: UInt32 = 0
   /// The frame last read whole: its header alone may be written next.
   private var frameReadWhole: UInt32 = 0
   /// The salts in the log header that this connection read or wrote last.
@@ -154,6 +158,7 @@ final class LogFile {
 
   func endWriteTransaction() {
     hasBegunGeneration = false
+    pagesOfTransaction.removeAll()
   }
 
   private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
@@ -253,7 +258,17 @@ final class LogFile {
     headerFrame = number
     isHeaderPending = true
     // Summed again: no page follows.
-    return number == frameReadWhole ? flushPendingHeader() : SQLITE_OK
+    if number == frameReadWhole { return flushPendingHeader() }
+    notePage(of: number)
+    return SQLITE_OK
+  }
+
+  /// Remembers which page the frame in `header` holds; frames behind it were rolled back with a savepoint.
+  private func notePage(of number: UInt32) {
+    if number < firstFrame || Int(number - firstFrame) > pagesOfTransaction.count { pagesOfTransaction.removeAll() }
+    if pagesOfTransaction.isEmpty { firstFrame = number }
+    pagesOfTransaction.removeSubrange(Int(number - firstFrame)...)
+    pagesOfTransaction.append(UInt32(bigEndian: header.load(as: UInt32.self)))
   }
 
   /// Writes a header whose page did not follow.
@@ -266,35 +281,49 @@ final class LogFile {
       byteCount: Layout.frameHeaderByteCount, frame: headerFrame, at: Self.offset(ofFrame: headerFrame))
   }
 
-  /// Enciphers the tail of the header at the start of `frame`, and writes it.
-  private func writeHeader(byteCount: Int, frame number: UInt32, at offset: Int64) -> Int32 {
+  /// Enciphers the tail of the header at the start of `frame`, and writes it with what follows it.
+  private func writeHeader(
+    byteCount: Int, frame number: UInt32, at offset: Int64, with pageByteCount: Int = 0
+  ) -> Int32 {
     do throws(CryptoError) {
       try context.codec.encipherHeader(tail: frame + byteCount - Self.headerTailByteCount, frame: number)
     } catch {
       context.fail(error, part: "log")
       return COFFER_IOERR_WRITE
     }
-    return real.write(frame, byteCount, at: offset)
+    return real.write(frame, byteCount + pageByteCount, at: offset)
   }
 
   private func writePage(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
-    if headerFrame == number {
+    frameReadWhole = 0
+    if isHeaderPending, headerFrame == number {
       isHeaderPending = false
       memcpy(frame, header, Layout.frameHeaderByteCount)
-    } else {
-      // The page changed again in its own transaction; the frame keeps its header.
-      let code = flushPendingHeader()
+      let code = sealPage(buffer, of: number)
       guard code == SQLITE_OK else { return code }
-      let (loaded, isKnown) = load(number)
-      guard loaded == SQLITE_OK else { return loaded }
-      // Opened for its header's sake: what the new page is bound to must not come from a header that was changed.
-      guard isKnown, openPage(number, salts: generationSalts, into: frame + Layout.frameHeaderByteCount) else {
-        context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
-        return COFFER_IOERR_DATA
-      }
+      return writeHeader(
+        byteCount: Layout.frameHeaderByteCount, frame: number, at: Self.offset(ofFrame: number),
+        with: Layout.pageByteCount)
     }
-    frameReadWhole = 0
-    let page = UInt32(bigEndian: frame.loadUnaligned(as: UInt32.self))
+    // The page changed again in its own transaction; the frame keeps its header.
+    let code = flushPendingHeader()
+    guard code == SQLITE_OK else { return code }
+    guard number >= firstFrame, Int(number - firstFrame) < pagesOfTransaction.count else {
+      return database.refuse("writes a page of another transaction into frame \(number) of the log")
+    }
+    // Only the frame that ends a transaction has the database's size, and none is changed after it.
+    frame.storeBytes(of: pagesOfTransaction[Int(number - firstFrame)].bigEndian, as: UInt32.self)
+    frame.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
+    let sealed = sealPage(buffer, of: number)
+    guard sealed == SQLITE_OK else { return sealed }
+    return real.write(
+      frame + Layout.frameHeaderByteCount, Layout.pageByteCount,
+      at: Self.offset(ofFrame: number) + Int64(Layout.frameHeaderByteCount))
+  }
+
+  /// Seals a page into `frame`, bound to the header there.
+  private func sealPage(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
+    let page = UInt32(bigEndian: frame.load(as: UInt32.self))
     guard PageCodec.hasReserve(buffer, number: page) else {
       return database.refuse("writes page \(page) without the reserved bytes")
     }
@@ -302,12 +331,11 @@ final class LogFile {
       try context.codec.seal(
         buffer, at: .log(frame: number, header: UnsafeRawPointer(frame), salts: generationSalts),
         into: frame + Layout.frameHeaderByteCount)
-      try context.codec.encipherHeader(tail: frame + Self.saltsOffset, frame: number)
+      return SQLITE_OK
     } catch {
       context.fail(error, part: "log")
       return COFFER_IOERR_WRITE
     }
-    return real.write(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
   }
 }
 
