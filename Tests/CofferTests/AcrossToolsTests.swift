@@ -1,3 +1,5 @@
+import CofferCrypto
+import CofferStorage
 import Foundation
 import Testing
 
@@ -45,6 +47,50 @@ import Testing
     #expect(try prefs("get", "samples/string.nul").output == Data("a\0b\n".utf8))
     #expect(try prefs("type", "samples/codable").text == "json\n")
     #expect(try prefs("get", "samples/codable").text.contains(#""host":"h""#))
+  }
+
+  @Test("meet at the lock: prefs says with exit code 10 that a program holds it, and still reads")
+  func busy() throws {
+    let (process, output) = try store.startWorker("hold-write-lock")
+    #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
+    #expect(try prefs("set", "k", "v", "--timeout", "0.1").status == 10)
+    #expect(try prefs("get", "k").status == 3)
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+    #expect(try prefs("set", "k", "v", "--timeout", "5").status == 0)
+  }
+
+  @Test("refuse what they do not understand, each outcome with its own exit code, and change nothing")
+  func refusals() throws {
+    let original = try store.bytes()
+    /// Both copies of the envelope, edited and with checksums that are right.
+    func edit(_ edit: (inout Data) -> Void) throws {
+      var bytes = original
+      for start in [0, Layout.envelopeCopyByteCount] {
+        let end = start + Layout.envelopeCopyByteCount - SHA256.byteCount
+        var copy = bytes.subdata(in: start..<end)
+        edit(&copy)
+        bytes.replaceSubrange(start..<end + SHA256.byteCount, with: copy + (try copy.withUnsafeBytes(SHA256.digest)))
+      }
+      try bytes.write(to: URL(fileURLWithPath: store.path))
+    }
+    func expectRefusal(_ status: Int32, sourceLocation: SourceLocation = #_sourceLocation) throws {
+      let before = try store.bytes()
+      #expect(try prefs("get", "k").status == status, sourceLocation: sourceLocation)
+      #expect(try prefs("set", "k", "v").status == status, sourceLocation: sourceLocation)
+      #expect(try store.bytes() == before, sourceLocation: sourceLocation)
+    }
+    try edit { $0[9] = 2 }
+    try expectRefusal(12)
+    // A flag that this version does not know, and a store id that the MAC does not cover any more.
+    try edit { $0[15] = 1 }
+    try expectRefusal(7)
+    try edit { $0[45] ^= 1 }
+    try expectRefusal(7)
+    try Data(original.prefix(100)).write(to: URL(fileURLWithPath: store.path))
+    try expectRefusal(7)
+    try Data().write(to: URL(fileURLWithPath: store.path))
+    try expectRefusal(8)
   }
 
   @Test("show each other every type: a program gets what prefs set")
