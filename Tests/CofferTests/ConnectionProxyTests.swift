@@ -1,5 +1,7 @@
+import CofferStorage
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -246,6 +248,26 @@ import Testing
     #expect(try committed("k") == 1)
     try proxy.removeObject(forKey: "k", durability: durability)
     #expect(try committed("k", as: Int.self) == nil)
+  }
+
+  @Test("4.9 has the disk hold a synced value, also one that was committed before without a sync")
+  func syncedEqualValue() throws {
+    let recorder = RecordingVFS()
+    let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
+    let store = try TemporaryStore()
+    let proxy = try ConnectionProxy(
+      database: Database.create(at: store.path, key: store.key, options: .init(), vfs: vfs))
+    func syncCount() -> Int {
+      recorder.events.count { if case .sync(let path) = $0 { path.hasSuffix("-wal") } else { false } }
+    }
+    try proxy.setObject(1, forKey: "k", durability: .committed)
+    let before = syncCount()
+    try proxy.setObject(1, forKey: "k", durability: .committed)
+    #expect(syncCount() == before)
+    try proxy.setObject(1, forKey: "k", durability: .synced)
+    #expect(syncCount() == before + 1)
+    try proxy.setObject(2, forKey: "k", durability: .synced)
+    #expect(syncCount() == before + 2)
   }
 
   @Test("1.13 reports a flush or a committed set inside a write of its own connection, and takes a plain set there")

@@ -142,11 +142,16 @@ final class PendingChanges: Sendable {
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization
   ) throws {
     let hasWork = state.withLock { state in state.batches.contains { $0.number <= number } }
-    guard hasWork else {
-      // Committed already, perhaps without a sync.
-      if synchronization == .full { try CofferError.translating { try session.connection.synchronizeLog() } }
-      return
+    if hasWork { try write(through: number, session, synchronization) }
+    // What is asked for may be committed already, without a sync.
+    if synchronization == .full, !(hasWork && session.hasCommitted) {
+      try CofferError.translating { try session.connection.synchronizeLog() }
     }
+  }
+
+  private func write(
+    through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization
+  ) throws {
     try session.write(synchronization) {
       let batches = state.withLock { state in
         if state.batches.last.map({ $0.number <= number }) ?? false { state.isNewestOpen = false }

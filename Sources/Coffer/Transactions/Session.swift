@@ -20,6 +20,8 @@ final class Session {
   /// Ids of collections looked up in this transaction; another process may remove a collection between two.
   private var collectionIDs: [ByteString: Int64] = [:]
   var isRolledBack = false
+  /// Whether the last write transaction had an effect, and so a commit.
+  private(set) var hasCommitted = false
 
   init(connection: SQLiteConnection, writer: Int64) {
     self.connection = connection
@@ -55,6 +57,7 @@ final class Session {
     changes = ChangeSet()
     collectionIDs = [:]
     isRolledBack = false
+    hasCommitted = false
     time = Clock.millisecondsSince1970
     try CofferError.translating { try connection.beginWrite(synchronization) }
     do {
@@ -64,6 +67,7 @@ final class Session {
         guard !isRolledBack, !changes.isEmpty else { return try connection.rollback() }
         try changeLog.append(changes, time: time, writer: writer)
         try connection.commit()
+        hasCommitted = true
       }
       return result
     } catch {
