@@ -11,7 +11,7 @@ let package = Package(
   products: [
     .library(name: "Coffer", targets: ["Coffer"]),
     .executable(name: "prefs", targets: ["prefs"]),
-    // Loaded by other programs' SQLite; see FORMAT.md.
+    // Loaded by other programs' SQLite; see the README, The shell.
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ],
   dependencies: [
