@@ -46,7 +46,7 @@ let package = Package(
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
     .testTarget(
       name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite", "TestSupport"],
-      swiftSettings: strict),
+      exclude: ["AccessPatterns.md"], swiftSettings: strict),
     .testTarget(
       name: "CofferTests", dependencies: ["Coffer", "CofferExtension", "StoreWorker", "TestSupport", "prefs"],
       swiftSettings: strict),

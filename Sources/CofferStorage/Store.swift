@@ -10,6 +10,8 @@ import CofferCrypto
 package final class Store: Sendable {
   package let path: String
   package let storeID: [UInt8]
+  /// Whether nothing may be written through this object, whatever the file allows.
+  package let isReadOnly: Bool
   let below: VFSPointer
   let vfs: EncryptingVFS
   private let file: EnvelopeFile
@@ -26,9 +28,10 @@ package final class Store: Sendable {
 
   private init(
     path: String, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: SecretBytes,
-    needsRepair: Bool = false
+    isReadOnly: Bool = false, needsRepair: Bool = false
   ) throws {
     self.file = file
+    self.isReadOnly = isReadOnly
     self.path = path
     self.vfs = vfs
     below = vfs.below
@@ -102,18 +105,22 @@ package final class Store: Sendable {
 extension Store {
   /// Opens the store at `path`.
   ///
-  /// Nothing is written.
-  package static func open(at path: String, key: KeySource, vfs: EncryptingVFS = .standard) throws -> Store {
+  /// Nothing is written. A store that is to be written must belong to this user and be writable; SQLite would otherwise
+  /// open it for reading, and leave a log beside it.
+  package static func open(
+    at path: String, key: KeySource, isReadOnly: Bool = false, vfs: EncryptingVFS = .standard
+  ) throws -> Store {
     let path = try FilePath.resolved(path)
-    let identity = try checkFile(at: path)
-    let file = try EnvelopeFile(path: path, below: vfs.below)
+    let identity = try checkFile(at: path, isReadOnly: isReadOnly)
+    let file = try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly)
     let (envelope, damagedCopies) = try file.read()
     let rootKey = try envelope.unlock(key.secret(), kind: key.kind)
     return try shared.withLock { table in
       table = table.filter { $0.value.store != nil }
       if let store = table[identity]?.store, store.storeID == envelope.storeID, store.vfs === vfs { return store }
       let store = try Store(
-        path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, needsRepair: !damagedCopies.isEmpty)
+        path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, isReadOnly: isReadOnly,
+        needsRepair: !isReadOnly && !damagedCopies.isEmpty)
       table[identity] = WeakStore(store: store)
       return store
     }
@@ -122,8 +129,8 @@ extension Store {
   /// The envelope of the store at `path`, readable without a key and not to be trusted without one.
   package static func peekEnvelope(at path: String, vfs: EncryptingVFS = .standard) throws -> Envelope {
     let path = try FilePath.resolved(path)
-    _ = try checkFile(at: path)
-    return try EnvelopeFile(path: path, below: vfs.below).read().envelope
+    _ = try checkFile(at: path, isReadOnly: true)
+    return try EnvelopeFile(path: path, below: vfs.below, isReadOnly: true).read().envelope
   }
 
   /// Creates a store at `path` with one slot, and fills it: `fill` gets a connection to the still unnamed store.
@@ -151,7 +158,8 @@ extension Store {
     do {
       let temporaryPath = try FilePath.resolved(file.temporaryPath)
       let store = try Store(
-        path: temporaryPath, vfs: vfs, file: EnvelopeFile(path: temporaryPath, below: vfs.below), envelope: envelope,
+        path: temporaryPath, vfs: vfs, file: EnvelopeFile(path: temporaryPath, below: vfs.below, isReadOnly: false),
+        envelope: envelope,
         rootKey: rootKey)
       let connection = try SQLiteConnection(creating: store)
       try fill(connection, store)
@@ -169,6 +177,7 @@ extension Store {
   private struct FileIdentity: Hashable {
     let device: UInt64
     let inode: UInt64
+    let isReadOnly: Bool
   }
 
   private struct WeakStore {
@@ -178,7 +187,7 @@ extension Store {
   private static let shared = Lock<[FileIdentity: WeakStore]>([:])
 
   /// Refuses what can never be a store before anything is opened.
-  private static func checkFile(at path: String) throws -> FileIdentity {
+  private static func checkFile(at path: String, isReadOnly: Bool) throws -> FileIdentity {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw StorageError(errno: errno, path: path) }
     switch status.st_mode & S_IFMT {
@@ -187,10 +196,15 @@ extension Store {
     case S_IFDIR: throw StorageError.notAStore(path: path, reason: "it is a directory")
     default: throw StorageError.notAStore(path: path, reason: "it is not a regular file")
     }
-    guard status.st_uid == geteuid() else {
-      throw StorageError.notAStore(path: path, reason: "it belongs to another user (\(status.st_uid))")
+    if !isReadOnly {
+      guard status.st_uid == geteuid() else {
+        throw StorageError.notAStore(path: path, reason: "it belongs to another user (\(status.st_uid))")
+      }
+      guard faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0 else {
+        throw StorageError(errno: errno, path: path)
+      }
     }
-    return FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+    return FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino), isReadOnly: isReadOnly)
   }
 
   /// What is wider than it should be about the files of this store: modes that let others in.

@@ -120,6 +120,17 @@ case "fork":
   try connection.readWrite { try $0.setObject(2, forKey: "after") }
   say("parent \(try connection.read { try $0.allKeys() })")
 
+case "open-as-other-user":
+  // Says which error it got. Root may do everything, so it becomes nobody first.
+  if getuid() == 0 { guard setgid(65534) == 0, setuid(65534) == 0 else { fatalError("cannot change the user") } }
+  do {
+    _ = try open().makeConnection().read { try $0.allCollections() }
+    say("opened")
+  } catch let error as CofferError {
+    say("\(error)")
+    exit(1)
+  }
+
 default:
   FileHandle.standardError.write(Data("there is no command \(command)\n".utf8))
   exit(2)

@@ -10,13 +10,13 @@ final class EnvelopeFile: @unchecked Sendable {
   private let path: String
 
   /// Opens the file without locking it and without creating it.
-  init(path: String, below: VFSPointer) throws {
+  init(path: String, below: VFSPointer, isReadOnly: Bool) throws {
     guard let name = sqlite3_create_filename(path, "", "", 0, nil) else {
       throw StorageError.inputOutput(path: path, reason: "out of memory")
     }
     var opened: RealFile?
-    // Where the file cannot be written, the system's VFS opens it for reading.
-    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_NOFOLLOW
+    let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+    let flags = access | SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_NOFOLLOW
     errno = 0
     let code = RealFile.open(name, below, flags, nil) { opened = $0 }
     let systemError = errno

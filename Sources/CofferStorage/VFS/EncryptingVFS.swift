@@ -126,7 +126,8 @@ package final class EncryptingVFS: Sendable {
       return nil
     }
     do {
-      let store = try Store.open(at: String(cString: name), key: .keyFile(String(cString: keyFile)), vfs: self)
+      let store = try Store.open(
+        at: String(cString: name), key: .keyFile(String(cString: keyFile)), isReadOnly: true, vfs: self)
       return try ConnectionContext(store: store, isCreating: false)
     } catch {
       coffer_log(SQLITE_CANTOPEN, "coffer: \(error)")

@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+/// Opened by another process under an ordinary user's rights, which root would not feel.
+@Suite("Opening without permission") struct PermissionTests {
+  private let store: TemporaryStore
+
+  init() throws {
+    store = try TemporaryStore()
+    let database = try store.open()
+    try database.makeConnection().readWrite { try $0.setObject(1, forKey: "k") }
+    try database.close()
+    guard getuid() == 0 else { return }
+    for path in [store.folder, store.path, store.keyFile] { try #require(chown(path, 65534, 65534) == 0) }
+  }
+
+  /// What opening says while `path` has `mode`; nothing may change by it.
+  private func open(with mode: mode_t, on path: String) throws -> String {
+    var status = stat()
+    try #require(stat(path, &status) == 0)
+    let bytes = try store.bytes()
+    try #require(chmod(path, mode) == 0)
+    let child = try store.worker("open-as-other-user")
+    try #require(chmod(path, status.st_mode & 0o7777) == 0)
+    #expect(try store.bytes() == bytes)
+    #expect(try Set(FileManager.default.contentsOfDirectory(atPath: store.folder)) == ["settings.coffer", "key"])
+    return child.text.trimmingCharacters(in: .newlines)
+  }
+
+  @Test("works when nothing is refused")
+  func control() throws {
+    #expect(try open(with: 0o700, on: store.folder) == "opened")
+  }
+
+  @Test("to the store says so, and names it")
+  func store000() throws {
+    #expect(try open(with: 0o000, on: store.path).hasPrefix("No permission for \(store.path): "))
+    #expect(try open(with: 0o400, on: store.path).hasPrefix("No permission for \(store.path): "))
+  }
+
+  @Test("to the folder says so, whether it cannot be entered or not be written")
+  func folder() throws {
+    #expect(try open(with: 0o500, on: store.folder).hasPrefix("No permission for \(store.path): "))
+    // The key lies behind it as well, and is looked at first or second.
+    #expect(try open(with: 0o000, on: store.folder).contains("ermission"))
+  }
+
+  @Test("to the key file says that the key is not available")
+  func key() throws {
+    let text = try open(with: 0o000, on: store.keyFile)
+    #expect(text.hasPrefix("The key is not available: ") && text.contains(store.keyFile))
+  }
+
+  @Test("tells someone else's file from a store of one's own", .enabled(if: getuid() == 0))
+  func owner() throws {
+    try #require(chown(store.path, 1, 65534) == 0 && chmod(store.path, 0o666) == 0)
+    let text = try open(with: 0o666, on: store.path)
+    #expect(text.hasPrefix("\(store.path) is not a Coffer store: ") && text.contains("belongs to another user (1)"))
+  }
+}
