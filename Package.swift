@@ -42,7 +42,8 @@ let package = Package(
     // The other process of the tests that need one.
     .executableTarget(name: "StoreWorker", dependencies: ["Coffer"], path: "Tests/StoreWorker", swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["CofferStorage", "CSQLite"], path: "Tests/TestSupport", swiftSettings: strict),
+      name: "TestSupport", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite"], path: "Tests/TestSupport",
+      swiftSettings: strict),
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
     .testTarget(
       name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite", "TestSupport"],

@@ -18,7 +18,7 @@ allowed() {
     Sources/Coffer) echo "CofferStorage CofferCrypto" ;;
     Sources/PrefsCommands) echo "Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;
-    Tests/TestSupport) echo "CofferStorage CSQLite" ;;
+    Tests/TestSupport) echo "CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferTests) echo "Coffer CofferStorage CofferCrypto" ;;

@@ -2,21 +2,24 @@
 //
 //   make bench                            a million rows, 7 rounds
 //   make bench ROWS=100000 ROUNDS=3
+//   StorageBenchmark 30000 1 Coffer       one competitor alone, for a profiler
 
 import CofferCrypto
 import CofferStorage
 import Foundation
 
-let arguments = CommandLine.arguments.dropFirst().compactMap { Int($0) }
-let rowCount = arguments.first ?? 1_000_000
-let roundCount = arguments.dropFirst().first ?? 7
+let arguments = Array(CommandLine.arguments.dropFirst())
+let rowCount = arguments.first.flatMap { Int($0) } ?? 1_000_000
+let roundCount = arguments.dropFirst().first.flatMap { Int($0) } ?? 7
+let only = arguments.dropFirst(2).first
 
 let folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-benchmark-\(UUID().uuidString)").path
 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
 defer { try? FileManager.default.removeItem(atPath: folder) }
 
 var measurements = Measurements()
-let competitors = try Competitor.all()
+let competitors = try Competitor.all().filter { only == nil || $0.name == only }
+precondition(!competitors.isEmpty, "there is no competitor \(only ?? "")")
 let inOrder = Array(0..<rowCount)
 
 for round in 1...roundCount {
@@ -72,6 +75,7 @@ for round in 1...roundCount {
   }
 }
 
+guard only == nil else { exit(0) }
 print("\(rowCount) rows of 100 bytes, \(roundCount) rounds. Microseconds an operation: median (lowest–highest).\n")
 measurements.printTable(competitors.map(\.name))
 print("\nOne page of 4,048 bytes, XAES-256-GCM alone: \(try Work.pageCost())")

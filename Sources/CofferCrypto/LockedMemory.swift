@@ -11,6 +11,8 @@
 /// Each value has pages of its own, because `mlock` and `madvise` work on whole pages and do not nest: two secrets on one
 /// page would unlock each other. Locking is best effort, as `RLIMIT_MEMLOCK` may be small or zero; wiping always happens.
 /// Locks do not pass to a forked child (`mlock(2)`), the other properties do.
+///
+/// A few single pages are kept, wiped, for the next secrets: opening a store makes ten, at four system calls each.
 struct LockedMemory: ~Copyable {
   /// The bytes asked for; the address is never null, also when there are none.
   let bytes: UnsafeMutableRawBufferPointer
@@ -24,12 +26,16 @@ struct LockedMemory: ~Copyable {
   /// Maps and locks room for `byteCount` bytes, all zero.
   ///
   /// - Parameter map: Gives this many bytes of zeroed pages, or nil when the system has none; tests replace it.
-  init(byteCount: Int, map: (Int) -> UnsafeMutableRawPointer? = LockedMemory.map) {
+  init(byteCount: Int, map: ((Int) -> UnsafeMutableRawPointer?)? = nil) {
     precondition(byteCount >= 0, "Ask for zero bytes or more of locked memory.")
     let pageSize = Int(getpagesize())
     // An empty secret gets a page too: OpenSSL reads a null key as "no key given", not as an empty one.
     let length = (max(byteCount, 1) + pageSize - 1) / pageSize * pageSize
-    if let mapping = map(length) {
+    if map == nil, length == pageSize, let page = Self.spare.withLock({ $0.take() }) {
+      bytes = UnsafeMutableRawBufferPointer(start: page, count: byteCount)
+      isLocked = true
+      mappedByteCount = length
+    } else if let mapping = (map ?? Self.map)(length) {
       #if os(Linux) || os(Android)
         _ = madvise(mapping, length, MADV_DONTDUMP)
       #endif
@@ -58,6 +64,31 @@ struct LockedMemory: ~Copyable {
     Memory.wipe(bytes)
   }
 
+  /// Pages that are locked and all zero.
+  private struct Spare {
+    private var pages: [UInt] = []
+    private var process: UInt64 = 0
+
+    mutating func take() -> UnsafeMutableRawPointer? {
+      // A forked child has the pages without their locks.
+      guard process == ProcessToken.current, let page = pages.popLast() else { return nil }
+      return UnsafeMutableRawPointer(bitPattern: page)
+    }
+
+    /// - Returns: false when there are enough.
+    mutating func keep(_ page: UnsafeMutableRawPointer) -> Bool {
+      if process != ProcessToken.current {
+        pages = []
+        process = ProcessToken.current
+      }
+      guard pages.count < 16 else { return false }
+      pages.append(UInt(bitPattern: page))
+      return true
+    }
+  }
+
+  private static let spare = Lock(Spare())
+
   private static func map(_ length: Int) -> UnsafeMutableRawPointer? {
     let mapping = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     return mapping == MAP_FAILED ? nil : mapping
@@ -66,6 +97,8 @@ struct LockedMemory: ~Copyable {
   deinit {
     wipe()
     if let mappedByteCount {
+      let page = start
+      if isLocked, mappedByteCount == Int(getpagesize()), Self.spare.withLock({ $0.keep(page) }) { return }
       // Unmapping unlocks (`munlock(2)`).
       munmap(start, mappedByteCount)
     } else {

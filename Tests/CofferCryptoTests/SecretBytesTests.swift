@@ -130,6 +130,19 @@ struct SecretBytesTests {
     #expect(count == 0)
   }
 
+  @Test("leaves nothing to the next secret in its page")
+  func reused() {
+    for _ in 0..<100 {
+      let secrets = (0..<20).map { _ in
+        SecretBytes(count: 64) { bytes in
+          #expect(bytes.allSatisfy { $0 == 0 })
+          bytes.initializeMemory(as: UInt8.self, repeating: 0xa5)
+        }
+      }
+      #expect(Set(secrets.map { $0.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }).count == 20)
+    }
+  }
+
   @Test("does not share pages with another secret")
   func ownPages() {
     let secrets = (0..<8).map { SecretBytes([UInt8($0)]) }

@@ -1,4 +1,5 @@
 import CSQLite
+import CofferCrypto
 import CofferStorage
 import Foundation
 import Synchronization

@@ -1,3 +1,4 @@
+import CofferCrypto
 import CofferStorage
 import Dispatch
 import Synchronization

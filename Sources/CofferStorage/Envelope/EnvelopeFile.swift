@@ -2,12 +2,14 @@ import CSQLite
 
 /// The first bytes of a store file, through the VFS below.
 ///
-/// Unchecked: nothing in it changes, and the store reads through it with its state locked.
+/// Unchecked: until a store has it, one thread does; then the store reads through it with its state locked.
 final class EnvelopeFile: @unchecked Sendable {
   /// SQLite wants names with the parameters that `sqlite3_create_filename` appends, for as long as the file is open.
   private let name: UnsafePointer<CChar>
   private let file: RealFile
   private let path: String
+  /// What `read` found last, and in which bytes: checksums are most of the work of opening.
+  private var lastRead: (bytes: [UInt8], envelope: Envelope, damagedCopies: [Int])?
 
   /// Opens the file without locking it and without creating it.
   init(path: String, below: VFSPointer, isReadOnly: Bool) throws {
@@ -39,8 +41,10 @@ final class EnvelopeFile: @unchecked Sendable {
   func read() throws -> (envelope: Envelope, damagedCopies: [Int]) {
     var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
     try read(into: &bytes, at: 0)
-    let size = try byteCount()
-    return try Self.newest(in: bytes, fileByteCount: size, path: path)
+    if let lastRead, lastRead.bytes == bytes { return (lastRead.envelope, lastRead.damagedCopies) }
+    let (envelope, damagedCopies) = try Self.newest(in: bytes, fileByteCount: byteCount(), path: path)
+    lastRead = (bytes, envelope, damagedCopies)
+    return (envelope, damagedCopies)
   }
 
   /// Fills `buffer`; what lies beyond the end of the file reads as zeros.
@@ -84,10 +88,12 @@ final class EnvelopeFile: @unchecked Sendable {
     var damagedCopies: [Int] = []
     var newerVersion: UInt16?
     var isForeign = true
-    for index in 0..<2 {
-      let start = index * Layout.envelopeCopyByteCount
+    let copies = [bytes[..<Layout.envelopeCopyByteCount], bytes[Layout.envelopeCopyByteCount...]]
+    for (index, copy) in copies.enumerated() {
       do {
-        envelopes.append(try Envelope(copy: bytes[start..<start + Layout.envelopeCopyByteCount]))
+        // They differ only when a change was cut short, or one is damaged.
+        if index == 1, !envelopes.isEmpty, copy == copies[0] { continue }
+        envelopes.append(try Envelope(copy: copy))
         isForeign = false
       } catch EnvelopeError.newerFormat(let version) {
         newerVersion = max(newerVersion ?? 0, version)

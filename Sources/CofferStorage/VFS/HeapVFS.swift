@@ -1,4 +1,5 @@
 import CSQLite
+import CofferCrypto
 import Synchronization
 
 /// The VFS of stores in memory: databases and logs on the heap, with the wal-index and the locks that SQLite's log needs

@@ -1,5 +1,13 @@
 import Synchronization
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 #if COFFER_THREAD_SANITIZER
   /// `Mutex` as the thread sanitizer understands it: the standard library's waits on futexes it cannot see on Linux, and
   /// everything behind it would be reported as a race.
