@@ -49,8 +49,13 @@ public enum CofferError: Error, Equatable, Sendable {
 
   // MARK: Use
 
-  /// A transaction was begun inside a transaction of the same connection, which would wait for itself for ever.
+  /// A transaction was begun where it would wait for itself: inside a transaction of the same connection, or a write inside
+  /// a write of the same database, an observer or a sanitizer.
   case nestedTransaction
+  /// A write, vacuum or backup on a connection in a long-lived read; end that first, or use another connection.
+  case longLivedReadTransaction
+  /// A long-lived read was ended because the log had grown too large; begin it again.
+  case snapshotExpired
   /// The database or proxy was closed.
   case closed
   /// The object was made before `fork()`; SQLite connections do not cross it. Open the store again in the child.
@@ -93,7 +98,12 @@ extension CofferError: CustomStringConvertible {
       "The value for key \"\(key)\" in collection \"\(collection)\" is stored as \(stored) and cannot be read as "
         + "\(requested): \(reason)."
     case .nestedTransaction:
-      "A transaction was begun inside a transaction of the same connection. Use the outer one, or another connection."
+      "A transaction was begun where it would wait for itself: inside a transaction of the same connection, or a write "
+        + "inside a write of the same database, an observer or a sanitizer. Use the outer one, or write later."
+    case .longLivedReadTransaction:
+      "The connection is in a long-lived read. End it first, or write on another connection."
+    case .snapshotExpired:
+      "The long-lived read was ended because the log had grown too large. Begin it again."
     case .closed:
       "The database, connection or proxy was closed."
     case .usedAfterFork:

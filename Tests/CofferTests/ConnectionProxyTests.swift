@@ -162,7 +162,7 @@ import Testing
       try proxy.setObject(3, forKey: "better")
     }
     #expect(throws: CofferError.self) { try proxy.flushAndWait() }
-    #expect(try reader.read { try $0.numberOfKeys() } == 0)
+    #expect(try await reader.read { try $0.numberOfKeys() } == 0)
     #expect(proxy.pendingChangeCount == 3)
     #expect(try proxy.object(forKey: "poison") == 2)
     try proxy.setObject(4, forKey: "good")
@@ -174,7 +174,7 @@ import Testing
     while proxy.pendingChangeCount > 0 { await Task.yield() }
     #expect(try committed("good") == 4)
     #expect(try committed("poison") == 2)
-    #expect(try reader.read { try $0.numberOfKeys() } == 3)
+    #expect(try await reader.read { try $0.numberOfKeys() } == 3)
   }
 
   @Test("4.8 tries again with what was set after the failure, too")

@@ -212,16 +212,16 @@ import Testing
         group.addTask {
           let connection = try database.makeConnection()
           for number in 0..<200 {
-            try connection.readWrite {
+            try await connection.readWrite {
               try $0.setObject(String(repeating: "x", count: 500), forKey: "\(worker).\(number)")
             }
-            _ = try connection.read { try $0.numberOfKeys() }
+            _ = try await connection.read { try $0.numberOfKeys() }
           }
         }
       }
       try await group.waitForAll()
     }
-    let connection = try database.makeConnection()
-    #expect(try connection.read { try $0.numberOfKeys() } == 800)
+    let count = try await database.makeConnection().read { try $0.numberOfKeys() }
+    #expect(count == 800)
   }
 }

@@ -3,14 +3,6 @@ import CofferStorage
 import Dispatch
 import Synchronization
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
-
 /// A connection to a database: transactions one after another, each seeing one snapshot.
 ///
 /// Several connections of one database work side by side; readers never wait for the writer, nor it for them. Calls on
@@ -23,19 +15,32 @@ import Synchronization
 /// }
 /// let theme: String? = try connection.read { try $0.object(forKey: "theme", inCollection: "ui") }
 /// ```
-public final class Connection: Sendable {
+///
+/// In asynchronous code the same names have asynchronous forms, which wait without blocking a thread:
+///
+/// ```swift
+/// let theme: String? = try await connection.read { try $0.object(forKey: "theme", inCollection: "ui") }
+/// ```
+public final class Connection: Sendable, Identifiable {
+  /// Tells connections apart, as long as they live.
+  public struct ID: Hashable, Sendable {
+    fileprivate let number: UInt64
+  }
+
+  /// What tells this connection from others, in a ``CommitNotification`` for instance.
+  public let id: ID
   /// The database this connection belongs to.
   public let database: Database
   /// Runs everything that uses `state`, in the order of the calls.
   private let queue = DispatchQueue(label: "coffer.connection")
-  /// The thread that is inside a transaction, to tell a nested one from one that has to wait.
+  /// The thread that is inside a call, to tell a nested transaction from one that has to wait.
   private let owner = Atomic<UInt>(0)
   private let state: State
 
   /// Writes what a proxy was given before a write was queued.
   typealias FlushOfEarlierChanges = (Session) throws -> Void
 
-  /// Unchecked: only `queue` touches it.
+  /// Unchecked: only `queue` touches the session.
   private final class State: @unchecked Sendable {
     var session: Session?
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
@@ -46,9 +51,13 @@ public final class Connection: Sendable {
     }
   }
 
+  private static let lastNumber = Atomic<UInt64>(0)
+
   init(database: Database, session: sending Session) {
     self.database = database
+    id = ID(number: Self.lastNumber.add(1, ordering: .relaxed).newValue)
     state = State(session: session)
+    state.session?.owner = self
   }
 
   // MARK: Transactions
@@ -56,7 +65,7 @@ public final class Connection: Sendable {
   /// Runs `body` in a read transaction, which sees one snapshot from its first read to its end.
   ///
   /// - Throws: What `body` throws; `CofferError.nestedTransaction` inside another transaction of this connection;
-  ///   `.closed`, `.damaged`, `.inputOutput` and their like.
+  ///   `.closed`, `.damaged`, `.inputOutput` and their like; `.snapshotExpired` in a long-lived read that was ended.
   public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
     try perform { session in
       try session.read { try body(ReadTransaction(context: TransactionContext(session: session))) }
@@ -72,7 +81,8 @@ public final class Connection: Sendable {
   /// What a proxy over this connection was given before the call is written before it; where that fails, this fails too.
   ///
   /// - Throws: What `body` throws; `CofferError.busy` when the lock is not to be had within the busy timeout;
-  ///   `.nestedTransaction`, `.diskFull`, `.inputOutput` and their like. After any error nothing was changed.
+  ///   `.nestedTransaction` inside a write of the same database, `.longLivedReadTransaction` in a long-lived read,
+  ///   `.diskFull`, `.inputOutput` and their like. After any error nothing was changed.
   public func readWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result {
     let earlierChanges = announceWrite()
     return try perform { session in
@@ -82,13 +92,26 @@ public final class Connection: Sendable {
     }
   }
 
-  // MARK: For the proxy
+  /// How many of the items it read last the connection keeps in memory; 250 unless set, 0 for none.
+  ///
+  /// The cache never shows anything but the snapshot of a transaction.
+  ///
+  /// - Throws: `CofferError.nestedTransaction` inside a transaction of this connection; `.closed`.
+  public func setCacheLimit(_ limit: Int) throws {
+    try perform { $0.cache.limit = max(0, limit) }
+  }
+
+  // MARK: For other parts of Coffer
 
   /// Runs `body` on the connection, after what was queued before.
   func perform<Result>(_ body: (Session) throws -> Result) throws -> Result {
     try database.checkUsable()
-    let thread = Self.currentThread
-    guard owner.load(ordering: .relaxed) != thread else { throw CofferError.nestedTransaction }
+    let thread = currentThread()
+    if owner.load(ordering: .relaxed) == thread {
+      // This thread is on the queue already.
+      guard let session = state.session, session.allowsAnotherTransaction else { throw CofferError.nestedTransaction }
+      return try body(session)
+    }
     return try queue.sync {
       try withSession(thread: thread, body)
     }
@@ -103,7 +126,7 @@ public final class Connection: Sendable {
     let work: @Sendable () -> Void = {
       do {
         try self.database.checkUsable()
-        try self.withSession(thread: Self.currentThread) { body(.success($0)) }
+        try self.withSession(thread: currentThread()) { body(.success($0)) }
       } catch {
         body(.failure(error))
       }
@@ -122,18 +145,16 @@ public final class Connection: Sendable {
     return try body(session)
   }
 
-  /// Whether the calling thread is inside a transaction of this connection.
-  var isInTransaction: Bool { owner.load(ordering: .relaxed) == Self.currentThread }
-
-  private static var currentThread: UInt {
-    #if canImport(Darwin)
-      UInt(bitPattern: pthread_self())
-    #else
-      UInt(pthread_self())
-    #endif
+  /// The session, when the calling thread is inside a write transaction of this connection.
+  var sessionOfThisThreadsWrite: Session? {
+    guard isInTransaction, let session = state.session, session.isWriting else { return nil }
+    return session
   }
 
-  private func announceWrite() -> [FlushOfEarlierChanges] {
+  /// Whether the calling thread is inside a call of this connection.
+  var isInTransaction: Bool { owner.load(ordering: .relaxed) == currentThread() }
+
+  func announceWrite() -> [FlushOfEarlierChanges] {
     state.willQueueWrite.withLock { Array($0.values) }.map { $0() }
   }
 

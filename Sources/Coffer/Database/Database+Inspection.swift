@@ -87,11 +87,11 @@ extension Database {
           progress(0.6)
           let total = try session.count(in: nil)
           for collection in try session.collectionNames() {
-            for key in try session.keys(in: collection) {
+            for key in try session.keys(in: collection, .all) {
               do {
                 guard let row = try session.fullRow(key, in: collection) else { continue }
-                _ = try row.stored.decoded(as: Value.self, key, in: collection)
-                _ = try row.metadata?.decoded(as: Value.self, key, in: collection)
+                _ = try row.item.object.decoded(as: Value.self, key, in: collection)
+                _ = try row.item.metadata?.decoded(as: Value.self, key, in: collection)
               } catch CofferError.notDecodable {
                 problems.append("The value for \"\(key)\" in \"\(collection)\" does not decode.")
               }

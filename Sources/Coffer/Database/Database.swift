@@ -17,14 +17,19 @@ public final class Database: Sendable {
   public struct Options: Sendable {
     /// How long a transaction waits for a lock that another connection or process holds.
     public var busyTimeout: Duration
+    /// How large the log may grow, in bytes, before long-lived reads of this process are ended so that it can be folded in.
+    public var logByteLimit: Int
     /// Where warnings go: a lost tail of the log, a flush that failed.
     ///
     /// Never a key or a value.
     public var logger: Logger
 
-    /// The defaults: 5 seconds; a logger labelled `coffer`.
-    public init(busyTimeout: Duration = .seconds(5), logger: Logger = Logger(label: "coffer")) {
+    /// The defaults: 5 seconds; 64 MiB; a logger labelled `coffer`.
+    public init(
+      busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger = Logger(label: "coffer")
+    ) {
       self.busyTimeout = busyTimeout
+      self.logByteLimit = logByteLimit
       self.logger = logger
     }
   }
@@ -39,8 +44,8 @@ public final class Database: Sendable {
   /// How this database behaves.
   public let options: Options
   let backing: Backing
-  private let writer = Int64.random(in: .min ... .max)
-  private let state = Lock(State())
+  let core: DatabaseCore
+  private let state: Lock<State>
 
   private struct State {
     var isClosed = false
@@ -49,6 +54,8 @@ public final class Database: Sendable {
     var logProblem: String?
     /// The connection that opening made, for whoever asks first.
     var spare: SpareConnection?
+    /// Connections of `concurrentRead` that nobody uses at the moment.
+    var idleReaders: [Connection] = []
   }
 
   /// Unchecked: whoever takes it out of the state has it alone.
@@ -56,18 +63,52 @@ public final class Database: Sendable {
     let connection: SQLiteConnection
   }
 
-  private struct WeakConnection {
+  /// Unchecked: a weak reference is read and cleared atomically, and never set again.
+  private struct WeakConnection: @unchecked Sendable {
     weak var connection: Connection?
+  }
+
+  /// Reaches the connections of a database, for those who may outlive it.
+  private final class WeakDatabase: Sendable {
+    private let reference = Lock<WeakReference>(WeakReference())
+
+    private struct WeakReference: @unchecked Sendable {
+      // Unchecked: see `WeakConnection`; set once, under the lock.
+      weak var database: Database?
+    }
+
+    var database: Database? { reference.withLock { $0.database } }
+
+    func set(_ database: Database) { reference.withLock { $0.database = database } }
   }
 
   private init(backing: Backing, options: Options) throws {
     self.backing = backing
     self.options = options
-    path =
-      switch backing {
-      case .file(let store): store.path
-      case .memory(let store): store.path
-      }
+    state = Lock(State())
+    switch backing {
+    case .file(let store): path = store.path
+    case .memory(let store): path = store.path
+    }
+    let isOnDisk = if case .file = backing { true } else { false }
+    let this = WeakDatabase()
+    core = DatabaseCore(
+      options: options, path: isOnDisk ? path : nil,
+      connect: { try Self.connect(to: backing, busyTimeout: options.busyTimeout) },
+      onLogTooLarge: { this.database?.expireLongLivedReads() })
+    this.set(self)
+  }
+
+  private static func connect(to backing: Backing, busyTimeout: Duration) throws -> SQLiteConnection {
+    switch backing {
+    case .file(let store): try SQLiteConnection(store: store, busyTimeout: busyTimeout)
+    case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: busyTimeout)
+    }
+  }
+
+  private func expireLongLivedReads() {
+    let connections = state.withLock { $0.connections.compactMap(\.connection) }
+    for connection in connections { connection.expireLongLivedRead() }
   }
 
   // MARK: Opening
@@ -174,7 +215,7 @@ public final class Database: Sendable {
     try checkUsable()
     return try CofferError.translating {
       let connection = Connection(
-        database: self, session: Session(connection: try makeSQLiteConnection(), writer: writer))
+        database: self, session: Session(connection: try makeSQLiteConnection(), core: core))
       try state.withLock { state in
         guard !state.isClosed else { throw CofferError.closed }
         state.connections.removeAll { $0.connection == nil }
@@ -188,13 +229,21 @@ public final class Database: Sendable {
 
   private func makeSQLiteConnection() throws -> SQLiteConnection {
     if let spare = state.withLock({ $0.spare.take() }) { return spare.connection }
-    switch backing {
-    case .file(let store):
-      // Another process may have crashed since, and left its log to this connection.
-      let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
-      report(connection)
-      return connection
-    case .memory(let store): return try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
+    let connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
+    // Another process may have crashed since, and left its log to this connection.
+    report(connection)
+    return connection
+  }
+
+  /// A connection for a concurrent read, to be given back.
+  func takeReader() throws -> Connection {
+    try checkUsable()
+    return try state.withLock { $0.idleReaders.popLast() } ?? makeConnection()
+  }
+
+  func giveBack(_ reader: Connection) {
+    state.withLock { state in
+      if !state.isClosed, state.idleReaders.count < 4 { state.idleReaders.append(reader) }
     }
   }
 
@@ -216,8 +265,10 @@ public final class Database: Sendable {
       guard !connections.contains(where: \.isInTransaction) else { throw CofferError.nestedTransaction }
       state.isClosed = true
       state.connections = []
+      state.idleReaders = []
       return (connections, state.spare.take())
     }
+    core.feed.close()
     var firstError: (any Error)?
     do {
       try CofferError.translating { try spare?.connection.close() }

@@ -69,6 +69,8 @@ public final class ConnectionProxy: Sendable {
     pending = PendingChanges(connection: readWriteConnection)
   }
 
+  private var database: Database { readWriteConnection.database }
+
   // MARK: Reading
 
   /// The object for a key: the one set last through this proxy, else the committed one; nil when there is none.
@@ -78,7 +80,7 @@ public final class ConnectionProxy: Sendable {
     forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self
   ) throws -> Object? {
     switch try pending.change(key, in: collection) {
-    case .set(let object, _): try object.decoded(as: type, key, in: collection)
+    case .set(let object, _): try database.core.decode(.object, object, as: type, key, in: collection)
     case .removed: nil
     case nil: try readOnlyConnection.read { try $0.object(forKey: key, inCollection: collection, as: type) }
     }
@@ -98,7 +100,8 @@ public final class ConnectionProxy: Sendable {
     forKey key: String, inCollection collection: String = "", as type: Metadata.Type = Metadata.self
   ) throws -> Metadata? {
     switch try pending.change(key, in: collection) {
-    case .set(_, let metadata): try metadata?.decoded(as: type, key, in: collection)
+    case .set(_, let metadata):
+      try metadata.map { try database.core.decode(.metadata, $0, as: type, key, in: collection) }
     case .removed: nil
     case nil: try readOnlyConnection.read { try $0.metadata(forKey: key, inCollection: collection, as: type) }
     }
@@ -150,14 +153,16 @@ public final class ConnectionProxy: Sendable {
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?,
     durability: Durability = .asynchronous
   ) throws {
-    let metadata = try metadata.map { try StoredValue(encoding: $0, key, in: collection) }
+    let metadata = try metadata.map { try database.core.encode(.metadata, $0, key, in: collection) }
     try set(object, metadata: metadata, key, collection, durability)
   }
 
   private func set(
     _ object: (some Encodable)?, metadata: StoredValue?, _ key: String, _ collection: String, _ durability: Durability
   ) throws {
-    let change = try object.map { PendingChange.set(try StoredValue(encoding: $0, key, in: collection), metadata) }
+    let change = try object.map {
+      PendingChange.set(try database.core.encode(.object, $0, key, in: collection), metadata)
+    }
     try pending.add(change ?? .removed, key, in: collection, durability: durability)
   }
 

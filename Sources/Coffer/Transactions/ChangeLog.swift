@@ -25,9 +25,13 @@ struct ChangeLog {
     }
   }
 
-  func append(_ changes: ChangeSet, time: Int64, writer: Int64) throws {
+  /// Appends a row; `willAppend` gets its sequence first.
+  func append(
+    _ changes: ChangeSet, time: Int64, writer: Int64, willAppend: (Int64) -> Void = { _ in }
+  ) throws {
     let last = try last()
     let sequence = (last?.sequence ?? -1) + 1
+    willAppend(sequence)
     let keys = changes.packed
     let total = (last?.total ?? 0) + Int64(keys.count)
     let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)")
@@ -51,8 +55,31 @@ struct ChangeLog {
     try statement.run()
   }
 
-  /// Leaves nothing of a removed collection in the log but its id.
-  func forget(_ collection: Int64) throws {
+  /// One commit.
+  struct Row {
+    let sequence: Int64
+    let writer: Int64
+    let changes: ChangeSet
+  }
+
+  /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log.
+  func rows(after sequence: Int64) throws -> [Row]? {
+    var rows: [Row] = []
+    let statement = try connection.statement(
+      "SELECT sequence, writer, keys FROM changes WHERE sequence > ? ORDER BY sequence")
+    statement.bind(sequence, at: 1)
+    try statement.query { row in
+      guard let changes = ChangeSet(packed: row.bytes(2)) else {
+        throw StorageError.damaged(part: "change log", reason: "commit \(row.integer(0)) does not parse")
+      }
+      rows.append(Row(sequence: row.integer(0), writer: row.integer(1), changes: changes))
+    }
+    guard rows.first.map({ $0.sequence == sequence + 1 }) ?? true else { return nil }
+    return rows
+  }
+
+  /// Leaves nothing of a removed collection in the log but its id; nil stands for all of them.
+  func forget(_ collection: Int64?) throws {
     var rewritten: [(sequence: Int64, keys: [UInt8])] = []
     try connection.statement("SELECT sequence, keys FROM changes").query { row in
       if let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection) {

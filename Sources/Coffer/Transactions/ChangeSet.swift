@@ -1,24 +1,30 @@
 /// What one transaction changes, by key: what its row in the change log says.
-struct ChangeSet: Equatable {
+struct ChangeSet: Equatable, Sendable {
   /// What became of a key in the transaction as a whole.
-  enum Kind: UInt8 {
+  enum Kind: UInt8, Sendable {
     case inserted = 0
     case updated = 1
     case removed = 2
     case touched = 3
   }
 
-  struct Change: Equatable {
+  struct Change: Equatable, Sendable {
     var kind: Kind
     var changesObject: Bool
     var changesMetadata: Bool
+
+    static func whole(_ kind: Kind) -> Change {
+      Change(kind: kind, changesObject: true, changesMetadata: true)
+    }
   }
 
-  struct CollectionChange: Equatable {
+  struct CollectionChange: Equatable, Sendable {
     var isCleared = false
     /// True when there were too many keys to list: any key of the collection may have changed.
     var isUnlisted = false
     var keys: [ByteString: Change] = [:]
+    /// The keys that clearing removed, as far as someone in this process wants to know; never in the change log.
+    var clearedKeys: [ByteString] = []
 
     var isEmpty: Bool { !isCleared && !isUnlisted && keys.isEmpty }
   }
@@ -27,24 +33,31 @@ struct ChangeSet: Equatable {
   static let maximumKeyCount = 1000
 
   private(set) var collections: [Int64: CollectionChange] = [:]
+  /// Everything was removed; `collections` says what came after.
   private(set) var isAllCleared = false
 
   var isEmpty: Bool { !isAllCleared && collections.values.allSatisfy(\.isEmpty) }
 
   mutating func record(_ key: String, in collection: Int64, _ change: Change) {
-    collections[collection, default: CollectionChange()].record(key, change)
+    collections[collection, default: CollectionChange()].record(ByteString(key), change)
   }
 
   /// All items of the collection are removed; what was recorded of its keys no longer matters.
-  mutating func recordClearing(of collection: Int64) {
-    collections[collection] = CollectionChange(isCleared: true)
+  mutating func recordClearing(of collection: Int64, keys: [ByteString] = []) {
+    let earlier = collections[collection]?.clearedKeys ?? []
+    collections[collection] = CollectionChange(isCleared: true, clearedKeys: earlier + keys)
+  }
+
+  /// All items of all collections are removed.
+  mutating func recordClearingOfAll() {
+    for id in collections.keys { recordClearing(of: id) }
+    isAllCleared = true
   }
 }
 
 extension ChangeSet.CollectionChange {
-  fileprivate mutating func record(_ key: String, _ change: ChangeSet.Change) {
+  mutating func record(_ key: ByteString, _ change: ChangeSet.Change) {
     guard !isUnlisted else { return }
-    let key = ByteString(key)
     guard let earlier = keys[key] else {
       guard keys.count < ChangeSet.maximumKeyCount else {
         isUnlisted = true
@@ -123,11 +136,12 @@ extension ChangeSet {
     }
   }
 
-  /// The same, with nothing left of a removed collection but its id; nil when it does not speak of it.
-  func forgetting(_ collection: Int64) -> ChangeSet? {
-    guard let change = collections[collection], !change.keys.isEmpty else { return nil }
+  /// The same, with nothing left of a removed collection (nil: of any) but its id; nil when that changes nothing.
+  func forgetting(_ collection: Int64?) -> ChangeSet? {
     var copy = self
-    copy.collections[collection] = CollectionChange(isCleared: change.isCleared, isUnlisted: true)
-    return copy
+    for (id, change) in collections where !change.keys.isEmpty && (collection == nil || collection == id) {
+      copy.collections[id] = CollectionChange(isCleared: change.isCleared, isUnlisted: true)
+    }
+    return copy == self ? nil : copy
   }
 }

@@ -1,6 +1,11 @@
+import Dispatch
+
 /// A write transaction: it sees its own changes, and all of them become visible to others at once, or none.
 ///
 /// `Connection.readWrite` lends it to a closure, which it cannot leave.
+///
+/// All that changes something throws `CofferError.diskFull`, `.damaged` or `.inputOutput` when the store cannot be
+/// written, and `.nestedTransaction` inside an observer or a sanitizer.
 public struct ReadWriteTransaction: ~Copyable, Reading {
   /// What the transaction works on.
   public let context: TransactionContext
@@ -8,6 +13,18 @@ public struct ReadWriteTransaction: ~Copyable, Reading {
   init(context: TransactionContext) {
     self.context = context
   }
+}
+
+/// How a transaction or a savepoint ends that its closure decides about.
+public enum TransactionCompletion: Sendable {
+  /// Its changes stay.
+  case commit
+  /// Its changes are undone.
+  case rollback
+}
+
+extension ReadWriteTransaction {
+  // MARK: Setting
 
   /// Sets the object for a key, without metadata: what metadata there was is cleared.
   ///
@@ -15,16 +32,14 @@ public struct ReadWriteTransaction: ~Copyable, Reading {
   ///
   /// Setting a value equal to the present one changes nothing.
   ///
-  /// - Throws: `CofferError.notEncodable`, with nothing changed; `.diskFull`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notEncodable`, with nothing changed; what a sanitizer throws.
   public borrowing func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = ""
   ) throws {
-    try set(object, metadata: nil, key, collection)
+    try set(object, metadata: Optional<Never>.none, key, collection)
   }
 
   /// Removes a key: what a literal `nil` means as an object.
-  ///
-  /// - Throws: As `removeObject(forKey:inCollection:)`.
   public borrowing func setObject(_ nothing: Never?, forKey key: String, inCollection collection: String = "") throws {
     try removeObject(forKey: key, inCollection: collection)
   }
@@ -37,43 +52,193 @@ public struct ReadWriteTransaction: ~Copyable, Reading {
   public borrowing func setObject<Object: Encodable, Metadata: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?
   ) throws {
-    try set(object, metadata: try metadata.map { try StoredValue(encoding: $0, key, in: collection) }, key, collection)
+    try set(object, metadata: metadata, key, collection)
   }
 
   private borrowing func set(
-    _ object: (some Encodable)?, metadata: StoredValue?, _ key: String, _ collection: String
+    _ object: (some Encodable)?, metadata: (some Encodable)?, _ key: String, _ collection: String
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    let stored = try StoredValue(encoding: object, key, in: collection)
-    try context.session.set(stored, metadata: metadata, key, in: collection)
+    let (stored, storedMetadata) = try session.encoding { core in
+      (
+        try core.encode(.object, object, key, in: collection),
+        try metadata.map { try core.encode(.metadata, $0, key, in: collection) }
+      )
+    }
+    try session.set(stored, metadata: storedMetadata, key, in: collection)
+    try session.didSet(stored, storedMetadata, key, in: collection)
   }
+
+  /// Sets object and metadata that were serialized before.
+  ///
+  /// - Throws: What a sanitizer throws.
+  public borrowing func setSerializedObject(
+    _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
+    withMetadata metadata: SerializedValue? = nil
+  ) throws {
+    let (stored, storedMetadata) = try session.encoding { core in
+      (
+        try core.sanitize(.object, object.stored, key, in: collection),
+        try metadata.map { try core.sanitize(.metadata, $0.stored, key, in: collection) }
+      )
+    }
+    try session.set(stored, metadata: storedMetadata, key, in: collection)
+    try session.didSet(stored, storedMetadata, key, in: collection)
+  }
+
+  // MARK: Replacing
+
+  /// Replaces the object for a key, keeping its metadata.
+  ///
+  /// Does nothing where there is no such key. nil removes the key.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:)`.
+  public borrowing func replaceObject<Object: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    guard let object else { return try removeObject(forKey: key, inCollection: collection) }
+    let stored = try session.encoding { try $0.encode(.object, object, key, in: collection) }
+    try session.replaceAndTell(.object, stored, key, in: collection)
+  }
+
+  /// Replaces the object for a key with one that was serialized before, keeping its metadata.
+  ///
+  /// Does nothing where there is no such key.
+  ///
+  /// - Throws: What a sanitizer throws.
+  public borrowing func replaceSerializedObject(
+    _ object: SerializedValue, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    let stored = try session.encoding { try $0.sanitize(.object, object.stored, key, in: collection) }
+    try session.replaceAndTell(.object, stored, key, in: collection)
+  }
+
+  /// Replaces the metadata for a key, keeping its object.
+  ///
+  /// Does nothing where there is no such key. nil clears the metadata.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:)`.
+  public borrowing func replaceMetadata<Metadata: Encodable>(
+    _ metadata: Metadata?, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    let stored = try metadata.map { metadata in
+      try session.encoding { try $0.encode(.metadata, metadata, key, in: collection) }
+    }
+    try session.replaceAndTell(.metadata, stored, key, in: collection)
+  }
+
+  /// Clears the metadata of a key: what a literal `nil` means as metadata.
+  public borrowing func replaceMetadata(
+    _ nothing: Never?, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    try session.replaceAndTell(.metadata, nil, key, in: collection)
+  }
+
+  /// Replaces the metadata for a key with some that was serialized before, keeping its object.
+  ///
+  /// Does nothing where there is no such key.
+  ///
+  /// - Throws: What a sanitizer throws.
+  public borrowing func replaceSerializedMetadata(
+    _ metadata: SerializedValue, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    let stored = try session.encoding { try $0.sanitize(.metadata, metadata.stored, key, in: collection) }
+    try session.replaceAndTell(.metadata, stored, key, in: collection)
+  }
+
+  // MARK: Touching
+
+  /// Announces the object for a key as changed, without changing it.
+  ///
+  /// Does nothing where there is no such key.
+  public borrowing func touchObject(forKey key: String, inCollection collection: String = "") throws {
+    try session.touch(.object, key, in: collection)
+  }
+
+  /// Announces the metadata for a key as changed, without changing it.
+  ///
+  /// Does nothing where there is no such key.
+  public borrowing func touchMetadata(forKey key: String, inCollection collection: String = "") throws {
+    try session.touch(.metadata, key, in: collection)
+  }
+
+  /// Announces object and metadata for a key as changed, without changing them.
+  ///
+  /// Does nothing where there is no such key.
+  public borrowing func touchRow(forKey key: String, inCollection collection: String = "") throws {
+    try session.touch(nil, key, in: collection)
+  }
+
+  // MARK: Removing
 
   /// Removes a key with its object and metadata; an absent key changes nothing.
-  ///
-  /// - Throws: `CofferError.diskFull`, `.damaged` or `.inputOutput`.
   public borrowing func removeObject(forKey key: String, inCollection collection: String = "") throws {
-    _ = try context.session.remove(key, in: collection)
+    try session.remove(key, in: collection)
   }
 
-  /// Removes several keys; absent ones change nothing.
-  ///
-  /// - Throws: As `removeObject(forKey:inCollection:)`.
+  /// Removes several keys, all or none; absent ones change nothing.
   public borrowing func removeObjects(forKeys keys: some Sequence<String>, inCollection collection: String = "") throws
   {
-    for key in keys { try removeObject(forKey: key, inCollection: collection) }
+    try session.remove(keys, in: collection)
   }
 
   /// Removes a collection: its items, their history, its name, and its keys in the change log.
-  ///
-  /// - Throws: As `removeObject(forKey:inCollection:)`.
   public borrowing func removeAllObjects(inCollection collection: String = "") throws {
-    try context.session.removeAll(in: collection)
+    try session.removeAll(in: collection)
   }
+
+  /// Removes all collections.
+  public borrowing func removeAllObjectsInAllCollections() throws {
+    try session.removeAllInAllCollections()
+  }
+
+  // MARK: The transaction itself
 
   /// Discards all that this transaction changed before and will change after this call.
   ///
   /// The closure goes on to its end.
   public borrowing func rollback() {
-    context.session.isRolledBack = true
+    session.rollBack()
+  }
+
+  /// Runs `body` in a savepoint; what it changes is undone when it returns `.rollback`, or throws.
+  ///
+  /// ```swift
+  /// try transaction.inSavepoint {
+  ///   try transaction.setObject(draft, forKey: "draft")
+  ///   return try isValid(transaction) ? .commit : .rollback
+  /// }
+  /// ```
+  ///
+  /// Savepoints nest. Outside a transaction, in `writeWithoutTransaction`, the savepoint is a transaction.
+  ///
+  /// - Throws: What `body` throws.
+  public borrowing func inSavepoint(_ body: () throws -> TransactionCompletion) throws {
+    struct Rollback: Error {}
+    do {
+      if session.isAutocommitting {
+        try session.write(.full) { if try body() == .rollback { throw Rollback() } }
+      } else {
+        try session.savepoint { if try body() == .rollback { throw Rollback() } }
+      }
+    } catch is Rollback {}
+  }
+
+  /// What observers of the commit are told beside its changes, in this process; the last one set counts.
+  public var notificationCustomObject: (any Sendable)? {
+    get { session.customObject }
+    nonmutating set { session.customObject = newValue }
+  }
+
+  /// Runs `block` after the end of the transaction, in the order of these calls, before the completion of the call that
+  /// made the transaction.
+  ///
+  /// - Parameters:
+  ///   - queue: Where it runs; nil for the thread of the transaction.
+  ///   - block: Is told whether the transaction was committed.
+  public borrowing func addCompletion(
+    on queue: DispatchQueue? = nil, _ block: @escaping @Sendable (_ isCommitted: Bool) -> Void
+  ) {
+    session.addCompletion(queue, block)
   }
 }

@@ -10,13 +10,16 @@ public struct TransactionContext {
 ///   try transaction.object(forKey: "theme", inCollection: "ui") ?? "light"
 /// }
 /// ```
+///
+/// Everything here throws `CofferError.damaged` or `.inputOutput` when the store cannot be read, and `CancellationError`
+/// in the task of an asynchronous transaction that was cancelled.
 public protocol Reading: ~Copyable {
   /// What the transaction works on.
   var context: TransactionContext { get }
 }
 
 extension Reading where Self: ~Copyable {
-  private var session: Session { context.session }
+  var session: Session { context.session }
 
   // MARK: One item
 
@@ -30,52 +33,97 @@ extension Reading where Self: ~Copyable {
   /// Types are exact: a stored Bool is no Int. An integer reads as any integer type it fits, and as Double where that
   /// loses nothing.
   ///
-  /// - Throws: `CofferError.notDecodable` when another type is stored; `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable` when another type is stored.
   public borrowing func object<Object: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self
   ) throws -> Object? {
-    try session.stored(key, in: collection).map { try $0.decoded(as: type, key, in: collection) }
+    let core = session.core
+    return try session.item(key, in: collection).map {
+      try core.decode(.object, $0.object, as: type, key, in: collection)
+    }
   }
 
   /// The object for a key as it describes itself, nil when there is none.
   ///
-  /// - Throws: `CofferError.damaged`, `.inputOutput` or `.notDecodable`.
+  /// - Throws: `CofferError.notDecodable`.
   public borrowing func value(forKey key: String, inCollection collection: String = "") throws -> Value? {
     try object(forKey: key, inCollection: collection)
   }
 
   /// The metadata for a key, nil when there is none, or no such key.
   ///
-  /// - Throws: As `object(forKey:inCollection:as:)`.
+  /// - Throws: `CofferError.notDecodable` when another type is stored.
   public borrowing func metadata<Metadata: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Metadata.Type = Metadata.self
   ) throws -> Metadata? {
-    try session.metadata(key, in: collection).map { try $0.decoded(as: type, key, in: collection) }
+    let core = session.core
+    return try session.item(key, in: collection)?.metadata
+      .map { try core.decode(.metadata, $0, as: type, key, in: collection) }
+  }
+
+  /// Object and metadata for a key, nil when there is none.
+  ///
+  /// ```swift
+  /// if let row = try transaction.row(forKey: "photo", as: Photo.self, metadata: Date.self) {
+  ///   print(row.object, row.metadata ?? "no date")
+  /// }
+  /// ```
+  ///
+  /// - Throws: `CofferError.notDecodable` when another type is stored.
+  public borrowing func row<Object: Decodable, Metadata: Decodable>(
+    forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self,
+    metadata metadataType: Metadata.Type = Metadata.self
+  ) throws -> (object: Object, metadata: Metadata?)? {
+    let core = session.core
+    guard let item = try session.item(key, in: collection) else { return nil }
+    return (
+      try core.decode(.object, item.object, as: type, key, in: collection),
+      try item.metadata.map { try core.decode(.metadata, $0, as: metadataType, key, in: collection) }
+    )
+  }
+
+  /// The object for a key as it is stored, nil when there is none.
+  public borrowing func serializedObject(
+    forKey key: String, inCollection collection: String = ""
+  ) throws -> SerializedValue? {
+    try session.item(key, in: collection).map { SerializedValue($0.object) }
+  }
+
+  /// The metadata for a key as it is stored, nil when there is none.
+  public borrowing func serializedMetadata(
+    forKey key: String, inCollection collection: String = ""
+  ) throws -> SerializedValue? {
+    try session.item(key, in: collection)?.metadata.map(SerializedValue.init)
+  }
+
+  /// Object and metadata for a key as they are stored, nil when there is none.
+  public borrowing func serializedRow(
+    forKey key: String, inCollection collection: String = ""
+  ) throws -> (object: SerializedValue, metadata: SerializedValue?)? {
+    try session.item(key, in: collection).map {
+      (SerializedValue($0.object), $0.metadata.map(SerializedValue.init))
+    }
   }
 
   /// Whether there is an object for a key; its value is not read.
-  ///
-  /// - Throws: `CofferError.damaged` or `.inputOutput`.
   public borrowing func hasObject(forKey key: String, inCollection collection: String = "") throws -> Bool {
     try session.has(key, in: collection)
   }
 
   /// Everything about a key: value, metadata, version and time; nil when there is none.
   ///
-  /// - Throws: `CofferError.notDecodable`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable`.
   public borrowing func item(forKey key: String, inCollection collection: String = "") throws -> Item? {
     guard let row = try session.fullRow(key, in: collection) else { return nil }
     return Item(
-      collection: collection, key: key, value: try row.stored.decoded(as: Value.self, key, in: collection),
-      metadata: try row.metadata?.decoded(as: Value.self, key, in: collection), version: row.version,
+      collection: collection, key: key, value: try row.item.object.decoded(as: Value.self, key, in: collection),
+      metadata: try row.item.metadata?.decoded(as: Value.self, key, in: collection), version: row.version,
       modified: .init(milliseconds: row.modified))
   }
 
   // MARK: Counts and lists
 
   /// How many collections hold something.
-  ///
-  /// - Throws: `CofferError.damaged` or `.inputOutput`, like the others below.
   public borrowing func numberOfCollections() throws -> Int {
     try session.collectionNames().count
   }
@@ -96,8 +144,11 @@ extension Reading where Self: ~Copyable {
   }
 
   /// The keys of a collection, in the order of their UTF-8 bytes.
-  public borrowing func allKeys(inCollection collection: String = "") throws -> [String] {
-    try session.keys(in: collection)
+  ///
+  /// - Parameter range: Only the keys in it.
+  public borrowing func allKeys(inCollection collection: String = "", within range: KeyRange = .all) throws -> [String]
+  {
+    try session.keys(in: collection, range)
   }
 
   /// Kind, size, version and time of each item of a collection, by key; no value is read.
@@ -107,30 +158,6 @@ extension Reading where Self: ~Copyable {
 
   /// The number of the snapshot that the transaction sees: it goes up by one with each commit that changed something.
   public borrowing func snapshot() throws -> UInt64 {
-    try CofferError.translating { try session.snapshot() }
-  }
-}
-
-extension StoredValue {
-  /// - Throws: `CofferError.notDecodable`, naming collection, key and both types.
-  func decoded<Object: Decodable>(as type: Object.Type, _ key: String, in collection: String) throws -> Object {
-    do {
-      return try ValueCoder.decode(self, as: type)
-    } catch let error as ValueCodingError {
-      throw CofferError.notDecodable(
-        collection: collection, key: key, storedType: kind.name, requestedType: "\(type)", reason: error.reason)
-    }
-  }
-
-  /// - Throws: `CofferError.notEncodable`, naming collection and key.
-  init(encoding object: some Encodable, _ key: String, in collection: String) throws {
-    do {
-      self = try ValueCoder.encode(object)
-    } catch let error as ValueCodingError {
-      throw CofferError.notEncodable(collection: collection, key: key, reason: error.reason)
-    } catch {
-      // An error of the type's own `encode(to:)`; its text may quote the value.
-      throw CofferError.notEncodable(collection: collection, key: key, reason: "its encoding failed")
-    }
+    try session.reading { try session.snapshot() }
   }
 }

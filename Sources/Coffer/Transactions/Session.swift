@@ -1,4 +1,6 @@
 import CofferStorage
+import Dispatch
+import Synchronization
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -6,26 +8,62 @@ import CofferStorage
   import Foundation
 #endif
 
-/// The tables of one connection, as the transactions see them.
+/// The tables of one connection, as the transactions see them, and the story of the transaction that is under way.
 ///
 /// Used by one thread at a time.
 final class Session {
   let connection: SQLiteConnection
-  private let writer: Int64
+  let core: DatabaseCore
+  /// Whom observers are told of.
+  weak var owner: Connection?
   private let changeLog: ChangeLog
 
+  /// What a thread is allowed to do here.
+  private enum Mode {
+    /// Nothing; no transaction is under way.
+    case idle
+    case reading
+    case writing
+    /// Each operation is a transaction of its own.
+    case autocommit
+  }
+
+  private var mode = Mode.idle
+  private var isLongLived = false
+  private var hasSnapshotExpired = false
+
   // The transaction that is under way.
-  private var changes = ChangeSet()
-  private var time: Int64 = 0
+  private(set) var time: Int64 = 0
+  var changes = ChangeSet()
+  var customObject: (any Sendable)?
+  private var observation = Observation()
+  /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
+  private var undelivered: [Observation.Change] = []
+  private var savepointDepth = 0
+  private var isFeedObserved = false
+  private var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
+  private var cancellation: Cancellation?
+  /// Whether a sanitizer or an observer is being asked, from inside of which nothing may be written.
+  private var isCallingOut = false
+  private(set) var isRolledBack = false
   /// Ids of collections looked up in this transaction; another process may remove a collection between two.
   private var collectionIDs: [ByteString: Int64] = [:]
-  var isRolledBack = false
+  /// Names of the collections that this transaction changed.
+  private var changedNames: [Int64: String] = [:]
+  /// Enumerations that are under way, which see the rows as of their start.
+  var cursors: [Cursor] = []
+  var cache = ItemCache()
+  private var isCacheCurrent = false
+
   /// Whether the last write transaction had an effect, and so a commit.
   private(set) var hasCommitted = false
 
-  init(connection: SQLiteConnection, writer: Int64) {
+  /// Once in so many commits the size of the log is looked at.
+  private static let logCheckInterval: Int64 = 16
+
+  init(connection: SQLiteConnection, core: DatabaseCore) {
     self.connection = connection
-    self.writer = writer
+    self.core = core
     changeLog = ChangeLog(connection: connection)
   }
 
@@ -33,13 +71,28 @@ final class Session {
     try UInt64(changeLog.lastSequence())
   }
 
-  // MARK: Transactions
+  // MARK: Read transactions
 
-  func read<Result>(_ body: () throws -> Result) throws -> Result {
-    collectionIDs = [:]
-    try CofferError.translating { try connection.beginRead() }
+  func read<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
+    try cancellation?.check()
+    if isLongLived {
+      guard !hasSnapshotExpired else { throw CofferError.snapshotExpired }
+      let earlier = (mode, self.cancellation)
+      defer { (mode, self.cancellation) = earlier }
+      (mode, self.cancellation) = (.reading, cancellation)
+      return try body()
+    }
+    try beginRead()
+    let earlier = mode
+    mode = .reading
+    self.cancellation = cancellation
+    defer {
+      mode = earlier
+      self.cancellation = nil
+    }
     do {
       let result = try body()
+      try cancellation?.check()
       try CofferError.translating {
         try requireTransaction()
         try connection.commit()
@@ -51,42 +104,405 @@ final class Session {
     }
   }
 
-  func write<Result>(
-    _ synchronization: SQLiteConnection.Synchronization, _ body: () throws -> Result
-  ) throws -> Result {
-    changes = ChangeSet()
+  private func beginRead() throws {
     collectionIDs = [:]
-    isRolledBack = false
-    hasCommitted = false
-    time = Clock.millisecondsSince1970
-    try CofferError.translating { try connection.beginWrite(synchronization) }
+    isCacheCurrent = false
+    try CofferError.translating { try connection.beginRead() }
+  }
+
+  // MARK: Long-lived reads
+
+  var isInLongLivedRead: Bool { isLongLived }
+
+  /// Pins the newest snapshot.
+  ///
+  /// - Returns: What was committed since the one that was pinned before.
+  func beginLongLivedRead() throws -> [CommitNotification] {
+    guard mode == .idle else { throw CofferError.nestedTransaction }
+    let earlier = isLongLived ? pinnedSequence : nil
+    if !isLongLived {
+      core.feed.retain()
+      core.longLivedReadCount.add(1, ordering: .relaxed)
+    }
+    isLongLived = true
+    hasSnapshotExpired = false
     do {
-      let result = try body()
-      try CofferError.translating {
-        if !isRolledBack { try requireTransaction() }
-        guard !isRolledBack, !changes.isEmpty else { return try connection.rollback() }
-        try changeLog.append(changes, time: time, writer: writer)
-        try connection.commit()
-        hasCommitted = true
-      }
-      return result
+      try CofferError.translating { try connection.rollback() }
+      try beginRead()
+      // The snapshot is taken by the first read.
+      pinnedSequence = try CofferError.translating { try changeLog.lastSequence() }
+      return try earlier.map(notifications) ?? []
     } catch {
-      // The first error counts; SQLite may have rolled back by itself.
-      try? connection.rollback()
+      endPinning()
       throw error
     }
   }
 
+  private var pinnedSequence: Int64 = 0
+
+  /// Lets go of the snapshot.
+  ///
+  /// - Returns: What was committed since it was taken.
+  func endLongLivedRead() throws -> [CommitNotification] {
+    guard isLongLived else { return [] }
+    guard mode == .idle else { throw CofferError.nestedTransaction }
+    let pinned = pinnedSequence
+    try? connection.rollback()
+    // Before letting go, what our own commits say beside the log is still kept.
+    defer { endPinning() }
+    try beginRead()
+    defer { try? connection.rollback() }
+    return try notifications(after: pinned)
+  }
+
+  private func endPinning() {
+    try? connection.rollback()
+    isLongLived = false
+    hasSnapshotExpired = false
+    core.feed.release()
+    core.longLivedReadCount.subtract(1, ordering: .relaxed)
+  }
+
+  /// Ends a long-lived read that keeps the log from being folded in.
+  func expireLongLivedRead() {
+    guard isLongLived, !hasSnapshotExpired else { return }
+    try? connection.rollback()
+    hasSnapshotExpired = true
+  }
+
+  private func notifications(after sequence: Int64) throws -> [CommitNotification] {
+    try CofferError.translating {
+      guard let rows = try changeLog.rows(after: sequence) else {
+        return [.unknown(through: try changeLog.lastSequence())]
+      }
+      let names = rows.isEmpty ? [:] : try CommitFeed.names(connection)
+      return rows.map { core.feed.notification(of: $0, names: names) }
+    }
+  }
+
+  // MARK: Write transactions
+
+  func write<Result>(
+    _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil, _ body: () throws -> Result
+  ) throws -> Result {
+    guard !isLongLived else { throw CofferError.longLivedReadTransaction }
+    try cancellation?.check()
+    return try core.gate.pass(timeout: core.options.busyTimeout) {
+      try CofferError.translating { try connection.beginWrite(synchronization) }
+      let earlier = mode
+      begin(cancellation)
+      defer { mode = earlier }
+      do {
+        let result = try body()
+        let sequence = try finish()
+        end(sequence: sequence, isCommitted: !isRolledBack)
+        return result
+      } catch {
+        // The first error counts; SQLite may have rolled back by itself.
+        try? connection.rollback()
+        end(sequence: nil, isCommitted: false)
+        throw error
+      }
+    }
+  }
+
+  private func begin(_ cancellation: Cancellation?) {
+    mode = .writing
+    changes = ChangeSet()
+    customObject = nil
+    undelivered = []
+    savepointDepth = 0
+    completions = []
+    isRolledBack = false
+    hasCommitted = false
+    collectionIDs = [:]
+    changedNames = [:]
+    isCacheCurrent = false
+    time = Clock.millisecondsSince1970
+    observation.entries = core.observers.begin()
+    isFeedObserved = core.feed.isObserved
+    self.cancellation = cancellation
+  }
+
+  /// Commits, or rolls back what has no effect.
+  ///
+  /// - Returns: The number of the commit, if there was one.
+  private func finish() throws -> Int64? {
+    try checkCancellation()
+    guard !isRolledBack else {
+      try CofferError.translating { try connection.rollback() }
+      return nil
+    }
+    try CofferError.translating { try requireTransaction() }
+    try callingOut { try observation.willCommit() }
+    var committed: Int64?
+    guard !changes.isEmpty else {
+      try CofferError.translating { try connection.rollback() }
+      return nil
+    }
+    do {
+      try CofferError.translating {
+        try changeLog.append(changes, time: time, writer: core.writer) { sequence in
+          committed = sequence
+          guard isFeedObserved else { return }
+          core.feed.willCommit(
+            sequence,
+            CommitFeed.OwnCommit(
+              connection: owner?.id, changes: changes, names: changedNames, customObject: customObject))
+        }
+        try connection.commit()
+      }
+    } catch {
+      if let committed, isFeedObserved { core.feed.didNotCommit(committed) }
+      throw error
+    }
+    hasCommitted = true
+    return committed
+  }
+
+  /// Tells everyone how the transaction ended.
+  private func end(sequence: Int64?, isCommitted: Bool) {
+    mode = .idle
+    cancellation = nil
+    cursors = []
+    if let sequence {
+      // Everything of this transaction is in the cache as it is now.
+      if isCacheCurrent { cache.snapshot = sequence }
+      connection.announceCommit()
+      core.feed.didCommit()
+      if sequence % Self.logCheckInterval == 0 { core.checkLog(byteCount: (try? connection.logByteCount) ?? 0) }
+    } else if !changes.isEmpty || isRolledBack {
+      cache.removeAll()
+    }
+    let completions = completions
+    self.completions = []
+    let entries = observation.entries
+    observation.entries = []
+    guard !entries.isEmpty || !completions.isEmpty else { return }
+    core.observers.end(entries)
+    let owner = owner
+    var deliveries: [@Sendable () -> Void] = entries.map { entry in
+      {
+        guard let owner, let observer = entry.observer else { return }
+        if isCommitted { observer.databaseDidCommit(owner) } else { observer.databaseDidRollback(owner) }
+      }
+    }
+    for completion in completions {
+      deliveries.append {
+        guard let queue = completion.queue else { return completion.block(isCommitted) }
+        queue.async { completion.block(isCommitted) }
+      }
+    }
+    core.gate.deliver(deliveries)
+  }
+
+  /// Whether this thread, inside a call of the same connection, may begin another transaction: while the end of one is
+  /// delivered, or in between those of `writeWithoutTransaction`.
+  var allowsAnotherTransaction: Bool {
+    mode == .idle && (isBetweenTransactions || core.gate.isDelivering && core.gate.isHeldByThisThread)
+  }
+
+  private var isBetweenTransactions = false
+
+  /// Runs `body`, which may begin transactions on this connection.
+  func betweenTransactions(_ body: () -> Void) {
+    isBetweenTransactions = true
+    defer { isBetweenTransactions = false }
+    body()
+  }
+
+  /// Whether a write transaction is under way in which this thread may go on writing.
+  var isWriting: Bool { (mode == .writing || mode == .autocommit) && !isCallingOut }
+
+  /// Runs `body` so that each operation in it commits by itself.
+  func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
+    guard !isLongLived else { throw CofferError.longLivedReadTransaction }
+    try cancellation?.check()
+    let earlier = mode
+    mode = .autocommit
+    defer { mode = earlier }
+    return try body()
+  }
+
+  /// Whether operations commit by themselves.
+  var isAutocommitting: Bool { mode == .autocommit }
+
+  func rollBack() {
+    isRolledBack = true
+    undelivered = []
+  }
+
+  func addCompletion(_ queue: DispatchQueue?, _ block: @escaping @Sendable (Bool) -> Void) {
+    completions.append((queue, block))
+  }
+
+  // MARK: Operations
+
+  /// Runs `body`, which reads.
+  func reading<Result>(_ body: () throws -> Result) throws -> Result {
+    if mode == .autocommit { return try read { try reading(body) } }
+    return try CofferError.translating {
+      try requireTransaction()
+      try checkCancellation()
+      return try body()
+    }
+  }
+
+  /// Runs `body`, which changes items and says so with `record`; observers hear of it when it has succeeded.
+  func changing<Result>(_ body: () throws -> Result) throws -> Result {
+    guard !isCallingOut else { throw CofferError.nestedTransaction }
+    if mode == .autocommit { return try write(.full) { try changing(body) } }
+    let result = try CofferError.translating {
+      try requireTransaction()
+      try checkCancellation()
+      for cursor in cursors { try cursor.loadRest() }
+      let earlier = undelivered.count
+      do {
+        return try body()
+      } catch {
+        undelivered.removeLast(undelivered.count - earlier)
+        throw error
+      }
+    }
+    deliver()
+    return result
+  }
+
+  /// Runs `body`, which changes several items: all of them, or none.
+  func changingTogether<Result>(_ body: () throws -> Result) throws -> Result {
+    guard mode != .autocommit else { return try write(.full) { try changing(body) } }
+    return try savepoint { try changing(body) }
+  }
+
+  /// Runs `body` in a savepoint, which an error undoes.
+  func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    guard !isCallingOut, mode == .writing else { throw CofferError.nestedTransaction }
+    let (earlierChanges, earlierNames) = (changes, changedNames)
+    let undeliveredCount = undelivered.count
+    try CofferError.translating {
+      try requireTransaction()
+      for cursor in cursors { try cursor.loadRest() }
+      try connection.statement("SAVEPOINT s").run()
+    }
+    savepointDepth += 1
+    do {
+      let result = try body()
+      savepointDepth -= 1
+      try CofferError.translating { try connection.statement("RELEASE s").run() }
+      deliver()
+      return result
+    } catch {
+      if savepointDepth > 0 { savepointDepth -= 1 }
+      (changes, changedNames) = (earlierChanges, earlierNames)
+      if undelivered.count > undeliveredCount { undelivered.removeLast(undelivered.count - undeliveredCount) }
+      // Of collections that were made inside, the ids are gone; of items, the values.
+      collectionIDs = [:]
+      cache.removeAll()
+      if connection.isInTransaction {
+        try CofferError.translating {
+          try connection.statement("ROLLBACK TO s").run()
+          try connection.statement("RELEASE s").run()
+        }
+      }
+      throw error
+    }
+  }
+
+  /// Tells observers what can no longer be undone by itself.
+  private func deliver() {
+    guard savepointDepth == 0, !undelivered.isEmpty else { return }
+    let changes = undelivered
+    undelivered = []
+    callingOut { for change in changes { observation.deliver(change) } }
+  }
+
+  private func callingOut<Result>(_ body: () throws -> Result) rethrows -> Result {
+    let earlier = isCallingOut
+    isCallingOut = true
+    defer { isCallingOut = earlier }
+    return try body()
+  }
+
+  /// Runs the sanitizers on a value.
+  func encoding<Result>(_ body: (DatabaseCore) throws -> Result) throws -> Result {
+    try callingOut { try body(core) }
+  }
+
+  private func checkCancellation() throws {
+    try cancellation?.check()
+  }
+
   /// SQLite ends a transaction by itself on some errors; what followed would read other snapshots, and commit one by one.
-  private func requireTransaction() throws {
+  func requireTransaction() throws {
     guard connection.isInTransaction else {
       throw StorageError.sqlite(code: 4, message: "the transaction was rolled back after an earlier error")
     }
   }
 
+  // MARK: Events
+
+  /// Whether an observer wants to hear of such a change, and the item's values have to be known.
+  func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
+    !observation.isEmpty && observation.observes(Self.kind(operation, collection, part))
+  }
+
+  private static func kind(
+    _ operation: DatabaseEventKind.Operation, _ collection: String, _ part: ItemPart?
+  ) -> DatabaseEventKind {
+    DatabaseEventKind(
+      operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
+  }
+
+  var hasObservers: Bool { !observation.isEmpty }
+
+  /// Records a change that was made.
+  func record(
+    _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
+    old: StoredItem? = nil, new: StoredItem? = nil
+  ) {
+    changes.record(
+      key, in: id,
+      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object))
+    cache.remove(key, in: collection)
+    if isFeedObserved { changedNames[id] = collection }
+    guard !observation.isEmpty else { return }
+    let operation: DatabaseEventKind.Operation =
+      switch kind {
+      case .inserted: .insertion
+      case .updated: .update
+      case .removed: .removal
+      case .touched: .touch
+      }
+    let eventKind = Self.kind(operation, collection, part)
+    guard observation.observes(eventKind) else { return }
+    undelivered.append(
+      Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
+  }
+
+  /// Records that a collection was removed as a whole.
+  func recordClearing(of collection: String, id: Int64, keys: [String]) {
+    changes.recordClearing(of: id, keys: keys.map(ByteString.init))
+    changedNames[id] = collection
+    collectionIDs[ByteString(collection)] = nil
+    cache.removeAll()
+  }
+
+  /// Whether someone wants to know which keys a removed collection had.
+  var wantsClearedKeys: Bool { isFeedObserved }
+
+  func recordClearingOfAll() throws {
+    changes.recordClearingOfAll()
+    collectionIDs = [:]
+    cache.removeAll()
+  }
+
+  func forget(_ collection: Int64?) throws {
+    try changeLog.forget(collection)
+  }
+
   // MARK: Collections
 
-  private func collectionID(_ name: String) throws -> Int64? {
+  func collectionID(_ name: String) throws -> Int64? {
     let key = ByteString(name)
     if let id = collectionIDs[key] { return id }
     let statement = try connection.statement("SELECT id FROM collections WHERE name = ?")
@@ -96,7 +512,7 @@ final class Session {
     return id
   }
 
-  private func makeCollection(_ name: String) throws -> Int64 {
+  func makeCollection(_ name: String) throws -> Int64 {
     if let id = try collectionID(name) { return id }
     let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
     statement.bind(name, at: 1)
@@ -107,198 +523,51 @@ final class Session {
     return id
   }
 
-  func collectionNames() throws -> [String] {
-    try CofferError.translating {
-      var names: [String] = []
-      try connection.statement(
-        """
-        SELECT name FROM collections WHERE EXISTS (SELECT 1 FROM items WHERE collection = collections.id) ORDER BY name
-        """
-      ).query { names.append($0.text(0)) }
-      return names
+  // MARK: Cache
+
+  /// Brings the cache to the snapshot of this transaction: what others changed since is dropped from it.
+  func makeCacheCurrent() throws {
+    guard !isCacheCurrent else { return }
+    isCacheCurrent = true
+    if cache.isEmpty {
+      cache.snapshot = try changeLog.lastSequence()
+      return
     }
-  }
-
-  // MARK: Reading items
-
-  func stored(_ key: String, in collection: String) throws -> StoredValue? {
-    try row(key, in: collection, "SELECT type, data FROM items WHERE collection = ? AND key = ?") { row in
-      try storedValue(row, typeColumn: 0, dataColumn: 1)
+    let last = try changeLog.lastSequence()
+    guard last != cache.snapshot else { return }
+    guard last > cache.snapshot, let rows = try changeLog.rows(after: cache.snapshot),
+      !rows.contains(where: { $0.changes.isAllCleared })
+    else {
+      cache.removeAll()
+      cache.snapshot = last
+      return
     }
-  }
-
-  func metadata(_ key: String, in collection: String) throws -> StoredValue? {
-    try row(key, in: collection, "SELECT metadata FROM items WHERE collection = ? AND key = ?") { row in
-      try metadata(row, column: 0)
-    } ?? nil
-  }
-
-  func has(_ key: String, in collection: String) throws -> Bool {
-    try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _ in true } ?? false
-  }
-
-  /// A row with everything about an item.
-  struct FullRow {
-    let stored: StoredValue
-    let metadata: StoredValue?
-    let version: Int64
-    let modified: Int64
-  }
-
-  func fullRow(_ key: String, in collection: String) throws -> FullRow? {
-    try row(
-      key, in: collection,
-      "SELECT type, data, metadata, version, modified FROM items WHERE collection = ? AND key = ?"
-    ) { row in
-      FullRow(
-        stored: try storedValue(row, typeColumn: 0, dataColumn: 1), metadata: try metadata(row, column: 2),
-        version: row.integer(3), modified: row.integer(4))
-    }
-  }
-
-  private func row<Result>(
-    _ key: String, in collection: String, _ sql: StaticString,
-    _ body: (borrowing Statement.Row) throws -> Result
-  ) throws -> Result? {
-    try CofferError.translating {
-      try requireTransaction()
-      guard let id = try collectionID(collection) else { return nil }
-      let statement = try connection.statement(sql)
-      statement.bind(id, at: 1)
-      statement.bind(key, at: 2)
-      return try statement.first(body)
-    }
-  }
-
-  private func storedValue(
-    _ row: borrowing Statement.Row, typeColumn: Int32, dataColumn: Int32
-  ) throws -> StoredValue {
-    StoredValue(kind: try Self.kind(row.integer(typeColumn)), bytes: row.bytes(dataColumn))
-  }
-
-  private static func kind(_ code: Int64) throws -> Value.Kind {
-    guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init) else {
-      throw StorageError.damaged(part: "items", reason: "there is no value of kind \(code)")
-    }
-    return kind
-  }
-
-  private func metadata(_ row: borrowing Statement.Row, column: Int32) throws -> StoredValue? {
-    guard !row.isNull(column) else { return nil }
-    let bytes = row.bytes(column)
-    guard let tag = bytes.first, let kind = Value.Kind(rawValue: tag) else {
-      throw StorageError.damaged(part: "items", reason: "metadata has no kind")
-    }
-    return StoredValue(kind: kind, bytes: Array(bytes.dropFirst()))
-  }
-
-  // MARK: Listing items
-
-  func count(in collection: String?) throws -> Int {
-    try CofferError.translating {
-      guard let collection else {
-        return Int(try connection.statement("SELECT count(*) FROM items").first { $0.integer(0) } ?? 0)
+    var names: [Int64: String]?
+    for row in rows {
+      for (id, change) in row.changes.collections {
+        if names == nil { names = try CommitFeed.names(connection) }
+        // A removed collection has no name any more.
+        guard !change.isCleared, !change.isUnlisted, let name = names?[id] else {
+          cache.removeAll()
+          break
+        }
+        for key in change.keys.keys { cache.remove(key.string, in: name) }
       }
-      guard let id = try collectionID(collection) else { return 0 }
-      let statement = try connection.statement("SELECT count(*) FROM items WHERE collection = ?")
-      statement.bind(id, at: 1)
-      return Int(try statement.first { $0.integer(0) } ?? 0)
     }
+    cache.snapshot = last
+  }
+}
+
+/// Whether the task that waits for a transaction was cancelled.
+final class Cancellation: Sendable {
+  private let isCancelled = Atomic<Bool>(false)
+
+  func cancel() {
+    isCancelled.store(true, ordering: .relaxed)
   }
 
-  func keys(in collection: String) throws -> [String] {
-    var keys: [String] = []
-    try list(collection, "SELECT key FROM items WHERE collection = ? ORDER BY key") { keys.append($0.text(0)) }
-    return keys
-  }
-
-  func infos(in collection: String) throws -> [ItemInfo] {
-    var infos: [ItemInfo] = []
-    try list(
-      collection,
-      "SELECT key, type, length(data), version, modified FROM items WHERE collection = ? ORDER BY key"
-    ) { row in
-      infos.append(
-        ItemInfo(
-          collection: collection, key: row.text(0), kind: try Self.kind(row.integer(1)),
-          byteCount: Int(row.integer(2)), version: row.integer(3), modified: Date(milliseconds: row.integer(4))))
-    }
-    return infos
-  }
-
-  private func list(
-    _ collection: String, _ sql: StaticString, _ body: (borrowing Statement.Row) throws -> Void
-  ) throws {
-    try CofferError.translating {
-      try requireTransaction()
-      guard let id = try collectionID(collection) else { return }
-      let statement = try connection.statement(sql)
-      statement.bind(id, at: 1)
-      try statement.query(body)
-    }
-  }
-
-  // MARK: Writing items
-
-  func set(_ stored: StoredValue, metadata: StoredValue?, _ key: String, in collection: String) throws {
-    try CofferError.translating {
-      try requireTransaction()
-      let id = try makeCollection(collection)
-      // An equal value changes nothing: no version, no change, no page.
-      let statement = try connection.statement(
-        """
-        INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6) ON CONFLICT DO UPDATE
-        SET type = ?3, data = ?4, metadata = ?5, version = successor(version), modified = ?6
-        WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
-        """)
-      statement.bind(id, at: 1)
-      statement.bind(key, at: 2)
-      statement.bind(Int64(stored.kind.rawValue), at: 3)
-      statement.bind(stored.bytes, at: 4)
-      statement.bind(metadata.map { [$0.kind.rawValue] + $0.bytes }, at: 5)
-      statement.bind(time, at: 6)
-      let kind: ChangeSet.Kind
-      switch try connection.runUpsert(statement) {
-      case .inserted: kind = .inserted
-      case .updated: kind = .updated
-      case .unchanged: return
-      }
-      changes.record(key, in: id, ChangeSet.Change(kind: kind, changesObject: true, changesMetadata: true))
-    }
-  }
-
-  func remove(_ key: String, in collection: String) throws -> Bool {
-    try CofferError.translating {
-      try requireTransaction()
-      guard let id = try collectionID(collection) else { return false }
-      let statement = try connection.statement("DELETE FROM items WHERE collection = ? AND key = ?")
-      statement.bind(id, at: 1)
-      statement.bind(key, at: 2)
-      try statement.run()
-      guard connection.changeCount > 0 else { return false }
-      changes.record(key, in: id, ChangeSet.Change(kind: .removed, changesObject: true, changesMetadata: true))
-      return true
-    }
-  }
-
-  /// Removes a collection's items, and with them every trace of its keys and its name.
-  func removeAll(in collection: String) throws {
-    try CofferError.translating {
-      try requireTransaction()
-      guard let id = try collectionID(collection) else { return }
-      for sql: StaticString in [
-        "DELETE FROM items WHERE collection = ?", "DELETE FROM history WHERE collection = ?",
-        // One that was declared to be of a certain kind stays declared.
-        "DELETE FROM collections WHERE id = ? AND flags = 0",
-      ] {
-        let statement = try connection.statement(sql)
-        statement.bind(id, at: 1)
-        try statement.run()
-      }
-      collectionIDs[ByteString(collection)] = nil
-      try changeLog.forget(id)
-      changes.recordClearing(of: id)
-    }
+  func check() throws {
+    if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
   }
 }
 

@@ -8,3 +8,43 @@ struct StoredValue: Equatable, Sendable {
 struct ValueCodingError: Error {
   let reason: String
 }
+
+extension StoredValue {
+  /// - Throws: `CofferError.notDecodable`, naming collection, key and both types.
+  func decoded<Object: Decodable>(as type: Object.Type, _ key: String, in collection: String) throws -> Object {
+    try decoding(type, key, in: collection) { try ValueCoder.decode(self, as: type) }
+  }
+
+  func decoding<Object>(
+    _ type: Object.Type, _ key: String, in collection: String, _ body: () throws -> Object
+  ) throws -> Object {
+    func failure(_ reason: String) -> CofferError {
+      .notDecodable(
+        collection: collection, key: key, storedType: kind.name, requestedType: "\(type)", reason: reason)
+    }
+    do {
+      return try body()
+    } catch let error as ValueCodingError {
+      throw failure(error.reason)
+    } catch {
+      // Of a type's own `init(from:)` or a serializer; its text may quote the value.
+      throw failure("its decoding failed")
+    }
+  }
+
+  /// - Throws: `CofferError.notEncodable`, naming collection and key.
+  init(encoding object: some Encodable, _ key: String, in collection: String) throws {
+    self = try Self.encoding(key, in: collection) { try ValueCoder.encode(object) }
+  }
+
+  static func encoding(_ key: String, in collection: String, _ body: () throws -> StoredValue) throws -> StoredValue {
+    do {
+      return try body()
+    } catch let error as ValueCodingError {
+      throw CofferError.notEncodable(collection: collection, key: key, reason: error.reason)
+    } catch {
+      // An error of the type's own `encode(to:)`; its text may quote the value.
+      throw CofferError.notEncodable(collection: collection, key: key, reason: "its encoding failed")
+    }
+  }
+}

@@ -109,6 +109,8 @@ package final class SQLiteConnection {
           }, nil, nil, nil))
       // Temporary tables, statement journals and VACUUM's copy stay in memory; what is removed is overwritten.
       try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
+      // A log that has grown, because a reader held on to an old snapshot, shrinks when it starts over.
+      try execute("PRAGMA journal_size_limit=16777216")
     } catch {
       sqlite3_close_v2(handle)
       throw error
@@ -207,14 +209,41 @@ extension SQLiteConnection {
   }
 
   /// Copies the whole database into another one, page by page, https://www.sqlite.org/backup.html.
-  package func copyPages(to destination: SQLiteConnection) throws {
+  ///
+  /// - Parameter progress: Gets the share that is done, from 0 to 1; what it throws ends the copying.
+  package func copyPages(to destination: SQLiteConnection, progress: (Double) throws -> Void = { _ in }) throws {
     beginCall()
     destination.beginCall()
     guard let backup = sqlite3_backup_init(destination.handle, "main", handle, "main") else {
       throw destination.error(sqlite3_errcode(destination.handle))
     }
-    sqlite3_backup_step(backup, -1)
+    do {
+      while sqlite3_backup_step(backup, 256) == SQLITE_OK {
+        let total = sqlite3_backup_pagecount(backup)
+        try progress(Double(total - sqlite3_backup_remaining(backup)) / Double(max(total, 1)))
+      }
+    } catch {
+      sqlite3_backup_finish(backup)
+      throw error
+    }
+    // Gives the error of a step that failed.
     try destination.check(sqlite3_backup_finish(backup))
+  }
+
+  /// The size of the log in bytes; 0 when there is none.
+  package var logByteCount: Int {
+    get throws {
+      guard let log = try logFile() else { return 0 }
+      var size: Int64 = 0
+      try check(log.pointee.pMethods.pointee.xFileSize(log, &size))
+      return Int(size)
+    }
+  }
+
+  private func logFile() throws -> UnsafeMutablePointer<sqlite3_file>? {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file))
+    return file?.pointee.pMethods == nil ? nil : file
   }
 
   /// How many rows the last statement changed.
@@ -256,6 +285,15 @@ extension SQLiteConnection {
     try statement("COMMIT").run()
   }
 
+  /// Wakes those who wait for commits of others, in all processes.
+  ///
+  /// The file is only marked as changed: writes through the mapped wal-index raise no event.
+  package func announceCommit() {
+    guard context != nil else { return }
+    // Whoever cannot change the times has not written either.
+    _ = utimensat(AT_FDCWD, path, nil, AT_SYMLINK_NOFOLLOW)
+  }
+
   /// Ends the transaction without its changes; SQLite may have done so by itself
   /// (https://www.sqlite.org/lang_transaction.html, "Response to errors within a transaction").
   package func rollback() throws {
@@ -265,11 +303,9 @@ extension SQLiteConnection {
 
   /// Makes everything committed so far durable.
   package func synchronizeLog() throws {
-    var file: UnsafeMutablePointer<sqlite3_file>?
-    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file))
     // Without a log there is nothing that the last checkpoint has not synced.
-    guard let file, file.pointee.pMethods != nil else { return }
-    try check(file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    guard let log = try logFile() else { return }
+    try check(log.pointee.pMethods.pointee.xSync(log, SQLITE_SYNC_NORMAL))
   }
 
   /// The first frame of the log that a recovery by this connection left out because it did not authenticate.

@@ -32,6 +32,15 @@ package final class Statement {
     }
   }
 
+  /// Binds the bytes as text; they may end inside a character.
+  package func bind(text bytes: [UInt8], at index: Int32) {
+    bytes.withUnsafeBufferPointer { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { text in
+        note(coffer_bind_text(pointer, index, text.baseAddress ?? UnsafePointer(emptyText), UInt64(text.count)))
+      }
+    }
+  }
+
   package func bind(_ value: [UInt8]?, at index: Int32) {
     guard let value else { return note(sqlite3_bind_null(pointer, index)) }
     value.withUnsafeBytes { note(coffer_bind_blob(pointer, index, $0.baseAddress, UInt64($0.count))) }

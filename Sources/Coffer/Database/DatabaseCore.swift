@@ -1,0 +1,100 @@
+import CofferCrypto
+import CofferStorage
+import Synchronization
+
+/// What all connections of one database share.
+final class DatabaseCore: Sendable {
+  let options: Database.Options
+  /// Tells the commits of this database from those of others in the change log.
+  let writer: Int64
+  let gate = WriterGate()
+  let observers = ObserverRegistry()
+  let feed: CommitFeed
+  /// How many connections of this database have a snapshot pinned.
+  let longLivedReadCount = Atomic<Int>(0)
+
+  private let rules = Lock<[ByteString: CollectionRules]>([:])
+  private let hasRules = Atomic<Bool>(false)
+  private let onLogTooLarge: @Sendable () -> Void
+  private let hasWarned = Atomic<Bool>(false)
+
+  /// - Parameters:
+  ///   - path: The store file; nil for a store in memory.
+  ///   - connect: Makes a connection to read the change log with.
+  ///   - onLogTooLarge: Ends the long-lived reads of this database.
+  init(
+    options: Database.Options, path: String?, connect: @escaping CommitFeed.Connect,
+    onLogTooLarge: @escaping @Sendable () -> Void
+  ) {
+    self.options = options
+    self.onLogTooLarge = onLogTooLarge
+    writer = Int64.random(in: .min ... .max)
+    feed = CommitFeed(path: path, writer: writer, connect: connect)
+  }
+
+  /// Sees to it that the log can be folded in, where a long-lived read has kept it from that for too long.
+  func checkLog(byteCount: Int) {
+    guard byteCount > options.logByteLimit else { return hasWarned.store(false, ordering: .relaxed) }
+    if longLivedReadCount.load(ordering: .relaxed) > 0 { return onLogTooLarge() }
+    guard !hasWarned.exchange(true, ordering: .relaxed) else { return }
+    options.logger.warning("The log has grown to \(byteCount) bytes: another process reads an old snapshot.")
+  }
+
+  // MARK: Values
+
+  func setRules(_ newRules: CollectionRules?, _ collection: String) {
+    rules.withLock { $0[ByteString(collection)] = newRules }
+    hasRules.store(true, ordering: .releasing)
+  }
+
+  func rules(of collection: String) -> CollectionRules? {
+    guard hasRules.load(ordering: .acquiring) else { return nil }
+    return rules.withLock { $0[ByteString(collection)] }
+  }
+
+  /// Which of an item's two values is meant.
+  enum Part {
+    case object, metadata
+  }
+
+  /// - Throws: `CofferError.notEncodable`, naming collection and key; what a sanitizer throws.
+  func encode(_ part: Part, _ value: some Encodable, _ key: String, in collection: String) throws -> StoredValue {
+    guard let rules = rules(of: collection) else { return try StoredValue(encoding: value, key, in: collection) }
+    let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
+    let stored = try StoredValue.encoding(key, in: collection) { try serializer.stored(value) }
+    return try sanitize(part, stored, rules, key, in: collection)
+  }
+
+  /// What the sanitizers make of a value that was serialized before.
+  func sanitize(_ part: Part, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
+    guard let rules = rules(of: collection) else { return stored }
+    return try sanitize(part, stored, rules, key, in: collection)
+  }
+
+  private func sanitize(
+    _ part: Part, _ stored: StoredValue, _ rules: CollectionRules, _ key: String, in collection: String
+  ) throws -> StoredValue {
+    guard let sanitizer = part == .object ? rules.objectSanitizer : rules.metadataSanitizer else { return stored }
+    let value = try sanitizer(collection, key, stored.decoded(as: Value.self, key, in: collection))
+    return try StoredValue.encoding(key, in: collection) { try value.stored }
+  }
+
+  /// - Throws: `CofferError.notDecodable`, naming collection, key and both types.
+  func decode<Object: Decodable>(
+    _ part: Part, _ stored: StoredValue, as type: Object.Type, _ key: String, in collection: String
+  ) throws -> Object {
+    guard let rules = rules(of: collection) else { return try stored.decoded(as: type, key, in: collection) }
+    let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
+    return try stored.decoding(type, key, in: collection) { try serializer.object(stored, as: type) }
+  }
+}
+
+extension Database {
+  /// Says how the values of a collection are written and read from now on; nil means the standard way.
+  ///
+  /// Holds for all connections and proxies of this database, not for other processes. Values that are stored already stay
+  /// as they are.
+  public func setRules(_ rules: CollectionRules?, forCollection collection: String) {
+    core.setRules(rules, collection)
+  }
+}

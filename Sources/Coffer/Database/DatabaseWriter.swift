@@ -1,0 +1,55 @@
+import CofferStorage
+import Dispatch
+
+/// What reads from a database.
+public protocol DatabaseReader: AnyObject, Sendable {
+  /// Runs `body` in a read transaction.
+  func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result
+  /// Runs `body` in a read transaction, without blocking a thread.
+  func read<Result: Sendable>(
+    _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result
+  ) async throws -> Result
+  /// Runs `body` in a read transaction later, and then `completion`.
+  func asyncRead<Result: Sendable>(
+    _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result, on queue: DispatchQueue?,
+    completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void)
+}
+
+/// What writes to a database: transactions one after another.
+///
+/// ```swift
+/// let writer: any DatabaseWriter = try database.makeConnection()
+/// try writer.write { try $0.setObject(3, forKey: "retries") }
+/// ```
+public protocol DatabaseWriter: DatabaseReader {
+  /// Runs `body` in a write transaction and commits.
+  func write<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result
+  /// Runs `body` in a write transaction and commits, without blocking a thread.
+  func write<Result: Sendable>(
+    _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result
+  ) async throws -> Result
+  /// Runs `body` so that each operation in it commits by itself.
+  func writeWithoutTransaction<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result
+  /// The same without blocking a thread.
+  func writeWithoutTransaction<Result: Sendable>(
+    _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result
+  ) async throws -> Result
+  /// Runs `body` in a write transaction later, and then `completion`, on the writer, before any later write.
+  func asyncWrite<Result: Sendable>(
+    _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result,
+    completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void)
+  /// Runs `body` later, so that each operation in it commits by itself.
+  func asyncWriteWithoutTransaction(
+    _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Void,
+    onError: @escaping @Sendable (any Error) -> Void)
+  /// Runs `body` in the write transaction that is under way on this thread, or else in one of its own.
+  func unsafeReentrantWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result
+  /// Reads the last committed state on another thread, while the writer goes on.
+  func concurrentRead<Result: Sendable>(
+    _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result
+  ) -> DatabaseFuture<Result>
+  /// Removes everything.
+  func erase() throws
+  /// Rebuilds the store file without the room that removed items have left.
+  func vacuum() throws
+}

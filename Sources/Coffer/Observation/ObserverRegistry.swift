@@ -1,0 +1,103 @@
+import CofferCrypto
+import Synchronization
+
+/// The transaction observers of a database.
+final class ObserverRegistry: Sendable {
+  /// One observer, as long as it is registered.
+  final class Entry: Sendable {
+    private let weak: WeakObserver
+    /// Keeps the observer, where the extent says so.
+    private let strong: (any TransactionObserver)?
+    let extent: TransactionObservationExtent
+    /// Whether it wants to hear of no more changes of the present transaction.
+    let isStopped = Atomic<Bool>(false)
+
+    init(_ observer: any TransactionObserver, _ extent: TransactionObservationExtent) {
+      weak = WeakObserver(observer)
+      strong = extent == .observerLifetime ? nil : observer
+      self.extent = extent
+    }
+
+    var observer: (any TransactionObserver)? { weak.observer }
+  }
+
+  /// Unchecked: a weak reference is read and cleared atomically, and never set again.
+  private struct WeakObserver: @unchecked Sendable {
+    weak var observer: (any TransactionObserver)?
+
+    init(_ observer: any TransactionObserver) {
+      self.observer = observer
+    }
+  }
+
+  /// Whose `databaseDidChange` the calling thread is in.
+  @TaskLocal static var changing: Entry?
+
+  private let entries = Lock<[Entry]>([])
+  private let isEmpty = Atomic<Bool>(true)
+
+  func add(_ observer: any TransactionObserver, _ extent: TransactionObservationExtent) {
+    entries.withLock { $0.append(Entry(observer, extent)) }
+    isEmpty.store(false, ordering: .releasing)
+  }
+
+  func remove(_ observer: any TransactionObserver) {
+    removeAll { $0.observer === observer }
+  }
+
+  private func removeAll(where isUnwanted: (Entry) -> Bool) {
+    entries.withLock { entries in
+      entries.removeAll(where: isUnwanted)
+      isEmpty.store(entries.isEmpty, ordering: .releasing)
+    }
+  }
+
+  /// The observers of a transaction that begins now, in the order in which they were added.
+  func begin() -> [Entry] {
+    guard !isEmpty.load(ordering: .acquiring) else { return [] }
+    removeAll { $0.observer == nil }
+    return entries.withLock { $0 }
+  }
+
+  /// Ends the observation of those who wanted to see only this transaction.
+  func end(_ observed: [Entry]) {
+    for entry in observed { entry.isStopped.store(false, ordering: .relaxed) }
+    guard observed.contains(where: { $0.extent == .nextTransaction }) else { return }
+    removeAll { entry in entry.extent == .nextTransaction && observed.contains { $0 === entry } }
+  }
+}
+
+/// The observers of one transaction.
+struct Observation {
+  /// A change, and what it changes.
+  struct Change {
+    let event: DatabaseEvent
+    let old: StoredItem?
+    let new: StoredItem?
+  }
+
+  var entries: [ObserverRegistry.Entry] = []
+
+  var isEmpty: Bool { entries.isEmpty }
+
+  /// Whether anyone wants to hear of it.
+  func observes(_ kind: DatabaseEventKind) -> Bool {
+    entries.contains { !$0.isStopped.load(ordering: .relaxed) && $0.observer?.observes(eventsOfKind: kind) ?? false }
+  }
+
+  func deliver(_ change: Change) {
+    let interested = entries.filter { entry in
+      !entry.isStopped.load(ordering: .relaxed) && entry.observer?.observes(eventsOfKind: change.event.kind) ?? false
+    }
+    let event = DatabasePreUpdateEvent(event: change.event, old: change.old, new: change.new)
+    for entry in interested { entry.observer?.databaseWillChange(with: event) }
+    for entry in interested {
+      ObserverRegistry.$changing.withValue(entry) { entry.observer?.databaseDidChange(with: change.event) }
+    }
+  }
+
+  /// - Throws: What the first observer throws that does not want the commit.
+  func willCommit() throws {
+    for entry in entries { try entry.observer?.databaseWillCommit() }
+  }
+}

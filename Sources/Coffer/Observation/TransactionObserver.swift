@@ -1,0 +1,85 @@
+/// Hears of changes while their transaction is under way, and of its end.
+///
+/// For each transaction, in the order in which observers were added, on the thread that writes:
+///
+/// 1. for each change that ``observes(eventsOfKind:)`` selects: `databaseWillChange(with:)`, and when all have heard it,
+///    `databaseDidChange(with:)`. Changes inside a savepoint come when the outermost one is released;
+/// 2. `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the error reaches whoever writes;
+/// 3. `databaseDidCommit(_:)`, or after whatever went wrong `databaseDidRollback(_:)`: exactly one of them.
+///
+/// A write from inside the first three throws ``CofferError/nestedTransaction``; from the last two it is allowed, and
+/// starts after every observer has heard of the first transaction's end.
+///
+/// ```swift
+/// final class Audit: TransactionObserver {
+///   func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { kind.collection == "accounts" }
+///   func databaseDidChange(with event: DatabaseEvent) { print("\(event.key) changed") }
+/// }
+/// let audit = Audit()
+/// database.add(transactionObserver: audit)
+/// ```
+public protocol TransactionObserver: AnyObject, Sendable {
+  /// Whether to hear of changes of this kind.
+  func observes(eventsOfKind kind: DatabaseEventKind) -> Bool
+  /// A change is being made; its values before and after.
+  func databaseWillChange(with event: DatabasePreUpdateEvent)
+  /// A change was made.
+  func databaseDidChange(with event: DatabaseEvent)
+  /// The transaction is about to be committed.
+  ///
+  /// - Throws: To have it rolled back.
+  func databaseWillCommit() throws
+  /// The transaction was committed, by `connection`.
+  func databaseDidCommit(_ connection: Connection)
+  /// The transaction of `connection` was rolled back.
+  func databaseDidRollback(_ connection: Connection)
+}
+
+extension TransactionObserver {
+  /// Does nothing.
+  public func databaseWillChange(with event: DatabasePreUpdateEvent) {}
+  /// Does nothing.
+  public func databaseDidChange(with event: DatabaseEvent) {}
+  /// Does nothing.
+  public func databaseWillCommit() throws {}
+  /// Does nothing.
+  public func databaseDidCommit(_ connection: Connection) {}
+  /// Does nothing.
+  public func databaseDidRollback(_ connection: Connection) {}
+
+  /// Hears of no more changes of this transaction; of its end all the same.
+  ///
+  /// - Precondition: Called inside `databaseDidChange(with:)`.
+  public func stopObservingDatabaseChangesUntilNextTransaction() {
+    guard let entry = ObserverRegistry.changing, entry.observer === self else {
+      preconditionFailure("Call stopObservingDatabaseChangesUntilNextTransaction() inside databaseDidChange(with:).")
+    }
+    entry.isStopped.store(true, ordering: .relaxed)
+  }
+}
+
+/// How long an observer is told.
+public enum TransactionObservationExtent: Sendable {
+  /// As long as someone else holds it; the database does not.
+  case observerLifetime
+  /// Until the end of the next transaction that begins; the database holds it until then.
+  case nextTransaction
+  /// As long as the database lives, which holds it.
+  case databaseLifetime
+}
+
+extension Database {
+  /// Adds an observer, who hears of the transactions of all connections of this database that begin after the call.
+  public func add(
+    transactionObserver observer: any TransactionObserver, extent: TransactionObservationExtent = .observerLifetime
+  ) {
+    core.observers.add(observer, extent)
+  }
+
+  /// Removes an observer.
+  ///
+  /// A transaction that is under way is still told to it to the end.
+  public func remove(transactionObserver observer: any TransactionObserver) {
+    core.observers.remove(observer)
+  }
+}

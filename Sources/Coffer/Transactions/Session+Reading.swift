@@ -1,0 +1,188 @@
+import CofferStorage
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension Session {
+  // MARK: One item
+
+  /// Both values of an item, from the cache where it has them.
+  func item(_ key: String, in collection: String) throws -> StoredItem? {
+    try reading {
+      if cache.limit > 0 {
+        try makeCacheCurrent()
+        if let known = cache.item(key, in: collection) { return known }
+      }
+      let item = try storedItem(key, in: collection)
+      cache.insert(item, key, in: collection)
+      return item
+    }
+  }
+
+  func has(_ key: String, in collection: String) throws -> Bool {
+    try reading {
+      return try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _ in true } ?? false
+    }
+  }
+
+  /// Both values of an item as they are in the tables.
+  func storedItem(_ key: String, in collection: String) throws -> StoredItem? {
+    try row(key, in: collection, "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?") { row in
+      StoredItem(object: try Self.storedValue(row, typeColumn: 0, dataColumn: 1), metadata: try Self.metadata(row, 2))
+    }
+  }
+
+  /// A row with everything about an item.
+  struct FullRow {
+    let item: StoredItem
+    let version: Int64
+    let modified: Int64
+  }
+
+  func fullRow(_ key: String, in collection: String) throws -> FullRow? {
+    try reading {
+      try row(
+        key, in: collection,
+        "SELECT type, data, metadata, version, modified FROM items WHERE collection = ? AND key = ?"
+      ) { row in
+        FullRow(
+          item: StoredItem(
+            object: try Self.storedValue(row, typeColumn: 0, dataColumn: 1), metadata: try Self.metadata(row, 2)),
+          version: row.integer(3), modified: row.integer(4))
+      }
+    }
+  }
+
+  private func row<Result>(
+    _ key: String, in collection: String, _ sql: StaticString, _ body: (borrowing Statement.Row) throws -> Result
+  ) throws -> Result? {
+    guard let id = try collectionID(collection) else { return nil }
+    let statement = try connection.statement(sql)
+    statement.bind(id, at: 1)
+    statement.bind(key, at: 2)
+    return try statement.first(body)
+  }
+
+  static func storedValue(
+    _ row: borrowing Statement.Row, typeColumn: Int32, dataColumn: Int32
+  ) throws -> StoredValue {
+    StoredValue(kind: try kind(row.integer(typeColumn)), bytes: row.bytes(dataColumn))
+  }
+
+  private static func kind(_ code: Int64) throws -> Value.Kind {
+    guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init) else {
+      throw StorageError.damaged(part: "items", reason: "there is no value of kind \(code)")
+    }
+    return kind
+  }
+
+  static func metadata(_ row: borrowing Statement.Row, _ column: Int32) throws -> StoredValue? {
+    guard !row.isNull(column) else { return nil }
+    let bytes = row.bytes(column)
+    guard let tag = bytes.first, let kind = Value.Kind(rawValue: tag) else {
+      throw StorageError.damaged(part: "items", reason: "metadata has no kind")
+    }
+    return StoredValue(kind: kind, bytes: Array(bytes.dropFirst()))
+  }
+
+  // MARK: Counts and lists
+
+  func collectionNames() throws -> [String] {
+    try reading {
+      var names: [String] = []
+      try connection.statement(
+        """
+        SELECT name FROM collections WHERE EXISTS (SELECT 1 FROM items WHERE collection = collections.id) ORDER BY name
+        """
+      ).query { names.append($0.text(0)) }
+      return names
+    }
+  }
+
+  /// - Parameter collection: nil stands for all.
+  func count(in collection: String?) throws -> Int {
+    try reading {
+      guard let collection else {
+        return Int(try connection.statement("SELECT count(*) FROM items").first { $0.integer(0) } ?? 0)
+      }
+      guard let id = try collectionID(collection) else { return 0 }
+      let statement = try connection.statement("SELECT count(*) FROM items WHERE collection = ?")
+      statement.bind(id, at: 1)
+      return Int(try statement.first { $0.integer(0) } ?? 0)
+    }
+  }
+
+  func keys(in collection: String, _ range: KeyRange) throws -> [String] {
+    try reading {
+      guard let cursor = try cursor(collection, range, .keys) else { return [] }
+      try cursor.loadRest()
+      return cursor.rest.map(\.key)
+    }
+  }
+
+  func infos(in collection: String) throws -> [ItemInfo] {
+    try reading {
+      guard let id = try collectionID(collection) else { return [] }
+      var infos: [ItemInfo] = []
+      let statement = try connection.statement(
+        "SELECT key, type, length(data), version, modified FROM items WHERE collection = ? ORDER BY key")
+      statement.bind(id, at: 1)
+      try statement.query { row in
+        infos.append(
+          ItemInfo(
+            collection: collection, key: row.text(0), kind: try Self.kind(row.integer(1)),
+            byteCount: Int(row.integer(2)), version: row.integer(3), modified: Date(milliseconds: row.integer(4))))
+      }
+      return infos
+    }
+  }
+
+  // MARK: Enumerations
+
+  /// What an enumeration reads of each item.
+  func cursor(_ collection: String, _ range: KeyRange, _ columns: Cursor.Columns) throws -> Cursor? {
+    try collectionID(collection).map { id in
+      Cursor(connection: connection, collection: id, range: range, columns: columns)
+    }
+  }
+
+  /// Hands the items of a collection to `body` in the order of their keys, as they are now, whatever `body` changes;
+  /// stops when it returns false.
+  ///
+  /// - Returns: false when it was stopped.
+  func enumerate(
+    _ collection: String, _ range: KeyRange, _ columns: Cursor.Columns, _ body: (Cursor.Row) throws -> Bool
+  ) throws -> Bool {
+    guard let cursor = try reading({ try cursor(collection, range, columns) }) else { return true }
+    // Without a transaction around it, the snapshot ends with the statement.
+    if isAutocommitting { try reading { try cursor.loadRest() } }
+    cursors.append(cursor)
+    defer { cursors.removeAll { $0 === cursor } }
+    while let row = try reading({ try cursor.next() }) {
+      guard try body(row) else { return false }
+    }
+    return true
+  }
+}
+
+extension Session {
+  /// Hands the items of all collections to `body`, as they are now, whatever `body` changes; stops when it returns false.
+  func enumerateAll(_ columns: Cursor.Columns, _ body: (String, Cursor.Row) throws -> Bool) throws {
+    // All cursors stand from the start: what is inserted into a later collection meanwhile is not seen.
+    let pairs = try reading {
+      try collectionNames().compactMap { name in try cursor(name, .all, columns).map { (name, $0) } }
+    }
+    if isAutocommitting { try reading { for (_, cursor) in pairs { try cursor.loadRest() } } }
+    let earlierCount = cursors.count
+    cursors += pairs.map(\.1)
+    defer { cursors.removeLast(cursors.count - earlierCount) }
+    for (name, cursor) in pairs {
+      while let row = try reading({ try cursor.next() }) {
+        guard try body(name, row) else { return }
+      }
+    }
+  }
+}
