@@ -35,6 +35,10 @@ case "insert":
     try connection.readWrite { try $0.setObject(number, forKey: "\(rest[0])\(number)", inCollection: "numbers") }
   }
 
+case "clear":
+  // clear … COLLECTION
+  try open().makeConnection().readWrite { try $0.removeAllObjects(inCollection: rest[0]) }
+
 case "acknowledge":
   // acknowledge … PREFIX: says each number once its commit has returned, until it is killed.
   let connection = try open().makeConnection()

@@ -33,7 +33,7 @@ extension Connection {
   }
 
   /// Runs `body` on the connection, in an asynchronous call that can be cancelled.
-  private func performing<Result: Sendable>(
+  func performing<Result: Sendable>(
     _ body: @escaping @Sendable (Session, Cancellation) throws -> Result
   ) async throws -> Result {
     let cancellation = Cancellation()

@@ -171,7 +171,7 @@ public final class Database: Sendable {
   public static func inMemory(options: Options = Options()) throws -> Database {
     try CofferError.translating {
       let store = HeapStore()
-      let connection = try SQLiteConnection(inMemory: store, busyTimeout: options.busyTimeout)
+      let connection = try SQLiteConnection(inMemory: store, isCreating: true, busyTimeout: options.busyTimeout)
       try Schema.create(in: connection)
       try connection.close()
       return try Database(backing: .memory(store), options: options)

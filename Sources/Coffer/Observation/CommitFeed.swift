@@ -204,10 +204,11 @@ final class CommitFeed: Sendable {
     let own = row.writer == writer ? ownCommits.withLock { $0[row.sequence] } : nil
     let changes = own?.changes ?? row.changes
     var collections: [ByteString: ChangeSet.CollectionChange] = [:]
-    for (id, change) in changes.collections where !change.isEmpty || !change.clearedKeys.isEmpty {
+    // A collection that was removed and made again has two ids, the later one higher.
+    for (id, change) in changes.collections.sorted(by: { $0.key < $1.key }) where !change.isEmpty {
       // Without a name: made and removed again before anyone could see it.
-      guard let name = own?.names[id] ?? names[id] else { continue }
-      collections[ByteString(name)] = change
+      guard let name = (own?.names[id] ?? names[id]).map(ByteString.init) else { continue }
+      collections[name] = collections[name]?.followed(by: change) ?? change
     }
     return CommitNotification(
       snapshot: UInt64(row.sequence), origin: own?.connection.map { .connection($0) } ?? .elsewhere,

@@ -114,19 +114,7 @@ public struct CommitNotification: Sendable {
 
   /// This commit and a later one.
   func merged(with later: CommitNotification) -> CommitNotification {
-    // A cleared collection stays so: what was removed is not there any more, whatever came after.
-    let merged = collections.merging(later.collections) { earlier, later in
-      var merged = earlier
-      merged.isCleared = earlier.isCleared || later.isCleared
-      merged.isUnlisted = earlier.isUnlisted || later.isUnlisted
-      merged.clearedKeys += later.clearedKeys
-      for (key, change) in later.keys { merged.record(key, change) }
-      if merged.clearedKeys.count > ChangeSet.maximumKeyCount {
-        merged.clearedKeys = []
-        merged.isUnlisted = true
-      }
-      return merged
-    }
+    let merged = collections.merging(later.collections) { $0.followed(by: $1) }
     return CommitNotification(
       snapshot: later.snapshot, origin: origin == later.origin ? origin : .several,
       customObjects: customObjects + later.customObjects,

@@ -69,6 +69,21 @@ extension ChangeSet.CollectionChange {
     }
     keys[key] = earlier.followed(by: change)
   }
+
+  /// These changes and later ones of the same collection.
+  func followed(by later: Self) -> Self {
+    var both = self
+    // Once cleared is cleared: what was removed is not there any more, whatever came after.
+    both.isCleared = isCleared || later.isCleared
+    both.isUnlisted = isUnlisted || later.isUnlisted
+    both.clearedKeys += later.clearedKeys
+    for (key, change) in later.keys { both.record(key, change) }
+    if both.clearedKeys.count > ChangeSet.maximumKeyCount {
+      both.clearedKeys = []
+      both.isUnlisted = true
+    }
+    return both
+  }
 }
 
 extension ChangeSet.Change {

@@ -54,13 +54,17 @@ package final class SQLiteConnection {
   /// Opens a connection to a store without pages yet, and lays it out: page size, reserve, log.
   convenience init(creating store: Store) throws {
     try self.init(store: store, isCreating: true, busyTimeout: .zero)
-    // Before the first page is written; SQLite then leaves the end of every page alone.
-    var reserve = Int32(Layout.reserveByteCount)
-    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve))
-    try execute("PRAGMA page_size=\(Layout.pageByteCount)")
+    try layOutPages()
     // The switch to a log is one write of page 1, which would want a rollback journal.
     try execute("PRAGMA journal_mode=MEMORY")
     try execute("PRAGMA journal_mode=WAL")
+  }
+
+  /// Says how pages are made, before the first one is written: SQLite then leaves the end of every page alone.
+  private func layOutPages() throws {
+    var reserve = Int32(Layout.reserveByteCount)
+    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve))
+    try execute("PRAGMA page_size=\(Layout.pageByteCount)")
   }
 
   private convenience init(store: Store, isCreating: Bool, busyTimeout: Duration) throws {
@@ -68,9 +72,12 @@ package final class SQLiteConnection {
     try self.init(context: context, path: store.path, vfs: store.vfs.name, busyTimeout: busyTimeout)
   }
 
-  /// Opens a connection to a store that lives in memory under `name`, for as long as the `HeapStore` does.
-  package convenience init(inMemory store: HeapStore, busyTimeout: Duration) throws {
+  /// Opens a connection to a store that lives in memory, for as long as the `HeapStore` does.
+  ///
+  /// - Parameter isCreating: Whether it is the first one. Pages are laid out as in a file, so that they can be copied there.
+  package convenience init(inMemory store: HeapStore, isCreating: Bool = false, busyTimeout: Duration) throws {
     try self.init(context: nil, path: store.path, vfs: HeapVFS.name, busyTimeout: busyTimeout)
+    if isCreating { try layOutPages() }
     try execute("PRAGMA journal_mode=WAL")
   }
 
