@@ -23,6 +23,8 @@ static const int COFFER_IOERR_AUTH = SQLITE_IOERR_AUTH;
 static const int COFFER_IOERR_DATA = SQLITE_IOERR_DATA;
 static const int COFFER_IOERR_CORRUPTFS = SQLITE_IOERR_CORRUPTFS;
 static const int COFFER_CANTOPEN_SYMLINK = SQLITE_CANTOPEN_SYMLINK;
+static const int COFFER_READONLY_RECOVERY = SQLITE_READONLY_RECOVERY;
+static const int COFFER_READONLY_CANTINIT = SQLITE_READONLY_CANTINIT;
 static const int COFFER_CONSTRAINT_PRIMARYKEY = SQLITE_CONSTRAINT_PRIMARYKEY;
 
 // "Must be called … with arguments … appropriate for the op": https://www.sqlite.org/c3ref/db_config.html

@@ -29,3 +29,14 @@ enum Platform {
     #endif
   }
 }
+
+extension stat {
+  /// When the file's contents changed last.
+  var modificationTime: timespec {
+    #if canImport(Darwin)
+      st_mtimespec
+    #else
+      st_mtim
+    #endif
+  }
+}

@@ -106,7 +106,7 @@ extension Store {
   /// Opens the store at `path`.
   ///
   /// Nothing is written. A store that is to be written must belong to this user and be writable; SQLite would otherwise
-  /// open it for reading, and leave a log beside it.
+  /// open it for reading, and leave a log beside it. One that is only read may be anybody's.
   package static func open(
     at path: String, key: KeySource, isReadOnly: Bool = false, vfs: EncryptingVFS = .standard
   ) throws -> Store {

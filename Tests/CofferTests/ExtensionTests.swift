@@ -64,6 +64,13 @@ import Testing
     #expect(try store.bytes() == before)
   }
 
+  @Test("leaves no file beside a store that nobody may write")
+  func unwritable() throws {
+    try #require(chmod(store.path, 0o400) == 0)
+    #expect(try shell("SELECT count(*) FROM items").text == "100\n")
+    #expect(try Set(FileManager.default.contentsOfDirectory(atPath: store.folder)) == ["settings.coffer", "key"])
+  }
+
   @Test("opens nothing without the right key")
   func wrongKey() throws {
     let other = try TemporaryStore()

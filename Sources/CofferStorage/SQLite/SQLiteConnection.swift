@@ -91,7 +91,9 @@ package final class SQLiteConnection {
     self.context = context
     self.path = path
     var handle: OpaquePointer?
-    var flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let isReadOnly = context?.store.isReadOnly ?? false
+    var flags = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+    flags |= SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     if context == nil { flags |= SQLITE_OPEN_CREATE }
     let uri = "file:" + Self.percentEncoded(path)
     let code =
@@ -103,6 +105,8 @@ package final class SQLiteConnection {
     successorCount.initialize(to: 0)
     do {
       try check(code)
+      // A log stays as it is; SQLite would try to fold it in.
+      if isReadOnly { try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)) }
       sqlite3_busy_timeout(handle, Int32(clamping: busyTimeout.milliseconds))
       // https://www.sqlite.org/security.html, "Untrusted SQLite database files"
       try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
@@ -124,7 +128,8 @@ package final class SQLiteConnection {
     }
   }
 
-  /// Finalizes the statements and closes the connection; closing the last one of a store folds the log into it.
+  /// Finalizes the statements and closes the connection; closing the last one of a store folds the log into it, unless
+  /// it only reads.
   package func close() throws {
     guard !isClosed else { return }
     isClosed = true
@@ -333,6 +338,8 @@ extension SQLiteConnection {
   func error(_ code: Int32) -> StorageError {
     let message = String(cString: sqlite3_errmsg(handle))
     let failure = context?.takeFailure()
+    // Shared memory that may only be read is in a state which the writer at work is about to change.
+    if code == COFFER_READONLY_RECOVERY || code == COFFER_READONLY_CANTINIT { return .busy }
     switch code & 0xff {
     case SQLITE_BUSY, SQLITE_LOCKED: return .busy
     case SQLITE_FULL: return .diskFull(path: path)

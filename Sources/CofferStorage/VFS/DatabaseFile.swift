@@ -7,12 +7,22 @@ import CofferCrypto
 final class DatabaseFile {
   let real: RealFile
   let context: ConnectionContext
+  /// nil for a connection that may write.
+  private let readOnlyAccess: ReadOnlyAccess?
+  /// The version that every page must come from while no lock keeps writers in step.
+  private var unlockedVersion: FileVersion?
   /// The log of this connection while it is open; it unregisters itself.
   unowned(unsafe) var log: LogFile?
   /// The first region of the mapped wal-index.
   ///
   /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
   private(set) var index: UnsafeRawPointer?
+  /// Whether SQLite was told to keep the wal-index on the heap, because there is no shared memory.
+  private var lacksSharedMemory = false
+  /// Whether SQLite was ever told so, and takes no shared memory for writable until it has unmapped it.
+  private var hasLackedSharedMemory = false
+  /// The locks, as bits, that a connection without shared memory was given for nothing.
+  private var emptyLocks: Int32 = 0
   private(set) var holdsWriteLock = false
   private(set) var holdsRecoveryLock = false
   /// The wal-index header's checksum when this connection last let go of a lock that can change it.
@@ -21,9 +31,11 @@ final class DatabaseFile {
 
   private static let shift = Int64(Layout.envelopeByteCount)
 
-  init(real: RealFile, context: ConnectionContext) {
+  init(real: RealFile, context: ConnectionContext, readOnlyAccess: ReadOnlyAccess?) {
     self.real = real
     self.context = context
+    self.readOnlyAccess = readOnlyAccess
+    unlockedVersion = readOnlyAccess?.image
   }
 
   deinit {
@@ -60,6 +72,8 @@ final class DatabaseFile {
     let result = real.read(buffer, Layout.pageByteCount, at: offset)
     if result == COFFER_IOERR_SHORT_READ { return readPastEnd(number) }
     guard result == SQLITE_OK else { return result }
+    // After the read: a writer who came before it may have been in the middle of a checkpoint.
+    if let code = failIfChanged() { return code }
     do throws(CryptoError) {
       try context.codec.open(buffer, at: .database(page: number), into: buffer)
       return SQLITE_OK
@@ -68,6 +82,18 @@ final class DatabaseFile {
       context.fail(error, part: "page \(number)")
       return COFFER_IOERR_DATA
     }
+  }
+
+  /// Fails when a writer came where none could be kept out: two states of the store would be mixed.
+  func failIfChanged() -> Int32? {
+    guard let unlockedVersion, FileVersion(ofFileAt: context.store.path) != unlockedVersion else { return nil }
+    // The next transaction begins with the new state; only an image never changes.
+    context.fail(
+      readOnlyAccess?.image == nil
+        ? .busy
+        : .inputOutput(
+          path: context.store.path, reason: "it was changed while it was open as an unchanging image; open it again"))
+    return COFFER_IOERR_READ
   }
 
   /// A new store has no page yet.
@@ -138,7 +164,11 @@ final class DatabaseFile {
 
   /// Power-safe overwrite, so that a log frame is written in one piece and never padded; nothing that would let SQLite
   /// write around us (atomic batches) or read less than a page.
-  private static let characteristics = SQLITE_IOCAP_POWERSAFE_OVERWRITE
+  ///
+  /// An image is read without locks and without a look for a log: https://www.sqlite.org/uri.html, "immutable".
+  private var characteristics: Int32 {
+    readOnlyAccess?.image == nil ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : SQLITE_IOCAP_IMMUTABLE
+  }
 
   // MARK: Shared memory
 
@@ -154,13 +184,43 @@ final class DatabaseFile {
     _ region: Int32, _ count: Int32, _ extend: Int32,
     _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
   ) -> Int32 {
-    let code = real.file.pointee.pMethods.pointee.xShmMap(real.file, region, count, extend, result)
+    lacksSharedMemory = index == nil && readOnlyAccess?.makesFiles == false && !hasSharedMemory
+    if lacksSharedMemory {
+      // SQLite then indexes the log on the heap, and asks again at each transaction:
+      // https://www.sqlite.org/walformat.html, "Read-only WAL-mode databases"
+      hasLackedSharedMemory = true
+      result.pointee = nil
+      return COFFER_READONLY_CANTINIT
+    }
+    var code = real.file.pointee.pMethods.pointee.xShmMap(real.file, region, count, extend, result)
+    if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
     // Read-only shared memory is mapped too; SQLite takes this code for success.
     if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
     return code
   }
 
+  private var hasSharedMemory: Bool { FileVersion(ofFileAt: context.store.path + "-shm") != nil }
+
+  /// Takes or gives back a lock that there is no shared memory for; nil when there is, or was when it was taken.
+  private func lockNothing(_ first: Int32, _ flags: Int32) -> Int32? {
+    let lock: Int32 = 1 << first
+    if flags & SQLITE_SHM_UNLOCK != 0 {
+      guard emptyLocks & lock != 0 else { return nil }
+      emptyLocks &= ~lock
+      unlockedVersion = nil
+      return SQLITE_OK
+    }
+    guard lacksSharedMemory else { return nil }
+    guard flags & SQLITE_SHM_SHARED != 0, let version = FileVersion(ofFileAt: context.store.path) else {
+      return SQLITE_BUSY
+    }
+    emptyLocks |= lock
+    unlockedVersion = version
+    return SQLITE_OK
+  }
+
   private func lockIndex(_ first: Int32, _ count: Int32, _ flags: Int32) -> Int32 {
+    if let code = lockNothing(first, flags) { return code }
     let xShmLock = real.file.pointee.pMethods.pointee.xShmLock
     // The read marks of readers are no concern of ours.
     guard flags & SQLITE_SHM_EXCLUSIVE != 0, first <= IndexLock.recovery else {
@@ -261,7 +321,7 @@ extension DatabaseFile {
       let real = of(file).real.file
       return real.pointee.pMethods.pointee.xSectorSize(real)
     }
-    methods.pointee.xDeviceCharacteristics = { _ in characteristics }
+    methods.pointee.xDeviceCharacteristics = { file in of(file).characteristics }
     methods.pointee.xShmMap = { file, region, count, extend, result in
       let result = UnsafeMutableRawPointer(result!).assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
       return of(file).mapIndex(region, count, extend, result)
@@ -274,6 +334,7 @@ extension DatabaseFile {
     methods.pointee.xShmUnmap = { file, delete in
       let database = of(file)
       database.index = nil
+      database.hasLackedSharedMemory = false
       return database.real.file.pointee.pMethods.pointee.xShmUnmap(database.real.file, delete)
     }
     return UnsafePointer(methods)

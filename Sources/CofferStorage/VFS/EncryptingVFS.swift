@@ -104,8 +104,19 @@ package final class EncryptingVFS: Sendable {
         // A write from outside would bypass the change log.
         flags = flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_READONLY
       }
+      var readOnlyAccess: ReadOnlyAccess?
+      if context.store.isReadOnly {
+        do throws(StorageError) {
+          readOnlyAccess = try ReadOnlyAccess(path: context.store.path)
+        } catch {
+          context.fail(error)
+          return SQLITE_CANTOPEN
+        }
+      }
       return RealFile.open(name, below, flags, outFlags) { real in
-        OpenFile.install(DatabaseFile(real: real, context: context), in: file, methods: DatabaseFile.methods)
+        OpenFile.install(
+          DatabaseFile(real: real, context: context, readOnlyAccess: readOnlyAccess), in: file,
+          methods: DatabaseFile.methods)
       }
     }
     if flags & SQLITE_OPEN_WAL != 0 {

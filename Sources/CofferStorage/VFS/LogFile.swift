@@ -164,6 +164,7 @@ final class LogFile {
   private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
     let (code, isKnown) = load(number)
     guard code == SQLITE_OK else {
+      if let code = database.failIfChanged() { return code }
       // SQLite knows from the wal-index that this frame was committed.
       if code == COFFER_IOERR_SHORT_READ {
         context.fail(.damaged(part: "log frame \(number)", reason: "the log was cut short"))
@@ -173,6 +174,7 @@ final class LogFile {
     }
     guard isKnown, openPage(number, salts: generationSalts, into: buffer) else {
       memset(buffer, 0, Layout.pageByteCount)
+      if let code = database.failIfChanged() { return code }
       context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
       return COFFER_IOERR_DATA
     }

@@ -1,0 +1,59 @@
+/// What a connection that never writes can do beside a store: found out once, when it opens the file.
+struct ReadOnlyAccess {
+  /// Whether a log and shared memory may be made where they are missing.
+  ///
+  /// SQLite gives them the store's mode, and the user that makes them: in another user's folder, or with a store that
+  /// nobody may write, they would lock out whoever writes later.
+  let makesFiles: Bool
+  /// The version of the file whose bytes are all there is to read; nil where the log counts, or locks keep writers in
+  /// step.
+  let image: FileVersion?
+
+  /// - Throws: `StorageError.permissionDenied` when there is a log that cannot be read; without it the store would look
+  ///   older than it is.
+  init(path: String) throws(StorageError) {
+    // Before the log is looked for: a writer that comes in between changes the version.
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw StorageError(errno: errno, path: path) }
+    let isOwn = status.st_uid == geteuid() || geteuid() == 0
+    makesFiles =
+      isOwn && status.st_mode & S_IWUSR != 0
+      && faccessat(AT_FDCWD, FilePath.folder(above: path), W_OK, AT_EACCESS) == 0
+    let logByteCount = try Self.readableByteCount(path + "-wal")
+    // A writer at work has both files, and perhaps nothing in the log yet.
+    let hasWriter = logByteCount == nil ? false : try Self.readableByteCount(path + "-shm") != nil
+    image = makesFiles || hasWriter || logByteCount ?? 0 > 0 ? nil : FileVersion(status)
+  }
+
+  /// The size of a file, nil when there is none.
+  private static func readableByteCount(_ path: String) throws(StorageError) -> Int? {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      guard errno == ENOENT else { throw StorageError(errno: errno, path: path) }
+      return nil
+    }
+    guard faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 else { throw StorageError(errno: errno, path: path) }
+    return Int(status.st_size)
+  }
+}
+
+/// What changes about a file when anybody writes to it, or puts another one in its place.
+struct FileVersion: Equatable {
+  private let inode: UInt64
+  private let byteCount: Int64
+  private let seconds: Int
+  private let nanoseconds: Int
+
+  init?(ofFileAt path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    self.init(status)
+  }
+
+  init(_ status: stat) {
+    inode = UInt64(status.st_ino)
+    byteCount = Int64(status.st_size)
+    seconds = Int(status.modificationTime.tv_sec)
+    nanoseconds = Int(status.modificationTime.tv_nsec)
+  }
+}
