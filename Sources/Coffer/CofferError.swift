@@ -56,6 +56,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case longLivedReadTransaction
   /// A long-lived read was ended because the log had grown too large; begin it again.
   case snapshotExpired
+  /// The database was opened read-only.
+  case readOnly
   /// The database or proxy was closed.
   case closed
   /// The object was made before `fork()`; SQLite connections do not cross it. Open the store again in the child.
@@ -104,6 +106,8 @@ extension CofferError: CustomStringConvertible {
       "The connection is in a long-lived read. End it first, or write on another connection."
     case .snapshotExpired:
       "The long-lived read was ended because the log had grown too large. Begin it again."
+    case .readOnly:
+      "The database was opened read-only. Open it for writing to change something; nothing was changed."
     case .closed:
       "The database, connection or proxy was closed."
     case .usedAfterFork:

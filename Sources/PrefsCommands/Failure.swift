@@ -23,7 +23,7 @@ extension CofferError {
     case .keyUnavailable: .keyUnavailable
     case .damaged: .integrity
     case .busy: .busy
-    case .diskFull, .permissionDenied, .inputOutput: .inputOutput
+    case .diskFull, .permissionDenied, .readOnly, .inputOutput: .inputOutput
     default: .other
     }
   }

@@ -21,6 +21,12 @@ func open() throws -> Database {
   try Database.open(at: store, key: .keyFile(keyFile), options: .init(busyTimeout: .seconds(60)))
 }
 
+/// Root may do everything.
+func becomeNobody() {
+  guard getuid() == 0 else { return }
+  guard setgid(65534) == 0, setuid(65534) == 0 else { fatalError("cannot change the user") }
+}
+
 switch command {
 case "create":
   // Of several that are started at once, all end with the same store open.
@@ -125,11 +131,31 @@ case "fork":
   say("parent \(try connection.read { try $0.allKeys() })")
 
 case "open-as-other-user":
-  // Says which error it got. Root may do everything, so it becomes nobody first.
-  if getuid() == 0 { guard setgid(65534) == 0, setuid(65534) == 0 else { fatalError("cannot change the user") } }
+  // Says which error it got.
+  becomeNobody()
   do {
     _ = try open().makeConnection().read { try $0.allCollections() }
     say("opened")
+  } catch let error as CofferError {
+    say("\(error)")
+    exit(1)
+  }
+
+case "read-as-other-user":
+  // Read-only: says the value of each key that is named on standard input, or the error, and how it went to open.
+  becomeNobody()
+  do {
+    let database = try Database.open(at: store, key: .keyFile(keyFile), options: .init(isReadOnly: true))
+    let connection = try database.makeConnection()
+    say(try database.status().logProblem == nil ? "opened" : "opened without the end of the log")
+    while let key = readLine() {
+      do {
+        say(try connection.read { try $0.object(forKey: key, as: String.self) }.map { "\($0.prefix(20))" } ?? "nothing")
+      } catch let error as CofferError {
+        say("\(error)")
+      }
+    }
+    try database.close()
   } catch let error as CofferError {
     say("\(error)")
     exit(1)

@@ -81,8 +81,9 @@ public final class Connection: Sendable, Identifiable {
   /// What a proxy over this connection was given before the call is written before it; where that fails, this fails too.
   ///
   /// - Throws: What `body` throws; `CofferError.busy` when the lock is not to be had within the busy timeout;
-  ///   `.nestedTransaction` inside a write of the same database, `.longLivedReadTransaction` in a long-lived read,
-  ///   `.diskFull`, `.inputOutput` and their like. After any error nothing was changed.
+  ///   `.readOnly` on a database that is only read, `.nestedTransaction` inside a write of the same database,
+  ///   `.longLivedReadTransaction` in a long-lived read, `.diskFull`, `.inputOutput` and their like. After any error nothing
+  ///   was changed.
   public func readWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result {
     let earlierChanges = announceWrite()
     return try perform { session in

@@ -23,14 +23,24 @@ public final class Database: Sendable {
     ///
     /// Never a key or a value.
     public var logger: Logger
+    /// Whether the store is only read: one in a bundle, on read-only media, or another user's.
+    ///
+    /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, or the store is another
+    /// user's, no file is made: a log that is there is read, and one that cannot be read is an error; without a log the
+    /// store is an image, which shows no later commits and must be opened again when somebody changed it. Elsewhere, and
+    /// beside a writer at work, later commits are seen, by way of a log and shared memory, which are made where they are
+    /// missing and stay behind.
+    public var isReadOnly: Bool
 
-    /// The defaults: 5 seconds; 64 MiB; a logger labelled `coffer`.
+    /// The defaults: 5 seconds; 64 MiB; a logger labelled `coffer`; reading and writing.
     public init(
-      busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger = Logger(label: "coffer")
+      busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger = Logger(label: "coffer"),
+      isReadOnly: Bool = false
     ) {
       self.busyTimeout = busyTimeout
       self.logByteLimit = logByteLimit
       self.logger = logger
+      self.isReadOnly = isReadOnly
     }
   }
 
@@ -45,6 +55,7 @@ public final class Database: Sendable {
   public let options: Options
   let backing: Backing
   let core: DatabaseCore
+  var isReadOnly: Bool { options.isReadOnly }
   private let state: Lock<State>
 
   private struct State {
@@ -125,7 +136,7 @@ public final class Database: Sendable {
 
   static func open(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
     try CofferError.translating {
-      let store = try Store.open(at: path, key: key, vfs: vfs)
+      let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
       let database = try Database(backing: .file(store), options: options)
       try database.checkContents(of: store)
       return database
@@ -137,12 +148,15 @@ public final class Database: Sendable {
   /// It appears whole and durable, or not at all; missing folders are made.
   ///
   /// - Throws: `CofferError.storeExists` when there is a file already, also when another process was faster;
-  ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`.
+  ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; `.unsupported` with `isReadOnly`.
   public static func create(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     try create(at: path, key: key, options: options, vfs: .standard)
   }
 
   static func create(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
+    guard !options.isReadOnly else {
+      throw CofferError.unsupported(reason: "a store cannot be created by opening it read-only")
+    }
     try CofferError.translating {
       try Store.create(at: path, key: key, vfs: vfs, fill: fill)
     }
@@ -152,11 +166,13 @@ public final class Database: Sendable {
   /// Opens the store at `path`, creating it when there is none; of several processes that do so at once, one creates it
   /// and all open the same.
   ///
+  /// With `isReadOnly` it only opens.
+  ///
   /// - Throws: What `open` and `create` throw.
   public static func openOrCreate(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     do {
       return try open(at: path, key: key, options: options)
-    } catch CofferError.storeNotFound {
+    } catch CofferError.storeNotFound where !options.isReadOnly {
       do {
         return try create(at: path, key: key, options: options)
       } catch CofferError.storeExists {

@@ -124,7 +124,7 @@ public final class ConnectionProxy: Sendable {
   ///
   /// nil removes the key.
   ///
-  /// - Throws: `CofferError.notEncodable` or `.closed`, with nothing changed. With `.committed` and `.synced` also what a
+  /// - Throws: `CofferError.notEncodable`, `.readOnly` or `.closed`, with nothing changed. With `.committed` and `.synced` also what a
   ///   flush throws; the change is then pending. With these two `.nestedTransaction` inside a transaction of
   ///   `readWriteConnection`, with nothing changed.
   public func setObject<Object: Encodable>(

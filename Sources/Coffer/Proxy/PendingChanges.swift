@@ -87,6 +87,8 @@ final class PendingChanges: Sendable {
   func add(
     _ change: PendingChange, _ key: String, in collection: String, durability: ConnectionProxy.Durability
   ) throws {
+    // A change that can never be written must not wait for it.
+    guard !connection.database.isReadOnly else { throw CofferError.readOnly }
     if case .set(let object, let metadata) = change,
       object.bytes.count + (metadata?.bytes.count ?? 0) + key.utf8.count > Self.maximumByteCount
     {

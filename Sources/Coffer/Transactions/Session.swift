@@ -185,7 +185,7 @@ final class Session {
   func write<Result>(
     _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil, _ body: () throws -> Result
   ) throws -> Result {
-    guard !isLongLived else { throw CofferError.longLivedReadTransaction }
+    try requireWritable()
     try cancellation?.check()
     return try core.gate.pass(timeout: core.options.busyTimeout) {
       try CofferError.translating { try connection.beginWrite(synchronization) }
@@ -204,6 +204,14 @@ final class Session {
         throw error
       }
     }
+  }
+
+  /// Throws where no write transaction may begin.
+  ///
+  /// On a read-only database SQLite would make a read transaction of it.
+  func requireWritable() throws {
+    guard !core.options.isReadOnly else { throw CofferError.readOnly }
+    guard !isLongLived else { throw CofferError.longLivedReadTransaction }
   }
 
   private func begin(_ cancellation: Cancellation?) {
@@ -316,7 +324,7 @@ final class Session {
 
   /// Runs `body` so that each operation in it commits by itself.
   func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
-    guard !isLongLived else { throw CofferError.longLivedReadTransaction }
+    try requireWritable()
     try cancellation?.check()
     let earlier = mode
     mode = .autocommit
