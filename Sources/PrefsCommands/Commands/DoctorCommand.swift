@@ -28,7 +28,9 @@ struct DoctorCommand: ParsableCommand {
     let session = try Session(common)
     let findings: Findings
     do {
-      findings = try session.using(try session.open()) { try Findings(of: $0, deep: deep, progress: progress()) }
+      findings = try session.using(try session.openForReading()) {
+        try Findings(of: $0, deep: deep, progress: progress())
+      }
     } catch let error as CofferError where error.exitStatus == .integrity {
       findings = Findings(path: session.path, problem: error.description)
     }

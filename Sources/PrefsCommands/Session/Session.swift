@@ -13,8 +13,8 @@ struct Session {
 
   private var lookup: KeyLookup { KeyLookup(options: options, store: path) }
 
-  private var databaseOptions: Database.Options {
-    var result = Database.Options()
+  private func databaseOptions(isReadOnly: Bool = false) -> Database.Options {
+    var result = Database.Options(isReadOnly: isReadOnly)
     if let timeout = options.timeout { result.busyTimeout = .milliseconds(Int64((timeout * 1000).rounded())) }
     return result
   }
@@ -23,6 +23,15 @@ struct Session {
 
   /// Opens the store that is there.
   func open() throws -> Database {
+    try open(databaseOptions())
+  }
+
+  /// Opens the store for a command that only reads, which may then lie on a read-only medium.
+  func openForReading() throws -> Database {
+    try open(databaseOptions(isReadOnly: !StoreLocation.isWritable(path)))
+  }
+
+  private func open(_ databaseOptions: Database.Options) throws -> Database {
     let slots = try Database.slotKinds(at: path)
     return try lookup.open(slots) { try Database.open(at: path, key: $0, options: databaseOptions) }
   }
@@ -32,7 +41,7 @@ struct Session {
     // Before anything is asked for or made.
     if try exists() { throw CofferError.storeExists(path: path) }
     let source = try lookup.sourceForNewStore(withPassphrase: withPassphrase)
-    return try Database.create(at: path, key: source, options: databaseOptions)
+    return try Database.create(at: path, key: source, options: databaseOptions())
   }
 
   /// Opens the store, or makes it with what the options name, like `init`.
@@ -40,7 +49,7 @@ struct Session {
     if try exists() { return try open() }
     let source = try lookup.sourceForNewStore(withPassphrase: false)
     // Another process may be doing the same; whoever comes second opens the store of the first.
-    let database = try Database.openOrCreate(at: path, key: source, options: databaseOptions)
+    let database = try Database.openOrCreate(at: path, key: source, options: databaseOptions())
     options.note("made the store \(path).")
     return database
   }
@@ -59,7 +68,7 @@ struct Session {
 
   /// Opens the store, reads in one transaction, and closes it.
   func read<R>(_ body: (borrowing ReadTransaction) throws -> R) throws -> R {
-    try using(try open()) { try $0.makeConnection().read(body) }
+    try using(try openForReading()) { try $0.makeConnection().read(body) }
   }
 
   /// Opens the store, writes in one transaction that is on disk when this returns, and closes it.

@@ -1,3 +1,11 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
 /// Where things are.
 enum StoreLocation {
   /// `--store`, else `PREFS_STORE`, else `prefs/settings.coffer` in the user's data folder.
@@ -5,6 +13,12 @@ enum StoreLocation {
     if let path = options.store { return path }
     if let path = Environment.variable("PREFS_STORE") { return path }
     return try Environment.dataHome() + "/prefs/settings.coffer"
+  }
+
+  /// Whether a store can be written, and a log made beside it.
+  static func isWritable(_ store: String) -> Bool {
+    let folder = store.lastIndex(of: "/").map { store[...$0] } ?? "."
+    return access(store, W_OK) == 0 && access(String(folder), W_OK) == 0
   }
 
   /// The key file that is used when nothing else is named.
