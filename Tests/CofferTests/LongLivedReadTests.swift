@@ -88,7 +88,9 @@ import Testing
     #expect(jumped.count == number)
     #expect(try reader.read { try $0.object(forKey: "k") } == 0)
     try reader.endLongLivedReadTransaction()
-    for number in 0..<200 { try writer.readWrite { try $0.setObject(Data(count: 40_000 + number), forKey: "\(number % 10)") } }
+    for number in 0..<200 {
+      try writer.readWrite { try $0.setObject(Data(count: 40_000 + number), forKey: "\(number % 10)") }
+    }
     #expect(try database.status().logByteCount < 20 << 20)
   }
 }

@@ -46,6 +46,5 @@ extension Database {
         }
       }
     }
-    try progress(1)
   }
 }

@@ -230,7 +230,10 @@ extension SQLiteConnection {
       throw destination.error(sqlite3_errcode(destination.handle))
     }
     do {
-      while sqlite3_backup_step(backup, 256) == SQLITE_OK {
+      var code = SQLITE_OK
+      while code == SQLITE_OK {
+        code = sqlite3_backup_step(backup, 64)
+        guard code == SQLITE_OK || code == SQLITE_DONE else { break }
         let total = sqlite3_backup_pagecount(backup)
         try progress(Double(total - sqlite3_backup_remaining(backup)) / Double(max(total, 1)))
       }

@@ -1,0 +1,321 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+/// Lines 1.3 to 1.12 of the promises about transactions that concern rows and enumerations.
+@Suite("Rows") struct RowTests {
+  private let store: TemporaryStore
+  private let database: Database
+  private let connection: Connection
+
+  init() throws {
+    store = try TemporaryStore()
+    database = try store.open()
+    connection = try database.makeConnection()
+  }
+
+  @Test("1.3 are replaced in part: the other part stays, an absent row stays absent")
+  func replace() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject("object", forKey: "k", withMetadata: "metadata")
+      try transaction.replaceObject("new", forKey: "k")
+      var row = try transaction.row(forKey: "k", as: String.self, metadata: String.self)
+      #expect(row?.object == "new" && row?.metadata == "metadata")
+      try transaction.replaceMetadata("newer", forKey: "k")
+      row = try transaction.row(forKey: "k", as: String.self, metadata: String.self)
+      #expect(row?.object == "new" && row?.metadata == "newer")
+      try transaction.replaceMetadata(nil, forKey: "k")
+      row = try transaction.row(forKey: "k", as: String.self, metadata: String.self)
+      #expect(row?.object == "new" && row?.metadata == nil)
+      try transaction.replaceObject(nil as String?, forKey: "k")
+      #expect(try !transaction.hasObject(forKey: "k"))
+      try transaction.replaceObject("x", forKey: "absent")
+      try transaction.replaceMetadata("x", forKey: "absent")
+      #expect(try transaction.allKeys().isEmpty)
+    }
+  }
+
+  @Test("1.3 are copied as they are stored")
+  func serialized() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject(["a": [1, 2]], forKey: "k", withMetadata: 1.5)
+      let row = try #require(try transaction.serializedRow(forKey: "k"))
+      #expect(row.object.kind == .dictionary && row.metadata?.kind == .double)
+      try transaction.setSerializedObject(row.object, forKey: "copy", withMetadata: row.metadata)
+      #expect(try transaction.object(forKey: "copy") == ["a": [1, 2]])
+      #expect(try transaction.metadata(forKey: "copy") == 1.5)
+      try transaction.setObject("s", forKey: "other")
+      let other = try #require(try transaction.serializedObject(forKey: "other"))
+      try transaction.replaceSerializedObject(other, forKey: "copy")
+      try transaction.replaceSerializedMetadata(other, forKey: "copy")
+      #expect(try transaction.row(forKey: "copy", as: String.self, metadata: String.self)?.metadata == "s")
+      #expect(try transaction.serializedMetadata(forKey: "copy") == other)
+    }
+    #expect(throws: CofferError.self) { try SerializedValue(kind: .int, bytes: Data([1, 2])) }
+  }
+
+  @Test("1.4 are touched without being rewritten, and only where they are")
+  func touch() throws {
+    try connection.readWrite { try $0.setObject(1, forKey: "k", withMetadata: 2) }
+    let before = try connection.read { try $0.item(forKey: "k") }
+    try connection.beginLongLivedReadTransaction()
+    let writer = try database.makeConnection()
+    try writer.readWrite { transaction in
+      try transaction.touchObject(forKey: "k")
+      try transaction.touchMetadata(forKey: "absent")
+    }
+    try writer.readWrite { try $0.touchMetadata(forKey: "k") }
+    try writer.readWrite { try $0.touchRow(forKey: "k") }
+    let notifications = try connection.endLongLivedReadTransaction()
+    #expect(notifications.map { $0.hasChange(forKey: "k", of: .object) } == [true, false, true])
+    #expect(notifications.map { $0.hasChange(forKey: "k", of: .metadata) } == [false, true, true])
+    #expect(notifications.map { $0.hasChange(forKey: "absent") } == [false, false, false])
+    #expect(try connection.read { try $0.item(forKey: "k") } == before)
+    // Also during an enumeration.
+    try connection.readWrite { transaction in
+      try transaction.enumerateKeys { key, _ in try transaction.touchRow(forKey: key) }
+    }
+  }
+
+  @Test("1.7 may be changed while they are enumerated, which shows them as of the start")
+  func changesDuringEnumeration() throws {
+    try connection.readWrite { transaction in
+      for number in 0..<600 { try transaction.setObject(number, forKey: "\(1000 + number)") }
+    }
+    try connection.readWrite { transaction in
+      var seen: [Int] = []
+      try transaction.enumerateKeysAndObjects(as: Int.self) { key, object, _ in
+        seen.append(object)
+        // Behind, here and ahead.
+        try transaction.removeObject(forKey: "\(1000 + object - 1)")
+        try transaction.setObject(-1, forKey: "\(1000 + object + 1)")
+        try transaction.setObject(-2, forKey: "\(key).5")
+      }
+      #expect(seen == Array(0..<600))
+      #expect(try transaction.object(forKey: "1600") == -1)
+    }
+    try connection.readWrite { transaction in
+      var count = 0
+      try transaction.enumerateKeysInAllCollections { collection, key, _ in
+        count += 1
+        try transaction.removeAllObjects(inCollection: collection)
+        try transaction.setObject(1, forKey: key, inCollection: "z")
+      }
+      #expect(count == 602)
+      #expect(try transaction.numberOfKeys(inCollection: "z") == 602)
+    }
+  }
+
+  @Test("1.8 are enumerated in the order of collection and key, nested, and until told to stop")
+  func order() throws {
+    try connection.readWrite { transaction in
+      for collection in ["b", "a"] {
+        for key in ["é", "z", "B", "a"] {
+          try transaction.setObject("\(collection).\(key)", forKey: key, inCollection: collection, withMetadata: key)
+        }
+      }
+      try transaction.setObject("none", forKey: "c", inCollection: "c")
+    }
+    let sorted = ["B", "a", "z", "é"]
+    try connection.read { transaction in
+      var visited: [String] = []
+      try transaction.enumerateCollections { outer, _ in
+        try transaction.enumerateKeysAndObjects(inCollection: outer, as: String.self) { key, object, _ in
+          try transaction.enumerateKeysAndObjects(inCollection: outer, as: String.self) { inner, _, stop in
+            visited.append("\(object)>\(inner)")
+            stop = true
+          }
+        }
+      }
+      #expect(
+        visited == ["a", "b"].flatMap { name in sorted.map { "\(name).\($0)>B" } } + ["c.c"].map { _ in "none>c" })
+
+      var rows: [String] = []
+      try transaction.enumerateRowsInAllCollections(as: String.self, metadata: String.self) {
+        collection, key, object, metadata, stop in
+        rows.append("\(collection)/\(key)/\(object)/\(metadata ?? "-")")
+        stop = collection == "c"
+      }
+      #expect(rows.count == 9 && rows[0] == "a/B/a.B/B" && rows[8] == "c/c/none/-")
+
+      var metadata: [String?] = []
+      try transaction.enumerateKeysAndMetadataInAllCollections(as: String.self, where: { _, key in key != "z" }) {
+        metadata.append($2)
+        _ = ($0, $1, $3)
+      }
+      #expect(metadata == ["B", "a", "é", "B", "a", "é", nil])
+      metadata = []
+      try transaction.enumerateKeysAndMetadata(inCollection: "a", as: String.self) { _, value, _ in
+        metadata.append(value)
+      }
+      #expect(metadata == ["B", "a", "z", "é"])
+      var objects: [String] = []
+      try transaction.enumerateKeysAndObjectsInAllCollections(as: String.self, where: { $1 == "z" && !$0.isEmpty }) {
+        objects.append($2)
+        _ = ($0, $1, $3)
+      }
+      #expect(objects == ["a.z", "b.z"])
+    }
+  }
+
+  @Test("1.8 are enumerated by a list of keys: each once, in order, absent ones as nil")
+  func keyLists() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "a", withMetadata: "m")
+      try transaction.setObject(2, forKey: "b")
+    }
+    try connection.read { transaction in
+      var visited: [String] = []
+      try transaction.enumerateObjects(forKeys: ["b", "none", "a", "b"], as: Int.self) { key, object, _ in
+        visited.append("\(key)=\(object.map(String.init) ?? "nil")")
+      }
+      #expect(visited == ["b=2", "none=nil", "a=1"])
+      visited = []
+      try transaction.enumerateMetadata(forKeys: ["a", "b", "c"], as: String.self) { key, metadata, _ in
+        visited.append("\(key)=\(metadata ?? "nil")")
+      }
+      #expect(visited == ["a=m", "b=nil", "c=nil"])
+      visited = []
+      try transaction.enumerateRows(forKeys: ["c", "a", "b"], as: Int.self, metadata: String.self) {
+        key, object, metadata, stop in
+        visited.append("\(key)=\(object ?? 0),\(metadata ?? "nil")")
+        stop = key == "a"
+      }
+      #expect(visited == ["c=0,nil", "a=1,m"])
+    }
+  }
+
+  @Test("1.8 are listed by prefix and by range, by the bytes of their keys")
+  func ranges() throws {
+    let keys = ["", "a", "a.", "a.1", "a.1\0", "a.é", "a/", "b", "é", "\u{10ffff}", "\u{10ffff}x"]
+    try connection.readWrite { transaction in
+      for key in keys { try transaction.setObject(key, forKey: key) }
+    }
+    try connection.read { transaction in
+      #expect(try transaction.allKeys(within: .prefix("a.")) == ["a.", "a.1", "a.1\0", "a.é"])
+      #expect(try transaction.allKeys(within: .prefix("")) == keys)
+      #expect(try transaction.allKeys(within: .prefix("\u{10ffff}")) == ["\u{10ffff}", "\u{10ffff}x"])
+      #expect(try transaction.allKeys(within: .prefix("none")).isEmpty)
+      #expect(try transaction.allKeys(within: .from("a.1", upTo: "b")) == ["a.1", "a.1\0", "a.é", "a/"])
+      #expect(try transaction.allKeys(within: .from("b")) == ["b", "é", "\u{10ffff}", "\u{10ffff}x"])
+      #expect(try transaction.allKeys(within: .from("b", upTo: "a")).isEmpty)
+      var objects: [String] = []
+      try transaction.enumerateKeysAndObjects(within: .prefix("a."), as: String.self, where: { $0 != "a.1" }) {
+        _, object, _ in
+        objects.append(object)
+      }
+      #expect(objects == ["a.", "a.1\0", "a.é"])
+    }
+  }
+
+  @Test("1.6 that do not decode end an enumeration with an error that names them")
+  func decoding() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "a", inCollection: "c", withMetadata: 1)
+      try transaction.setObject("text", forKey: "b", inCollection: "c", withMetadata: 1)
+    }
+    try connection.read { transaction in
+      var seen: [Int] = []
+      #expect {
+        try transaction.enumerateKeysAndObjects(inCollection: "c", as: Int.self) { _, object, _ in seen.append(object) }
+      } throws: { error in
+        if case CofferError.notDecodable("c", "b", "string", "Int", _) = error { true } else { false }
+      }
+      #expect(seen == [1])
+      #expect(throws: CofferError.self) {
+        _ = try transaction.metadata(forKey: "a", inCollection: "c", as: String.self)
+      }
+    }
+  }
+
+  @Test("1.9 are right in the cache after a rollback, a savepoint's rollback, and others' commits")
+  func cache() throws {
+    func read(_ key: String) throws -> Int? { try connection.read { try $0.object(forKey: key) } }
+    try connection.readWrite { try $0.setObject(1, forKey: "k") }
+    #expect(try read("k") == 1)
+    #expect(try read("absent") == nil)
+    struct Mine: Error {}
+    #expect(throws: Mine.self) {
+      try connection.readWrite { transaction in
+        try transaction.setObject(2, forKey: "k")
+        try transaction.setObject(2, forKey: "absent")
+        let seen: Int? = try transaction.object(forKey: "k")
+        #expect(seen == 2)
+        throw Mine()
+      }
+    }
+    #expect(try read("k") == 1)
+    #expect(try read("absent") == nil)
+    try connection.readWrite { transaction in
+      try transaction.inSavepoint {
+        try transaction.setObject(3, forKey: "k")
+        #expect(try transaction.object(forKey: "k") == 3)
+        return .rollback
+      }
+      #expect(try transaction.object(forKey: "k") == 1)
+    }
+    #expect(try read("k") == 1)
+    // Another connection, another process, a removed collection, and so much that the keys are not listed.
+    try database.makeConnection().readWrite { try $0.setObject(4, forKey: "k") }
+    #expect(try read("k") == 4)
+    #expect(try connection.read { try $0.object(forKey: "x0", inCollection: "numbers", as: Int.self) } == nil)
+    #expect(try store.worker("insert", "x", "1").status == 0)
+    #expect(try connection.read { try $0.object(forKey: "x0", inCollection: "numbers") } == 0)
+    #expect(try store.worker("clear", "numbers").status == 0)
+    #expect(try connection.read { try $0.hasObject(forKey: "x0", inCollection: "numbers") } == false)
+    #expect(try connection.read { try $0.object(forKey: "x0", inCollection: "numbers", as: Int.self) } == nil)
+    try database.makeConnection().readWrite { transaction in
+      for number in 0..<1100 { try transaction.setObject(5, forKey: number == 0 ? "k" : "\(number)") }
+    }
+    #expect(try read("k") == 5)
+    // What the rollback undid can be set again, durably.
+    try connection.readWrite { try $0.setObject(6, forKey: "absent") }
+    #expect(try database.makeConnection().read { try $0.object(forKey: "absent") } == 6)
+  }
+
+  @Test("1.12 changed in a savepoint are undone exactly, also in the change set, however deep")
+  func savepoints() throws {
+    struct Mine: Error {}
+    try connection.beginLongLivedReadTransaction()
+    try database.makeConnection().readWrite { transaction in
+      try transaction.setObject(1, forKey: "kept")
+      try transaction.inSavepoint {
+        try transaction.setObject(1, forKey: "outer")
+        try transaction.inSavepoint {
+          try transaction.setObject(1, forKey: "inner", inCollection: "new")
+          try transaction.removeObject(forKey: "kept")
+          return .rollback
+        }
+        #expect(throws: Mine.self) {
+          try transaction.inSavepoint {
+            try transaction.setObject(1, forKey: "thrown")
+            throw Mine()
+          }
+        }
+        try transaction.setObject(2, forKey: "outer")
+        return .commit
+      }
+      #expect(try transaction.allKeys() == ["kept", "outer"])
+      #expect(try transaction.allCollections() == [""])
+      try transaction.setObject(1, forKey: "inner", inCollection: "new")
+    }
+    let notifications = try connection.endLongLivedReadTransaction()
+    #expect(notifications.changedKeys() == ["kept", "outer"])
+    #expect(notifications.changedKeys(inCollection: "new") == ["inner"])
+    #expect(try connection.read { try $0.object(forKey: "outer") } == 2)
+  }
+
+  @Test("1.3 go with their collection, or all together")
+  func removal() throws {
+    try connection.readWrite { transaction in
+      for collection in ["", "a", "b"] { try transaction.setObject(1, forKey: "k", inCollection: collection) }
+      try transaction.removeObjects(forKeys: ["none", "k"], inCollection: "a")
+      #expect(try transaction.allCollections() == ["", "b"])
+      try transaction.removeAllObjectsInAllCollections()
+      #expect(try transaction.numberOfKeysInAllCollections() == 0)
+      try transaction.setObject(2, forKey: "k", inCollection: "b")
+    }
+    #expect(try connection.read { try $0.allCollections() } == ["b"])
+  }
+}
