@@ -7,11 +7,11 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build demo test sanitize bench lint format clean
+.PHONY: help deps test-deps build demo test sanitize soak bench bench-database lint format clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
-	  printf '  make %-8s %s\n' "$$target" "$${rest#*## }"; done
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
+	  printf '  make %-14s %s\n' "$$target" "$${rest#*## }"; done
 
 deps: ## Install the system libraries, where they are missing
 	@Scripts/install-deps.sh
@@ -45,6 +45,14 @@ sanitize: deps ## Run the library's tests under the thread and the address sanit
 bench: deps ## Measure the encrypted store beside plain SQLite (ROWS=1000000 ROUNDS=7)
 	$(SWIFT) build -c release --product StorageBenchmark
 	@"$$($(SWIFT) build -c release --show-bin-path)/StorageBenchmark" $(ROWS) $(ROUNDS)
+
+bench-database: deps ## Measure transactions with and without listeners, and how soon another process hears of a commit
+	$(SWIFT) build -c release --product DatabaseBenchmark
+	@"$$($(SWIFT) build -c release --show-bin-path)/DatabaseBenchmark"
+
+soak: test-deps ## Run the long versions of the tests beside a model and of those with many processes
+	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
+	  --filter 'ModelTests|ProcessTests'
 
 lint: ## Check the format of the sources and who imports whom
 	$(SWIFT) format lint --strict --recursive $(SOURCES)

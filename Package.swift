@@ -39,17 +39,22 @@ let package = Package(
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
       swiftSettings: strict),
+    .executableTarget(
+      name: "DatabaseBenchmark", dependencies: ["Coffer"], path: "Benchmarks/DatabaseBenchmark", swiftSettings: strict),
     // The other process of the tests that need one.
-    .executableTarget(name: "StoreWorker", dependencies: ["Coffer"], path: "Tests/StoreWorker", swiftSettings: strict),
+    .executableTarget(
+      name: "StoreWorker", dependencies: ["Coffer", "TestSupport"], path: "Tests/StoreWorker", swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["Coffer", "CofferStorage", "CofferCrypto", "CSQLite"],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
     .testTarget(
       name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite", "TestSupport"],
       exclude: ["AccessPatterns.md"], swiftSettings: strict),
     .testTarget(
-      name: "CofferTests", dependencies: ["Coffer", "CofferExtension", "StoreWorker", "TestSupport", "prefs"],
+      name: "CofferTests",
+      dependencies: ["Coffer", "CofferExtension", "CSQLite", "StoreWorker", "TestSupport", "prefs"],
       swiftSettings: strict),
     .testTarget(name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "prefs"], swiftSettings: strict),
   ],

@@ -18,10 +18,10 @@ allowed() {
     Sources/Coffer) echo "CofferStorage CofferCrypto" ;;
     Sources/PrefsCommands) echo "Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;
-    Tests/TestSupport) echo "CofferStorage CofferCrypto CSQLite" ;;
+    Tests/TestSupport) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
-    Tests/CofferTests) echo "Coffer CofferStorage CofferCrypto" ;;
+    Tests/CofferTests) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands Coffer" ;;
     # Everything that comes beside these is built on Coffer alone.

@@ -4,6 +4,7 @@
 
 import Coffer
 import Foundation
+import TestSupport
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 4 else {
@@ -44,6 +45,15 @@ case "insert":
 case "clear":
   // clear … COLLECTION
   try open().makeConnection().readWrite { try $0.removeAllObjects(inCollection: rest[0]) }
+
+case "model":
+  // Runs each transaction that comes as a line of JSON, until there are no more.
+  let connection = try open().makeConnection()
+  while let line = readLine() {
+    let transaction = try JSONDecoder().decode(ModelTransaction.self, from: Data(line.utf8))
+    try transaction.run(on: connection, Model()) { _, _ in }
+    say("done")
+  }
 
 case "acknowledge":
   // acknowledge … PREFIX: says each number once its commit has returned, until it is killed.

@@ -187,7 +187,7 @@ extension Reading where Self: ~Copyable {
   ) throws {
     var visited = Set<ByteString>()
     let unique = keys.filter { visited.insert(ByteString($0)).inserted }
-    let items = try unique.map { try session.item($0, in: collection) }
+    let items = try session.reading { try unique.map { try session.item($0, in: collection) } }
     var stop = false
     for (key, item) in zip(unique, items) where !stop { try body(key, item, &stop) }
   }

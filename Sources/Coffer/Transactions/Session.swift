@@ -406,11 +406,14 @@ final class Session {
       // Of collections that were made inside, the ids are gone; of items, the values.
       collectionIDs = [:]
       cache.removeAll()
-      if connection.isInTransaction {
-        try CofferError.translating {
+      do {
+        if connection.isInTransaction {
           try connection.statement("ROLLBACK TO s").run()
           try connection.statement("RELEASE s").run()
         }
+      } catch {
+        // What cannot be undone in part is undone as a whole; the first error counts.
+        try? connection.rollback()
       }
       throw error
     }
