@@ -1,9 +1,8 @@
 /// The items that a connection read last, as of one snapshot.
 ///
-/// Two generations: what is found in the older one moves to the newer; when that is half of the limit, it becomes the
-/// older one, and what was not asked for since is gone.
+/// It serves transactions that read much: the first read of each goes to the tables anyway, to take the snapshot.
 struct ItemCache {
-  /// How many items are kept.
+  /// How many items are kept; when there would be more, all are let go.
   var limit = 250 {
     didSet { removeAll() }
   }
@@ -12,49 +11,33 @@ struct ItemCache {
   private static let maximumByteCount = 16 << 10
 
   private struct ItemKey: Hashable {
-    let collection: ByteString
+    let collection: Int64
     let key: ByteString
   }
 
   /// The commit as of which the items are.
   var snapshot: Int64 = -1
-  private var newer: [ItemKey: StoredItem?] = [:]
-  private var older: [ItemKey: StoredItem?] = [:]
+  private var items: [ItemKey: StoredItem?] = [:]
 
-  var isEmpty: Bool { newer.isEmpty && older.isEmpty }
+  var isEmpty: Bool { items.isEmpty }
 
   /// What is known of a key: an item, or that there is none; nil when nothing is known.
-  mutating func item(_ key: String, in collection: String) -> StoredItem?? {
-    let key = ItemKey(collection: ByteString(collection), key: ByteString(key))
-    if let found = newer[key] { return .some(found) }
-    guard let found = older[key] else { return nil }
-    insert(found, key)
-    return .some(found)
+  func item(_ key: String, in collection: Int64) -> StoredItem?? {
+    items[ItemKey(collection: collection, key: ByteString(key))]
   }
 
-  mutating func insert(_ item: StoredItem?, _ key: String, in collection: String) {
-    guard limit > 0,
-      (item?.object.bytes.count ?? 0) + (item?.metadata?.bytes.count ?? 0) <= Self.maximumByteCount
-    else { return }
-    insert(item, ItemKey(collection: ByteString(collection), key: ByteString(key)))
+  mutating func insert(_ item: StoredItem?, _ key: String, in collection: Int64) {
+    guard (item?.object.bytes.count ?? 0) + (item?.metadata?.bytes.count ?? 0) <= Self.maximumByteCount else { return }
+    if items.count >= limit { items.removeAll(keepingCapacity: true) }
+    items[ItemKey(collection: collection, key: ByteString(key))] = .some(item)
   }
 
-  private mutating func insert(_ item: StoredItem?, _ key: ItemKey) {
-    if newer.count >= max(1, limit / 2) {
-      older = newer
-      newer = [:]
-    }
-    newer[key] = .some(item)
-  }
-
-  mutating func remove(_ key: String, in collection: String) {
-    let key = ItemKey(collection: ByteString(collection), key: ByteString(key))
-    newer.removeValue(forKey: key)
-    older.removeValue(forKey: key)
+  mutating func remove(_ key: ByteString, in collection: Int64) {
+    guard !items.isEmpty else { return }
+    items.removeValue(forKey: ItemKey(collection: collection, key: key))
   }
 
   mutating func removeAll() {
-    newer = [:]
-    older = [:]
+    items = [:]
   }
 }

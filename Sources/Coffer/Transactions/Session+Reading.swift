@@ -12,12 +12,11 @@ extension Session {
   /// Both values of an item, from the cache where it has them.
   func item(_ key: String, in collection: String) throws -> StoredItem? {
     try reading {
-      if cache.limit > 0 {
-        try makeCacheCurrent()
-        if let known = cache.item(key, in: collection) { return known }
-      }
+      guard cache.limit > 0, try isCacheUsable() else { return try storedItem(key, in: collection) }
+      guard let id = try collectionID(collection) else { return nil }
+      if let known = cache.item(key, in: id) { return known }
       let item = try storedItem(key, in: collection)
-      cache.insert(item, key, in: collection)
+      cache.insert(item, key, in: id)
       return item
     }
   }

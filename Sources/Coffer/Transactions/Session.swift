@@ -54,6 +54,8 @@ final class Session {
   var cursors: [Cursor] = []
   var cache = ItemCache()
   private var isCacheCurrent = false
+  /// Whether this transaction has read an item.
+  private var hasRead = false
 
   /// Whether the last write transaction had an effect, and so a commit.
   private(set) var hasCommitted = false
@@ -107,6 +109,7 @@ final class Session {
   private func beginRead() throws {
     collectionIDs = [:]
     isCacheCurrent = false
+    hasRead = false
     try CofferError.translating { try connection.beginRead() }
   }
 
@@ -226,6 +229,7 @@ final class Session {
     collectionIDs = [:]
     changedNames = [:]
     isCacheCurrent = false
+    hasRead = false
     time = Clock.millisecondsSince1970
     observation.entries = core.observers.begin()
     isFeedObserved = core.feed.isObserved
@@ -474,7 +478,7 @@ final class Session {
     changes.record(
       key, in: id,
       ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object))
-    cache.remove(key, in: collection)
+    cache.remove(ByteString(key), in: id)
     if isFeedObserved { changedNames[id] = collection }
     guard !observation.isEmpty else { return }
     let operation: DatabaseEventKind.Operation =
@@ -536,36 +540,33 @@ final class Session {
 
   // MARK: Cache
 
-  /// Brings the cache to the snapshot of this transaction: what others changed since is dropped from it.
-  func makeCacheCurrent() throws {
-    guard !isCacheCurrent else { return }
+  /// Whether the cache shows this transaction's snapshot: from its second read on.
+  ///
+  /// What others changed since the cache was used last is dropped from it then.
+  func isCacheUsable() throws -> Bool {
+    guard hasRead else {
+      hasRead = true
+      return false
+    }
+    guard !isCacheCurrent else { return true }
     isCacheCurrent = true
-    if cache.isEmpty {
-      cache.snapshot = try changeLog.lastSequence()
-      return
-    }
     let last = try changeLog.lastSequence()
-    guard last != cache.snapshot else { return }
-    guard last > cache.snapshot, let rows = try changeLog.rows(after: cache.snapshot),
-      !rows.contains(where: { $0.changes.isAllCleared })
-    else {
+    defer { cache.snapshot = last }
+    guard !cache.isEmpty, last != cache.snapshot else { return true }
+    guard last > cache.snapshot, let rows = try changeLog.rows(after: cache.snapshot) else {
       cache.removeAll()
-      cache.snapshot = last
-      return
+      return true
     }
-    var names: [Int64: String]?
     for row in rows {
+      if row.changes.isAllCleared || row.changes.collections.values.contains(where: { $0.isCleared || $0.isUnlisted }) {
+        cache.removeAll()
+        break
+      }
       for (id, change) in row.changes.collections {
-        if names == nil { names = try CommitFeed.names(connection) }
-        // A removed collection has no name any more.
-        guard !change.isCleared, !change.isUnlisted, let name = names?[id] else {
-          cache.removeAll()
-          break
-        }
-        for key in change.keys.keys { cache.remove(key.string, in: name) }
+        for key in change.keys.keys { cache.remove(key, in: id) }
       }
     }
-    cache.snapshot = last
+    return true
   }
 }
 

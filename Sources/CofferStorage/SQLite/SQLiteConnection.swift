@@ -35,6 +35,9 @@ package final class SQLiteConnection {
     }
   }
 
+  /// How many frames the log had when it was last tried to fold it in; see `foldLogInSteps`.
+  private let triedFrameCount = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+
   /// How often the SQL function `successor` ran; see `runUpsert`.
   private let successorCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
 
@@ -103,6 +106,7 @@ package final class SQLiteConnection {
     guard let handle else { throw StorageError.inputOutput(path: path, reason: "out of memory") }
     self.handle = handle
     successorCount.initialize(to: 0)
+    triedFrameCount.initialize(to: 0)
     do {
       try check(code)
       // A log stays as it is; SQLite would try to fold it in.
@@ -122,10 +126,30 @@ package final class SQLiteConnection {
       try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
       // A log that has grown, because a reader held on to an old snapshot, shrinks when it starts over.
       try execute("PRAGMA journal_size_limit=16777216")
+      foldLogInSteps()
     } catch {
       sqlite3_close_v2(handle)
       throw error
     }
+  }
+
+  /// Folds the log into the database after each 1,000 frames.
+  ///
+  /// SQLite's own way tries after every commit beyond that number, at a cost that grows with the log, for as long as a
+  /// reader holds on to an old snapshot (https://www.sqlite.org/c3ref/wal_autocheckpoint.html).
+  private func foldLogInSteps() {
+    sqlite3_wal_hook(
+      handle,
+      { tried, handle, name, frameCount in
+        let tried = tried!.assumingMemoryBound(to: Int32.self)
+        // The log has started over.
+        if frameCount < tried.pointee { tried.pointee = 0 }
+        guard frameCount >= tried.pointee + 1000 else { return SQLITE_OK }
+        tried.pointee = frameCount
+        // What fails here is tried again later; the log keeps everything until then.
+        sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+        return SQLITE_OK
+      }, triedFrameCount)
   }
 
   /// Finalizes the statements and closes the connection; closing the last one of a store folds the log into it, unless
@@ -160,6 +184,7 @@ package final class SQLiteConnection {
       sqlite3_close_v2(handle)
     }
     successorCount.deallocate()
+    triedFrameCount.deallocate()
   }
 
   private static func percentEncoded(_ path: String) -> String {
@@ -300,13 +325,9 @@ extension SQLiteConnection {
     try statement("COMMIT").run()
   }
 
-  /// Wakes those who wait for commits of others, in all processes.
-  ///
-  /// The file is only marked as changed: writes through the mapped wal-index raise no event.
+  /// Wakes those who wait for commits of others, in all processes; see `FileWatcher`.
   package func announceCommit() {
-    guard context != nil else { return }
-    // Whoever cannot change the times has not written either.
-    _ = utimensat(AT_FDCWD, path, nil, AT_SYMLINK_NOFOLLOW)
+    if context != nil { FileWatcher.announce(path) }
   }
 
   /// Ends the transaction without its changes; SQLite may have done so by itself
