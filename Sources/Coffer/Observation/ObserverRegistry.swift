@@ -42,12 +42,16 @@ final class ObserverRegistry: Sendable {
   }
 
   func remove(_ observer: any TransactionObserver) {
-    removeAll { $0.observer === observer }
+    remove(entries.withLock { $0 }.filter { $0.observer === observer })
   }
 
-  private func removeAll(where isUnwanted: (Entry) -> Bool) {
+  /// Removes those entries.
+  ///
+  /// No observer is looked at under the lock: that may release the last reference to it, and its `deinit` may come here.
+  private func remove(_ unwanted: [Entry]) {
+    guard !unwanted.isEmpty else { return }
     entries.withLock { entries in
-      entries.removeAll(where: isUnwanted)
+      entries.removeAll { entry in unwanted.contains { $0 === entry } }
       isEmpty.store(entries.isEmpty, ordering: .releasing)
     }
   }
@@ -55,15 +59,16 @@ final class ObserverRegistry: Sendable {
   /// The observers of a transaction that begins now, in the order in which they were added.
   func begin() -> [Entry] {
     guard !isEmpty.load(ordering: .acquiring) else { return [] }
-    removeAll { $0.observer == nil }
-    return entries.withLock { $0 }
+    let all = entries.withLock { $0 }
+    remove(all.filter { $0.observer == nil })
+    return all.filter { $0.observer != nil }
   }
 
   /// Ends the observation of those who wanted to see only this transaction.
   func end(_ observed: [Entry]) {
     for entry in observed { entry.isStopped.store(false, ordering: .relaxed) }
     guard observed.contains(where: { $0.extent == .nextTransaction }) else { return }
-    removeAll { entry in entry.extent == .nextTransaction && observed.contains { $0 === entry } }
+    remove(observed.filter { $0.extent == .nextTransaction })
   }
 }
 
