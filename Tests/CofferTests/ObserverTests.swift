@@ -1,4 +1,3 @@
-import CSQLite
 import CofferCrypto
 import CofferStorage
 import Dispatch
@@ -114,12 +113,22 @@ extension Connection {
   }
 }
 
+/// Holds what a test made, to its end.
+final class Kept: Sendable {
+  private let objects = Lock<[any AnyObject & Sendable]>([])
+
+  func hold(_ object: any AnyObject & Sendable) {
+    objects.withLock { $0.append(object) }
+  }
+}
+
 @Suite("Transaction observers") struct ObserverTests {
   private let store: TemporaryStore
   private let database: Database
   private let connection: Connection
   private let other: Connection
   private let journal = Journal()
+  private let kept = Kept()
 
   init() throws {
     store = try TemporaryStore()
@@ -128,13 +137,15 @@ extension Connection {
     other = try database.makeConnection()
   }
 
-  /// A new observer of the database, which the caller has to hold.
+  /// Adds an observer, and holds it until the end of the test.
+  @discardableResult
   private func observe(
     _ name: String = "a", _ extent: TransactionObservationExtent = .observerLifetime,
     _ configure: (inout TestObserver.Actions) -> Void = { _ in }
   ) -> TestObserver {
     let observer = TestObserver(name, journal, configure)
     database.add(transactionObserver: observer, extent: extent)
+    kept.hold(observer)
     return observer
   }
 
@@ -147,43 +158,37 @@ extension Connection {
       try transaction.setObject(1, forKey: "gone")
     }
     let writer = currentThread()
-    let a = observe("a") { $0.didChange = { _ in #expect(currentThread() == writer) } }
-    let b = observe("b") { $0.observes = { $0.operation == .removal || $0.collection == "c" } }
-    try withExtendedLifetime((a, b)) {
-      try connection.readWrite { transaction in
-        try transaction.setObject("new", forKey: "k")
-        try transaction.setObject(1, forKey: "k", inCollection: "c", withMetadata: "n")
-        try transaction.removeObject(forKey: "gone")
-        try transaction.replaceObject(2, forKey: "k", inCollection: "c")
-        try transaction.replaceMetadata("o", forKey: "k", inCollection: "c")
-        try transaction.touchRow(forKey: "k")
-        // Nothing changes.
-        try transaction.setObject("new", forKey: "k")
-        try transaction.removeObject(forKey: "none")
-        #expect(
-          journal.take() == [
-            "a will k: old new, m -", "a did update k",
-            "a will k: - 1, - n", "b will k: - 1, - n", "a did insertion k", "b did insertion k",
-            "a will gone: 1 -", "b will gone: 1 -", "a did removal gone", "b did removal gone",
-            "a will k: 1 2, n n", "b will k: 1 2, n n", "a did update k", "b did update k",
-            "a will k: 2 2, n o", "b will k: 2 2, n o", "a did update k", "b did update k",
-            "a will k: new new", "a did touch k",
-          ])
-      }
-      #expect(journal.take() == ["a willCommit", "b willCommit", "a didCommit", "b didCommit"])
+    observe("a") { $0.didChange = { _ in #expect(currentThread() == writer) } }
+    observe("b") { $0.observes = { $0.operation == .removal || $0.collection == "c" } }
+    try connection.readWrite { transaction in
+      try transaction.setObject("new", forKey: "k")
+      try transaction.setObject(1, forKey: "k", inCollection: "c", withMetadata: "n")
+      try transaction.removeObject(forKey: "gone")
+      try transaction.replaceObject(2, forKey: "k", inCollection: "c")
+      try transaction.replaceMetadata("o", forKey: "k", inCollection: "c")
+      try transaction.touchRow(forKey: "k")
+      // Nothing changes.
+      try transaction.setObject("new", forKey: "k")
+      try transaction.removeObject(forKey: "none")
+      #expect(
+        journal.take() == [
+          "a will k: old new, m -", "a did update k",
+          "a will k: - 1, - n", "b will k: - 1, - n", "a did insertion k", "b did insertion k",
+          "a will gone: 1 -", "b will gone: 1 -", "a did removal gone", "b did removal gone",
+          "a will k: 1 2, n n", "b will k: 1 2, n n", "a did update k", "b did update k",
+          "a will k: 2 2, n o", "b will k: 2 2, n o", "a did update k", "b did update k",
+          "a will k: new new", "a did touch k",
+        ])
     }
+    #expect(journal.take() == ["a willCommit", "b willCommit", "a didCommit", "b didCommit"])
   }
 
   @Test("5.1 can prevent a commit: later ones are not asked, all hear of the rollback, the error surfaces")
   func veto() throws {
     try connection.readWrite { try $0.setObject("kept", forKey: "k") }
     let snapshot = try connection.read { try $0.snapshot() }
-    let observers = ["a", "b", "c"].map { name in
-      observe(name) { if name == "b" { $0.willCommit = { throw Refusal() } } }
-    }
-    withExtendedLifetime(observers) {
-      #expect(throws: Refusal.self) { try connection.readWrite { try $0.setObject("lost", forKey: "k") } }
-    }
+    for name in ["a", "b", "c"] { observe(name) { if name == "b" { $0.willCommit = { throw Refusal() } } } }
+    #expect(throws: Refusal.self) { try connection.readWrite { try $0.setObject("lost", forKey: "k") } }
     #expect(
       journal.takeWithoutValues().suffix(5) == [
         "a willCommit", "b willCommit", "a didRollback", "b didRollback", "c didRollback",
@@ -195,29 +200,28 @@ extension Connection {
   @Test("5.2 hear of a rollback once, whether it was asked for, thrown, or SQLite's own", arguments: 0..<4)
   func rollback(_ way: Int) throws {
     try other.poison("INSERT", "ROLLBACK")
-    let observer = observe()
-    withExtendedLifetime(observer) {
-      let result = Result {
-        try connection.readWrite { transaction in
-          try transaction.setObject(1, forKey: "k")
-          switch way {
-          case 0: transaction.rollback()
-          case 1: throw Refusal()
-          case 2: try transaction.setObject(2, forKey: "poison")
-          default:
-            // Whoever goes on as if nothing had happened is told at the latest by the commit.
-            try? transaction.setObject(2, forKey: "poison")
-            try? transaction.setObject(3, forKey: "later")
-          }
+    observe()
+    let result = Result {
+      try connection.readWrite { transaction in
+        try transaction.setObject(1, forKey: "k")
+        switch way {
+        case 0: transaction.rollback()
+        case 1: throw Refusal()
+        case 2: try transaction.setObject(2, forKey: "poison")
+        default:
+          // Whoever goes on as if nothing had happened is told at the latest by the commit.
+          try? transaction.setObject(2, forKey: "poison")
+          try? transaction.setObject(3, forKey: "later")
         }
       }
-      #expect((try? result.get()) != nil || way > 0)
     }
+    #expect((try? result.get()) != nil || way > 0)
     #expect(journal.takeWithoutValues() == ["a did insertion k", "a didRollback"])
     #expect(try connection.read { try $0.allKeys() }.isEmpty)
   }
 
-  @Test("5.2 hear of a rollback once when the disk is full, in the middle or at the commit", arguments: [4_000_000, 10])
+  @Test(
+    "5.2 hear of a rollback once when the disk is full, in the middle or at the commit", arguments: [4_000_000, 10])
   func diskFull(_ byteCount: Int) throws {
     let recorder = RecordingVFS()
     let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
@@ -225,64 +229,215 @@ extension Connection {
     let database = try Database.create(at: store.path, key: store.key, options: .init(), vfs: vfs)
     let connection = try database.makeConnection()
     let observer = TestObserver("a", journal)
+    kept.hold(observer)
     database.add(transactionObserver: observer)
-    try withExtendedLifetime(observer) {
-      try connection.readWrite { try $0.setObject("kept", forKey: "k") }
-      _ = journal.take()
-      recorder.failWrites { path, _ in path.hasSuffix("-wal") ? SQLITE_FULL : nil }
-      #expect(throws: CofferError.diskFull(path: store.path)) {
-        try connection.readWrite { transaction in
-          try transaction.setObject(1, forKey: "k")
-          // More than SQLite's cache holds goes to the log before the commit.
-          try transaction.setObject(Data(count: byteCount), forKey: "large")
-        }
+    try connection.readWrite { try $0.setObject("kept", forKey: "k") }
+    _ = journal.take()
+    // SQLITE_FULL, https://www.sqlite.org/rescode.html
+    recorder.failWrites { path, _ in path.hasSuffix("-wal") ? 13 : nil }
+    #expect(throws: CofferError.diskFull(path: store.path)) {
+      try connection.readWrite { transaction in
+        try transaction.setObject(1, forKey: "k")
+        // More than SQLite's cache holds goes to the log before the commit.
+        try transaction.setObject(Data(count: byteCount), forKey: "large")
       }
-      let heard = journal.takeWithoutValues()
-      #expect(heard.first == "a did update k")
-      #expect(heard.filter { $0.contains("Commit") || $0.contains("Rollback") }.last == "a didRollback")
-      #expect(heard.filter { $0.hasSuffix("didRollback") || $0.hasSuffix("didCommit") }.count == 1)
-      recorder.failWrites { _, _ in nil }
-      #expect(try connection.read { try $0.object(forKey: "k") } == "kept")
-      try connection.readWrite { try $0.setObject(2, forKey: "k") }
-      #expect(journal.takeWithoutValues() == ["a did update k", "a willCommit", "a didCommit"])
     }
+    let heard = journal.takeWithoutValues()
+    #expect(heard.first == "a did update k")
+    #expect(heard.filter { $0.contains("Commit") || $0.contains("Rollback") }.last == "a didRollback")
+    #expect(heard.filter { $0.hasSuffix("didRollback") || $0.hasSuffix("didCommit") }.count == 1)
+    recorder.failWrites { _, _ in nil }
+    #expect(try connection.read { try $0.object(forKey: "k") } == "kept")
+    try connection.readWrite { try $0.setObject(2, forKey: "k") }
+    #expect(journal.takeWithoutValues() == ["a did update k", "a willCommit", "a didCommit"])
   }
 
   // MARK: 5.3, 5.4
 
   @Test("5.3 hear of a savepoint's changes when the outermost is released, and never of those rolled back")
   func savepoints() throws {
-    let observer = observe()
-    try withExtendedLifetime(observer) {
-      try connection.readWrite { transaction in
+    observe()
+    try connection.readWrite { transaction in
+      try transaction.inSavepoint {
+        try transaction.setObject(1, forKey: "one")
         try transaction.inSavepoint {
-          try transaction.setObject(1, forKey: "one")
-          try transaction.inSavepoint {
-            try transaction.setObject(1, forKey: "undone")
-            return .rollback
-          }
-          try transaction.inSavepoint {
-            try transaction.setObject(2, forKey: "two")
-            return .commit
-          }
-          try? transaction.inSavepoint {
-            try transaction.setObject(1, forKey: "undone")
-            throw Refusal()
-          }
-          #expect(journal.take().isEmpty)
-          return .commit
-        }
-        #expect(journal.takeWithoutValues() == ["a did insertion one", "a did insertion two"])
-        try transaction.inSavepoint {
-          try transaction.inSavepoint {
-            try transaction.setObject(3, forKey: "three")
-            return .commit
-          }
+          try transaction.setObject(1, forKey: "undone")
           return .rollback
         }
-        try transaction.setObject(4, forKey: "four")
+        try transaction.inSavepoint {
+          try transaction.setObject(2, forKey: "two")
+          return .commit
+        }
+        try? transaction.inSavepoint {
+          try transaction.setObject(1, forKey: "undone")
+          throw Refusal()
+        }
+        #expect(journal.take().isEmpty)
+        return .commit
       }
-      #expect(journal.takeWithoutValues() == ["a did insertion four", "a willCommit", "a didCommit"])
+      #expect(journal.takeWithoutValues() == ["a did insertion one", "a did insertion two"])
+      try transaction.inSavepoint {
+        try transaction.inSavepoint {
+          try transaction.setObject(3, forKey: "three")
+          return .commit
+        }
+        return .rollback
+      }
+      try transaction.setObject(4, forKey: "four")
     }
+    #expect(journal.takeWithoutValues() == ["a did insertion four", "a willCommit", "a didCommit"])
+  }
+
+  // MARK: 5.5, 1.15
+
+  /// Does something once.
+  private final class Once: Sendable {
+    private let isDone = Lock(false)
+
+    func callAsFunction(_ body: () throws -> Void) {
+      let isFirst = isDone.withLock { isDone in
+        defer { isDone = true }
+        return !isDone
+      }
+      guard isFirst else { return }
+      do { try body() } catch { Issue.record(error) }
+    }
+  }
+
+  @Test("5.5 may write when a commit is told, on any connection, after all have heard of it", arguments: [true, false])
+  func writeInDidCommit(_ isSameConnection: Bool) throws {
+    let (once, target) = (Once(), isSameConnection ? connection : other)
+    observe("a") { actions in
+      actions.didCommit = { [journal] connection in
+        once {
+          #expect(try connection.read { try $0.allKeys() } == ["first"])
+          try target.readWrite { transaction in
+            journal.note("second begins")
+            try transaction.setObject(2, forKey: "second")
+          }
+          journal.note("second ends")
+          try target.readWrite { try $0.setObject(3, forKey: "third") }
+          #expect(try connection.read { try $0.numberOfKeys() } == 3)
+        }
+      }
+    }
+    observe("b") { $0.observes = { _ in false } }
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "first")
+      transaction.addCompletion { [journal] in journal.note("first is complete: \($0)") }
+    }
+    #expect(
+      journal.takeWithoutValues() == [
+        "a did insertion first", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
+        "first is complete: true",
+        "second begins", "a did insertion second", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
+        "second ends", "a did insertion third", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
+      ])
+    #expect(try connection.read { try $0.allKeys() } == ["first", "second", "third"])
+  }
+
+  @Test("5.5 may write in each other's commits, each write after all have heard of the one before it")
+  func writesInsideWrites() throws {
+    let (onceA, onceB, onceC) = (Once(), Once(), Once())
+    observe("a") { [other] actions in
+      actions.didCommit = { _ in onceA { try other.readWrite { try $0.setObject(1, forKey: "a") } } }
+    }
+    observe("b") { actions in
+      actions.didCommit = { connection in
+        onceB { try connection.readWrite { try $0.setObject(1, forKey: "b") } }
+        onceC { try connection.unsafeReentrantWrite { try $0.setObject(1, forKey: "c") } }
+      }
+    }
+    try connection.readWrite { try $0.setObject(0, forKey: "k") }
+    #expect(
+      journal.takeWithoutValues().filter { !$0.hasSuffix("willCommit") } == [
+        "a did insertion k", "b did insertion k", "a didCommit", "b didCommit",
+        // The write of b comes from inside of the delivery to all of them, before the write of a can begin.
+        "a did insertion b", "b did insertion b", "a didCommit", "b didCommit",
+        "a did insertion c", "b did insertion c", "a didCommit", "b didCommit",
+        "a did insertion a", "b did insertion a", "a didCommit", "b didCommit",
+      ])
+    #expect(try connection.read { try $0.allKeys() } == ["a", "b", "c", "k"])
+  }
+
+  @Test("5.5 may write after a rollback, which does not bring anything of it back")
+  func writeInDidRollback() throws {
+    let once = Once()
+    observe { actions in
+      actions.didRollback = { connection in once { try connection.readWrite { try $0.setObject(1, forKey: "after") } } }
+    }
+    #expect(throws: Refusal.self) {
+      try connection.readWrite { transaction in
+        try transaction.setObject(1, forKey: "lost")
+        throw Refusal()
+      }
+    }
+    #expect(
+      journal.takeWithoutValues() == [
+        "a did insertion lost", "a didRollback", "a did insertion after", "a willCommit", "a didCommit",
+      ])
+    #expect(try connection.read { try $0.allKeys() } == ["after"])
+  }
+
+  @Test("5.5 may write in the commit of an asynchronous write, before its completion")
+  func writeInAsynchronousCommit() async throws {
+    let once = Once()
+    observe { actions in
+      actions.didCommit = { connection in once { try connection.readWrite { try $0.setObject(2, forKey: "second") } } }
+    }
+    try await connection.write { try $0.setObject(1, forKey: "first") }
+    let keys = try await connection.read { try $0.allKeys() }
+    #expect(keys == ["first", "second"])
+  }
+
+  @Test("5.5 may use another connection whose own thread waits for the write that is told to end")
+  func borrowWaitingConnection() throws {
+    let (once, isDone) = (Once(), DispatchSemaphore(value: 0))
+    observe { actions in
+      actions.didCommit = { [other] _ in
+        once {
+          other.asyncWrite({ try $0.setObject(3, forKey: "third") }, completion: { _ in isDone.signal() })
+          while !other.lending.isParked { sched_yield() }
+          #expect(try other.read { try $0.allKeys() } == ["first"])
+          try other.readWrite { try $0.setObject(2, forKey: "second") }
+          #expect(try other.read { try $0.allKeys() } == ["first", "second"])
+        }
+      }
+    }
+    try connection.readWrite { try $0.setObject(1, forKey: "first") }
+    isDone.wait()
+    #expect(try other.read { try $0.allKeys() } == ["first", "second", "third"])
+  }
+
+  @Test("5.5 may use another connection that is about to write, whatever it does meanwhile")
+  func borrowBusyConnection() throws {
+    let mayGoOn = DispatchSemaphore(value: 0)
+    let isDone = DispatchSemaphore(value: 0)
+    observe { actions in
+      actions.didCommit = { [connection, other] committed in
+        guard committed.id == connection.id else { return }
+        mayGoOn.signal()
+        do {
+          try other.readWrite { transaction in
+            let count: Int? = try transaction.object(forKey: "count")
+            try transaction.setObject((count ?? 0) + 1, forKey: "count")
+          }
+        } catch {
+          Issue.record(error)
+        }
+      }
+    }
+    for round in 1...50 {
+      other.asyncWriteWithoutTransaction { transaction in
+        mayGoOn.wait()
+        try transaction.setObject(round, forKey: "other")
+        isDone.signal()
+      } onError: {
+        Issue.record($0)
+      }
+      try connection.readWrite { try $0.setObject(round, forKey: "k") }
+      isDone.wait()
+    }
+    #expect(try other.read { try $0.object(forKey: "count") } == 50)
   }
 }

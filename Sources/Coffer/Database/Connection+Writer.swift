@@ -27,6 +27,7 @@ extension Connection: DatabaseWriter {
   public func writeWithoutTransaction<Result>(
     _ body: (borrowing ReadWriteTransaction) throws -> Result
   ) throws -> Result {
+    try checkMayWrite()
     let earlierChanges = announceWrite()
     return try perform { session in
       for flush in earlierChanges { try flush(session) }

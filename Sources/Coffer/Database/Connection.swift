@@ -35,12 +35,13 @@ public final class Connection: Sendable, Identifiable {
   private let queue = DispatchQueue(label: "coffer.connection")
   /// The thread that is inside a call, to tell a nested transaction from one that has to wait.
   private let owner = Atomic<UInt>(0)
+  let lending = Lending()
   private let state: State
 
   /// Writes what a proxy was given before a write was queued.
   typealias FlushOfEarlierChanges = (Session) throws -> Void
 
-  /// Unchecked: only `queue` touches the session.
+  /// Unchecked: only `queue` touches the session, or who has borrowed the connection from it.
   private final class State: @unchecked Sendable {
     var session: Session?
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
@@ -85,6 +86,7 @@ public final class Connection: Sendable, Identifiable {
   ///   `.longLivedReadTransaction` in a long-lived read, `.diskFull`, `.inputOutput` and their like. After any error nothing
   ///   was changed.
   public func readWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result {
+    try checkMayWrite()
     let earlierChanges = announceWrite()
     return try perform { session in
       // Usually written by now; not so where a flush has failed, and must not be tried again after this write.
@@ -113,8 +115,21 @@ public final class Connection: Sendable, Identifiable {
       guard let session = state.session, session.allowsAnotherTransaction else { throw CofferError.nestedTransaction }
       return try body(session)
     }
+    if database.core.gate.isHeldByThisThread {
+      return try lending.borrow(from: queue) { try withSession(thread: thread, body) }
+    }
     return try queue.sync {
       try withSession(thread: thread, body)
+    }
+  }
+
+  /// Throws where a write by this thread would wait for itself: inside a transaction of this connection, or a write of
+  /// this database.
+  func checkMayWrite() throws {
+    let gate = database.core.gate
+    if gate.isHeldByThisThread, !gate.isDelivering { throw CofferError.nestedTransaction }
+    if isInTransaction, let session = state.session, !session.allowsAnotherTransaction {
+      throw CofferError.nestedTransaction
     }
   }
 
@@ -141,8 +156,8 @@ public final class Connection: Sendable, Identifiable {
 
   private func withSession<Result>(thread: UInt, _ body: (Session) throws -> Result) throws -> Result {
     guard let session = state.session else { throw CofferError.closed }
-    owner.store(thread, ordering: .relaxed)
-    defer { owner.store(0, ordering: .relaxed) }
+    let earlier = owner.exchange(thread, ordering: .relaxed)
+    defer { owner.store(earlier, ordering: .relaxed) }
     return try body(session)
   }
 

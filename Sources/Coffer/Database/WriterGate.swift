@@ -15,7 +15,9 @@ final class WriterGate: Sendable {
   /// Runs `body` with the gate held.
   ///
   /// The thread that holds it gets through again only while it delivers a commit, and after everyone else has heard of it.
-  func pass<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
+  ///
+  /// - Parameter lending: Lends the connection to the holder as long as this waits.
+  func pass<Result>(timeout: Duration, lending: Lending?, _ body: () throws -> Result) throws -> Result {
     let thread = currentThread()
     if owner.load(ordering: .relaxed) == thread {
       guard isDelivering else { throw CofferError.nestedTransaction }
@@ -27,7 +29,10 @@ final class WriterGate: Sendable {
     }
     let (seconds, attoseconds) = timeout.components
     let milliseconds = Int(clamping: min(seconds, 1_000_000_000) * 1000 + attoseconds / 1_000_000_000_000_000)
-    guard semaphore.wait(timeout: .now() + .milliseconds(milliseconds)) == .success else { throw CofferError.busy }
+    if semaphore.wait(timeout: .now()) == .timedOut {
+      let wait = { self.semaphore.wait(timeout: .now() + .milliseconds(milliseconds)) }
+      guard (lending?.parking(wait) ?? wait()) == .success else { throw CofferError.busy }
+    }
     owner.store(thread, ordering: .relaxed)
     defer {
       owner.store(0, ordering: .relaxed)
@@ -51,6 +56,6 @@ final class WriterGate: Sendable {
   /// Whether the end of a transaction is being delivered, from inside of which a write is allowed.
   var isDelivering: Bool { pending.withLock { $0 != nil } }
 
-  /// Whether the calling thread is inside a write transaction of this database.
+  /// Whether the calling thread is inside a write transaction of this database, or in its deliveries.
   var isHeldByThisThread: Bool { owner.load(ordering: .relaxed) == currentThread() }
 }

@@ -95,7 +95,7 @@ final class PendingChanges: Sendable {
       throw CofferError.notEncodable(
         collection: collection, key: key, reason: "it is larger than \(Self.maximumByteCount) bytes")
     }
-    if durability != .asynchronous, connection.isInTransaction { throw CofferError.nestedTransaction }
+    if durability != .asynchronous { try connection.checkMayWrite() }
     let key = ItemKey(collection: ByteString(collection), key: ByteString(key))
     try state.withLock { state in
       guard !state.isClosed else { throw CofferError.closed }
@@ -177,6 +177,7 @@ final class PendingChanges: Sendable {
   }
 
   func flushAndWait(_ synchronization: SQLiteConnection.Synchronization) throws {
+    try connection.checkMayWrite()
     let number = state.withLock { $0.lastNumber }
     try connection.perform { session in
       do {
@@ -220,7 +221,7 @@ final class PendingChanges: Sendable {
   }
 
   func close() throws {
-    guard !connection.isInTransaction else { throw CofferError.nestedTransaction }
+    try connection.checkMayWrite()
     // No change gets in between the last flush and the end.
     state.withLock { $0.isClosed = true }
     do {

@@ -190,7 +190,10 @@ final class Session {
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
-    return try core.gate.pass(timeout: core.options.busyTimeout) {
+    return try core.gate.pass(timeout: core.options.busyTimeout, lending: owner?.lending) {
+      // It may have waited long, and the connection was lent meanwhile.
+      try requireWritable()
+      try cancellation?.check()
       try CofferError.translating { try connection.beginWrite(synchronization) }
       let earlier = mode
       begin(cancellation)
@@ -305,21 +308,20 @@ final class Session {
         queue.async { completion.block(isCommitted) }
       }
     }
-    core.gate.deliver(deliveries)
+    betweenTransactions { core.gate.deliver(deliveries) }
   }
 
   /// Whether this thread, inside a call of the same connection, may begin another transaction: while the end of one is
-  /// delivered, or in between those of `writeWithoutTransaction`.
-  var allowsAnotherTransaction: Bool {
-    mode == .idle && (isBetweenTransactions || core.gate.isDelivering && core.gate.isHeldByThisThread)
-  }
+  /// delivered, or in the completion of an asynchronous one.
+  var allowsAnotherTransaction: Bool { mode == .idle && isBetweenTransactions }
 
   private var isBetweenTransactions = false
 
   /// Runs `body`, which may begin transactions on this connection.
   func betweenTransactions(_ body: () -> Void) {
+    let earlier = isBetweenTransactions
     isBetweenTransactions = true
-    defer { isBetweenTransactions = false }
+    defer { isBetweenTransactions = earlier }
     body()
   }
 
