@@ -440,4 +440,26 @@ final class Kept: Sendable {
     }
     #expect(try other.read { try $0.object(forKey: "count") } == 50)
   }
+
+  @Test("5.5 may flush a proxy, and set through it, and it does not write its batch a second time")
+  func proxyInDidCommit() throws {
+    let proxy = try ConnectionProxy(database: database)
+    let once = Once()
+    observe { actions in
+      actions.didCommit = { [other] _ in
+        once {
+          try other.readWrite { try $0.setObject("newer", forKey: "k") }
+          #expect(try proxy.object(forKey: "k") == "newer")
+          try proxy.readWriteConnection.readWrite { try $0.setObject(1, forKey: "other") }
+          try proxy.flushAndWait()
+          #expect(try proxy.object(forKey: "k") == "newer")
+          try proxy.setObject("newest", forKey: "k", durability: .committed)
+          #expect(proxy.pendingChangeCount == 0)
+        }
+      }
+    }
+    try proxy.setObject("old", forKey: "k", durability: .committed)
+    #expect(try connection.read { try $0.object(forKey: "k") } == "newest")
+    #expect(try proxy.object(forKey: "k") == "newest")
+  }
 }

@@ -155,7 +155,14 @@ final class PendingChanges: Sendable {
   private func write(
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization
   ) throws {
-    try session.write(synchronization) {
+    // Before anyone hears of the commit: who writes then must not write the batch again.
+    let settle = {
+      self.state.withLock { state in
+        state.batches.removeAll { $0.number <= number }
+        state.failureCount = 0
+      }
+    }
+    try session.write(synchronization, onSuccess: settle) {
       let batches = state.withLock { state in
         if state.batches.last.map({ $0.number <= number }) ?? false { state.isNewestOpen = false }
         return state.batches.filter { $0.number <= number }
@@ -169,10 +176,6 @@ final class PendingChanges: Sendable {
         case .removed: _ = try session.remove(item.key.string, in: item.collection.string)
         }
       }
-    }
-    state.withLock { state in
-      state.batches.removeAll { $0.number <= number }
-      state.failureCount = 0
     }
   }
 

@@ -185,8 +185,10 @@ final class Session {
 
   // MARK: Write transactions
 
+  /// - Parameter onSuccess: Runs when it has been committed, before anyone is told; also when there was nothing to commit.
   func write<Result>(
-    _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil, _ body: () throws -> Result
+    _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil,
+    onSuccess: () -> Void = {}, _ body: () throws -> Result
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
@@ -201,7 +203,10 @@ final class Session {
       do {
         let result = try body()
         let sequence = try finish()
+        if !isRolledBack { onSuccess() }
         end(sequence: sequence, isCommitted: !isRolledBack)
+        // Whoever was told may have written meanwhile.
+        hasCommitted = sequence != nil
         return result
       } catch {
         // The first error counts; SQLite may have rolled back by itself.
