@@ -288,6 +288,61 @@ final class Kept: Sendable {
     #expect(journal.takeWithoutValues() == ["a did insertion four", "a willCommit", "a didCommit"])
   }
 
+  @Test("5.3 hear nothing more of a transaction that was rolled back but its end")
+  func afterRollback() throws {
+    observe()
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "before")
+      try transaction.inSavepoint {
+        try transaction.setObject(1, forKey: "inside")
+        transaction.rollback()
+        try transaction.setObject(1, forKey: "after")
+        return .commit
+      }
+      try transaction.setObject(1, forKey: "later")
+      try transaction.removeAllObjects()
+    }
+    #expect(journal.takeWithoutValues() == ["a did insertion before", "a didRollback"])
+  }
+
+  @Test(
+    "5.4 do not hear of what an operation changed that failed, and whose error was caught", arguments: [true, false])
+  func failedOperation(_ isInTransaction: Bool) throws {
+    var rules = CollectionRules()
+    rules.objectSanitizer = { _, key, value in
+      if key == "refused" { throw Refusal() }
+      return value
+    }
+    database.setRules(rules, forCollection: "c")
+    try connection.readWrite { transaction in
+      for key in ["a", "b", "poison"] { try transaction.setObject(1, forKey: key) }
+    }
+    try other.poison("DELETE")
+    observe()
+    func fail(_ transaction: borrowing ReadWriteTransaction) throws {
+      #expect(throws: CofferError.self) { try transaction.removeObjects(forKeys: ["a", "b", "poison"]) }
+      #expect(throws: CofferError.self) { try transaction.removeAllObjects(inCollection: "") }
+      #expect(throws: CofferError.self) { try transaction.removeAllObjectsInAllCollections() }
+      #expect(throws: Refusal.self) { try transaction.setObject(1, forKey: "refused", inCollection: "c") }
+      #expect(throws: CofferError.self) { try transaction.setObject(Value.null, forKey: "k") }
+      #expect(throws: CofferError.self) { try transaction.removeObject(forKey: "poison") }
+      #expect(journal.takeWithoutValues().allSatisfy { $0 == "a didRollback" })
+      try transaction.setObject(2, forKey: "k")
+      try transaction.removeObjects(forKeys: ["a", "none"])
+    }
+    if isInTransaction {
+      try connection.readWrite(fail)
+      #expect(journal.takeWithoutValues() == ["a did insertion k", "a did removal a", "a willCommit", "a didCommit"])
+    } else {
+      try connection.writeWithoutTransaction(fail)
+      #expect(
+        journal.takeWithoutValues() == [
+          "a did insertion k", "a willCommit", "a didCommit", "a did removal a", "a willCommit", "a didCommit",
+        ])
+    }
+    #expect(try connection.read { try $0.allKeys() } == ["b", "k", "poison"])
+  }
+
   // MARK: 5.5, 1.15
 
   /// Does something once.

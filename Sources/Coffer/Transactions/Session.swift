@@ -39,7 +39,8 @@ final class Session {
   private var observation = Observation()
   /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
   private var undelivered: [Observation.Change] = []
-  private var savepointDepth = 0
+  /// How many operations and savepoints are under way that may still be undone by themselves.
+  private var undoDepth = 0
   private var isFeedObserved = false
   private var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
   private var cancellation: Cancellation?
@@ -230,7 +231,7 @@ final class Session {
     changes = ChangeSet()
     customObject = nil
     undelivered = []
-    savepointDepth = 0
+    undoDepth = 0
     completions = []
     isRolledBack = false
     hasCommitted = false
@@ -371,20 +372,31 @@ final class Session {
   func changing<Result>(_ body: () throws -> Result) throws -> Result {
     guard !isCallingOut else { throw CofferError.nestedTransaction }
     if mode == .autocommit { return try write(.full) { try changing(body) } }
-    let result = try CofferError.translating {
-      try requireTransaction()
-      try checkCancellation()
-      for cursor in cursors { try cursor.loadRest() }
-      let earlier = undelivered.count
-      do {
-        return try body()
-      } catch {
-        undelivered.removeLast(undelivered.count - earlier)
-        throw error
+    let earlier = undelivered.count
+    do {
+      let result = try CofferError.translating {
+        try requireTransaction()
+        try checkCancellation()
+        for cursor in cursors { try cursor.loadRest() }
+        return try undoable(body)
       }
+      deliver()
+      return result
+    } catch {
+      forgetUndelivered(after: earlier)
+      throw error
     }
-    deliver()
-    return result
+  }
+
+  private func undoable<Result>(_ body: () throws -> Result) rethrows -> Result {
+    undoDepth += 1
+    defer { undoDepth -= 1 }
+    return try body()
+  }
+
+  private func forgetUndelivered(after count: Int) {
+    // There may be fewer: a rollback of the transaction forgets all of them.
+    undelivered.removeLast(max(0, undelivered.count - count))
   }
 
   /// Runs `body`, which changes several items: all of them, or none.
@@ -403,17 +415,14 @@ final class Session {
       for cursor in cursors { try cursor.loadRest() }
       try connection.statement("SAVEPOINT s").run()
     }
-    savepointDepth += 1
     do {
-      let result = try body()
-      savepointDepth -= 1
+      let result = try undoable(body)
       try CofferError.translating { try connection.statement("RELEASE s").run() }
       deliver()
       return result
     } catch {
-      if savepointDepth > 0 { savepointDepth -= 1 }
       (changes, changedNames) = (earlierChanges, earlierNames)
-      if undelivered.count > undeliveredCount { undelivered.removeLast(undelivered.count - undeliveredCount) }
+      forgetUndelivered(after: undeliveredCount)
       // Of collections that were made inside, the ids are gone; of items, the values.
       collectionIDs = [:]
       cache.removeAll()
@@ -432,7 +441,7 @@ final class Session {
 
   /// Tells observers what can no longer be undone by itself.
   private func deliver() {
-    guard savepointDepth == 0, !undelivered.isEmpty else { return }
+    guard undoDepth == 0, !undelivered.isEmpty else { return }
     let changes = undelivered
     undelivered = []
     callingOut { for change in changes { observation.deliver(change) } }
@@ -465,7 +474,8 @@ final class Session {
 
   /// Whether an observer wants to hear of such a change, and the item's values have to be known.
   func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
-    !observation.isEmpty && observation.observes(Self.kind(operation, collection, part))
+    // After a rollback nothing can be made of a change any more.
+    !observation.isEmpty && !isRolledBack && observation.observes(Self.kind(operation, collection, part))
   }
 
   private static func kind(
@@ -487,7 +497,7 @@ final class Session {
       ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object))
     cache.remove(ByteString(key), in: id)
     if isFeedObserved { changedNames[id] = collection }
-    guard !observation.isEmpty else { return }
+    guard !observation.isEmpty, !isRolledBack else { return }
     let operation: DatabaseEventKind.Operation =
       switch kind {
       case .inserted: .insertion
