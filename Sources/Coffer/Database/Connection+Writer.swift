@@ -39,7 +39,9 @@ extension Connection: DatabaseWriter {
 
   /// Runs `body` so that each operation in it commits by itself, without blocking a thread.
   ///
-  /// - Throws: As the synchronous form; `CancellationError` when the task was cancelled before its turn.
+  /// A task that is cancelled ends `body` with its next operation; what has been committed stays.
+  ///
+  /// - Throws: As the synchronous form; `CancellationError` when the task was cancelled.
   public func writeWithoutTransaction<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result
   ) async throws -> Result {
@@ -79,6 +81,8 @@ extension Connection: DatabaseWriter {
 
   /// Runs `body` in the write transaction that is under way on this thread, or else in one of its own.
   ///
+  /// In `writeWithoutTransaction` of this connection it is one of its own.
+  ///
   /// Unsafe, because whoever called may not expect its transaction to change; the one exception to the rule that
   /// transactions do not nest.
   ///
@@ -87,7 +91,9 @@ extension Connection: DatabaseWriter {
     _ body: (borrowing ReadWriteTransaction) throws -> Result
   ) throws -> Result {
     guard let session = sessionOfThisThreadsWrite else { return try readWrite(body) }
-    return try body(ReadWriteTransaction(context: TransactionContext(session: session)))
+    return try session.inTransaction {
+      try body(ReadWriteTransaction(context: TransactionContext(session: session)))
+    }
   }
 
   /// Reads the last committed state on another thread, while the writer goes on.

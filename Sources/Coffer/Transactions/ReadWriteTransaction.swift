@@ -59,14 +59,12 @@ extension ReadWriteTransaction {
     _ object: (some Encodable)?, metadata: (some Encodable)?, _ key: String, _ collection: String
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    let (stored, storedMetadata) = try session.encoding { core in
+    try session.setAndTell(key, in: collection) { core in
       (
         try core.encode(.object, object, key, in: collection),
         try metadata.map { try core.encode(.metadata, $0, key, in: collection) }
       )
     }
-    try session.set(stored, metadata: storedMetadata, key, in: collection)
-    try session.didSet(stored, storedMetadata, key, in: collection)
   }
 
   /// Sets object and metadata that were serialized before.
@@ -76,14 +74,12 @@ extension ReadWriteTransaction {
     _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
     withMetadata metadata: SerializedValue? = nil
   ) throws {
-    let (stored, storedMetadata) = try session.encoding { core in
+    try session.setAndTell(key, in: collection) { core in
       (
         try core.sanitize(.object, object.stored, key, in: collection),
         try metadata.map { try core.sanitize(.metadata, $0.stored, key, in: collection) }
       )
     }
-    try session.set(stored, metadata: storedMetadata, key, in: collection)
-    try session.didSet(stored, storedMetadata, key, in: collection)
   }
 
   // MARK: Replacing
@@ -97,8 +93,9 @@ extension ReadWriteTransaction {
     _ object: Object?, forKey key: String, inCollection collection: String = ""
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    let stored = try session.encoding { try $0.encode(.object, object, key, in: collection) }
-    try session.replaceAndTell(.object, stored, key, in: collection)
+    try session.replaceAndTell(.object, key, in: collection) {
+      try $0.encode(.object, object, key, in: collection)
+    }
   }
 
   /// Replaces the object for a key with one that was serialized before, keeping its metadata.
@@ -109,8 +106,9 @@ extension ReadWriteTransaction {
   public borrowing func replaceSerializedObject(
     _ object: SerializedValue, forKey key: String, inCollection collection: String = ""
   ) throws {
-    let stored = try session.encoding { try $0.sanitize(.object, object.stored, key, in: collection) }
-    try session.replaceAndTell(.object, stored, key, in: collection)
+    try session.replaceAndTell(.object, key, in: collection) {
+      try $0.sanitize(.object, object.stored, key, in: collection)
+    }
   }
 
   /// Replaces the metadata for a key, keeping its object.
@@ -121,17 +119,16 @@ extension ReadWriteTransaction {
   public borrowing func replaceMetadata<Metadata: Encodable>(
     _ metadata: Metadata?, forKey key: String, inCollection collection: String = ""
   ) throws {
-    let stored = try metadata.map { metadata in
-      try session.encoding { try $0.encode(.metadata, metadata, key, in: collection) }
+    try session.replaceAndTell(.metadata, key, in: collection) { core in
+      try metadata.map { try core.encode(.metadata, $0, key, in: collection) }
     }
-    try session.replaceAndTell(.metadata, stored, key, in: collection)
   }
 
   /// Clears the metadata of a key: what a literal `nil` means as metadata.
   public borrowing func replaceMetadata(
     _ nothing: Never?, forKey key: String, inCollection collection: String = ""
   ) throws {
-    try session.replaceAndTell(.metadata, nil, key, in: collection)
+    try session.replaceAndTell(.metadata, key, in: collection) { _ in nil }
   }
 
   /// Replaces the metadata for a key with some that was serialized before, keeping its object.
@@ -142,8 +139,9 @@ extension ReadWriteTransaction {
   public borrowing func replaceSerializedMetadata(
     _ metadata: SerializedValue, forKey key: String, inCollection collection: String = ""
   ) throws {
-    let stored = try session.encoding { try $0.sanitize(.metadata, metadata.stored, key, in: collection) }
-    try session.replaceAndTell(.metadata, stored, key, in: collection)
+    try session.replaceAndTell(.metadata, key, in: collection) {
+      try $0.sanitize(.metadata, metadata.stored, key, in: collection)
+    }
   }
 
   // MARK: Touching
@@ -217,7 +215,7 @@ extension ReadWriteTransaction {
     struct Rollback: Error {}
     do {
       if session.isAutocommitting {
-        try session.write(.full) { if try body() == .rollback { throw Rollback() } }
+        try session.inTransaction { if try body() == .rollback { throw Rollback() } }
       } else {
         try session.savepoint { if try body() == .rollback { throw Rollback() } }
       }
@@ -232,6 +230,8 @@ extension ReadWriteTransaction {
 
   /// Runs `block` after the end of the transaction, in the order of these calls, before the completion of the call that
   /// made the transaction.
+  ///
+  /// In `writeWithoutTransaction`, where all that came before is committed, it runs at once.
   ///
   /// - Parameters:
   ///   - queue: Where it runs; nil for the thread of the transaction.

@@ -154,8 +154,32 @@ extension StoredValue {
 }
 
 extension Session {
+  /// Sets what `encode` gives.
+  ///
+  /// All of it in one transaction, from the sanitizers to the post-sanitizers.
+  func setAndTell(
+    _ key: String, in collection: String, encode: (DatabaseCore) throws -> (StoredValue, StoredValue?)
+  ) throws {
+    try inTransaction {
+      let (object, metadata) = try encoding(encode)
+      try set(object, metadata: metadata, key, in: collection)
+      try didSet(object, metadata, key, in: collection)
+    }
+  }
+
+  /// Replaces one value with what `encode` gives, as `setAndTell`.
+  func replaceAndTell(
+    _ part: ItemPart, _ key: String, in collection: String, encode: (DatabaseCore) throws -> StoredValue?
+  ) throws {
+    try inTransaction {
+      let value = try encoding(encode)
+      guard try replace(part, value, key, in: collection) else { return }
+      try didSet(part == .object ? value : nil, part == .metadata ? value : nil, key, in: collection)
+    }
+  }
+
   /// Tells the post-sanitizers what was stored.
-  func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
+  private func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
     guard let rules = core.rules(of: collection) else { return }
     func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ stored: StoredValue?) throws {
       guard let sanitizer, let stored else { return }
@@ -164,10 +188,5 @@ extension Session {
     }
     try tell(rules.objectPostSanitizer, object)
     try tell(rules.metadataPostSanitizer, metadata)
-  }
-
-  func replaceAndTell(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws {
-    guard try replace(part, value, key, in: collection) else { return }
-    try didSet(part == .object ? value : nil, part == .metadata ? value : nil, key, in: collection)
   }
 }

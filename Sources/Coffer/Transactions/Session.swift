@@ -285,7 +285,6 @@ final class Session {
   private func end(sequence: Int64?, isCommitted: Bool) {
     mode = .idle
     cancellation = nil
-    cursors = []
     if let sequence {
       // Everything of this transaction is in the cache as it is now.
       if isCacheCurrent { cache.snapshot = sequence }
@@ -338,14 +337,22 @@ final class Session {
   func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
     try requireWritable()
     try cancellation?.check()
-    let earlier = mode
-    mode = .autocommit
-    defer { mode = earlier }
+    let earlier = (mode, autocommitCancellation)
+    (mode, autocommitCancellation) = (.autocommit, cancellation)
+    defer { (mode, autocommitCancellation) = earlier }
     return try body()
   }
 
+  private var autocommitCancellation: Cancellation?
+
   /// Whether operations commit by themselves.
   var isAutocommitting: Bool { mode == .autocommit }
+
+  /// Runs `body` in the transaction that is under way; where operations commit by themselves, in one of its own.
+  func inTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+    guard mode == .autocommit else { return try body() }
+    return try write(.full, cancellation: autocommitCancellation, body)
+  }
 
   func rollBack() {
     isRolledBack = true
@@ -353,14 +360,15 @@ final class Session {
   }
 
   func addCompletion(_ queue: DispatchQueue?, _ block: @escaping @Sendable (Bool) -> Void) {
-    completions.append((queue, block))
+    guard mode == .autocommit else { return completions.append((queue, block)) }
+    if let queue { queue.async { block(true) } } else { block(true) }
   }
 
   // MARK: Operations
 
   /// Runs `body`, which reads.
   func reading<Result>(_ body: () throws -> Result) throws -> Result {
-    if mode == .autocommit { return try read { try reading(body) } }
+    if mode == .autocommit { return try read(cancellation: autocommitCancellation) { try reading(body) } }
     return try CofferError.translating {
       try requireTransaction()
       try checkCancellation()
@@ -371,7 +379,7 @@ final class Session {
   /// Runs `body`, which changes items and says so with `record`; observers hear of it when it has succeeded.
   func changing<Result>(_ body: () throws -> Result) throws -> Result {
     guard !isCallingOut else { throw CofferError.nestedTransaction }
-    if mode == .autocommit { return try write(.full) { try changing(body) } }
+    if mode == .autocommit { return try inTransaction { try changing(body) } }
     let earlier = undelivered.count
     do {
       let result = try CofferError.translating {
@@ -401,7 +409,7 @@ final class Session {
 
   /// Runs `body`, which changes several items: all of them, or none.
   func changingTogether<Result>(_ body: () throws -> Result) throws -> Result {
-    guard mode != .autocommit else { return try write(.full) { try changing(body) } }
+    guard mode != .autocommit else { return try inTransaction { try changing(body) } }
     return try savepoint { try changing(body) }
   }
 
