@@ -517,4 +517,244 @@ final class Kept: Sendable {
     #expect(try connection.read { try $0.object(forKey: "k") } == "newest")
     #expect(try proxy.object(forKey: "k") == "newest")
   }
+
+  @Test("1.15 may not write before the commit is told, on any connection, nor through a proxy")
+  func writeTooEarly() throws {
+    let (proxy, ownProxy) = (
+      try ConnectionProxy(database: database),
+      ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
+    )
+    let moments = Lock<[String]>([])
+    let tryToWrite: @Sendable (String) -> Void = { [connection, other] moment in
+      moments.withLock { $0.append(moment) }
+      for target in [connection, other] {
+        #expect(throws: CofferError.nestedTransaction) { try target.readWrite { try $0.setObject(1, forKey: "x") } }
+        #expect(throws: CofferError.nestedTransaction) {
+          try target.unsafeReentrantWrite { try $0.setObject(1, forKey: "x") }
+        }
+        #expect(throws: CofferError.nestedTransaction) {
+          try target.writeWithoutTransaction { try $0.setObject(1, forKey: "x") }
+        }
+        #expect(throws: CofferError.nestedTransaction) { try target.erase() }
+        #expect(throws: CofferError.nestedTransaction) { try target.vacuum() }
+      }
+      #expect(throws: CofferError.nestedTransaction) { try connection.concurrentRead { _ in }.wait() }
+      for proxy in [proxy, ownProxy] {
+        #expect(throws: CofferError.nestedTransaction) { try proxy.flushAndWait() }
+        #expect(throws: CofferError.nestedTransaction) {
+          try proxy.setObject(1, forKey: "x", durability: .committed)
+        }
+        #expect(proxy.pendingChangeCount == 0)
+      }
+      #expect(try! other.read { try $0.numberOfKeys() } == 0)
+    }
+    observe { actions in
+      actions.observes = { _ in
+        tryToWrite("observes")
+        return true
+      }
+      actions.willChange = { tryToWrite("willChange") }
+      actions.didChange = { _ in tryToWrite("didChange") }
+      actions.willCommit = { tryToWrite("willCommit") }
+    }
+    var rules = CollectionRules()
+    rules.objectSanitizer = { _, _, value in
+      tryToWrite("sanitizer")
+      return value
+    }
+    rules.objectPostSanitizer = { _, _, _ in tryToWrite("post-sanitizer") }
+    database.setRules(rules, forCollection: "c")
+    try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "c") }
+    #expect(Set(moments.withLock { $0 }).count == 6)
+    #expect(try connection.read { try $0.numberOfKeysInAllCollections() } == 1)
+  }
+
+  // MARK: 5.6, 5.7, 5.8
+
+  @Test("5.6 may stop hearing of changes to the end of the transaction, and hear of that all the same")
+  func stopObserving() throws {
+    observe("a") { actions in
+      actions.didChange = { $0.stopObservingDatabaseChangesUntilNextTransaction() }
+    }
+    observe("b")
+    for _ in 0..<2 {
+      try connection.readWrite { transaction in
+        try transaction.inSavepoint {
+          for key in ["k", "l"] { try transaction.setObject(1, forKey: key) }
+          return .commit
+        }
+        try transaction.removeAllObjects()
+        #expect(
+          journal.takeWithoutValues() == [
+            "a did insertion k", "b did insertion k", "b did insertion l", "b did removal k", "b did removal l",
+          ])
+      }
+      #expect(journal.takeWithoutValues() == ["a willCommit", "b willCommit", "a didCommit", "b didCommit"])
+    }
+    #expect(throws: Refusal.self) {
+      try connection.readWrite { transaction in
+        try transaction.setObject(1, forKey: "k")
+        try transaction.setObject(1, forKey: "l")
+        throw Refusal()
+      }
+    }
+    #expect(
+      journal.takeWithoutValues() == [
+        "a did insertion k", "b did insertion k", "b did insertion l", "a didRollback", "b didRollback",
+      ])
+  }
+
+  #if compiler(>=6.2)
+    @Test("5.6 trap when they stop outside of a change")
+    func stopObservingOutside() async {
+      await #expect(processExitsWith: .failure) {
+        TestObserver("a", Journal()).stopObservingDatabaseChangesUntilNextTransaction()
+      }
+    }
+  #endif
+
+  @Test("5.7 are told as long as they live, for one transaction, or as long as the database lives")
+  func extents() throws {
+    func write() throws -> [String] {
+      try connection.readWrite { _ in }
+      return journal.takeWithoutValues().filter { $0.hasSuffix("didCommit") }
+    }
+    var weak: TestObserver? = TestObserver("weak", journal) { [journal] actions in
+      actions.deinitialize = { journal.note("weak is gone") }
+    }
+    try database.add(transactionObserver: #require(weak))
+    for extent in [TransactionObservationExtent.nextTransaction, .databaseLifetime] {
+      database.add(
+        transactionObserver: TestObserver("\(extent)", journal) { [journal] actions in
+          actions.deinitialize = { journal.note("\(extent) is gone") }
+        }, extent: extent)
+    }
+    #expect(journal.take().isEmpty)
+    try connection.readWrite { _ in }
+    #expect(
+      journal.take() == [
+        "weak willCommit", "nextTransaction willCommit", "databaseLifetime willCommit",
+        "weak didCommit", "nextTransaction didCommit", "databaseLifetime didCommit", "nextTransaction is gone",
+      ])
+    #expect(try write() == ["weak didCommit", "databaseLifetime didCommit"])
+    weak = nil
+    #expect(journal.take() == ["weak is gone"])
+    #expect(try write() == ["databaseLifetime didCommit"])
+  }
+
+  @Test("5.7 that want one transaction hear of one that is rolled back, and not of the writes made when it is told")
+  func nextTransaction() throws {
+    observe("next", .nextTransaction) { actions in
+      actions.didRollback = { connection in
+        do { try connection.readWrite { try $0.setObject(1, forKey: "k") } } catch { Issue.record(error) }
+      }
+    }
+    #expect(throws: Refusal.self) { try connection.readWrite { _ in throw Refusal() } }
+    #expect(journal.take() == ["next didRollback"])
+    #expect(try connection.read { try $0.allKeys() } == ["k"])
+  }
+
+  @Test("5.7 hear a transaction to its end that is under way when they are removed, and none from the middle")
+  func removal() throws {
+    let a = observe("a", .databaseLifetime)
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "k")
+      database.remove(transactionObserver: a)
+      observe("b")
+      try transaction.setObject(1, forKey: "l")
+    }
+    #expect(
+      journal.takeWithoutValues() == ["a did insertion k", "a did insertion l", "a willCommit", "a didCommit"])
+    try connection.readWrite { _ in }
+    #expect(journal.take() == ["b willCommit", "b didCommit"])
+  }
+
+  @Test("5.7 may come and go, and remove each other as they go, while others write")
+  func lifetimes() throws {
+    DispatchQueue.concurrentPerform(iterations: 4) { thread in
+      do {
+        let connection = try database.makeConnection()
+        for _ in 0..<50 {
+          let partner = TestObserver("partner", journal)
+          let observer = TestObserver("observer", journal) { [database] actions in
+            actions.deinitialize = { database.remove(transactionObserver: partner) }
+          }
+          database.add(transactionObserver: partner, extent: .databaseLifetime)
+          database.add(transactionObserver: observer)
+          if thread.isMultiple(of: 2) { try connection.readWrite { _ in } }
+        }
+      } catch {
+        Issue.record(error)
+      }
+    }
+    _ = journal.take()
+    try connection.readWrite { _ in }
+    #expect(journal.take().isEmpty)
+  }
+
+  @Test("5.7 hear of each key of a collection that is cleared, with its values, and of all collections")
+  func clearing() throws {
+    try connection.readWrite { transaction in
+      for number in 0..<1200 {
+        try transaction.setObject(number, forKey: "\(1000 + number)", inCollection: "c", withMetadata: "m")
+      }
+      try transaction.setObject(1, forKey: "k", inCollection: "d")
+    }
+    observe()
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "c") }
+    let heard = journal.take()
+    #expect(heard.prefix(2) == ["a will 1000: 0 -, m -", "a did removal 1000"])
+    #expect(heard.suffix(4) == ["a will 2199: 1199 -, m -", "a did removal 2199", "a willCommit", "a didCommit"])
+    #expect(heard.count == 2402)
+    try connection.readWrite { transaction in
+      try transaction.setObject(2, forKey: "k", inCollection: "c")
+      _ = journal.take()
+      try transaction.removeAllObjectsInAllCollections()
+    }
+    #expect(
+      journal.take() == [
+        "a will k: 2 -", "a did removal k", "a will k: 1 -", "a did removal k", "a willCommit", "a didCommit",
+      ])
+  }
+
+  @Test("5.7 cost a collection that nobody observes no reading when it is cleared")
+  func unobservedClearing() throws {
+    func fill() throws {
+      try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "c") }
+      // A row that cannot be read.
+      try other.perform { try $0.connection.execute("UPDATE items SET type = 99") }
+    }
+    try fill()
+    let choice = Lock<@Sendable (DatabaseEventKind) -> Bool>({ _ in true })
+    observe { $0.observes = { kind in choice.withLock { $0 }(kind) } }
+    #expect(throws: CofferError.self) { try connection.readWrite { try $0.removeAllObjects(inCollection: "c") } }
+    #expect(throws: CofferError.self) { try connection.erase() }
+    choice.withLock { $0 = { $0.collection != "c" } }
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "c") }
+    try fill()
+    choice.withLock { $0 = { $0.operation == .insertion } }
+    try connection.erase()
+    #expect(try connection.read { try $0.numberOfKeysInAllCollections() } == 0)
+  }
+
+  @Test("5.8 hear of the end of an empty transaction, and nothing of a read")
+  func emptyTransaction() throws {
+    let snapshot = try connection.read { try $0.snapshot() }
+    observe()
+    try connection.readWrite { _ in }
+    #expect(journal.take() == ["a willCommit", "a didCommit"])
+    try connection.readWrite { transaction in
+      _ = try transaction.allKeys()
+      try transaction.removeObject(forKey: "none")
+      try transaction.removeAllObjectsInAllCollections()
+    }
+    #expect(journal.take() == ["a willCommit", "a didCommit"])
+    #expect(try connection.read { try $0.snapshot() } == snapshot)
+    try connection.writeWithoutTransaction { _ = try $0.allKeys() }
+    try connection.beginLongLivedReadTransaction()
+    #expect(try connection.read { try $0.allKeys() }.isEmpty)
+    try connection.endLongLivedReadTransaction()
+    #expect(try connection.concurrentRead { try $0.numberOfKeys() }.wait() == 0)
+    #expect(journal.take().isEmpty)
+  }
 }

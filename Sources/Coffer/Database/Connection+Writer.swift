@@ -114,7 +114,7 @@ extension Connection: DatabaseWriter {
   ) -> DatabaseFuture<Result> {
     let future = DatabaseFuture<Result>()
     do {
-      if let session = sessionOfThisThreadsWrite, !session.isAutocommitting { throw CofferError.nestedTransaction }
+      if isInWriteTransaction { throw CofferError.nestedTransaction }
       let reader = try database.takeReader()
       // Takes the snapshot here and now.
       try reader.beginLongLivedReadTransaction()

@@ -167,6 +167,9 @@ public final class Connection: Sendable, Identifiable {
     return session
   }
 
+  /// Whether the calling thread is inside a write transaction of this connection, be it in an observer or a sanitizer.
+  var isInWriteTransaction: Bool { isInTransaction && state.session?.isInWriteTransaction ?? false }
+
   /// Whether the calling thread is inside a call of this connection.
   var isInTransaction: Bool { owner.load(ordering: .relaxed) == currentThread() }
 

@@ -256,6 +256,7 @@ final class Session {
     }
     try CofferError.translating { try requireTransaction() }
     try callingOut { try observation.willCommit() }
+    try checkCancellation()
     var committed: Int64?
     guard !changes.isEmpty else {
       try CofferError.translating { try connection.rollback() }
@@ -332,6 +333,9 @@ final class Session {
 
   /// Whether a write transaction is under way in which this thread may go on writing.
   var isWriting: Bool { (mode == .writing || mode == .autocommit) && !isCallingOut }
+
+  /// Whether a write transaction is under way, also where it may not be written in.
+  var isInWriteTransaction: Bool { mode == .writing }
 
   /// Runs `body` so that each operation in it commits by itself.
   func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
@@ -483,7 +487,11 @@ final class Session {
   /// Whether an observer wants to hear of such a change, and the item's values have to be known.
   func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
     // After a rollback nothing can be made of a change any more.
-    !observation.isEmpty && !isRolledBack && observation.observes(Self.kind(operation, collection, part))
+    !observation.isEmpty && !isRolledBack && observes(Self.kind(operation, collection, part))
+  }
+
+  private func observes(_ kind: DatabaseEventKind) -> Bool {
+    callingOut { observation.observes(kind) }
   }
 
   private static func kind(
@@ -514,7 +522,7 @@ final class Session {
       case .touched: .touch
       }
     let eventKind = Self.kind(operation, collection, part)
-    guard observation.observes(eventKind) else { return }
+    guard observes(eventKind) else { return }
     undelivered.append(
       Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
   }
