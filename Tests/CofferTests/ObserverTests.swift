@@ -569,6 +569,32 @@ final class Kept: Sendable {
     #expect(try connection.read { try $0.numberOfKeysInAllCollections() } == 1)
   }
 
+  @Test("1.15 may not write in a sanitizer that a proxy calls")
+  func writeInSanitizerOfProxy() throws {
+    let proxy = try ConnectionProxy(database: database)
+    let isDone = Lock(false)
+    var rules = CollectionRules()
+    rules.objectSanitizer = { [connection] _, _, value in
+      #expect(throws: CofferError.nestedTransaction) { try connection.readWrite { _ in } }
+      #expect(throws: CofferError.nestedTransaction) { try connection.writeWithoutTransaction { _ in } }
+      #expect(throws: CofferError.nestedTransaction) { try connection.unsafeReentrantWrite { _ in } }
+      #expect(throws: CofferError.nestedTransaction) { try connection.vacuum() }
+      #expect(throws: CofferError.nestedTransaction) { try proxy.setObject(1, forKey: "x", durability: .committed) }
+      #expect(throws: CofferError.nestedTransaction) { try proxy.flushAndWait() }
+      isDone.withLock { $0 = true }
+      return value
+    }
+    database.setRules(rules, forCollection: "c")
+    try proxy.setObject(1, forKey: "k", inCollection: "c", durability: .committed)
+    #expect(isDone.withLock { $0 })
+    try connection.readWrite { transaction in
+      try proxy.setObject(2, forKey: "k", inCollection: "c")
+      try transaction.setObject(1, forKey: "x")
+    }
+    try proxy.flushAndWait()
+    #expect(try connection.read { try $0.object(forKey: "k", inCollection: "c") } == 2)
+  }
+
   // MARK: 5.6, 5.7, 5.8
 
   @Test("5.6 may stop hearing of changes to the end of the transaction, and hear of that all the same")

@@ -142,6 +142,7 @@ extension Connection: DatabaseWriter {
   ///
   /// - Throws: As `readWrite`.
   public func vacuum() throws {
+    try checkMayWrite()
     try perform { try $0.vacuum() }
   }
 }

@@ -124,10 +124,12 @@ public final class Connection: Sendable, Identifiable {
   }
 
   /// Throws where a write by this thread would wait for itself: inside a transaction of this connection, or a write of
-  /// this database.
+  /// this database; and in a sanitizer.
   func checkMayWrite() throws {
     let gate = database.core.gate
-    if gate.isHeldByThisThread, !gate.isDelivering { throw CofferError.nestedTransaction }
+    if gate.isHeldByThisThread && !gate.isDelivering || database.core.isSanitizing {
+      throw CofferError.nestedTransaction
+    }
     if isInTransaction, let session = state.session, !session.allowsAnotherTransaction {
       throw CofferError.nestedTransaction
     }
@@ -161,9 +163,11 @@ public final class Connection: Sendable, Identifiable {
     return try body(session)
   }
 
-  /// The session, when the calling thread is inside a write transaction of this connection.
+  /// The session, when the calling thread is inside a write transaction of this connection, and may write there.
   var sessionOfThisThreadsWrite: Session? {
-    guard isInTransaction, let session = state.session, session.isWriting else { return nil }
+    guard isInTransaction, let session = state.session, session.isWriting, !database.core.isSanitizing else {
+      return nil
+    }
     return session
   }
 

@@ -75,8 +75,26 @@ final class DatabaseCore: Sendable {
     _ part: Part, _ stored: StoredValue, _ rules: CollectionRules, _ key: String, in collection: String
   ) throws -> StoredValue {
     guard let sanitizer = part == .object ? rules.objectSanitizer : rules.metadataSanitizer else { return stored }
-    let value = try sanitizer(collection, key, stored.decoded(as: Value.self, key, in: collection))
+    let original = try stored.decoded(as: Value.self, key, in: collection)
+    let value = try sanitizing { try sanitizer(collection, key, original) }
     return try StoredValue.encoding(key, in: collection) { try value.stored }
+  }
+
+  /// The threads that are inside a sanitizer: a proxy calls it outside of any transaction.
+  private let sanitizingThreads = Lock<Set<UInt>>([])
+
+  private func sanitizing<Result>(_ body: () throws -> Result) rethrows -> Result {
+    let thread = currentThread()
+    let isOutermost = sanitizingThreads.withLock { $0.insert(thread).inserted }
+    defer {
+      if isOutermost { sanitizingThreads.withLock { _ = $0.remove(thread) } }
+    }
+    return try body()
+  }
+
+  /// Whether the calling thread is inside a sanitizer, from which nothing may be written.
+  var isSanitizing: Bool {
+    hasRules.load(ordering: .acquiring) && sanitizingThreads.withLock { $0.contains(currentThread()) }
   }
 
   /// - Throws: `CofferError.notDecodable`, naming collection, key and both types.

@@ -9,7 +9,8 @@
 /// database.setRules(rules, forCollection: "names")
 /// ```
 ///
-/// The closures run inside the transaction that sets the value, on its thread; a write from inside them throws.
+/// The closures run inside the transaction that sets the value, on its thread, the sanitizers of a proxy when it is set
+/// there; a write from inside them throws.
 public struct CollectionRules: Sendable {
   /// Looks at a value before it is stored: what it returns is stored in its place; what it throws makes the set throw,
   /// with nothing changed.
