@@ -202,4 +202,80 @@ import Testing
       #expect(journal.take() == ["true"])
     }
   }
+
+  @Test("5.9 call the completion in any case, on the writer, which waits for it, and let it write")
+  func asyncWrite() throws {
+    let isDone = DispatchSemaphore(value: 0)
+    connection.asyncWrite(
+      { transaction in
+        try transaction.setObject(1, forKey: "a")
+        return "result"
+      },
+      completion: { [connection, journal, other] result in
+        journal.note("\((try? result.get()) ?? "-")")
+        do {
+          #expect(try other.read { try $0.allKeys() } == ["a"])
+          try connection.readWrite { try $0.setObject(2, forKey: "b") }
+        } catch {
+          Issue.record(error)
+        }
+      })
+    connection.asyncWrite(
+      { transaction in
+        #expect(try transaction.allKeys() == ["a", "b"])
+        try transaction.setObject(1, forKey: "lost")
+        throw Refusal()
+      },
+      completion: { [journal] (result: Result<Void, any Error>) in
+        #expect(throws: Refusal.self) { try result.get() }
+        journal.note("failed")
+      })
+    connection.asyncWriteWithoutTransaction { transaction in
+      try transaction.setObject(3, forKey: "c")
+      throw Refusal()
+    } onError: { [connection, journal] error in
+      journal.note("\(error is Refusal)")
+      #expect(throws: Never.self) { try connection.readWrite { try $0.setObject(4, forKey: "d") } }
+      isDone.signal()
+    }
+    isDone.wait()
+    // Behind all that was queued before.
+    #expect(try connection.read { try $0.allKeys() } == ["a", "b", "c", "d"])
+    #expect(journal.take() == ["result", "failed", "true"])
+  }
+
+  @Test("5.9 call the completion also when the database is closed, or what was set before cannot be flushed")
+  func asyncWriteFailing() throws {
+    let isDone = DispatchSemaphore(value: 0)
+    let proxy = ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
+    try other.poison()
+    try proxy.setObject(1, forKey: "poison")
+    connection.asyncWrite(
+      { _ in Issue.record("The write must not run.") },
+      completion: { [connection] result in
+        #expect(throws: CofferError.self) { try result.get() }
+        #expect(throws: Never.self) { _ = try connection.read { try $0.allKeys() } }
+        isDone.signal()
+      })
+    isDone.wait()
+    try other.perform { try $0.connection.execute("DROP TRIGGER poison") }
+    try proxy.close()
+    try database.close()
+    for queue in [nil, DispatchQueue.global()] {
+      connection.asyncReadWrite(
+        { _ in }, on: queue,
+        completion: { [connection] result in
+          #expect(throws: CofferError.closed) { try result.get() }
+          #expect(throws: CofferError.closed) { try connection.readWrite { _ in } }
+          isDone.signal()
+        })
+      isDone.wait()
+    }
+    connection.asyncWriteWithoutTransaction { _ in
+    } onError: { error in
+      #expect(error as? CofferError == .closed)
+      isDone.signal()
+    }
+    isDone.wait()
+  }
 }

@@ -80,7 +80,7 @@ extension Connection {
         let session = try session.get()
         return try session.read { try body(ReadTransaction(context: TransactionContext(session: session))) }
       }
-      Self.complete(completion, result, on: queue, session)
+      self.complete(completion, result, on: queue)
     }
   }
 
@@ -101,22 +101,19 @@ extension Connection {
           try body(ReadWriteTransaction(context: TransactionContext(session: session)))
         }
       }
-      Self.complete(completion, result, on: queue, session)
+      self.complete(completion, result, on: queue)
     }
   }
 
   /// Calls a completion on `queue`, or here, where it may use the connection.
-  static func complete<Result: Sendable>(
+  private func complete<Result: Sendable>(
     _ completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void,
-    _ result: Swift.Result<Result, any Error>,
-    on queue: DispatchQueue?, _ session: Swift.Result<Session, any Error>
+    _ result: Swift.Result<Result, any Error>, on queue: DispatchQueue?
   ) {
     if let queue {
       queue.async { completion(result) }
-    } else if let session = try? session.get() {
-      session.betweenTransactions { completion(result) }
     } else {
-      completion(result)
+      betweenTransactions { completion(result) }
     }
   }
 

@@ -64,7 +64,7 @@ extension Connection: DatabaseWriter {
 
   /// Runs `body` later, so that each operation in it commits by itself.
   ///
-  /// - Parameter onError: Gets what went wrong: what `body` threw, or why it could not run.
+  /// - Parameter onError: Gets what went wrong: what `body` threw, or why it could not run; it may write.
   public func asyncWriteWithoutTransaction(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Void,
     onError: @escaping @Sendable (any Error) -> Void
@@ -74,7 +74,7 @@ extension Connection: DatabaseWriter {
         let session = try session.get()
         try session.autocommitting { try body(ReadWriteTransaction(context: TransactionContext(session: session))) }
       } catch {
-        onError(error)
+        self.betweenTransactions { onError(error) }
       }
     }
   }

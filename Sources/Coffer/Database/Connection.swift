@@ -171,6 +171,13 @@ public final class Connection: Sendable, Identifiable {
     return session
   }
 
+  /// Runs `body`, which may begin transactions on this connection; called on its queue.
+  func betweenTransactions(_ body: () -> Void) {
+    // Without a session, everything says so.
+    guard isInTransaction, let session = state.session else { return body() }
+    session.betweenTransactions(body)
+  }
+
   /// Whether the calling thread is inside a write transaction of this connection, be it in an observer or a sanitizer.
   var isInWriteTransaction: Bool { isInTransaction && state.session?.isInWriteTransaction ?? false }
 
