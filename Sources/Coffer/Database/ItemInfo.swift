@@ -35,3 +35,9 @@ public struct Item: Sendable, Equatable {
   /// When it was changed last, to the millisecond.
   public let modified: Date
 }
+
+extension Date {
+  init(milliseconds: Int64) {
+    self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
+  }
+}

@@ -16,10 +16,10 @@ final class Session {
   let core: DatabaseCore
   /// Whom observers are told of.
   weak var owner: Connection?
-  private let changeLog: ChangeLog
+  let changeLog: ChangeLog
 
   /// What a thread is allowed to do here.
-  private enum Mode {
+  enum Mode {
     /// Nothing; no transaction is under way.
     case idle
     case reading
@@ -28,35 +28,37 @@ final class Session {
     case autocommit
   }
 
-  private var mode = Mode.idle
-  private var isLongLived = false
-  private var hasSnapshotExpired = false
+  var mode = Mode.idle
+  var isLongLived = false
+  var hasSnapshotExpired = false
+  /// The snapshot of the long-lived read.
+  var pinnedSequence: Int64 = 0
 
   // The transaction that is under way.
   private(set) var time: Int64 = 0
   var changes = ChangeSet()
   var customObject: (any Sendable)?
-  private var observation = Observation()
+  var observation = Observation()
   /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
-  private var undelivered: [Observation.Change] = []
+  var undelivered: [Observation.Change] = []
   /// How many operations and savepoints are under way that may still be undone by themselves.
   private var undoDepth = 0
-  private var isFeedObserved = false
+  var isFeedObserved = false
   private var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
   private var cancellation: Cancellation?
   /// Whether a sanitizer or an observer is being asked, from inside of which nothing may be written.
   private var isCallingOut = false
   private(set) var isRolledBack = false
   /// Ids of collections looked up in this transaction; another process may remove a collection between two.
-  private var collectionIDs: [ByteString: Int64] = [:]
+  var collectionIDs: [ByteString: Int64] = [:]
   /// Names of the collections that this transaction changed.
-  private var changedNames: [Int64: String] = [:]
+  var changedNames: [Int64: String] = [:]
   /// Enumerations that are under way, which see the rows as of their start.
   var cursors: [Cursor] = []
   var cache = ItemCache()
-  private var isCacheCurrent = false
+  var isCacheCurrent = false
   /// Whether this transaction has read an item.
-  private var hasRead = false
+  var hasRead = false
 
   /// Whether the last write transaction had an effect, and so a commit.
   private(set) var hasCommitted = false
@@ -107,81 +109,11 @@ final class Session {
     }
   }
 
-  private func beginRead() throws {
+  func beginRead() throws {
     collectionIDs = [:]
     isCacheCurrent = false
     hasRead = false
     try CofferError.translating { try connection.beginRead() }
-  }
-
-  // MARK: Long-lived reads
-
-  var isInLongLivedRead: Bool { isLongLived }
-
-  /// Pins the newest snapshot.
-  ///
-  /// - Returns: What was committed since the one that was pinned before.
-  func beginLongLivedRead() throws -> [CommitNotification] {
-    guard mode == .idle else { throw CofferError.nestedTransaction }
-    let earlier = isLongLived ? pinnedSequence : nil
-    if !isLongLived {
-      core.feed.retain()
-      core.longLivedReadCount.add(1, ordering: .relaxed)
-    }
-    isLongLived = true
-    hasSnapshotExpired = false
-    do {
-      try CofferError.translating { try connection.rollback() }
-      try beginRead()
-      // The snapshot is taken by the first read.
-      pinnedSequence = try CofferError.translating { try changeLog.lastSequence() }
-      return try earlier.map(notifications) ?? []
-    } catch {
-      endPinning()
-      throw error
-    }
-  }
-
-  private var pinnedSequence: Int64 = 0
-
-  /// Lets go of the snapshot.
-  ///
-  /// - Returns: What was committed since it was taken.
-  func endLongLivedRead() throws -> [CommitNotification] {
-    guard isLongLived else { return [] }
-    guard mode == .idle else { throw CofferError.nestedTransaction }
-    let pinned = pinnedSequence
-    try? connection.rollback()
-    // Before letting go, what our own commits say beside the log is still kept.
-    defer { endPinning() }
-    try beginRead()
-    defer { try? connection.rollback() }
-    return try notifications(after: pinned)
-  }
-
-  private func endPinning() {
-    try? connection.rollback()
-    isLongLived = false
-    hasSnapshotExpired = false
-    core.feed.release()
-    core.longLivedReadCount.subtract(1, ordering: .relaxed)
-  }
-
-  /// Ends a long-lived read that keeps the log from being folded in.
-  func expireLongLivedRead() {
-    guard isLongLived, !hasSnapshotExpired else { return }
-    try? connection.rollback()
-    hasSnapshotExpired = true
-  }
-
-  private func notifications(after sequence: Int64) throws -> [CommitNotification] {
-    try CofferError.translating {
-      guard let rows = try changeLog.rows(after: sequence) else {
-        return [.unknown(through: try changeLog.lastSequence())]
-      }
-      let names = rows.isEmpty ? [:] : try CommitFeed.names(connection)
-      return rows.map { core.feed.notification(of: $0, names: names) }
-    }
   }
 
   // MARK: Write transactions
@@ -459,7 +391,7 @@ final class Session {
     callingOut { for change in changes { observation.deliver(change) } }
   }
 
-  private func callingOut<Result>(_ body: () throws -> Result) rethrows -> Result {
+  func callingOut<Result>(_ body: () throws -> Result) rethrows -> Result {
     let earlier = isCallingOut
     isCallingOut = true
     defer { isCallingOut = earlier }
@@ -480,144 +412,5 @@ final class Session {
     guard connection.isInTransaction else {
       throw StorageError.sqlite(code: 4, message: "the transaction was rolled back after an earlier error")
     }
-  }
-
-  // MARK: Events
-
-  /// Whether an observer wants to hear of such a change, and the item's values have to be known.
-  func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
-    // After a rollback nothing can be made of a change any more.
-    !observation.isEmpty && !isRolledBack && observes(Self.kind(operation, collection, part))
-  }
-
-  private func observes(_ kind: DatabaseEventKind) -> Bool {
-    callingOut { observation.observes(kind) }
-  }
-
-  private static func kind(
-    _ operation: DatabaseEventKind.Operation, _ collection: String, _ part: ItemPart?
-  ) -> DatabaseEventKind {
-    DatabaseEventKind(
-      operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
-  }
-
-  var hasObservers: Bool { !observation.isEmpty }
-
-  /// Records a change that was made.
-  func record(
-    _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
-    old: StoredItem? = nil, new: StoredItem? = nil
-  ) {
-    changes.record(
-      key, in: id,
-      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object))
-    cache.remove(ByteString(key), in: id)
-    if isFeedObserved { changedNames[id] = collection }
-    guard !observation.isEmpty, !isRolledBack else { return }
-    let operation: DatabaseEventKind.Operation =
-      switch kind {
-      case .inserted: .insertion
-      case .updated: .update
-      case .removed: .removal
-      case .touched: .touch
-      }
-    let eventKind = Self.kind(operation, collection, part)
-    guard observes(eventKind) else { return }
-    undelivered.append(
-      Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
-  }
-
-  /// Records that a collection was removed as a whole.
-  func recordClearing(of collection: String, id: Int64, keys: [String]) {
-    changes.recordClearing(of: id, keys: keys.map(ByteString.init))
-    changedNames[id] = collection
-    collectionIDs[ByteString(collection)] = nil
-    cache.removeAll()
-  }
-
-  /// Whether someone wants to know which keys a removed collection had.
-  var wantsClearedKeys: Bool { isFeedObserved }
-
-  func recordClearingOfAll() throws {
-    changes.recordClearingOfAll()
-    collectionIDs = [:]
-    cache.removeAll()
-  }
-
-  func forget(_ collection: Int64?) throws {
-    try changeLog.forget(collection)
-  }
-
-  // MARK: Collections
-
-  func collectionID(_ name: String) throws -> Int64? {
-    let key = ByteString(name)
-    if let id = collectionIDs[key] { return id }
-    let statement = try connection.statement("SELECT id FROM collections WHERE name = ?")
-    statement.bind(name, at: 1)
-    let id = try statement.first { $0.integer(0) }
-    if let id { collectionIDs[key] = id }
-    return id
-  }
-
-  func makeCollection(_ name: String) throws -> Int64 {
-    if let id = try collectionID(name) { return id }
-    let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
-    statement.bind(name, at: 1)
-    guard let id = try statement.first({ $0.integer(0) }) else {
-      throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
-    }
-    collectionIDs[ByteString(name)] = id
-    return id
-  }
-
-  // MARK: Cache
-
-  /// Whether the cache shows this transaction's snapshot: from its second read on.
-  ///
-  /// What others changed since the cache was used last is dropped from it then.
-  func isCacheUsable() throws -> Bool {
-    guard hasRead else {
-      hasRead = true
-      return false
-    }
-    guard !isCacheCurrent else { return true }
-    isCacheCurrent = true
-    let last = try changeLog.lastSequence()
-    defer { cache.snapshot = last }
-    guard !cache.isEmpty, last != cache.snapshot else { return true }
-    guard last > cache.snapshot, let rows = try changeLog.rows(after: cache.snapshot) else {
-      cache.removeAll()
-      return true
-    }
-    for row in rows {
-      if row.changes.isAllCleared || row.changes.collections.values.contains(where: { $0.isCleared || $0.isUnlisted }) {
-        cache.removeAll()
-        break
-      }
-      for (id, change) in row.changes.collections {
-        for key in change.keys.keys { cache.remove(key, in: id) }
-      }
-    }
-    return true
-  }
-}
-
-/// Whether the task that waits for a transaction was cancelled.
-final class Cancellation: Sendable {
-  private let isCancelled = Atomic<Bool>(false)
-
-  func cancel() {
-    isCancelled.store(true, ordering: .relaxed)
-  }
-
-  func check() throws {
-    if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
-  }
-}
-
-extension Date {
-  init(milliseconds: Int64) {
-    self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
   }
 }

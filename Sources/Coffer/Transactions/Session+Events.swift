@@ -1,0 +1,65 @@
+extension Session {
+  /// Whether an observer wants to hear of such a change, and the item's values have to be known.
+  func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
+    // After a rollback nothing can be made of a change any more.
+    !observation.isEmpty && !isRolledBack && observes(Self.kind(operation, collection, part))
+  }
+
+  private func observes(_ kind: DatabaseEventKind) -> Bool {
+    callingOut { observation.observes(kind) }
+  }
+
+  private static func kind(
+    _ operation: DatabaseEventKind.Operation, _ collection: String, _ part: ItemPart?
+  ) -> DatabaseEventKind {
+    DatabaseEventKind(
+      operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
+  }
+
+  var hasObservers: Bool { !observation.isEmpty }
+
+  /// Records a change that was made.
+  func record(
+    _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
+    old: StoredItem? = nil, new: StoredItem? = nil
+  ) {
+    changes.record(
+      key, in: id,
+      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object))
+    cache.remove(ByteString(key), in: id)
+    if isFeedObserved { changedNames[id] = collection }
+    guard !observation.isEmpty, !isRolledBack else { return }
+    let operation: DatabaseEventKind.Operation =
+      switch kind {
+      case .inserted: .insertion
+      case .updated: .update
+      case .removed: .removal
+      case .touched: .touch
+      }
+    let eventKind = Self.kind(operation, collection, part)
+    guard observes(eventKind) else { return }
+    undelivered.append(
+      Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
+  }
+
+  /// Records that a collection was removed as a whole.
+  func recordClearing(of collection: String, id: Int64, keys: [String]) {
+    changes.recordClearing(of: id, keys: keys.map(ByteString.init))
+    changedNames[id] = collection
+    collectionIDs[ByteString(collection)] = nil
+    cache.removeAll()
+  }
+
+  /// Whether someone wants to know which keys a removed collection had.
+  var wantsClearedKeys: Bool { isFeedObserved }
+
+  func recordClearingOfAll() throws {
+    changes.recordClearingOfAll()
+    collectionIDs = [:]
+    cache.removeAll()
+  }
+
+  func forget(_ collection: Int64?) throws {
+    try changeLog.forget(collection)
+  }
+}

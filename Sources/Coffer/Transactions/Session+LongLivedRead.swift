@@ -1,0 +1,69 @@
+import CofferStorage
+
+extension Session {
+  var isInLongLivedRead: Bool { isLongLived }
+
+  /// Pins the newest snapshot.
+  ///
+  /// - Returns: What was committed since the one that was pinned before.
+  func beginLongLivedRead() throws -> [CommitNotification] {
+    guard mode == .idle else { throw CofferError.nestedTransaction }
+    let earlier = isLongLived ? pinnedSequence : nil
+    if !isLongLived {
+      core.feed.retain()
+      core.longLivedReadCount.add(1, ordering: .relaxed)
+    }
+    isLongLived = true
+    hasSnapshotExpired = false
+    do {
+      try CofferError.translating { try connection.rollback() }
+      try beginRead()
+      // The snapshot is taken by the first read.
+      pinnedSequence = try CofferError.translating { try changeLog.lastSequence() }
+      return try earlier.map(notifications) ?? []
+    } catch {
+      endPinning()
+      throw error
+    }
+  }
+
+  /// Lets go of the snapshot.
+  ///
+  /// - Returns: What was committed since it was taken.
+  func endLongLivedRead() throws -> [CommitNotification] {
+    guard isLongLived else { return [] }
+    guard mode == .idle else { throw CofferError.nestedTransaction }
+    let pinned = pinnedSequence
+    try? connection.rollback()
+    // Before letting go, what our own commits say beside the log is still kept.
+    defer { endPinning() }
+    try beginRead()
+    defer { try? connection.rollback() }
+    return try notifications(after: pinned)
+  }
+
+  private func endPinning() {
+    try? connection.rollback()
+    isLongLived = false
+    hasSnapshotExpired = false
+    core.feed.release()
+    core.longLivedReadCount.subtract(1, ordering: .relaxed)
+  }
+
+  /// Ends a long-lived read that keeps the log from being folded in.
+  func expireLongLivedRead() {
+    guard isLongLived, !hasSnapshotExpired else { return }
+    try? connection.rollback()
+    hasSnapshotExpired = true
+  }
+
+  private func notifications(after sequence: Int64) throws -> [CommitNotification] {
+    try CofferError.translating {
+      guard let rows = try changeLog.rows(after: sequence) else {
+        return [.unknown(through: try changeLog.lastSequence())]
+      }
+      let names = rows.isEmpty ? [:] : try CommitFeed.names(connection)
+      return rows.map { core.feed.notification(of: $0, names: names) }
+    }
+  }
+}
