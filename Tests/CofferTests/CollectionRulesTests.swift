@@ -65,6 +65,9 @@ import Testing
       try transaction.replaceMetadata(3, forKey: "k", inCollection: "c")
     }
     #expect(heard.withLock { $0 } == ["k=int(1)", "k~int(2)", "k~int(3)"])
+    let proxy = try ConnectionProxy(database: database)
+    try proxy.setObject(4, forKey: "p", inCollection: "c", durability: .committed)
+    #expect(heard.withLock { $0 }.last == "p=int(4)")
   }
 
   @Test("give a collection a format of its own, which tools still see as bytes")

@@ -1,3 +1,4 @@
+import CofferCrypto
 import Foundation
 import Logging
 import Testing
@@ -92,5 +93,45 @@ import Testing
       try writer.readWrite { try $0.setObject(Data(count: 40_000 + number), forKey: "\(number % 10)") }
     }
     #expect(try database.status().logByteCount < 20 << 20)
+  }
+
+  @Test("3.3 of another process are reported once, and go on")
+  func otherProcess() throws {
+    let store = try TemporaryStore()
+    let warnings = WarningCounter()
+    let database = try Database.openOrCreate(
+      at: store.path, key: store.key,
+      options: .init(logByteLimit: 1 << 20, logger: Logger(label: "test") { _ in warnings }))
+    let (process, output) = try store.startWorker("hold-snapshot")
+    #expect(output.fileHandleForReading.availableData == Data("pinned\n".utf8))
+    let writer = try database.makeConnection()
+    for number in 0..<100 { try writer.readWrite { try $0.setObject(Data(count: 50_000 + number), forKey: "k") } }
+    #expect(warnings.messages.count == 1)
+    #expect(warnings.messages.first?.contains("another process") ?? false)
+    try (process.standardInput as? Pipe)?.fileHandleForWriting.close()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+  }
+}
+
+/// Keeps what is logged.
+private struct WarningCounter: LogHandler {
+  private final class Messages: Sendable {
+    let messages = Lock<[String]>([])
+  }
+
+  private let kept = Messages()
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.warning
+
+  var messages: [String] { kept.messages.withLock { $0 } }
+
+  func log(event: LogEvent) {
+    kept.messages.withLock { $0.append("\(event.message)") }
+  }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
   }
 }

@@ -1,4 +1,6 @@
+import CofferStorage
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -317,5 +319,35 @@ import Testing
       try transaction.setObject(2, forKey: "k", inCollection: "b")
     }
     #expect(try connection.read { try $0.allCollections() } == ["b"])
+  }
+
+  @Test("1.16 are on the disk when a write returns; what a proxy flushes is committed, and synced when asked for")
+  func durability() throws {
+    let store = try TemporaryStore()
+    let recorder = RecordingVFS()
+    let vfs = EncryptingVFS(name: "coffer-on-\(recorder.name)", below: recorder.name)
+    let database = try Database.create(at: store.path, key: store.key, options: .init(), vfs: vfs)
+    let connection = try database.makeConnection()
+    let proxy = try ConnectionProxy(database: database)
+    /// Whether the log was synced after the last write to it that `body` made.
+    func isSynced(_ body: () throws -> Void) rethrows -> Bool {
+      let start = recorder.events.count
+      try body()
+      var isSynced: Bool?
+      for event in recorder.events[start...] {
+        switch event {
+        case .write(let path, _, _) where path.hasSuffix("-wal"): isSynced = false
+        case .sync(let path) where path.hasSuffix("-wal"): isSynced = true
+        default: break
+        }
+      }
+      return isSynced ?? false
+    }
+    // The first commit of a log is synced anyway.
+    try connection.readWrite { try $0.setObject(0, forKey: "k") }
+    #expect(try isSynced { try connection.readWrite { try $0.setObject(1, forKey: "k") } })
+    #expect(try !isSynced { try proxy.setObject(2, forKey: "k", durability: .committed) })
+    #expect(try isSynced { try proxy.setObject(3, forKey: "k", durability: .synced) })
+    #expect(try isSynced { try connection.writeWithoutTransaction { try $0.setObject(4, forKey: "k") } })
   }
 }

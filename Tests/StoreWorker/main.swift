@@ -109,6 +109,14 @@ case "release-without-flush":
   }()
   exit(0)
 
+case "hold-snapshot":
+  // Until its standard input ends.
+  let connection = try open().makeConnection()
+  try connection.beginLongLivedReadTransaction()
+  say("pinned")
+  _ = FileHandle.standardInput.readDataToEndOfFile()
+  try connection.endLongLivedReadTransaction()
+
 case "hold-write-lock":
   // Until its standard input ends.
   try open().makeConnection().readWrite { transaction in

@@ -173,6 +173,7 @@ final class PendingChanges: Sendable {
         switch change {
         case .set(let object, let metadata):
           try session.set(object, metadata: metadata, item.key.string, in: item.collection.string)
+          try session.didSet(object, metadata, item.key.string, in: item.collection.string)
         case .removed: _ = try session.remove(item.key.string, in: item.collection.string)
         }
       }

@@ -194,7 +194,7 @@ extension ReadWriteTransaction {
 
   /// Discards all that this transaction changed before and will change after this call.
   ///
-  /// The closure goes on to its end.
+  /// The closure goes on to its end. In `writeWithoutTransaction` there is nothing to discard.
   public borrowing func rollback() {
     session.rollBack()
   }
@@ -223,6 +223,8 @@ extension ReadWriteTransaction {
   }
 
   /// What observers of the commit are told beside its changes, in this process; the last one set counts.
+  ///
+  /// In `writeWithoutTransaction` it goes with the transaction of an `inSavepoint` alone.
   public var notificationCustomObject: (any Sendable)? {
     get { session.customObject }
     nonmutating set { session.customObject = newValue }

@@ -179,7 +179,7 @@ extension Session {
   }
 
   /// Tells the post-sanitizers what was stored.
-  private func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
+  func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
     guard let rules = core.rules(of: collection) else { return }
     func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ stored: StoredValue?) throws {
       guard let sanitizer, let stored else { return }
