@@ -18,6 +18,7 @@ enum Algorithms {
   static let argon2id = lookUp("ARGON2ID") { EVP_KDF_fetch(nil, $0, nil) }
 
   private static func lookUp(_ name: String, _ fetch: (UnsafePointer<CChar>) -> OpaquePointer?) -> Lookup {
+    OpenSSLLibrary.setUp
     guard let object = name.withCString(fetch) else {
       ERR_clear_error()
       return .failure(.unavailable(algorithm: name))

@@ -128,6 +128,15 @@ import Testing
     }
   }
 
+  @Test("4.10 may still write while they exit")
+  func writeAtExit() throws {
+    try store.open().close()
+    let child = try store.worker("write-at-exit")
+    #expect(child.status == 0)
+    #expect(child.text == "written\n")
+    #expect(try store.open().makeConnection().read { try $0.hasObject(forKey: "late") })
+  }
+
   @Test("that were forked are told that the database stayed with the parent")
   func fork() throws {
     try store.open().close()

@@ -28,6 +28,9 @@ func becomeNobody() {
   guard setgid(65534) == 0, setuid(65534) == 0 else { fatalError("cannot change the user") }
 }
 
+/// What an exit handler writes through; only the main thread touches it.
+nonisolated(unsafe) var lateConnection: Connection?
+
 switch command {
 case "create":
   // Of several that are started at once, all end with the same store open.
@@ -124,6 +127,16 @@ case "hold-write-lock":
     say("locked")
     _ = FileHandle.standardInput.readDataToEndOfFile()
   }
+
+case "write-at-exit":
+  // In a handler that was registered before OpenSSL was used, and so runs after one of OpenSSL's would.
+  atexit {
+    guard let connection = lateConnection, (try? connection.readWrite { try $0.setObject(1, forKey: "late") }) != nil
+    else { return }
+    say("written")
+  }
+  lateConnection = try open().makeConnection()
+  exit(0)
 
 case "fork":
   // In a child of fork(), the parent's database says so, and the parent goes on.
