@@ -189,11 +189,13 @@ final class Session {
     try CofferError.translating { try requireTransaction() }
     try callingOut { try observation.willCommit() }
     try checkCancellation()
-    var committed: Int64?
     guard !changes.isEmpty else {
       try CofferError.translating { try connection.rollback() }
       return nil
     }
+    // Someone may have begun to listen since the transaction began.
+    let isFeedObserved = core.feed.isObserved
+    var committed: Int64?
     do {
       try CofferError.translating {
         try changeLog.append(changes, time: time, writer: core.writer) { sequence in
