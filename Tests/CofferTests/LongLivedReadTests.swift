@@ -51,6 +51,15 @@ import Testing
     #expect(try !reader.isInLongLivedReadTransaction)
   }
 
+  @Test("3.1 name a collection that another process removed meanwhile")
+  func removedCollection() throws {
+    try writer.readWrite { try $0.setObject(1, forKey: "k", inCollection: "gone") }
+    try reader.beginLongLivedReadTransaction()
+    #expect(try store.worker("clear", "gone").status == 0)
+    let jumped = try reader.beginLongLivedReadTransaction()
+    #expect(jumped.hasChange(forKey: "k", inCollection: "gone") && jumped.didClear(collection: "gone"))
+  }
+
   @Test("3.2 throw on a write, a vacuum or an erasure, and go on")
   func writes() throws {
     try reader.beginLongLivedReadTransaction()

@@ -20,7 +20,9 @@ extension Session {
       try beginRead()
       // The snapshot is taken by the first read.
       pinnedSequence = try CofferError.translating { try changeLog.lastSequence() }
-      return try earlier.map(notifications) ?? []
+      let jumped = try earlier.map(notifications) ?? []
+      pinnedNames = try CofferError.translating { try CommitFeed.names(connection) }
+      return jumped
     } catch {
       endPinning()
       throw error
@@ -62,7 +64,8 @@ extension Session {
       guard let rows = try changeLog.rows(after: sequence) else {
         return [.unknown(through: try changeLog.lastSequence())]
       }
-      let names = rows.isEmpty ? [:] : try CommitFeed.names(connection)
+      // A collection that was removed since has its name only in the snapshot before.
+      let names = rows.isEmpty ? [:] : pinnedNames.merging(try CommitFeed.names(connection)) { $1 }
       return rows.map { core.feed.notification(of: $0, names: names) }
     }
   }

@@ -33,6 +33,8 @@ final class Session {
   var hasSnapshotExpired = false
   /// The snapshot of the long-lived read.
   var pinnedSequence: Int64 = 0
+  /// The names of the collections in it.
+  var pinnedNames: [Int64: String] = [:]
 
   // The transaction that is under way.
   private(set) var time: Int64 = 0
