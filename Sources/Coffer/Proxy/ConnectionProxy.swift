@@ -48,7 +48,7 @@ public final class ConnectionProxy: Sendable {
   /// Free for other transactions: what was set before a write is queued on it is written before that write, what is set
   /// after it, after it.
   public let readWriteConnection: Connection
-  private let pending: PendingChanges
+  let pending: PendingChanges
 
   /// Makes a proxy with two connections of its own.
   ///
@@ -69,7 +69,7 @@ public final class ConnectionProxy: Sendable {
     pending = PendingChanges(connection: readWriteConnection)
   }
 
-  private var database: Database { readWriteConnection.database }
+  var database: Database { readWriteConnection.database }
 
   // MARK: Reading
 
@@ -79,11 +79,7 @@ public final class ConnectionProxy: Sendable {
   public func object<Object: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self
   ) throws -> Object? {
-    switch try pending.change(key, in: collection) {
-    case .set(let object, _): try database.core.decode(.object, object, as: type, key, in: collection)
-    case .removed: nil
-    case nil: try readOnlyConnection.read { try $0.object(forKey: key, inCollection: collection, as: type) }
-    }
+    try item(key, in: collection).map { try database.core.decode(.object, $0.object, as: type, key, in: collection) }
   }
 
   /// The object for a key as it describes itself, nil when there is none.
@@ -99,80 +95,61 @@ public final class ConnectionProxy: Sendable {
   public func metadata<Metadata: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Metadata.Type = Metadata.self
   ) throws -> Metadata? {
-    switch try pending.change(key, in: collection) {
-    case .set(_, let metadata):
-      try metadata.map { try database.core.decode(.metadata, $0, as: type, key, in: collection) }
-    case .removed: nil
-    case nil: try readOnlyConnection.read { try $0.metadata(forKey: key, inCollection: collection, as: type) }
-    }
+    try item(key, in: collection)?.metadata
+      .map { try database.core.decode(.metadata, $0, as: type, key, in: collection) }
+  }
+
+  /// Object and metadata for a key, as they were at one moment; nil when there is none.
+  ///
+  /// ```swift
+  /// if let row = try settings.row(forKey: "photo", as: Photo.self, metadata: Date.self) {
+  ///   print(row.object, row.metadata ?? "no date")
+  /// }
+  /// ```
+  ///
+  /// - Throws: As `object(forKey:inCollection:as:)`.
+  public func row<Object: Decodable, Metadata: Decodable>(
+    forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self,
+    metadata metadataType: Metadata.Type = Metadata.self
+  ) throws -> (object: Object, metadata: Metadata?)? {
+    guard let item = try item(key, in: collection) else { return nil }
+    return (
+      try database.core.decode(.object, item.object, as: type, key, in: collection),
+      try item.metadata.map { try database.core.decode(.metadata, $0, as: metadataType, key, in: collection) }
+    )
   }
 
   /// Whether there is an object for a key.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func hasObject(forKey key: String, inCollection collection: String = "") throws -> Bool {
-    switch try pending.change(key, in: collection) {
+    switch try pending.find(key, in: collection).change {
     case .set: true
     case .removed: false
-    case nil: try readOnlyConnection.read { try $0.hasObject(forKey: key, inCollection: collection) }
+    // A replacement neither makes nor removes an item.
+    case .replaced, nil: try readOnlyConnection.read { try $0.hasObject(forKey: key, inCollection: collection) }
     }
   }
 
-  // MARK: Writing
-
-  /// Sets the object for a key, without metadata.
-  ///
-  /// nil removes the key.
-  ///
-  /// - Throws: `CofferError.notEncodable`, `.readOnly` or `.closed`, with nothing changed. With `.committed` and `.synced` also what a
-  ///   flush throws; the change is then pending. With these two `.nestedTransaction` inside a transaction of
-  ///   `readWriteConnection`, with nothing changed.
-  public func setObject<Object: Encodable>(
-    _ object: Object?, forKey key: String, inCollection collection: String = "",
-    durability: Durability = .asynchronous
-  ) throws {
-    try set(object, metadata: nil, key, collection, durability)
-  }
-
-  /// Removes a key: what a literal `nil` means as an object.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
-  public func setObject(
-    _ nothing: Never?, forKey key: String, inCollection collection: String = "",
-    durability: Durability = .asynchronous
-  ) throws {
-    try removeObject(forKey: key, inCollection: collection, durability: durability)
-  }
-
-  /// Sets the object and the metadata for a key.
-  ///
-  /// A nil object removes the key, nil metadata clears it.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
-  public func setObject<Object: Encodable, Metadata: Encodable>(
-    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?,
-    durability: Durability = .asynchronous
-  ) throws {
-    let metadata = try metadata.map { try database.core.encode(.metadata, $0, key, in: collection) }
-    try set(object, metadata: metadata, key, collection, durability)
-  }
-
-  private func set(
-    _ object: (some Encodable)?, metadata: StoredValue?, _ key: String, _ collection: String, _ durability: Durability
-  ) throws {
-    let change = try object.map {
-      PendingChange.set(try database.core.encode(.object, $0, key, in: collection), metadata)
+  /// Both values for a key: what is pending, over what is committed.
+  private func item(_ key: String, in collection: String) throws -> StoredItem? {
+    while true {
+      let finding = try pending.find(key, in: collection)
+      switch finding.change {
+      case .set(let item): return item
+      case .removed: return nil
+      case .replaced(let replacement):
+        let item = try committedItem(key, in: collection)
+        // Once the replacement is committed, others may have written over it: it must not be applied to their values.
+        guard pending.generation == finding.generation else { continue }
+        return item.map(replacement.applied)
+      case nil: return try committedItem(key, in: collection)
+      }
     }
-    try pending.add(change ?? .removed, key, in: collection, durability: durability)
   }
 
-  /// Removes a key; an absent one changes nothing.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
-  public func removeObject(
-    forKey key: String, inCollection collection: String = "", durability: Durability = .asynchronous
-  ) throws {
-    try pending.add(.removed, key, in: collection, durability: durability)
+  private func committedItem(_ key: String, in collection: String) throws -> StoredItem? {
+    try readOnlyConnection.read { try $0.session.item(key, in: collection) }
   }
 
   // MARK: Flushing

@@ -2,14 +2,6 @@ import CofferCrypto
 import CofferStorage
 import Dispatch
 
-/// What was asked for a key and is not committed yet.
-///
-/// Values are encoded when they are set: what the caller mutates later doesn't change them.
-enum PendingChange: Sendable {
-  case set(StoredValue, StoredValue?)
-  case removed
-}
-
 /// The changes of one proxy between `set` and commit.
 ///
 /// They lie in batches. The newest batch is open and takes every change, until its flush has the write lock or someone
@@ -29,6 +21,15 @@ final class PendingChanges: Sendable {
   private struct Batch {
     let number: UInt64
     var changes: [ItemKey: PendingChange] = [:]
+
+    mutating func add(_ change: PendingChange, for key: ItemKey) {
+      changes[key] = change.over(changes[key])
+    }
+
+    /// Adds all of a newer batch.
+    mutating func add(_ batch: Batch) {
+      for (key, change) in batch.changes { add(change, for: key) }
+    }
   }
 
   private struct State {
@@ -42,6 +43,8 @@ final class PendingChanges: Sendable {
     /// How many flushes failed in a row.
     var failureCount = 0
     var isRetryQueued = false
+    /// Moves when changes leave other than by newer ones.
+    var generation: UInt64 = 0
 
     var changeCount: Int { batches.reduce(0) { $0 + $1.changes.count } }
   }
@@ -68,35 +71,59 @@ final class PendingChanges: Sendable {
 
   var count: Int { state.withLock { $0.changeCount } }
 
-  /// The pending change for a key, nil when there is none.
-  func change(_ key: String, in collection: String) throws -> PendingChange? {
+  /// What is pending for a key at one moment.
+  struct Finding {
+    /// nil when nothing is.
+    var change: PendingChange?
+    /// As long as this is the current one, what was found is not committed.
+    let generation: UInt64
+  }
+
+  func find(_ key: String, in collection: String) throws -> Finding {
     try state.withLock { state in
       guard !state.isClosed else { throw CofferError.closed }
-      guard !state.batches.isEmpty else { return nil }
+      var finding = Finding(change: nil, generation: state.generation)
+      guard !state.batches.isEmpty else { return finding }
       let key = ItemKey(collection: ByteString(collection), key: ByteString(key))
       for batch in state.batches.reversed() {
-        if let change = batch.changes[key] { return change }
+        guard let earlier = batch.changes[key] else { continue }
+        finding.change = finding.change?.over(earlier) ?? earlier
+        // What a replacement replaces may lie in an older batch.
+        guard case .replaced = finding.change else { break }
       }
-      return nil
+      return finding
     }
   }
 
+  var generation: UInt64 { state.withLock { $0.generation } }
+
   /// Larger values would fail at the flush, and hold up everything else with them.
-  private static let maximumByteCount = 500_000_000
+  ///
+  /// Object and metadata that were set apart fit into SQLite's billion together.
+  private static let maximumByteCount = 490_000_000
 
   func add(
-    _ change: PendingChange, _ key: String, in collection: String, durability: ConnectionProxy.Durability
+    _ change: PendingChange, _ keys: some Sequence<String>, in collection: String,
+    durability: ConnectionProxy.Durability
   ) throws {
+    let collectionName = ByteString(collection)
+    let keys = try keys.map { key in
+      guard change.byteCount + key.utf8.count <= Self.maximumByteCount else {
+        throw CofferError.notEncodable(
+          collection: collection, key: key, reason: "it is larger than \(Self.maximumByteCount) bytes")
+      }
+      return ItemKey(collection: collectionName, key: ByteString(key))
+    }
+    try changeBatch(durability) { batch in
+      for key in keys { batch.add(change, for: key) }
+    }
+  }
+
+  /// Runs `body` on the open batch.
+  private func changeBatch(_ durability: ConnectionProxy.Durability, _ body: (inout Batch) -> Void) throws {
     // A change that can never be written must not wait for it.
     guard !connection.database.isReadOnly else { throw CofferError.readOnly }
-    if case .set(let object, let metadata) = change,
-      object.bytes.count + (metadata?.bytes.count ?? 0) + key.utf8.count > Self.maximumByteCount
-    {
-      throw CofferError.notEncodable(
-        collection: collection, key: key, reason: "it is larger than \(Self.maximumByteCount) bytes")
-    }
     if durability != .asynchronous { try connection.checkMayWrite() }
-    let key = ItemKey(collection: ByteString(collection), key: ByteString(key))
     try state.withLock { state in
       guard !state.isClosed else { throw CofferError.closed }
       if !state.isNewestOpen {
@@ -106,7 +133,7 @@ final class PendingChanges: Sendable {
         // Queued under the lock: whoever queues a write after a `set` has returned must come behind its flush.
         enqueueFlush(of: state.lastNumber)
       }
-      state.batches[state.batches.count - 1].changes[key] = change
+      body(&state.batches[state.batches.count - 1])
     }
     switch durability {
     case .asynchronous: break
@@ -159,6 +186,7 @@ final class PendingChanges: Sendable {
     let settle = {
       self.state.withLock { state in
         state.batches.removeAll { $0.number <= number }
+        state.generation += 1
         state.failureCount = 0
       }
     }
@@ -167,15 +195,10 @@ final class PendingChanges: Sendable {
         if state.batches.last.map({ $0.number <= number }) ?? false { state.isNewestOpen = false }
         return state.batches.filter { $0.number <= number }
       }
-      var changes: [ItemKey: PendingChange] = [:]
-      for batch in batches { changes.merge(batch.changes) { $1 } }
-      for (item, change) in changes {
-        switch change {
-        case .set(let object, let metadata):
-          try session.set(object, metadata: metadata, item.key.string, in: item.collection.string)
-          try session.didSet(object, metadata, item.key.string, in: item.collection.string)
-        case .removed: _ = try session.remove(item.key.string, in: item.collection.string)
-        }
+      var all = Batch(number: number)
+      for batch in batches { all.add(batch) }
+      for (item, change) in all.changes {
+        try session.write(change, item.key.string, in: item.collection.string)
       }
     }
   }

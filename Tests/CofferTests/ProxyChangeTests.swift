@@ -1,0 +1,249 @@
+import CofferCrypto
+import Dispatch
+import Testing
+
+@testable import Coffer
+
+@Suite("The changes of a connection proxy") struct ProxyChangeTests {
+  private let fixture: ProxyFixture
+  private var proxy: ConnectionProxy { fixture.proxy }
+
+  init() throws {
+    fixture = try ProxyFixture()
+  }
+
+  /// Object and metadata of the key `k`, as text.
+  private func visibleRow() throws -> [String]? {
+    try proxy.row(forKey: "k", as: String.self, metadata: String.self).map { [$0.object, $0.metadata ?? "-"] }
+  }
+
+  /// The same as it is committed.
+  private func committedRow() throws -> [String]? {
+    try fixture.reader.read { transaction in
+      try transaction.row(forKey: "k", as: String.self, metadata: String.self).map { [$0.object, $0.metadata ?? "-"] }
+    }
+  }
+
+  private func version() throws -> Int64? {
+    try fixture.reader.read { try $0.item(forKey: "k")?.version }
+  }
+
+  // MARK: 4.5
+
+  @Test("4.5 reads object and metadata of one moment, pending and committed")
+  func rows() async throws {
+    #expect(try visibleRow() == nil)
+    try fixture.withWriteLockHeld {
+      try proxy.setObject("o", forKey: "k", withMetadata: "m")
+      #expect(try visibleRow() == ["o", "m"])
+    }
+    try await proxy.flush()
+    #expect(try visibleRow() == ["o", "m"])
+    try proxy.setObject("o", forKey: "k")
+    #expect(try visibleRow() == ["o", "-"])
+    #expect(throws: CofferError.self) { try proxy.row(forKey: "k", as: Int.self, metadata: Int.self) }
+  }
+
+  @Test("4.5 never pairs an object with the metadata of another set")
+  func rowsOfOneMoment() throws {
+    try proxy.setObject("0", forKey: "k", withMetadata: "0")
+    let isDone = DispatchSemaphore(value: 0)
+    DispatchQueue.global().async { [proxy] in
+      for number in 1...500 { try? proxy.setObject("\(number)", forKey: "k", withMetadata: "\(number)") }
+      isDone.signal()
+    }
+    repeat {
+      let row = try #require(try visibleRow())
+      #expect(row[0] == row[1])
+    } while isDone.wait(timeout: .now()) == .timedOut
+  }
+
+  @Test("4.5 finds no row where a removal is pending")
+  func rowOfPendingRemoval() throws {
+    try proxy.setObject("o", forKey: "k", withMetadata: "m", durability: .committed)
+    try fixture.withWriteLockHeld {
+      try proxy.removeObject(forKey: "k")
+      #expect(try visibleRow() == nil)
+      #expect(try committedRow() == ["o", "m"])
+    }
+    try proxy.flushAndWait()
+    #expect(try visibleRow() == nil)
+  }
+
+  // MARK: 4.4
+
+  @Test("4.4 makes one set of a set and replacements in one batch")
+  func setThenReplace() throws {
+    let before = try fixture.snapshot()
+    try fixture.withWriteLockHeld {
+      try proxy.setObject("1", forKey: "k", withMetadata: "m")
+      try proxy.replaceObject("2", forKey: "k")
+      #expect(try visibleRow() == ["2", "m"])
+      try proxy.replaceMetadata("n", forKey: "k")
+      #expect(try visibleRow() == ["2", "n"])
+    }
+    try proxy.flushAndWait()
+    #expect(try committedRow() == ["2", "n"])
+    #expect(try version() == 1)
+    #expect(try fixture.snapshot() == before + 1)
+  }
+
+  @Test("4.4 replaces nothing where a removal is pending, or no row is")
+  func replaceOfNothing() throws {
+    try proxy.setObject("1", forKey: "k", durability: .committed)
+    let before = try fixture.snapshot()
+    try fixture.withWriteLockHeld {
+      try proxy.removeObject(forKey: "k")
+      try proxy.replaceObject("2", forKey: "k")
+      try proxy.replaceMetadata("2", forKey: "k")
+      try proxy.replaceObject("2", forKey: "absent", inCollection: "new")
+      try proxy.replaceMetadata("2", forKey: "absent", inCollection: "new")
+      #expect(try visibleRow() == nil)
+      #expect(try !proxy.hasObject(forKey: "k"))
+      #expect(try !proxy.hasObject(forKey: "absent", inCollection: "new"))
+      #expect(try proxy.value(forKey: "absent", inCollection: "new") == nil)
+    }
+    try proxy.flushAndWait()
+    #expect(try committedRow() == nil)
+    #expect(try fixture.snapshot() == before + 1)
+    #expect(try fixture.reader.read { try $0.allCollections() } == [])
+  }
+
+  @Test("4.4 shows a replacement over the committed row until it is written, one update for both values")
+  func replaceOfCommitted() throws {
+    try proxy.setObject("1", forKey: "k", withMetadata: "m", durability: .committed)
+    try fixture.withWriteLockHeld {
+      try proxy.replaceObject("2", forKey: "k")
+      #expect(try visibleRow() == ["2", "m"])
+      try proxy.replaceMetadata("n", forKey: "k")
+      try proxy.replaceObject("3", forKey: "k")
+      #expect(try visibleRow() == ["3", "n"])
+      #expect(try proxy.hasObject(forKey: "k"))
+      #expect(try committedRow() == ["1", "m"])
+    }
+    try proxy.flushAndWait()
+    #expect(try committedRow() == ["3", "n"])
+    #expect(try version() == 2)
+    try proxy.replaceMetadata(nil, forKey: "k", durability: .committed)
+    #expect(try committedRow() == ["3", "-"])
+    try proxy.replaceObject("4", forKey: "k", durability: .committed)
+    #expect(try committedRow() == ["4", "-"])
+    try proxy.replaceObject(String?.none, forKey: "k", durability: .committed)
+    #expect(try committedRow() == nil)
+  }
+
+  @Test("4.4 decides in the flush whether there is a row to replace, and what it keeps")
+  func replaceIsAtomic() throws {
+    try proxy.setObject("1", forKey: "k", durability: .committed)
+    // Another writer comes between the replacement and its flush.
+    try fixture.other.readWrite { transaction in
+      try proxy.replaceObject("2", forKey: "k")
+      #expect(try visibleRow() == ["2", "-"])
+      try transaction.removeObject(forKey: "k")
+    }
+    try proxy.flushAndWait()
+    #expect(try visibleRow() == nil)
+    #expect(try committedRow() == nil)
+
+    try fixture.other.readWrite { transaction in
+      try proxy.replaceObject("3", forKey: "k")
+      #expect(try visibleRow() == nil)
+      try transaction.setObject("theirs", forKey: "k", withMetadata: "theirs")
+    }
+    try proxy.flushAndWait()
+    #expect(try visibleRow() == ["3", "theirs"])
+    #expect(try committedRow() == ["3", "theirs"])
+  }
+
+  @Test("4.4 replaces what is being flushed, a set as well as a removal")
+  func replaceDuringFlush() throws {
+    try fixture.duringFlush(of: { try proxy.setObject("1", forKey: "k", withMetadata: "m") }) {
+      try proxy.replaceObject("2", forKey: "k")
+      #expect(try visibleRow() == ["2", "m"])
+    }
+    try proxy.flushAndWait()
+    #expect(try committedRow() == ["2", "m"])
+    #expect(try version() == 2)
+    try fixture.duringFlush(of: { try proxy.removeObject(forKey: "k") }) {
+      try proxy.replaceObject("3", forKey: "k")
+      #expect(try visibleRow() == nil)
+    }
+    try proxy.flushAndWait()
+    #expect(try committedRow() == nil)
+    #expect(try visibleRow() == nil)
+  }
+
+  @Test("4.4 keeps a replacement whole when the flush before it has failed")
+  func replaceAfterFailure() throws {
+    let impatient = try fixture.store.open(busyTimeout: .zero)
+    let proxy = try ConnectionProxy(database: impatient)
+    try fixture.withWriteLockHeld {
+      try proxy.setObject("1", forKey: "k", withMetadata: "m")
+      #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
+      try proxy.replaceObject("2", forKey: "k")
+      #expect(try proxy.row(forKey: "k", as: String.self, metadata: String.self)?.metadata == "m")
+    }
+    try proxy.close()
+    #expect(try committedRow() == ["2", "m"])
+    #expect(try version() == 1)
+  }
+
+  @Test("4.4 never applies a replacement to what others write after it was committed")
+  func replaceBesideWriters() throws {
+    try proxy.setObject("0", forKey: "k", withMetadata: "0", durability: .committed)
+    let isDone = DispatchSemaphore(value: 0)
+    DispatchQueue.global().async { [proxy, fixture] in
+      for number in 1...200 {
+        try? proxy.replaceObject("mine", forKey: "k", durability: .committed)
+        try? fixture.other.readWrite { try $0.setObject("\(number)", forKey: "k", withMetadata: "\(number)") }
+      }
+      isDone.signal()
+    }
+    var last = 0
+    repeat {
+      let row = try #require(try visibleRow())
+      #expect(row[0] == "mine" || row[0] == row[1])
+      // What is read never goes back.
+      let number = try #require(Int(row[1]))
+      #expect(number >= last)
+      last = number
+    } while isDone.wait(timeout: .now()) == .timedOut
+  }
+
+  @Test("1.6 refuses a replacement that cannot be encoded, and keeps to the rules of the collection")
+  func replacementRules() throws {
+    struct Refusal: Error {}
+    var rules = CollectionRules()
+    rules.objectSanitizer = { _, _, value in
+      guard case .string(let text) = value else { throw Refusal() }
+      return .string(text.lowercased())
+    }
+    let heard = Lock<[String]>([])
+    rules.objectPostSanitizer = { _, _, value in heard.withLock { $0.append("\(value)") } }
+    rules.metadataPostSanitizer = { _, _, value in heard.withLock { $0.append("~\(value)") } }
+    fixture.database.setRules(rules, forCollection: "")
+    try proxy.setObject("A", forKey: "k", withMetadata: "m", durability: .committed)
+    try proxy.replaceObject("B", forKey: "k", durability: .committed)
+    try proxy.replaceObject("B", forKey: "absent", durability: .committed)
+    #expect(throws: Refusal.self) { try proxy.replaceObject(1, forKey: "k") }
+    #expect(throws: CofferError.self) { try proxy.replaceMetadata(Value.null, forKey: "k") }
+    #expect(try visibleRow() == ["b", "m"])
+    #expect(heard.withLock { $0 } == [#"string("a")"#, #"~string("m")"#, #"string("b")"#])
+  }
+
+  @Test("4.3 removes several keys in one batch, absent ones without effect")
+  func removeSeveral() throws {
+    for key in ["a", "b", "k"] { try proxy.setObject(key, forKey: key, durability: .committed) }
+    let before = try fixture.snapshot()
+    try fixture.withWriteLockHeld {
+      try proxy.removeObjects(forKeys: ["a", "b", "absent"])
+      #expect(try !proxy.hasObject(forKey: "a"))
+      #expect(try proxy.hasObject(forKey: "k"))
+    }
+    try proxy.flushAndWait()
+    #expect(try fixture.snapshot() == before + 1)
+    #expect(try fixture.reader.read { try $0.allKeys() } == ["k"])
+    try proxy.removeObjects(forKeys: ["k"], durability: .committed)
+    #expect(try committedRow() == nil)
+  }
+}
