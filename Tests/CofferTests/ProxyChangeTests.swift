@@ -246,4 +246,93 @@ import Testing
     try proxy.removeObjects(forKeys: ["k"], durability: .committed)
     #expect(try committedRow() == nil)
   }
+
+  // MARK: 4.6
+
+  @Test("4.6 drops what was not flushed yet: nothing is written, and later sets work")
+  func reset() throws {
+    try proxy.setObject("1", forKey: "k", withMetadata: "m", durability: .committed)
+    let before = try fixture.snapshot()
+    try fixture.withWriteLockHeld {
+      try proxy.setObject("2", forKey: "k")
+      try proxy.setObject("2", forKey: "other")
+      try proxy.reset()
+      #expect(proxy.pendingChangeCount == 0)
+      #expect(try visibleRow() == ["1", "m"])
+      #expect(try !proxy.hasObject(forKey: "other"))
+    }
+    try proxy.flushAndWait()
+    #expect(try fixture.snapshot() == before)
+    try proxy.reset()
+    try fixture.withWriteLockHeld {
+      try proxy.setObject("3", forKey: "k")
+      try proxy.reset()
+      try proxy.setObject("4", forKey: "k")
+    }
+    // The set has a flush of its own.
+    try proxy.readWriteConnection.perform { _ in }
+    #expect(proxy.pendingChangeCount == 0)
+    #expect(try committedRow() == ["4", "-"])
+  }
+
+  @Test("4.6 drops the changes of one key and no other")
+  func resetOne() throws {
+    try proxy.setObject("1", forKey: "k", durability: .committed)
+    try fixture.withWriteLockHeld {
+      try proxy.setObject("2", forKey: "k")
+      try proxy.resetObject(forKey: "k")
+      #expect(proxy.pendingChangeCount == 0)
+      try proxy.setObject("2", forKey: "k", withMetadata: "2")
+      try proxy.replaceObject("3", forKey: "k")
+      try proxy.setObject("3", forKey: "other")
+      try proxy.setObject("3", forKey: "k", inCollection: "elsewhere")
+      try proxy.resetObject(forKey: "k")
+      try proxy.resetObject(forKey: "absent")
+      #expect(try visibleRow() == ["1", "-"])
+      #expect(try proxy.object(forKey: "other") == "3")
+      #expect(proxy.pendingChangeCount == 2)
+    }
+    try proxy.readWriteConnection.perform { _ in }
+    #expect(proxy.pendingChangeCount == 0)
+    #expect(try committedRow() == ["1", "-"])
+    #expect(try fixture.committed("other") == "3")
+    #expect(try fixture.committed("k", inCollection: "elsewhere") == "3")
+    #expect(try version() == 1)
+  }
+
+  @Test(
+    "4.6 keeps what a flush has taken, readable throughout, and drops what came after it", arguments: [true, false])
+  func resetDuringFlush(_ isWhole: Bool) throws {
+    try fixture.duringFlush(of: { try proxy.setObject("1", forKey: "k", withMetadata: "m") }) {
+      try proxy.replaceObject("2", forKey: "k")
+      #expect(try visibleRow() == ["2", "m"])
+      if isWhole { try proxy.reset() } else { try proxy.resetObject(forKey: "k") }
+      #expect(try visibleRow() == ["1", "m"])
+      #expect(proxy.pendingChangeCount == 1)
+    }
+    try proxy.flushAndWait()
+    #expect(try visibleRow() == ["1", "m"])
+    #expect(try committedRow() == ["1", "m"])
+    #expect(try version() == 1)
+    try proxy.setObject("3", forKey: "k", durability: .committed)
+    #expect(try committedRow() == ["3", "-"])
+  }
+
+  @Test("4.6 drops what a flush has failed to write")
+  func resetAfterFailure() throws {
+    let impatient = try fixture.store.open(busyTimeout: .zero)
+    let proxy = try ConnectionProxy(database: impatient)
+    try fixture.withWriteLockHeld {
+      try proxy.setObject("1", forKey: "k")
+      #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
+      try proxy.reset()
+      #expect(proxy.pendingChangeCount == 0)
+      try proxy.flushAndWait()
+    }
+    try proxy.setObject("2", forKey: "other", durability: .committed)
+    try proxy.close()
+    #expect(try committedRow() == nil)
+    #expect(throws: CofferError.closed) { try proxy.reset() }
+    #expect(throws: CofferError.closed) { try proxy.resetObject(forKey: "k") }
+  }
 }

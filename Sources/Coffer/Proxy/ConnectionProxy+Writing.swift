@@ -107,4 +107,20 @@ extension ConnectionProxy {
   ) throws {
     try pending.add(.removed, keys, in: collection, durability: durability)
   }
+
+  // MARK: Resetting
+
+  /// Drops the changes of a key that no flush has taken yet; what is committed, or just being committed, shows again.
+  ///
+  /// - Throws: `CofferError.closed`.
+  public func resetObject(forKey key: String, inCollection collection: String = "") throws {
+    try pending.reset(key, in: collection)
+  }
+
+  /// Drops all changes that no flush has taken yet; what is committed, or just being committed, shows again.
+  ///
+  /// - Throws: `CofferError.closed`.
+  public func reset() throws {
+    try pending.reset()
+  }
 }

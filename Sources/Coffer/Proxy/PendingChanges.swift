@@ -39,12 +39,31 @@ final class PendingChanges: Sendable {
     var batches: [Batch] = []
     var isNewestOpen = false
     var lastNumber: UInt64 = 0
+    /// The flush that is under way has taken the batches up to this one.
+    var takenNumber: UInt64 = 0
     var isClosed = false
     /// How many flushes failed in a row.
     var failureCount = 0
     var isRetryQueued = false
     /// Moves when changes leave other than by newer ones.
     var generation: UInt64 = 0
+
+    /// Drops all that no flush has taken.
+    mutating func reset() {
+      drop { _ in true }
+    }
+
+    mutating func reset(_ key: ItemKey) {
+      for index in batches.indices where batches[index].number > takenNumber { batches[index].changes[key] = nil }
+      drop { $0.changes.isEmpty }
+    }
+
+    /// Drops batches that no flush has taken; their flushes will find nothing to do.
+    private mutating func drop(_ isDropped: (Batch) -> Bool) {
+      batches.removeAll { $0.number > takenNumber && isDropped($0) }
+      if batches.last?.number != lastNumber { isNewestOpen = false }
+      generation += 1
+    }
 
     var changeCount: Int { batches.reduce(0) { $0 + $1.changes.count } }
   }
@@ -142,6 +161,22 @@ final class PendingChanges: Sendable {
     }
   }
 
+  /// Drops the changes of a key that no flush has taken.
+  func reset(_ key: String, in collection: String) throws {
+    try state.withLock { state in
+      guard !state.isClosed else { throw CofferError.closed }
+      state.reset(ItemKey(collection: ByteString(collection), key: ByteString(key)))
+    }
+  }
+
+  /// Drops all that no flush has taken.
+  func reset() throws {
+    try state.withLock { state in
+      guard !state.isClosed else { throw CofferError.closed }
+      state.reset()
+    }
+  }
+
   // MARK: Flushing
 
   private func enqueueFlush(of number: UInt64) {
@@ -190,8 +225,11 @@ final class PendingChanges: Sendable {
         state.failureCount = 0
       }
     }
+    // What a failed flush had taken may be reset again.
+    defer { state.withLock { $0.takenNumber = 0 } }
     try session.write(synchronization, onSuccess: settle) {
       let batches = state.withLock { state in
+        state.takenNumber = number
         if state.batches.last.map({ $0.number <= number }) ?? false { state.isNewestOpen = false }
         return state.batches.filter { $0.number <= number }
       }
