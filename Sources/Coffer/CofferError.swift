@@ -58,6 +58,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case snapshotExpired
   /// The database was opened read-only.
   case readOnly
+  /// The proxy's filter allows no writes in this collection.
+  case collectionNotAllowed(collection: String)
   /// The database or proxy was closed.
   case closed
   /// The object was made before `fork()`; SQLite connections do not cross it. Open the store again in the child.
@@ -108,6 +110,8 @@ extension CofferError: CustomStringConvertible {
       "The long-lived read was ended because the log had grown too large. Begin it again."
     case .readOnly:
       "The database was opened read-only. Open it for writing to change something; nothing was changed."
+    case .collectionNotAllowed(let collection):
+      "This proxy may not write in collection \"\(collection)\": its filter refuses that. Nothing was changed."
     case .closed:
       "The database, connection or proxy was closed."
     case .usedAfterFork:

@@ -23,6 +23,7 @@ extension CofferError {
     case .keyUnavailable: .keyUnavailable
     case .damaged: .integrity
     case .busy: .busy
+    case .collectionNotAllowed: .refused
     case .diskFull, .permissionDenied, .readOnly, .inputOutput: .inputOutput
     default: .other
     }

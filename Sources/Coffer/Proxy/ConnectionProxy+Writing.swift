@@ -5,14 +5,14 @@ extension ConnectionProxy {
   ///
   /// nil removes the key.
   ///
-  /// - Throws: `CofferError.notEncodable`, `.readOnly` or `.closed`, with nothing changed. With `.committed` and `.synced` also what a
-  ///   flush throws; the change is then pending. With these two `.nestedTransaction` inside a transaction of
-  ///   `readWriteConnection`, with nothing changed.
+  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, and what a sanitizer throws,
+  ///   with nothing changed. With `.committed` and `.synced` also what a flush throws; the change is then pending. With
+  ///   these two `.nestedTransaction` inside a transaction of `readWriteConnection`, with nothing changed.
   public func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "",
     durability: Durability = .asynchronous
   ) throws {
-    try set(object, metadata: nil, key, collection, durability)
+    try set(object, metadata: Optional<Never>.none, key, collection, durability)
   }
 
   /// Removes a key: what a literal `nil` means as an object.
@@ -34,18 +34,33 @@ extension ConnectionProxy {
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?,
     durability: Durability = .asynchronous
   ) throws {
-    let metadata = try metadata.map { try database.core.encode(.metadata, $0, key, in: collection) }
     try set(object, metadata: metadata, key, collection, durability)
   }
 
   private func set(
-    _ object: (some Encodable)?, metadata: StoredValue?, _ key: String, _ collection: String, _ durability: Durability
+    _ object: (some Encodable)?, metadata: (some Encodable)?, _ key: String, _ collection: String,
+    _ durability: Durability
   ) throws {
-    let change = try object.map { object in
-      let object = try database.core.encode(.object, object, key, in: collection)
-      return PendingChange.set(StoredItem(object: object, metadata: metadata))
+    guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
+    try change(key, in: collection, durability) { core in
+      .set(
+        StoredItem(
+          object: try core.encode(.object, object, key, in: collection),
+          metadata: try metadata.map { try core.encode(.metadata, $0, key, in: collection) }))
     }
-    try pending.add(change ?? .removed, [key], in: collection, durability: durability)
+  }
+
+  private func change(
+    _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> PendingChange
+  ) throws {
+    try checkMayWrite(collection)
+    try pending.add(body(database.core), [key], in: collection, durability: durability)
+  }
+
+  private func checkMayWrite(_ collection: String) throws {
+    guard pending.writeFilter?.allows(collection) ?? true else {
+      throw CofferError.collectionNotAllowed(collection: collection)
+    }
   }
 
   // MARK: Replacing
@@ -59,10 +74,10 @@ extension ConnectionProxy {
     _ object: Object?, forKey key: String, inCollection collection: String = "",
     durability: Durability = .asynchronous
   ) throws {
-    let change = try object.map { object in
-      PendingChange.replaced(.init(object: try database.core.encode(.object, object, key, in: collection)))
+    guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
+    try change(key, in: collection, durability) { core in
+      .replaced(.init(object: try core.encode(.object, object, key, in: collection)))
     }
-    try pending.add(change ?? .removed, [key], in: collection, durability: durability)
   }
 
   /// Replaces the metadata for a key, keeping its object.
@@ -74,8 +89,9 @@ extension ConnectionProxy {
     _ metadata: Metadata?, forKey key: String, inCollection collection: String = "",
     durability: Durability = .asynchronous
   ) throws {
-    let metadata = try metadata.map { try database.core.encode(.metadata, $0, key, in: collection) }
-    try pending.add(.replaced(.init(metadata: .some(metadata))), [key], in: collection, durability: durability)
+    try change(key, in: collection, durability) { core in
+      .replaced(.init(metadata: .some(try metadata.map { try core.encode(.metadata, $0, key, in: collection) })))
+    }
   }
 
   /// Clears the metadata of a key: what a literal `nil` means as metadata.
@@ -85,7 +101,7 @@ extension ConnectionProxy {
     _ nothing: Never?, forKey key: String, inCollection collection: String = "",
     durability: Durability = .asynchronous
   ) throws {
-    try pending.add(.replaced(.init(metadata: .some(nil))), [key], in: collection, durability: durability)
+    try change(key, in: collection, durability) { _ in .replaced(.init(metadata: .some(nil))) }
   }
 
   // MARK: Removing
@@ -96,7 +112,7 @@ extension ConnectionProxy {
   public func removeObject(
     forKey key: String, inCollection collection: String = "", durability: Durability = .asynchronous
   ) throws {
-    try removeObjects(forKeys: [key], inCollection: collection, durability: durability)
+    try change(key, in: collection, durability) { _ in .removed }
   }
 
   /// Removes several keys in one batch; absent ones change nothing.
@@ -105,7 +121,18 @@ extension ConnectionProxy {
   public func removeObjects(
     forKeys keys: some Sequence<String>, inCollection collection: String = "", durability: Durability = .asynchronous
   ) throws {
+    try checkMayWrite(collection)
     try pending.add(.removed, keys, in: collection, durability: durability)
+  }
+
+  /// Removes all that is in a collection, pending and committed.
+  ///
+  /// At once nothing of it is visible through the proxy any more; the next flush clears it. What is set afterwards stays.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
+  public func removeAll(inCollection collection: String, durability: Durability = .asynchronous) throws {
+    try checkMayWrite(collection)
+    try pending.clear(collection, durability: durability)
   }
 
   // MARK: Resetting

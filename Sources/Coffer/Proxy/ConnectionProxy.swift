@@ -123,11 +123,14 @@ public final class ConnectionProxy: Sendable {
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func hasObject(forKey key: String, inCollection collection: String = "") throws -> Bool {
-    switch try pending.find(key, in: collection).change {
-    case .set: true
-    case .removed: false
+    let finding = try pending.find(key, in: collection)
+    switch finding.change {
+    case .set: return true
+    case .removed: return false
     // A replacement neither makes nor removes an item.
-    case .replaced, nil: try readOnlyConnection.read { try $0.hasObject(forKey: key, inCollection: collection) }
+    case .replaced, nil:
+      guard finding.filter?.allows(collection) ?? true else { return false }
+      return try readOnlyConnection.read { try $0.hasObject(forKey: key, inCollection: collection) }
     }
   }
 
@@ -139,17 +142,45 @@ public final class ConnectionProxy: Sendable {
       case .set(let item): return item
       case .removed: return nil
       case .replaced(let replacement):
-        let item = try committedItem(key, in: collection)
+        let item = try committedItem(key, in: collection, finding.filter)
         // Once the replacement is committed, others may have written over it: it must not be applied to their values.
         guard pending.generation == finding.generation else { continue }
         return item.map(replacement.applied)
-      case nil: return try committedItem(key, in: collection)
+      case nil: return try committedItem(key, in: collection, finding.filter)
       }
     }
   }
 
-  private func committedItem(_ key: String, in collection: String) throws -> StoredItem? {
-    try readOnlyConnection.read { try $0.session.item(key, in: collection) }
+  private func committedItem(
+    _ key: String, in collection: String, _ filter: CollectionFilter?
+  ) throws -> StoredItem? {
+    guard filter?.allows(collection) ?? true else { return nil }
+    return try readOnlyConnection.read { try $0.session.item(key, in: collection) }
+  }
+
+  // MARK: Filters
+
+  /// Which collections show what is committed; nil, as at first, for all.
+  ///
+  /// Pending values stay visible in any collection, and writes are not filtered.
+  public var fetchedCollectionsFilter: CollectionFilter? {
+    get { pending.fetchFilter }
+    set { pending.fetchFilter = newValue }
+  }
+
+  /// Which collections may be written through this proxy; nil, as at first, for all.
+  ///
+  /// A refused write throws `CofferError.collectionNotAllowed`. What is pending already is written.
+  public var writtenCollectionsFilter: CollectionFilter? {
+    get { pending.writeFilter }
+    set { pending.writeFilter = newValue }
+  }
+
+  /// Sets `fetchedCollectionsFilter` and drops all changes that no flush has taken yet, in one step.
+  ///
+  /// - Throws: As `reset()`.
+  public func abortAndReset(_ filter: CollectionFilter?) throws {
+    try pending.reset(filter: .some(filter))
   }
 
   // MARK: Flushing

@@ -20,14 +20,34 @@ final class PendingChanges: Sendable {
 
   private struct Batch {
     let number: UInt64
-    var changes: [ItemKey: PendingChange] = [:]
+    /// The collections that are cleared before any of `changes` is made.
+    private(set) var cleared: Set<ByteString> = []
+    private(set) var changes: [ItemKey: PendingChange] = [:]
+
+    /// How many changes it holds, a cleared collection being one.
+    var count: Int { cleared.count + changes.count }
+
+    /// What it does to a key, nil when nothing.
+    func change(for key: ItemKey) -> PendingChange? {
+      changes[key] ?? (cleared.contains(key.collection) ? .removed : nil)
+    }
 
     mutating func add(_ change: PendingChange, for key: ItemKey) {
-      changes[key] = change.over(changes[key])
+      changes[key] = change.over(self.change(for: key))
+    }
+
+    mutating func removeChange(for key: ItemKey) {
+      changes[key] = nil
+    }
+
+    mutating func clear(_ collection: ByteString) {
+      changes = changes.filter { $0.key.collection != collection }
+      cleared.insert(collection)
     }
 
     /// Adds all of a newer batch.
     mutating func add(_ batch: Batch) {
+      for collection in batch.cleared { clear(collection) }
       for (key, change) in batch.changes { add(change, for: key) }
     }
   }
@@ -45,6 +65,10 @@ final class PendingChanges: Sendable {
     /// How many flushes failed in a row.
     var failureCount = 0
     var isRetryQueued = false
+    /// Which collections show what is committed; nil for all.
+    var fetchFilter: CollectionFilter?
+    /// Which collections take changes; nil for all.
+    var writeFilter: CollectionFilter?
     /// Moves when changes leave other than by newer ones.
     var generation: UInt64 = 0
 
@@ -54,8 +78,8 @@ final class PendingChanges: Sendable {
     }
 
     mutating func reset(_ key: ItemKey) {
-      for index in batches.indices where batches[index].number > takenNumber { batches[index].changes[key] = nil }
-      drop { $0.changes.isEmpty }
+      for index in batches.indices where batches[index].number > takenNumber { batches[index].removeChange(for: key) }
+      drop { $0.count == 0 }
     }
 
     /// Drops batches that no flush has taken; their flushes will find nothing to do.
@@ -65,7 +89,7 @@ final class PendingChanges: Sendable {
       generation += 1
     }
 
-    var changeCount: Int { batches.reduce(0) { $0 + $1.changes.count } }
+    var changeCount: Int { batches.reduce(0) { $0 + $1.count } }
   }
 
   init(connection: Connection) {
@@ -96,16 +120,18 @@ final class PendingChanges: Sendable {
     var change: PendingChange?
     /// As long as this is the current one, what was found is not committed.
     let generation: UInt64
+    /// Which collections show what is committed; nil for all.
+    let filter: CollectionFilter?
   }
 
   func find(_ key: String, in collection: String) throws -> Finding {
     try state.withLock { state in
       guard !state.isClosed else { throw CofferError.closed }
-      var finding = Finding(change: nil, generation: state.generation)
+      var finding = Finding(change: nil, generation: state.generation, filter: state.fetchFilter)
       guard !state.batches.isEmpty else { return finding }
       let key = ItemKey(collection: ByteString(collection), key: ByteString(key))
       for batch in state.batches.reversed() {
-        guard let earlier = batch.changes[key] else { continue }
+        guard let earlier = batch.change(for: key) else { continue }
         finding.change = finding.change?.over(earlier) ?? earlier
         // What a replacement replaces may lie in an older batch.
         guard case .replaced = finding.change else { break }
@@ -136,6 +162,12 @@ final class PendingChanges: Sendable {
     try changeBatch(durability) { batch in
       for key in keys { batch.add(change, for: key) }
     }
+  }
+
+  /// Removes all that is in a collection, pending and committed, up to now.
+  func clear(_ collection: String, durability: ConnectionProxy.Durability) throws {
+    let collection = ByteString(collection)
+    try changeBatch(durability) { $0.clear(collection) }
   }
 
   /// Runs `body` on the open batch.
@@ -170,11 +202,26 @@ final class PendingChanges: Sendable {
   }
 
   /// Drops all that no flush has taken.
-  func reset() throws {
+  ///
+  /// - Parameter filter: What the fetch filter is to be from then on; nil leaves it.
+  func reset(filter: CollectionFilter?? = nil) throws {
     try state.withLock { state in
       guard !state.isClosed else { throw CofferError.closed }
+      if let filter { state.fetchFilter = filter }
       state.reset()
     }
+  }
+
+  // MARK: Filters
+
+  var fetchFilter: CollectionFilter? {
+    get { state.withLock { $0.fetchFilter } }
+    set { state.withLock { $0.fetchFilter = newValue } }
+  }
+
+  var writeFilter: CollectionFilter? {
+    get { state.withLock { $0.writeFilter } }
+    set { state.withLock { $0.writeFilter = newValue } }
   }
 
   // MARK: Flushing
@@ -235,6 +282,7 @@ final class PendingChanges: Sendable {
       }
       var all = Batch(number: number)
       for batch in batches { all.add(batch) }
+      for collection in all.cleared { try session.removeAll(in: collection.string) }
       for (item, change) in all.changes {
         try session.write(change, item.key.string, in: item.collection.string)
       }

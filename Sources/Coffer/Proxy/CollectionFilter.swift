@@ -1,0 +1,33 @@
+/// Which collections a proxy may show, or write.
+///
+/// ```swift
+/// settings.fetchedCollectionsFilter = .blacklist(["cache"])
+/// settings.writtenCollectionsFilter = CollectionFilter { $0.hasPrefix("plugin.") }
+/// ```
+public struct CollectionFilter: Sendable {
+  private let isAllowed: @Sendable (String) -> Bool
+
+  /// Makes a filter of a closure, which must be stable: always the same answer for a collection.
+  ///
+  /// It is called on the threads that read and write, and must not use the proxy.
+  public init(_ isAllowed: @escaping @Sendable (_ collection: String) -> Bool) {
+    self.isAllowed = isAllowed
+  }
+
+  /// Allows these collections and no others; nil allows none.
+  public static func whitelist(_ collections: [String]?) -> CollectionFilter {
+    let allowed = Set((collections ?? []).map { ByteString($0) })
+    return CollectionFilter { allowed.contains(ByteString($0)) }
+  }
+
+  /// Allows all collections but these; nil allows all.
+  public static func blacklist(_ collections: [String]?) -> CollectionFilter {
+    let refused = Set((collections ?? []).map { ByteString($0) })
+    return CollectionFilter { !refused.contains(ByteString($0)) }
+  }
+
+  /// Whether a collection passes.
+  public func allows(_ collection: String) -> Bool {
+    isAllowed(collection)
+  }
+}
