@@ -190,24 +190,29 @@ import Testing
 
   @Test("4.4 never applies a replacement to what others write after it was committed")
   func replaceBesideWriters() throws {
-    try proxy.setObject("0", forKey: "k", withMetadata: "0", durability: .committed)
-    let isDone = DispatchSemaphore(value: 0)
-    DispatchQueue.global().async { [proxy, fixture] in
-      for number in 1...200 {
-        try? proxy.replaceObject("mine", forKey: "k", durability: .committed)
-        try? fixture.other.readWrite { try $0.setObject("\(number)", forKey: "k", withMetadata: "\(number)") }
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    try proxy.setObject("1", forKey: "k", withMetadata: "m", durability: .committed)
+    try proxy.replaceObject("2", forKey: "k")
+    // The filter is asked between the look at what is pending and that at what is committed.
+    let isFirst = Lock(true)
+    proxy.fetchedCollectionsFilter = CollectionFilter { [fixture] _ in
+      guard
+        isFirst.withLock({ first in
+          defer { first = false }
+          return first
+        })
+      else { return true }
+      #expect(throws: Never.self) {
+        try proxy.flushAndWait()
+        try fixture.other.readWrite { try $0.setObject("theirs", forKey: "k", withMetadata: "theirs") }
       }
-      isDone.signal()
+      return true
     }
-    var last = 0
-    repeat {
-      let row = try #require(try visibleRow())
-      #expect(row[0] == "mine" || row[0] == row[1])
-      // What is read never goes back.
-      let number = try #require(Int(row[1]))
-      #expect(number >= last)
-      last = number
-    } while isDone.wait(timeout: .now()) == .timedOut
+    let row = try proxy.row(forKey: "k", as: String.self, metadata: String.self)
+    proxy.fetchedCollectionsFilter = nil
+    #expect(row?.object == "theirs")
+    #expect(row?.metadata == "theirs")
+    #expect(!isFirst.withLock { $0 })
   }
 
   @Test("1.6 refuses a replacement that cannot be encoded, and keeps to the rules of the collection")
@@ -334,5 +339,70 @@ import Testing
     #expect(try committedRow() == nil)
     #expect(throws: CofferError.closed) { try proxy.reset() }
     #expect(throws: CofferError.closed) { try proxy.resetObject(forKey: "k") }
+  }
+
+  // MARK: Policies
+
+  @Test(
+    "4.2 leaves the flush to the caller, or to a delay that has not passed",
+    arguments: [
+      ConnectionProxy.FlushPolicy.manually, .after(.seconds(3600)),
+    ])
+  func flushByHand(_ policy: ConnectionProxy.FlushPolicy) async throws {
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: policy)
+    #expect(proxy.flushPolicy == policy)
+    let connection = proxy.readWriteConnection
+    let before = try fixture.snapshot()
+    for number in 1...3 {
+      try proxy.setObject("\(number)", forKey: "k")
+      // A flush would come before this in the queue.
+      try connection.perform { _ in }
+    }
+    #expect(proxy.pendingChangeCount == 1)
+    #expect(try committedRow() == nil)
+    try await proxy.flush()
+    #expect(try committedRow() == ["3", "-"])
+    #expect(try fixture.snapshot() == before + 1)
+
+    // What else flushes: a write on the connection, a durable set, closing.
+    try proxy.setObject("4", forKey: "k")
+    let seen: String? = try await connection.readWrite { try $0.object(forKey: "k") }
+    #expect(seen == "4")
+    try proxy.setObject("5", forKey: "k")
+    try proxy.setObject("5", forKey: "other", durability: .committed)
+    #expect(try committedRow() == ["5", "-"])
+    try proxy.setObject("6", forKey: "k")
+    try proxy.close()
+    #expect(try committedRow() == ["6", "-"])
+  }
+
+  @Test(
+    "4.10 flushes what waited for a caller or a delay when the proxy is released",
+    arguments: [
+      ConnectionProxy.FlushPolicy.manually, .after(.seconds(3600)),
+    ])
+  func release(_ policy: ConnectionProxy.FlushPolicy) throws {
+    let connection = fixture.other
+    do {
+      let proxy = ConnectionProxy(
+        database: fixture.database, readOnlyConnection: connection, readWriteConnection: connection,
+        flushPolicy: policy)
+      try proxy.setObject("1", forKey: "k")
+      try connection.perform { _ in }
+      #expect(try committedRow() == nil)
+      withExtendedLifetime(proxy) {}
+    }
+    try connection.perform { _ in }
+    #expect(try committedRow() == ["1", "-"])
+  }
+
+  @Test("4.2 flushes by itself after a delay")
+  func delayedFlush() async throws {
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .after(.milliseconds(1)))
+    for number in 1...3 {
+      try proxy.setObject("\(number)", forKey: "k")
+      while proxy.pendingChangeCount > 0 { await Task.yield() }
+      #expect(try committedRow() == ["\(number)", "-"])
+    }
   }
 }

@@ -27,10 +27,8 @@ final class WriterGate: Sendable {
       defer { pending.withLock { $0 = [] } }
       return try body()
     }
-    let (seconds, attoseconds) = timeout.components
-    let milliseconds = Int(clamping: min(seconds, 1_000_000_000) * 1000 + attoseconds / 1_000_000_000_000_000)
     if semaphore.wait(timeout: .now()) == .timedOut {
-      let wait = { self.semaphore.wait(timeout: .now() + .milliseconds(milliseconds)) }
+      let wait = { self.semaphore.wait(timeout: .now() + timeout.dispatchInterval) }
       guard (lending?.parking(wait) ?? wait()) == .success else { throw CofferError.busy }
     }
     owner.store(thread, ordering: .relaxed)
@@ -58,4 +56,12 @@ final class WriterGate: Sendable {
 
   /// Whether the calling thread is inside a write transaction of this database, or in its deliveries.
   var isHeldByThisThread: Bool { owner.load(ordering: .relaxed) == currentThread() }
+}
+
+extension Duration {
+  /// In whole milliseconds, three decades at most.
+  var dispatchInterval: DispatchTimeInterval {
+    .milliseconds(
+      Int(clamping: min(components.seconds, 1_000_000_000) * 1000 + components.attoseconds / 1_000_000_000_000_000))
+  }
 }

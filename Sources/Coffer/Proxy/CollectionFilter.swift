@@ -9,7 +9,7 @@ public struct CollectionFilter: Sendable {
 
   /// Makes a filter of a closure, which must be stable: always the same answer for a collection.
   ///
-  /// It is called on the threads that read and write, and must not use the proxy.
+  /// It is called on the threads that read and write.
   public init(_ isAllowed: @escaping @Sendable (_ collection: String) -> Bool) {
     self.isAllowed = isAllowed
   }

@@ -5,9 +5,9 @@ extension ConnectionProxy {
   ///
   /// nil removes the key.
   ///
-  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, and what a sanitizer throws,
-  ///   with nothing changed. With `.committed` and `.synced` also what a flush throws; the change is then pending. With
-  ///   these two `.nestedTransaction` inside a transaction of `readWriteConnection`, with nothing changed.
+  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, and what a sanitizer
+  ///   throws, with nothing changed. With `.committed` and `.synced` also what a flush throws; the change is then
+  ///   pending. With these two `.nestedTransaction` inside a transaction of `readWriteConnection`, with nothing changed.
   public func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "",
     durability: Durability = .asynchronous
@@ -127,7 +127,8 @@ extension ConnectionProxy {
 
   /// Removes all that is in a collection, pending and committed.
   ///
-  /// At once nothing of it is visible through the proxy any more; the next flush clears it. What is set afterwards stays.
+  /// At once nothing of it is visible through the proxy any more; the next flush clears it. What is set after the call
+  /// stays, and is visible throughout.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func removeAll(inCollection collection: String, durability: Durability = .asynchronous) throws {

@@ -11,7 +11,8 @@ import Dispatch
 ///
 /// The first change after a quiet moment schedules one write transaction; all that changes until that transaction has
 /// the write lock goes with it, and what changes during it makes the next one. No timer is involved, so an unflushed
-/// change is as old as one transaction takes. A batch is written whole or not at all.
+/// change is as old as one transaction takes, unless a ``FlushPolicy`` says otherwise. A batch is written whole or not
+/// at all.
 ///
 /// Flushes commit with `synchronous=NORMAL`: a crash of the program loses nothing that was flushed, a power cut at most
 /// the last commits. Ask for `Durability.synced` where that matters.
@@ -27,6 +28,19 @@ public final class ConnectionProxy: Sendable {
     case committed
     /// When it is committed and the disk has it.
     case synced
+  }
+
+  /// When changes that were made asynchronously are flushed.
+  ///
+  /// `flush()`, a durable set, a write queued on `readWriteConnection`, `close()`, the proxy's release and the normal
+  /// exit of the process flush in any case.
+  public enum FlushPolicy: Sendable, Equatable {
+    /// As soon as the write lock is to be had.
+    case immediately
+    /// So long after the first change of a batch.
+    case after(Duration)
+    /// Not by itself; only a flush that failed is tried again.
+    case manually
   }
 
   /// A flush that failed.
@@ -48,25 +62,35 @@ public final class ConnectionProxy: Sendable {
   /// Free for other transactions: what was set before a write is queued on it is written before that write, what is set
   /// after it, after it.
   public let readWriteConnection: Connection
+  /// When changes that were made asynchronously are flushed.
+  public let flushPolicy: FlushPolicy
   let pending: PendingChanges
 
   /// Makes a proxy with two connections of its own.
   ///
   /// - Throws: What `Database.makeConnection()` throws.
-  public convenience init(database: Database) throws {
+  public convenience init(database: Database, flushPolicy: FlushPolicy = .immediately) throws {
     try self.init(
       database: database, readOnlyConnection: database.makeConnection(),
-      readWriteConnection: database.makeConnection())
+      readWriteConnection: database.makeConnection(), flushPolicy: flushPolicy)
   }
 
   /// Makes a proxy over connections of `database` that are also used otherwise.
-  public init(database: Database, readOnlyConnection: Connection, readWriteConnection: Connection) {
+  public init(
+    database: Database, readOnlyConnection: Connection, readWriteConnection: Connection,
+    flushPolicy: FlushPolicy = .immediately
+  ) {
     precondition(
       readOnlyConnection.database === database && readWriteConnection.database === database,
       "The connections of a proxy must belong to its database.")
     self.readOnlyConnection = readOnlyConnection
     self.readWriteConnection = readWriteConnection
-    pending = PendingChanges(connection: readWriteConnection)
+    self.flushPolicy = flushPolicy
+    pending = PendingChanges(connection: readWriteConnection, policy: flushPolicy)
+  }
+
+  deinit {
+    pending.flushAfterRelease()
   }
 
   var database: Database { readWriteConnection.database }

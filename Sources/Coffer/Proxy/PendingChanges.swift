@@ -6,10 +6,12 @@ import Dispatch
 ///
 /// They lie in batches. The newest batch is open and takes every change, until its flush has the write lock or someone
 /// queues a write of their own on the connection; then the next change opens another. The flush of a batch is queued on
-/// the connection when the batch is opened, so that the order of the queue is the order of the calls. It writes that
-/// batch together with any older one whose flush failed, newer changes winning, in one transaction.
+/// the connection when the batch is opened, so that the order of the queue is the order of the calls, unless the policy
+/// says later. It writes that batch together with any older one that is not written yet, newer changes winning, in one
+/// transaction.
 final class PendingChanges: Sendable {
   private let connection: Connection
+  private let policy: ConnectionProxy.FlushPolicy
   private let state = Lock(State())
   let failures = Broadcast<ConnectionProxy.FlushFailure>()
 
@@ -92,8 +94,9 @@ final class PendingChanges: Sendable {
     var changeCount: Int { batches.reduce(0) { $0 + $1.count } }
   }
 
-  init(connection: Connection) {
+  init(connection: Connection, policy: ConnectionProxy.FlushPolicy) {
     self.connection = connection
+    self.policy = policy
     connection.onWillQueueWrite(self) { [weak self] in
       let number = self?.state.withLock { state in
         state.isNewestOpen = false
@@ -226,7 +229,24 @@ final class PendingChanges: Sendable {
 
   // MARK: Flushing
 
+  /// Sees to it that a new batch will be flushed.
   private func enqueueFlush(of number: UInt64) {
+    switch policy {
+    case .immediately: connection.enqueue { self.flush(through: number, $0) }
+    case .after(let delay):
+      // Nothing stays open just because of the delay.
+      DispatchQueue.global().asyncAfter(deadline: .now() + delay.dispatchInterval) { [weak self] in
+        guard let self else { return }
+        connection.enqueue { self.flush(through: number, $0) }
+      }
+    case .manually: break
+    }
+  }
+
+  /// Flushes what would wait longer than the proxy lives.
+  func flushAfterRelease() {
+    guard policy != .immediately, count > 0 else { return }
+    let number = state.withLock { $0.lastNumber }
     connection.enqueue { self.flush(through: number, $0) }
   }
 
