@@ -121,20 +121,16 @@ import Testing
     try withWriteLockHeld {
       try proxy.setObject("proxy 1", forKey: "a")
       try proxy.setObject("proxy 1", forKey: "b")
-      DispatchQueue.global().async {
-        try? connection.readWrite { transaction in
-          let seen: String? = try transaction.object(forKey: "a")
-          try transaction.setObject(seen.map { "\($0), then transaction" }, forKey: "a")
-          try transaction.setObject("transaction", forKey: "b")
-        }
+      connection.asyncReadWrite { transaction in
+        let seen: String? = try transaction.object(forKey: "a")
+        try transaction.setObject(seen.map { "\($0), then transaction" }, forKey: "a")
+        try transaction.setObject("transaction", forKey: "b")
+      } completion: { _ in
         written.signal()
       }
-      // The write has closed the batch once a new change opens another.
-      while true {
-        try proxy.setObject("proxy 2", forKey: "b")
-        if proxy.pendingChangeCount == 3 { break }
-        sched_yield()
-      }
+      try proxy.setObject("proxy 2", forKey: "b")
+      // The write has closed the batch.
+      #expect(proxy.pendingChangeCount == 3)
     }
     written.wait()
     try proxy.flushAndWait()
