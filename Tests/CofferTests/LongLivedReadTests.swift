@@ -51,6 +51,24 @@ import Testing
     #expect(try !reader.isInLongLivedReadTransaction)
   }
 
+  @Test("3.1 know who made the commits they jump over, also when the last listener has gone meanwhile")
+  func listenerGone() throws {
+    let isHeard = DispatchSemaphore(value: 0)
+    let registration = try database.onCommit { _ in isHeard.signal() }
+    try reader.beginLongLivedReadTransaction()
+    try writer.readWrite { transaction in
+      try transaction.setObject(1, forKey: "k")
+      transaction.notificationCustomObject = "kept"
+    }
+    #expect(isHeard.wait(timeout: .now() + 30) == .success)
+    registration.cancel()
+    // Another registration comes behind the end of the first one.
+    try database.onCommit { _ in }.cancel()
+    let jumped = try reader.beginLongLivedReadTransaction()
+    #expect(jumped.map(\.origin) == [.connection(writer.id)])
+    #expect(jumped.flatMap(\.customObjects) as? [String] == ["kept"])
+  }
+
   @Test("3.1 name a collection that another process removed meanwhile")
   func removedCollection() throws {
     try writer.readWrite { try $0.setObject(1, forKey: "k", inCollection: "gone") }

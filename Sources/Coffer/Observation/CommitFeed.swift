@@ -7,7 +7,7 @@ import Synchronization
 /// say.
 ///
 /// While nobody listens it costs a writer one load. With the first listener it opens a connection of its own, and is
-/// woken by our own commits and, through the store file's times, by those of others.
+/// woken by our own commits and, through a `FileWatcher`, by those of others.
 final class CommitFeed: Sendable {
   typealias Handler = @Sendable (CommitNotification) -> Void
   /// Makes a connection to read the change log with.
@@ -47,7 +47,7 @@ final class CommitFeed: Sendable {
     var lastListener: UInt64 = 0
   }
 
-  /// - Parameter path: The store file, whose times tell of the commits of others; nil for a store in memory.
+  /// - Parameter path: The store file, which tells of the commits of others; nil for a store in memory.
   init(path: String?, writer: Int64, connect: @escaping Connect) {
     self.path = path
     self.writer = writer
@@ -159,7 +159,8 @@ final class CommitFeed: Sendable {
     reader.connection = nil
     reader.watcher = nil
     reader.names = [:]
-    ownCommits.withLock { $0 = [:] }
+    // A long-lived read may still ask for them.
+    if !isObserved { ownCommits.withLock { $0 = [:] } }
   }
 
   private func drain() {
