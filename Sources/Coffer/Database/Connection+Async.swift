@@ -36,26 +36,24 @@ extension Connection {
   func performing<Result: Sendable>(
     _ body: @escaping @Sendable (Session, Cancellation) throws -> Result
   ) async throws -> Result {
-    let cancellation = Cancellation()
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        enqueue { session in
-          continuation.resume(with: Swift.Result { try body(session.get(), cancellation) })
-        }
-      }
-    } onCancel: {
-      cancellation.cancel()
-    }
+    try await cancellable(body) { self.enqueue($0) }
   }
 
   /// The same for writes, behind what proxies were given before.
   func writing<Result: Sendable>(
     _ body: @escaping @Sendable (Session, Cancellation) throws -> Result
   ) async throws -> Result {
+    try await cancellable(body) { self.enqueueWrite($0) }
+  }
+
+  private func cancellable<Result: Sendable>(
+    _ body: @escaping @Sendable (Session, Cancellation) throws -> Result,
+    enqueue: (@escaping @Sendable (Swift.Result<Session, any Error>) -> Void) -> Void
+  ) async throws -> Result {
     let cancellation = Cancellation()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        enqueueWrite { session in
+        enqueue { session in
           continuation.resume(with: Swift.Result { try body(session.get(), cancellation) })
         }
       }

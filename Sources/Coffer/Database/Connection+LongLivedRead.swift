@@ -33,7 +33,7 @@ extension Connection {
   ///
   /// - Throws: As `beginLongLivedReadTransaction()`.
   public var isInLongLivedReadTransaction: Bool {
-    get throws { try perform { $0.isInLongLivedRead } }
+    get throws { try perform { $0.isLongLived } }
   }
 
   /// Ends a long-lived read that keeps the log from being folded in.

@@ -164,7 +164,7 @@ extension Reading where Self: ~Copyable {
     _ body: (Cursor.Row, inout Bool) throws -> Void
   ) throws {
     var stop = false
-    _ = try session.enumerate(collection, range, columns) { row in
+    try session.enumerate(collection, range, columns) { _, row in
       if try filter?(row.key) ?? true { try body(row, &stop) }
       return !stop
     }
@@ -175,7 +175,7 @@ extension Reading where Self: ~Copyable {
     _ body: (String, Cursor.Row, inout Bool) throws -> Void
   ) throws {
     var stop = false
-    try session.enumerateAll(columns) { collection, row in
+    try session.enumerate(nil, .all, columns) { collection, row in
       if try filter?(collection, row.key) ?? true { try body(collection, row, &stop) }
       return !stop
     }

@@ -16,8 +16,6 @@ extension Session {
       operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
   }
 
-  var hasObservers: Bool { !observation.isEmpty }
-
   /// Records a change that was made.
   func record(
     _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
@@ -50,16 +48,9 @@ extension Session {
     cache.removeAll()
   }
 
-  /// Whether someone wants to know which keys a removed collection had.
-  var wantsClearedKeys: Bool { isFeedObserved }
-
-  func recordClearingOfAll() throws {
+  func recordClearingOfAll() {
     changes.recordClearingOfAll()
     collectionIDs = [:]
     cache.removeAll()
-  }
-
-  func forget(_ collection: Int64?) throws {
-    try changeLog.forget(collection)
   }
 }

@@ -1,8 +1,6 @@
 import CofferStorage
 
 extension Session {
-  var isInLongLivedRead: Bool { isLongLived }
-
   /// Pins the newest snapshot.
   ///
   /// - Returns: What was committed since the one that was pinned before.

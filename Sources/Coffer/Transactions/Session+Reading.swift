@@ -23,7 +23,7 @@ extension Session {
 
   func has(_ key: String, in collection: String) throws -> Bool {
     try reading {
-      return try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _ in true } ?? false
+      try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _ in true } ?? false
     }
   }
 
@@ -141,8 +141,7 @@ extension Session {
 
   // MARK: Enumerations
 
-  /// What an enumeration reads of each item.
-  func cursor(_ collection: String, _ range: KeyRange, _ columns: Cursor.Columns) throws -> Cursor? {
+  private func cursor(_ collection: String, _ range: KeyRange, _ columns: Cursor.Columns) throws -> Cursor? {
     try collectionID(collection).map { id in
       Cursor(connection: connection, collection: id, range: range, columns: columns)
     }
@@ -151,30 +150,21 @@ extension Session {
   /// Hands the items of a collection to `body` in the order of their keys, as they are now, whatever `body` changes;
   /// stops when it returns false.
   ///
-  /// - Returns: false when it was stopped.
+  /// - Parameter collection: nil stands for all, in the order of their names.
   func enumerate(
-    _ collection: String, _ range: KeyRange, _ columns: Cursor.Columns, _ body: (Cursor.Row) throws -> Bool
-  ) throws -> Bool {
-    guard let cursor = try reading({ try cursor(collection, range, columns) }) else { return true }
-    // Without a transaction around it, the snapshot ends with the statement.
-    if isAutocommitting { try reading { try cursor.loadRest() } }
-    cursors.append(cursor)
-    defer { cursors.removeAll { $0 === cursor } }
-    while let row = try reading({ try cursor.next() }) {
-      guard try body(row) else { return false }
-    }
-    return true
-  }
-}
-
-extension Session {
-  /// Hands the items of all collections to `body`, as they are now, whatever `body` changes; stops when it returns false.
-  func enumerateAll(_ columns: Cursor.Columns, _ body: (String, Cursor.Row) throws -> Bool) throws {
+    _ collection: String?, _ range: KeyRange, _ columns: Cursor.Columns,
+    _ body: (String, Cursor.Row) throws -> Bool
+  ) throws {
     // All cursors stand from the start: what is inserted into a later collection meanwhile is not seen.
+    let isAlone = isAutocommitting
     let pairs = try reading {
-      try collectionNames().compactMap { name in try cursor(name, .all, columns).map { (name, $0) } }
+      let pairs = try (collection.map { [$0] } ?? collectionNames()).compactMap { name in
+        try cursor(name, range, columns).map { (name, $0) }
+      }
+      // Without a transaction around it, the snapshot ends with this read.
+      if isAlone { for (_, cursor) in pairs { try cursor.loadRest() } }
+      return pairs
     }
-    if isAutocommitting { try reading { for (_, cursor) in pairs { try cursor.loadRest() } } }
     let earlierCount = cursors.count
     cursors += pairs.map(\.1)
     defer { cursors.removeLast(cursors.count - earlierCount) }

@@ -7,7 +7,7 @@ extension Session {
   func set(_ object: StoredValue, metadata: StoredValue?, _ key: String, in collection: String) throws {
     try changing {
       let id = try makeCollection(collection)
-      let isObserved = hasObservers && (observes(.insertion, in: collection) || observes(.update, in: collection))
+      let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
       let old = isObserved ? try storedItem(key, in: collection) : nil
       // An equal value changes nothing: no version, no change, no page.
       let statement = try connection.statement(
@@ -108,7 +108,7 @@ extension Session {
         statement.bind(id, at: 1)
         try statement.run()
       }
-      try forget(id)
+      try changeLog.forget(id)
     }
   }
 
@@ -125,8 +125,8 @@ extension Session {
       ] {
         try connection.statement(sql).run()
       }
-      try recordClearingOfAll()
-      try forget(nil)
+      recordClearingOfAll()
+      try changeLog.forget(nil)
     }
   }
 
@@ -134,7 +134,7 @@ extension Session {
   private func clear(_ collection: String, _ id: Int64) throws {
     let isObserved = observes(.removal, in: collection)
     var keys: [String] = []
-    if isObserved || wantsClearedKeys {
+    if isObserved || isFeedObserved {
       let cursor = Cursor(connection: connection, collection: id, range: .all, columns: isObserved ? .rows : .keys)
       while let row = try cursor.next() {
         keys.append(row.key)
