@@ -6,6 +6,13 @@
 #include <sqlite3.h>
 #include <stddef.h>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__APPLE__)
+#include <mach/mach.h>
+#endif
+
 #if SQLITE_VERSION_NUMBER < 3040000
 #error "Coffer needs SQLite 3.40 or later"
 #endif
@@ -53,6 +60,26 @@ static inline int coffer_bind_text_static(sqlite3_stmt *statement, int index, co
 static inline int coffer_bind_blob_static(sqlite3_stmt *statement, int index, const void *bytes, sqlite3_uint64 count) {
   if (count == 0) return sqlite3_bind_zeroblob(statement, index, 0);
   return sqlite3_bind_blob64(statement, index, bytes, count, SQLITE_STATIC);
+}
+
+// Maps pages of shared memory a second time, without a descriptor: to close one of the wal-index would drop SQLite's locks
+// on it. Null when that fails.
+static inline void *coffer_map_again(void *pages, size_t count) {
+#if defined(__linux__)
+  // "If the value of old_size is zero, and old_address refers to a shareable mapping … then mremap() will create a new
+  // mapping of the same pages": mremap(2). The flag is MREMAP_MAYMOVE.
+  long address = syscall(SYS_mremap, pages, (size_t)0, count, 1);
+  return address == -1 ? (void *)0 : (void *)address;
+#elif defined(__APPLE__)
+  vm_address_t address = 0;
+  vm_prot_t protection, maximum;
+  kern_return_t code = vm_remap(
+      mach_task_self(), &address, count, 0, VM_FLAGS_ANYWHERE, mach_task_self(), (vm_address_t)pages, 0, &protection,
+      &maximum, VM_INHERIT_SHARE);
+  return code == KERN_SUCCESS ? (void *)address : (void *)0;
+#else
+  return (void *)0;
+#endif
 }
 
 #endif

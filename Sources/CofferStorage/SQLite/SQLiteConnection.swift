@@ -325,6 +325,23 @@ extension SQLiteConnection {
     try statement("COMMIT").run()
   }
 
+  /// The counter of the store's commits; nil where there is no shared memory, or before the first read.
+  package var commitCounter: CommitCounter? {
+    if let file = OpenFile.database(file) { return file.commitCounter }
+    return OpenFile.heap(file)?.commitCounter
+  }
+
+  /// What the counter showed when this connection last let go of the write lock.
+  package var commitCountAfterWrite: UInt64? {
+    if let file = OpenFile.database(file) { return file.indexVersionAfterWrite }
+    return OpenFile.heap(file)?.indexVersionAfterWrite
+  }
+
+  private var file: UnsafeMutablePointer<sqlite3_file>? {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    return sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK ? file : nil
+  }
+
   /// Wakes those who wait for commits of others, in all processes; see `FileWatcher`.
   package func announceCommit() {
     if context != nil { FileWatcher.announce(path) }

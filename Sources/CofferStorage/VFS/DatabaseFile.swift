@@ -27,6 +27,8 @@ final class DatabaseFile {
   private(set) var holdsRecoveryLock = false
   /// The wal-index header's checksum when this connection last let go of a lock that can change it.
   private var seenIndexVersion: UInt64?
+  /// The same when it last let go of the write lock.
+  private(set) var indexVersionAfterWrite: UInt64?
   private let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
 
   private static let shift = Int64(Layout.envelopeByteCount)
@@ -233,6 +235,7 @@ final class DatabaseFile {
       if first == IndexLock.write {
         // While the lock was held, only this connection committed.
         seenIndexVersion = indexVersion
+        indexVersionAfterWrite = seenIndexVersion
         holdsWriteLock = false
         log?.endWriteTransaction()
       }
@@ -264,8 +267,11 @@ final class DatabaseFile {
 
   /// The 8-byte checksum of the wal-index header, which moves with every commit and recovery.
   private var indexVersion: UInt64? {
-    index?.load(fromByteOffset: 40, as: UInt64.self)
+    index?.load(fromByteOffset: CommitCounter.offset, as: UInt64.self)
   }
+
+  /// nil where there is no shared memory, or it is not mapped yet.
+  var commitCounter: CommitCounter? { index.flatMap(CommitCounter.init(mappedIndex:)) }
 
   /// The salts of the log's present generation, as the wal-index has them.
   var indexSalts: UInt64? {

@@ -195,6 +195,12 @@ package enum OpenFile {
     guard let file, file.pointee.pMethods == DatabaseFile.methods else { return nil }
     return state(file).takeUnretainedValue()
   }
+
+  /// The hold on a file in memory, if it is one.
+  static func heap(_ file: UnsafeMutablePointer<sqlite3_file>?) -> HeapHandle? {
+    guard let file, file.pointee.pMethods == HeapHandle.methods else { return nil }
+    return state(file).takeUnretainedValue()
+  }
 }
 
 /// A file of the VFS below.

@@ -70,7 +70,7 @@ enum HeapVFS {
 }
 
 /// A file on the heap, with the locks on it.
-private final class HeapFile: Sendable {
+final class HeapFile: Sendable {
   /// How SQLite locks a database file: many readers, at most one who will write, no readers while it does.
   private struct State {
     var bytes: [UInt8] = []
@@ -198,11 +198,13 @@ private struct HeapRegion: @unchecked Sendable {
 }
 
 /// One connection's hold on a file.
-private final class HeapHandle {
+final class HeapHandle {
   let file: HeapFile
   var level = SQLITE_LOCK_NONE
   var sharedIndexLocks = 0
   var exclusiveIndexLocks = 0
+  /// The wal-index header's checksum when this connection last let go of the write lock.
+  var indexVersionAfterWrite: UInt64?
 
   init(file: HeapFile) {
     self.file = file
@@ -228,6 +230,8 @@ private final class HeapHandle {
     if flags & SQLITE_SHM_UNLOCK != 0 {
       let held = isExclusive ? exclusiveIndexLocks : sharedIndexLocks
       guard held & mask == mask else { return SQLITE_OK }
+      // While the write lock was held, only this connection committed.
+      if isExclusive, first == 0 { indexVersionAfterWrite = commitCounter?.value }
       file.unlockIndex(locks, exclusive: isExclusive)
       if isExclusive { exclusiveIndexLocks &= ~mask } else { sharedIndexLocks &= ~mask }
       return SQLITE_OK
@@ -238,6 +242,10 @@ private final class HeapHandle {
       return SQLITE_OK
     }
     return SQLITE_OK
+  }
+
+  var commitCounter: CommitCounter? {
+    file.region(0, byteCount: 0, extend: false).map { CommitCounter(index: $0, in: file) }
   }
 
   private static func of(_ file: UnsafeMutablePointer<sqlite3_file>?) -> HeapHandle {
