@@ -45,6 +45,10 @@ case "insert":
     try connection.readWrite { try $0.setObject(number, forKey: "\(rest[0])\(number)", inCollection: "numbers") }
   }
 
+case "set":
+  // set … KEY TEXT
+  try open().makeConnection().readWrite { try $0.setObject(rest[1], forKey: rest[0]) }
+
 case "clear":
   // clear … COLLECTION
   try open().makeConnection().readWrite { try $0.removeAllObjects(inCollection: rest[0]) }

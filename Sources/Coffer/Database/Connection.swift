@@ -44,17 +44,21 @@ public final class Connection: Sendable, Identifiable {
   /// Unchecked: only `queue` touches the session, or who has borrowed the connection from it.
   private final class State: @unchecked Sendable {
     var session: Session?
+    /// Whether it has not been used yet, and is opened with the first use.
+    var isForLater: Bool
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
     let willQueueWrite = Lock<[ObjectIdentifier: @Sendable () -> FlushOfEarlierChanges]>([:])
 
-    init(session: Session) {
+    init(session: Session?) {
       self.session = session
+      isForLater = session == nil
     }
   }
 
   private static let lastNumber = Atomic<UInt64>(0)
 
-  init(database: Database, session: sending Session) {
+  /// - Parameter session: nil to open it with the first use.
+  init(database: Database, session: sending Session?) {
     self.database = database
     id = ID(number: Self.lastNumber.add(1, ordering: .relaxed).newValue)
     state = State(session: session)
@@ -157,10 +161,21 @@ public final class Connection: Sendable, Identifiable {
   }
 
   private func withSession<Result>(thread: UInt, _ body: (Session) throws -> Result) throws -> Result {
-    guard let session = state.session else { throw CofferError.closed }
+    let session = try openedSession()
     let earlier = owner.exchange(thread, ordering: .relaxed)
     defer { owner.store(earlier, ordering: .relaxed) }
     return try body(session)
+  }
+
+  private func openedSession() throws -> Session {
+    if let session = state.session { return session }
+    guard state.isForLater else { throw CofferError.closed }
+    let session = try database.makeSession()
+    try database.register(self)
+    session.owner = self
+    state.session = session
+    state.isForLater = false
+    return session
   }
 
   /// The session, when the calling thread is inside a write transaction of this connection, and may write there.
@@ -201,6 +216,7 @@ public final class Connection: Sendable, Identifiable {
   func close() throws {
     guard !isInTransaction else { throw CofferError.nestedTransaction }
     try queue.sync {
+      state.isForLater = false
       guard let session = state.session else { return }
       state.session = nil
       try CofferError.translating { try session.connection.close() }

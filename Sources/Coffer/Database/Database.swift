@@ -229,16 +229,27 @@ public final class Database: Sendable {
   /// - Throws: `CofferError.closed`, `.usedAfterFork`, `.busy`, `.damaged` or `.inputOutput`.
   public func makeConnection() throws -> Connection {
     try checkUsable()
-    return try CofferError.translating {
-      let connection = Connection(
-        database: self, session: Session(connection: try makeSQLiteConnection(), core: core))
-      try state.withLock { state in
-        guard !state.isClosed else { throw CofferError.closed }
-        state.connections.removeAll { $0.connection == nil }
-        state.connections.append(WeakConnection(connection: connection))
-      }
-      return connection
+    let connection = try Connection(database: self, session: makeSession())
+    try register(connection)
+    return connection
+  }
+
+  /// Makes a connection that is opened when it is first used.
+  func makeConnectionForLater() -> Connection {
+    Connection(database: self, session: nil)
+  }
+
+  /// Remembers a connection that has been opened, to be closed with the database.
+  func register(_ connection: Connection) throws {
+    try state.withLock { state in
+      guard !state.isClosed else { throw CofferError.closed }
+      state.connections.removeAll { $0.connection == nil }
+      state.connections.append(WeakConnection(connection: connection))
     }
+  }
+
+  func makeSession() throws -> sending Session {
+    try CofferError.translating { Session(connection: try makeSQLiteConnection(), core: core) }
   }
 
   var logProblem: String? { state.withLock { $0.logProblem } }

@@ -47,6 +47,9 @@ final class DatabaseCore: Sendable {
     hasRules.store(true, ordering: .releasing)
   }
 
+  /// Whether any collection has rules of its own.
+  var hasAnyRules: Bool { hasRules.load(ordering: .acquiring) }
+
   func rules(of collection: String) -> CollectionRules? {
     guard hasRules.load(ordering: .acquiring) else { return nil }
     return rules.withLock { $0[ByteString(collection)] }

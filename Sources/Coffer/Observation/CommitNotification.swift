@@ -39,7 +39,7 @@ public struct CommitNotification: Sendable {
   /// Whether everything was removed, or is not known: any key of any collection may have changed.
   public let didClearAllCollections: Bool
   /// By the name of the collection.
-  private let collections: [ByteString: ChangeSet.CollectionChange]
+  let collections: [ByteString: ChangeSet.CollectionChange]
 
   init(
     snapshot: UInt64, origin: Origin, customObjects: [any Sendable], didClearAllCollections: Bool,

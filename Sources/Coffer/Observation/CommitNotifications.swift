@@ -1,20 +1,18 @@
-import CofferCrypto
-
 /// Commits as they happen, for `for await`; see ``Database/commits(inCollection:key:prefix:)``.
 ///
 /// A consumer that falls behind gets several commits as one: which one is lost, that a key changed never is.
 public struct CommitNotifications: AsyncSequence, Sendable {
   /// What changed.
   public typealias Element = CommitNotification
-  private let buffer: CommitBuffer
+  private let buffer: MergingBuffer<CommitNotification>
 
-  init(_ buffer: CommitBuffer) {
+  init(_ buffer: MergingBuffer<CommitNotification>) {
     self.buffer = buffer
   }
 
   /// Waits for commits, one after another.
   public struct Iterator: AsyncIteratorProtocol {
-    fileprivate let buffer: CommitBuffer
+    fileprivate let buffer: MergingBuffer<CommitNotification>
 
     /// The next commit; nil when the database was closed, or the task cancelled.
     public mutating func next() async -> CommitNotification? {
@@ -30,64 +28,6 @@ public struct CommitNotifications: AsyncSequence, Sendable {
   /// Makes the iterator; all iterators of one sequence share its commits.
   public func makeAsyncIterator() -> Iterator {
     Iterator(buffer: buffer)
-  }
-}
-
-/// The commits that a consumer has not taken yet, and the registration that brings them.
-final class CommitBuffer: Sendable {
-  /// More commits than this that nobody takes become one.
-  private static let maximumCount = 64
-
-  private struct State {
-    var waiting: [CommitNotification] = []
-    var consumers: [CheckedContinuation<CommitNotification?, Never>] = []
-    var isFinished = false
-    var registration: CommitRegistration?
-  }
-
-  private let state = Lock(State())
-
-  func attach(_ registration: CommitRegistration) {
-    state.withLock { $0.registration = registration }
-  }
-
-  func add(_ notification: CommitNotification) {
-    let consumer = state.withLock { state -> CheckedContinuation<CommitNotification?, Never>? in
-      guard !state.isFinished else { return nil }
-      if !state.consumers.isEmpty { return state.consumers.removeFirst() }
-      state.waiting.append(notification)
-      if state.waiting.count > Self.maximumCount {
-        state.waiting[0] = state.waiting[0].merged(with: state.waiting.remove(at: 1))
-      }
-      return nil
-    }
-    consumer?.resume(returning: notification)
-  }
-
-  func finish() {
-    let consumers = state.withLock { state in
-      defer { state.consumers = [] }
-      state.isFinished = true
-      state.registration = nil
-      return state.consumers
-    }
-    for consumer in consumers { consumer.resume(returning: nil) }
-  }
-
-  func next() async -> CommitNotification? {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let immediate = state.withLock { state -> CommitNotification?? in
-          if !state.waiting.isEmpty { return .some(state.waiting.removeFirst()) }
-          if state.isFinished || Task.isCancelled { return .some(nil) }
-          state.consumers.append(continuation)
-          return nil
-        }
-        if let immediate { continuation.resume(returning: immediate) }
-      }
-    } onCancel: {
-      finish()
-    }
   }
 }
 
@@ -131,7 +71,7 @@ extension Database {
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> CommitNotifications {
     precondition(collection != nil || (key == nil && prefix == nil), "Name the collection of the key.")
-    let buffer = CommitBuffer()
+    let buffer = MergingBuffer<CommitNotification> { $0.merged(with: $1) }
     let registration = try CommitRegistration(core.feed) { [weak buffer] notification in
       if let collection {
         guard notification.concerns(collection, key: key, prefix: prefix) else { return }

@@ -44,8 +44,8 @@ extension ConnectionProxy {
     guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
     try change(key, in: collection, durability) { core in
       .set(
-        StoredItem(
-          object: try core.encode(.object, object, key, in: collection),
+        HeldItem(
+          object: try core.hold(object, key, in: collection),
           metadata: try metadata.map { try core.encode(.metadata, $0, key, in: collection) }))
     }
   }
@@ -54,11 +54,12 @@ extension ConnectionProxy {
     _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> PendingChange
   ) throws {
     try checkMayWrite(collection)
-    try pending.add(body(database.core), [key], in: collection, durability: durability)
+    let change = PendingChanges.KeyChange(change: try body(database.core), key: key, collection: collection)
+    try pending.add(change, durability: durability)
   }
 
-  private func checkMayWrite(_ collection: String) throws {
-    guard pending.writeFilter?.allows(collection) ?? true else {
+  func checkMayWrite(_ collection: String) throws {
+    guard writtenCollectionsFilter?.allows(collection) ?? true else {
       throw CofferError.collectionNotAllowed(collection: collection)
     }
   }
@@ -76,7 +77,7 @@ extension ConnectionProxy {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
     try change(key, in: collection, durability) { core in
-      .replaced(.init(object: try core.encode(.object, object, key, in: collection)))
+      .replaced(.init(object: try core.hold(object, key, in: collection)))
     }
   }
 
@@ -122,7 +123,8 @@ extension ConnectionProxy {
     forKeys keys: some Sequence<String>, inCollection collection: String = "", durability: Durability = .asynchronous
   ) throws {
     try checkMayWrite(collection)
-    try pending.add(.removed, keys, in: collection, durability: durability)
+    let changes = keys.map { PendingChanges.KeyChange(change: .removed, key: $0, collection: collection) }
+    try pending.add(changes, durability: durability)
   }
 
   /// Removes all that is in a collection, pending and committed.
@@ -134,6 +136,25 @@ extension ConnectionProxy {
   public func removeAll(inCollection collection: String, durability: Durability = .asynchronous) throws {
     try checkMayWrite(collection)
     try pending.clear(collection, durability: durability)
+  }
+
+  // MARK: Several at once
+
+  /// Makes several changes in one step: they show together, are announced in one event, and are written in one transaction.
+  ///
+  /// ```swift
+  /// try settings.performBatch { batch in
+  ///   try batch.setObject("dark", forKey: "theme", inCollection: "ui")
+  ///   try batch.removeObject(forKey: "accent", inCollection: "ui")
+  /// }
+  /// ```
+  ///
+  /// - Throws: What `body` throws, with nothing changed; otherwise as
+  ///   `setObject(_:forKey:inCollection:durability:)`.
+  public func performBatch(durability: Durability = .asynchronous, _ body: (inout ChangeBatch) throws -> Void) throws {
+    var batch = ChangeBatch(proxy: self)
+    try body(&batch)
+    try pending.add(batch.changes, durability: durability)
   }
 
   // MARK: Resetting
@@ -150,5 +171,14 @@ extension ConnectionProxy {
   /// - Throws: `CofferError.closed`.
   public func reset() throws {
     try pending.reset()
+  }
+}
+
+extension DatabaseCore {
+  /// Encodes an object, where it needs that.
+  @inline(__always)
+  func hold<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> HeldValue {
+    if !hasAnyRules, let held = HeldValue(unencoded: object) { return held }
+    return HeldValue(try encode(.object, object, key, in: collection))
   }
 }

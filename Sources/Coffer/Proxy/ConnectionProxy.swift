@@ -1,5 +1,3 @@
-import Dispatch
-
 /// The front door: values are set in memory and read back at once, and reach the disk by themselves, in batches.
 ///
 /// ```swift
@@ -53,9 +51,10 @@ public final class ConnectionProxy: Sendable {
     public let pendingChangeCount: Int
   }
 
-  /// The connection that reads go to.
+  /// A connection for read transactions of the program's own.
   ///
-  /// Free for other read transactions.
+  /// The proxy reads what is committed through another one, so nothing that is done here, be it a long transaction or a
+  /// pinned snapshot, holds up a read through the proxy or makes it old.
   public let readOnlyConnection: Connection
   /// The connection that flushes go through.
   ///
@@ -64,15 +63,20 @@ public final class ConnectionProxy: Sendable {
   public let readWriteConnection: Connection
   /// When changes that were made asynchronously are flushed.
   public let flushPolicy: FlushPolicy
+  let state: ProxyState
   let pending: PendingChanges
 
-  /// Makes a proxy with two connections of its own.
+  /// So much of what is committed is kept in memory unless the program says otherwise.
+  public static let defaultCacheByteLimit = 8 << 20
+
+  /// Makes a proxy with two connections of its own, which are opened when they are used.
   ///
-  /// - Throws: What `Database.makeConnection()` throws.
+  /// - Throws: `CofferError.closed` or `.usedAfterFork`.
   public convenience init(database: Database, flushPolicy: FlushPolicy = .immediately) throws {
-    try self.init(
-      database: database, readOnlyConnection: database.makeConnection(),
-      readWriteConnection: database.makeConnection(), flushPolicy: flushPolicy)
+    try database.checkUsable()
+    self.init(
+      database: database, readOnlyConnection: database.makeConnectionForLater(),
+      readWriteConnection: database.makeConnectionForLater(), flushPolicy: flushPolicy)
   }
 
   /// Makes a proxy over connections of `database` that are also used otherwise.
@@ -86,101 +90,16 @@ public final class ConnectionProxy: Sendable {
     self.readOnlyConnection = readOnlyConnection
     self.readWriteConnection = readWriteConnection
     self.flushPolicy = flushPolicy
-    pending = PendingChanges(connection: readWriteConnection, policy: flushPolicy)
+    state = ProxyState(reader: database.makeConnectionForLater(), cacheByteLimit: Self.defaultCacheByteLimit)
+    pending = PendingChanges(connection: readWriteConnection, policy: flushPolicy, state: state)
   }
 
   deinit {
     pending.flushAfterRelease()
+    state.listeners.finish()
   }
 
   var database: Database { readWriteConnection.database }
-
-  // MARK: Reading
-
-  /// The object for a key: the one set last through this proxy, else the committed one; nil when there is none.
-  ///
-  /// - Throws: `CofferError.notDecodable` when another type is stored; `.closed`, `.damaged` or `.inputOutput`.
-  public func object<Object: Decodable>(
-    forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self
-  ) throws -> Object? {
-    try item(key, in: collection).map { try database.core.decode(.object, $0.object, as: type, key, in: collection) }
-  }
-
-  /// The object for a key as it describes itself, nil when there is none.
-  ///
-  /// - Throws: As `object(forKey:inCollection:as:)`.
-  public func value(forKey key: String, inCollection collection: String = "") throws -> Value? {
-    try object(forKey: key, inCollection: collection)
-  }
-
-  /// The metadata for a key, nil when there is none.
-  ///
-  /// - Throws: As `object(forKey:inCollection:as:)`.
-  public func metadata<Metadata: Decodable>(
-    forKey key: String, inCollection collection: String = "", as type: Metadata.Type = Metadata.self
-  ) throws -> Metadata? {
-    try item(key, in: collection)?.metadata
-      .map { try database.core.decode(.metadata, $0, as: type, key, in: collection) }
-  }
-
-  /// Object and metadata for a key, as they were at one moment; nil when there is none.
-  ///
-  /// ```swift
-  /// if let row = try settings.row(forKey: "photo", as: Photo.self, metadata: Date.self) {
-  ///   print(row.object, row.metadata ?? "no date")
-  /// }
-  /// ```
-  ///
-  /// - Throws: As `object(forKey:inCollection:as:)`.
-  public func row<Object: Decodable, Metadata: Decodable>(
-    forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self,
-    metadata metadataType: Metadata.Type = Metadata.self
-  ) throws -> (object: Object, metadata: Metadata?)? {
-    guard let item = try item(key, in: collection) else { return nil }
-    return (
-      try database.core.decode(.object, item.object, as: type, key, in: collection),
-      try item.metadata.map { try database.core.decode(.metadata, $0, as: metadataType, key, in: collection) }
-    )
-  }
-
-  /// Whether there is an object for a key.
-  ///
-  /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
-  public func hasObject(forKey key: String, inCollection collection: String = "") throws -> Bool {
-    let finding = try pending.find(key, in: collection)
-    switch finding.change {
-    case .set: return true
-    case .removed: return false
-    // A replacement neither makes nor removes an item.
-    case .replaced, nil:
-      guard finding.filter?.allows(collection) ?? true else { return false }
-      return try readOnlyConnection.read { try $0.hasObject(forKey: key, inCollection: collection) }
-    }
-  }
-
-  /// Both values for a key: what is pending, over what is committed.
-  private func item(_ key: String, in collection: String) throws -> StoredItem? {
-    while true {
-      let finding = try pending.find(key, in: collection)
-      switch finding.change {
-      case .set(let item): return item
-      case .removed: return nil
-      case .replaced(let replacement):
-        let item = try committedItem(key, in: collection, finding.filter)
-        // Once the replacement is committed, others may have written over it: it must not be applied to their values.
-        guard pending.generation == finding.generation else { continue }
-        return item.map(replacement.applied)
-      case nil: return try committedItem(key, in: collection, finding.filter)
-      }
-    }
-  }
-
-  private func committedItem(
-    _ key: String, in collection: String, _ filter: CollectionFilter?
-  ) throws -> StoredItem? {
-    guard filter?.allows(collection) ?? true else { return nil }
-    return try readOnlyConnection.read { try $0.session.item(key, in: collection) }
-  }
 
   // MARK: Filters
 
@@ -188,16 +107,16 @@ public final class ConnectionProxy: Sendable {
   ///
   /// Pending values stay visible in any collection, and writes are not filtered.
   public var fetchedCollectionsFilter: CollectionFilter? {
-    get { pending.fetchFilter }
-    set { pending.fetchFilter = newValue }
+    get { state.lock.withShared { state.fetchFilter } }
+    set { state.lock.withExclusive { state.setFetchFilter(newValue) } }
   }
 
   /// Which collections may be written through this proxy; nil, as at first, for all.
   ///
   /// A refused write throws `CofferError.collectionNotAllowed`. What is pending already is written.
   public var writtenCollectionsFilter: CollectionFilter? {
-    get { pending.writeFilter }
-    set { pending.writeFilter = newValue }
+    get { state.lock.withShared { state.writeFilter } }
+    set { state.lock.withExclusive { state.writeFilter = newValue } }
   }
 
   /// Sets `fetchedCollectionsFilter` and drops all changes that no flush has taken yet, in one step.
@@ -244,5 +163,17 @@ public final class ConnectionProxy: Sendable {
   /// - Throws: What a flush throws; the proxy is then still open, and nothing is lost.
   public func close() throws {
     try pending.close()
+    state.listeners.finish()
+  }
+
+  // MARK: Memory
+
+  /// How much of what is committed is kept in memory, in bytes, keys and bookkeeping included; 8 MiB unless set.
+  ///
+  /// Small collections are kept whole; beyond the limit what was not read for the longest time goes first. Pending changes
+  /// are always kept. With 0 every read goes to the store.
+  public var cacheByteLimit: Int {
+    get { state.lock.withShared { state.cacheByteLimit } }
+    set { state.lock.withExclusive { state.cacheByteLimit = max(0, newValue) } }
   }
 }

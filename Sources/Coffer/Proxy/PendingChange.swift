@@ -2,7 +2,7 @@
 ///
 /// Values are encoded when they are set: what the caller mutates later doesn't change them.
 enum PendingChange: Sendable {
-  case set(StoredItem)
+  case set(HeldItem)
   case removed
   /// New values for an item, if there is one when they are written.
   case replaced(Replacement)
@@ -10,12 +10,12 @@ enum PendingChange: Sendable {
   /// What takes the place of an item's values.
   struct Replacement: Sendable {
     /// nil keeps the object.
-    var object: StoredValue?
+    var object: HeldValue?
     /// nil keeps the metadata, nil inside clears it.
     var metadata: StoredValue??
 
-    func applied(to item: StoredItem) -> StoredItem {
-      StoredItem(object: object ?? item.object, metadata: metadata ?? item.metadata)
+    func applied(to item: HeldItem) -> HeldItem {
+      HeldItem(object: object ?? item.object, metadata: metadata ?? item.metadata)
     }
   }
 
@@ -34,9 +34,9 @@ enum PendingChange: Sendable {
   /// How many bytes of values it holds.
   var byteCount: Int {
     switch self {
-    case .set(let item): item.object.bytes.count + (item.metadata?.bytes.count ?? 0)
+    case .set(let item): item.byteCount
     case .removed: 0
-    case .replaced(let new): (new.object?.bytes.count ?? 0) + ((new.metadata ?? nil)?.bytes.count ?? 0)
+    case .replaced(let new): (new.object?.byteCount ?? 0) + ((new.metadata ?? nil)?.bytes.count ?? 0)
     }
   }
 }
@@ -46,17 +46,18 @@ extension Session {
   func write(_ change: PendingChange, _ key: String, in collection: String) throws {
     switch change {
     case .set(let item):
-      try set(item.object, metadata: item.metadata, key, in: collection)
-      try didSet(item.object, item.metadata, key, in: collection)
+      let object = item.object.stored
+      try set(object, metadata: item.metadata, key, in: collection)
+      try didSet(object, item.metadata, key, in: collection)
     case .removed:
       try remove(key, in: collection)
     case .replaced(let new):
       if let object = new.object, let metadata = new.metadata {
         // Both at once, which is one update.
         guard try has(key, in: collection) else { return }
-        return try write(.set(StoredItem(object: object, metadata: metadata)), key, in: collection)
+        return try write(.set(HeldItem(object: object, metadata: metadata)), key, in: collection)
       }
-      if let object = new.object { try replaceAndTell(.object, key, in: collection) { _ in object } }
+      if let object = new.object { try replaceAndTell(.object, key, in: collection) { _ in object.stored } }
       if let metadata = new.metadata { try replaceAndTell(.metadata, key, in: collection) { _ in metadata } }
     }
   }

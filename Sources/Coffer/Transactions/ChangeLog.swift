@@ -25,18 +25,19 @@ struct ChangeLog {
     }
   }
 
-  /// Appends a row; `willAppend` gets its sequence first.
+  /// Appends a row; `willAppend` hears first which one.
   func append(
-    _ changes: ChangeSet, time: Int64, writer: Int64, willAppend: (Int64) -> Void = { _ in }
+    _ changes: ChangeSet, time: Int64, writer: Int64, willAppend: (CommitIdentity) -> Void = { _ in }
   ) throws {
     let last = try last()
     let sequence = (last?.sequence ?? -1) + 1
-    willAppend(sequence)
+    let noise = try RandomSource.bytes(count: 16)
+    willAppend(CommitIdentity(sequence: sequence, noise: noise))
     let keys = changes.packed
     let total = (last?.total ?? 0) + Int64(keys.count)
     let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)")
     statement.bind(sequence, at: 1)
-    statement.bind(try RandomSource.bytes(count: 16), at: 2)
+    statement.bind(noise, at: 2)
     statement.bind(time, at: 3)
     statement.bind(writer, at: 4)
     statement.bind(total, at: 5)
@@ -57,22 +58,25 @@ struct ChangeLog {
 
   /// One commit.
   struct Row {
-    let sequence: Int64
+    let identity: CommitIdentity
     let writer: Int64
     let changes: ChangeSet
+
+    var sequence: Int64 { identity.sequence }
   }
 
   /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log.
   func rows(after sequence: Int64) throws -> [Row]? {
     var rows: [Row] = []
     let statement = try connection.statement(
-      "SELECT sequence, writer, keys FROM changes WHERE sequence > ? ORDER BY sequence")
+      "SELECT sequence, noise, writer, keys FROM changes WHERE sequence > ? ORDER BY sequence")
     statement.bind(sequence, at: 1)
     try statement.query { row in
-      guard let changes = ChangeSet(packed: row.bytes(2)) else {
+      guard let changes = ChangeSet(packed: row.bytes(3)) else {
         throw StorageError.damaged(part: "change log", reason: "commit \(row.integer(0)) does not parse")
       }
-      rows.append(Row(sequence: row.integer(0), writer: row.integer(1), changes: changes))
+      let identity = CommitIdentity(sequence: row.integer(0), noise: row.bytes(1))
+      rows.append(Row(identity: identity, writer: row.integer(2), changes: changes))
     }
     guard rows.first.map({ $0.sequence == sequence + 1 }) ?? true else { return nil }
     return rows
@@ -93,4 +97,10 @@ struct ChangeLog {
       try statement.run()
     }
   }
+}
+
+/// Tells a commit from one that failed and another that took its number.
+struct CommitIdentity: Equatable, Sendable {
+  let sequence: Int64
+  let noise: [UInt8]
 }

@@ -120,10 +120,13 @@ final class Session {
 
   // MARK: Write transactions
 
-  /// - Parameter onSuccess: Runs when it has been committed, before anyone is told; also when there was nothing to commit.
+  /// - Parameters:
+  ///   - willCommit: Runs before the commit, if there is one.
+  ///   - onSuccess: Runs when it has been committed, before anyone is told, with the number of the commit; nil when there
+  ///     was nothing to commit.
   func write<Result>(
     _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil,
-    onSuccess: () -> Void = {}, _ body: () throws -> Result
+    willCommit: (CommitIdentity) -> Void = { _ in }, onSuccess: (Int64?) -> Void = { _ in }, _ body: () throws -> Result
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
@@ -137,8 +140,8 @@ final class Session {
       defer { mode = earlier }
       do {
         let result = try body()
-        let sequence = try finish()
-        if !isRolledBack { onSuccess() }
+        let sequence = try finish(willCommit)
+        if !isRolledBack { onSuccess(sequence) }
         end(sequence: sequence, isCommitted: !isRolledBack)
         // Whoever was told may have written meanwhile.
         hasCommitted = sequence != nil
@@ -182,7 +185,7 @@ final class Session {
   /// Commits, or rolls back what has no effect.
   ///
   /// - Returns: The number of the commit, if there was one.
-  private func finish() throws -> Int64? {
+  private func finish(_ willCommit: (CommitIdentity) -> Void) throws -> Int64? {
     try checkCancellation()
     guard !isRolledBack else {
       try CofferError.translating { try connection.rollback() }
@@ -200,11 +203,12 @@ final class Session {
     var committed: Int64?
     do {
       try CofferError.translating {
-        try changeLog.append(changes, time: time, writer: core.writer) { sequence in
-          committed = sequence
+        try changeLog.append(changes, time: time, writer: core.writer) { identity in
+          committed = identity.sequence
+          willCommit(identity)
           guard isFeedObserved else { return }
           core.feed.willCommit(
-            sequence,
+            identity.sequence,
             CommitFeed.OwnCommit(
               connection: owner?.id, changes: changes, names: changedNames, customObject: customObject))
         }

@@ -1,0 +1,44 @@
+/// Changes that are to be made in one step; see ``ConnectionProxy/performBatch(durability:_:)``.
+public struct ChangeBatch {
+  private let proxy: ConnectionProxy
+  private(set) var changes: [PendingChanges.KeyChange] = []
+
+  init(proxy: ConnectionProxy) {
+    self.proxy = proxy
+  }
+
+  /// Sets the object for a key, without metadata; nil removes the key.
+  ///
+  /// - Throws: `CofferError.notEncodable` or `.collectionNotAllowed`; what a sanitizer throws.
+  public mutating func setObject<Object: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    try setObject(object, forKey: key, inCollection: collection, withMetadata: Optional<Never>.none)
+  }
+
+  /// Sets the object and the metadata for a key; a nil object removes the key, nil metadata clears it.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:)`.
+  public mutating func setObject<Object: Encodable, Metadata: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?
+  ) throws {
+    guard let object else { return try removeObject(forKey: key, inCollection: collection) }
+    let core = proxy.database.core
+    let item = HeldItem(
+      object: try core.hold(object, key, in: collection),
+      metadata: try metadata.map { try core.encode(.metadata, $0, key, in: collection) })
+    try add(.set(item), key, in: collection)
+  }
+
+  /// Removes a key; an absent one changes nothing.
+  ///
+  /// - Throws: `CofferError.collectionNotAllowed`.
+  public mutating func removeObject(forKey key: String, inCollection collection: String = "") throws {
+    try add(.removed, key, in: collection)
+  }
+
+  private mutating func add(_ change: PendingChange, _ key: String, in collection: String) throws {
+    try proxy.checkMayWrite(collection)
+    changes.append(PendingChanges.KeyChange(change: change, key: key, collection: collection))
+  }
+}

@@ -1,0 +1,173 @@
+extension ConnectionProxy {
+  /// What changed together, as it shows through a proxy.
+  ///
+  /// ```swift
+  /// for await event in try settings.changes(inCollection: "ui") {
+  ///   for change in event.changes { print(change.key, change.kind) }
+  /// }
+  /// ```
+  public struct ChangeEvent: Sendable {
+    /// Who changed it.
+    public enum Origin: Sendable, Hashable {
+      /// This proxy.
+      case proxy
+      /// Another connection or proxy of the same database, or a transaction on one of this proxy's connections.
+      case connection(Connection.ID)
+      /// Another process, or another `Database` of this one.
+      case elsewhere
+      /// More than one; a slow consumer gets several events as one.
+      case several
+
+      init(_ origin: CommitNotification.Origin) {
+        self =
+          switch origin {
+          case .connection(let id): .connection(id)
+          case .elsewhere: .elsewhere
+          case .several: .several
+          }
+      }
+    }
+
+    /// What became of one key.
+    public struct Change: Sendable {
+      /// The collection of the key.
+      public let collection: String
+      /// The key.
+      public let key: String
+      /// What became of it.
+      public let kind: CommitNotification.Kind
+      let before: HeldItem?
+      let after: HeldItem?
+      let core: DatabaseCore
+
+      /// The new object; nil where the key was removed.
+      ///
+      /// - Throws: `CofferError.notDecodable` when it is of another type.
+      public func object<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object? {
+        try after.map { try core.decode(.object, $0.object.stored, as: type, key, in: collection) }
+      }
+
+      /// The object before; nil where there was none, and where it was not in memory when another process changed it.
+      ///
+      /// - Throws: `CofferError.notDecodable` when it is of another type.
+      public func oldObject<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object? {
+        try before.map { try core.decode(.object, $0.object.stored, as: type, key, in: collection) }
+      }
+
+      /// The new metadata; nil where there is none.
+      ///
+      /// - Throws: `CofferError.notDecodable` when it is of another type.
+      public func metadata<Metadata: Decodable>(as type: Metadata.Type = Metadata.self) throws -> Metadata? {
+        try after?.metadata.map { try core.decode(.metadata, $0, as: type, key, in: collection) }
+      }
+    }
+
+    /// Who made the change.
+    public let origin: Origin
+    /// The keys that changed, in the order of collections and keys.
+    public let changes: [Change]
+    /// Collections of which any key may have changed: cleared ones, and where too much changed to be listed.
+    public let wholeCollections: [String]
+    /// Whether anything may have changed.
+    public let isEverything: Bool
+
+    /// Whether a key changed, or may have.
+    public func concerns(key: String, inCollection collection: String = "") -> Bool {
+      concerning(Interest(collection: ByteString(collection), key: ByteString(key))) != nil
+    }
+
+    /// What a listener wants to hear of.
+    struct Interest: Sendable {
+      var collection: ByteString?
+      var key: ByteString?
+      var prefix: String?
+
+      func includes(_ change: Change) -> Bool {
+        guard let collection else { return true }
+        guard ByteString(change.collection) == collection else { return false }
+        if let key { return ByteString(change.key) == key }
+        return prefix.map { change.key.utf8.starts(with: $0.utf8) } ?? true
+      }
+    }
+
+    /// The part of the event that someone is interested in; nil when there is none.
+    func concerning(_ interest: Interest) -> ChangeEvent? {
+      let changes = changes.filter(interest.includes)
+      let whole = wholeCollections.filter { interest.collection == nil || ByteString($0) == interest.collection }
+      guard !changes.isEmpty || !whole.isEmpty || isEverything else { return nil }
+      return ChangeEvent(origin: origin, changes: changes, wholeCollections: whole, isEverything: isEverything)
+    }
+  }
+}
+
+extension ConnectionProxy.ChangeEvent {
+  init(_ batch: ChangeListeners.Batch, _ core: DatabaseCore) {
+    self.init(
+      origin: batch.origin, changes: Self.sorted(batch.items.values.compactMap { Change($0, core) }),
+      wholeCollections: batch.whole.sorted().map(\.string), isEverything: batch.isEverything)
+  }
+
+  private static func sorted(_ changes: [Change]) -> [Change] {
+    changes.sorted {
+      let (a, b) = (ByteString($0.collection), ByteString($1.collection))
+      return a == b ? ByteString($0.key) < ByteString($1.key) : a < b
+    }
+  }
+
+  /// This event and a later one.
+  func merged(with later: Self) -> Self {
+    struct Place: Hashable {
+      let collection: ByteString
+      let key: ByteString
+    }
+    var merged: [Place: Change] = [:]
+    for change in changes + later.changes {
+      let place = Place(collection: ByteString(change.collection), key: ByteString(change.key))
+      merged[place] = merged[place].map { $0.followed(by: change) } ?? change
+    }
+    return Self(
+      origin: origin == later.origin ? origin : .several, changes: Self.sorted(Array(merged.values)),
+      wholeCollections: Set((wholeCollections + later.wholeCollections).map(ByteString.init)).sorted().map(\.string),
+      isEverything: isEverything || later.isEverything)
+  }
+}
+
+extension ConnectionProxy.ChangeEvent.Change {
+  /// nil when nothing changed that shows.
+  init?(_ change: ChangeListeners.ItemChange, _ core: DatabaseCore) {
+    let kind: CommitNotification.Kind
+    switch (change.before, change.after) {
+    case (.absent, .absent): return nil
+    case (.absent, .item): kind = .inserted
+    case (.item, .absent), (.unknown, .absent): kind = .removed
+    case (.item(let before), .item(let after)) where before == after:
+      guard change.kind == .touched else { return nil }
+      kind = .touched
+    case (.item, .item): kind = .updated
+    default: kind = change.kind ?? .updated
+    }
+    self.init(
+      collection: change.item.collection.name, key: change.item.key, kind: kind, before: change.before.item,
+      after: change.after.item, core: core)
+  }
+
+  func followed(by later: Self) -> Self {
+    let kind: CommitNotification.Kind =
+      switch (self.kind, later.kind) {
+      // That it changed must not be lost, also where it is as it was.
+      case (.inserted, .updated), (.inserted, .touched): .inserted
+      case (.removed, .inserted): .updated
+      case (let kind, .touched): kind
+      default: later.kind
+      }
+    return Self(
+      collection: collection, key: key, kind: kind, before: before, after: later.after, core: core)
+  }
+}
+
+extension ProxyItem.Knowledge {
+  /// The item, where there is one.
+  var item: HeldItem? {
+    if case .item(let item) = self { item } else { nil }
+  }
+}

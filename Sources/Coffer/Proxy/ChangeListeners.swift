@@ -1,0 +1,72 @@
+import CofferCrypto
+import Dispatch
+import Synchronization
+
+/// Who listens to the changes of a proxy, and how they are told: one batch after another, on a queue.
+final class ChangeListeners: Sendable {
+  typealias Buffer = MergingBuffer<ConnectionProxy.ChangeEvent>
+
+  /// What became of an item.
+  struct ItemChange: Sendable {
+    let item: ProxyItem
+    let before: ProxyItem.Knowledge
+    var after: ProxyItem.Knowledge
+    /// What is known without the two.
+    var kind: CommitNotification.Kind?
+  }
+
+  /// What changed together.
+  struct Batch: Sendable {
+    var origin: ConnectionProxy.ChangeEvent.Origin
+    var items: [ObjectIdentifier: ItemChange] = [:]
+    /// Collections of which any key may have changed.
+    var whole: Set<ByteString> = []
+    var isEverything = false
+
+    mutating func add(_ item: ProxyItem, before: ProxyItem.Knowledge, after: ProxyItem.Knowledge) {
+      items[ObjectIdentifier(item), default: ItemChange(item: item, before: before, after: after)].after = after
+    }
+  }
+
+  private struct Listener {
+    let interest: ConnectionProxy.ChangeEvent.Interest
+    weak var buffer: Buffer?
+  }
+
+  private let queue = DispatchQueue(label: "coffer.changes")
+  private let listeners = Lock<[UInt64: Listener]>([:])
+  private let lastNumber = Atomic<UInt64>(0)
+  private let count = Atomic<Int>(0)
+
+  @inline(__always)
+  var areThere: Bool { count.load(ordering: .relaxed) > 0 }
+
+  func add(_ buffer: Buffer, _ interest: ConnectionProxy.ChangeEvent.Interest) -> UInt64 {
+    let number = lastNumber.add(1, ordering: .relaxed).newValue
+    listeners.withLock { $0[number] = Listener(interest: interest, buffer: buffer) }
+    count.add(1, ordering: .relaxed)
+    return number
+  }
+
+  func remove(_ number: UInt64) {
+    if listeners.withLock({ $0.removeValue(forKey: number) }) != nil { count.subtract(1, ordering: .relaxed) }
+  }
+
+  func enqueue(_ body: @escaping @Sendable () -> Void) {
+    queue.async(execute: body)
+  }
+
+  /// Tells everyone of a batch; on the queue.
+  func tell(_ batch: Batch, _ core: DatabaseCore) {
+    let event = ConnectionProxy.ChangeEvent(batch, core)
+    for listener in listeners.withLock({ Array($0.values) }) {
+      if let event = event.concerning(listener.interest) { listener.buffer?.add(event) }
+    }
+  }
+
+  /// Ends all streams, after what is on its way.
+  func finish() {
+    let buffers = listeners.withLock { $0.values.compactMap(\.buffer) }
+    queue.async { for buffer in buffers { buffer.finish() } }
+  }
+}

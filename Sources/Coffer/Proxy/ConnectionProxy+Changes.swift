@@ -1,0 +1,106 @@
+extension ConnectionProxy {
+  /// Changes as they happen, for `for await`; see ``ConnectionProxy/changes(inCollection:key:prefix:)``.
+  ///
+  /// A consumer that falls behind gets several events as one: a value between may be lost, that a key changed never is.
+  public struct Changes: AsyncSequence, Sendable {
+    /// What changed together.
+    public typealias Element = ChangeEvent
+    private let buffer: ChangeListeners.Buffer
+
+    init(_ buffer: ChangeListeners.Buffer) {
+      self.buffer = buffer
+    }
+
+    /// Waits for changes, one event after another.
+    public struct Iterator: AsyncIteratorProtocol {
+      fileprivate let buffer: ChangeListeners.Buffer
+
+      /// The next event; nil when the proxy was closed or is gone, or the task was cancelled.
+      public mutating func next() async -> ChangeEvent? {
+        await buffer.next()
+      }
+
+      /// The next event; nil when the proxy was closed or is gone, or the task was cancelled.
+      public mutating func next(isolation: isolated (any Actor)?) async -> ChangeEvent? {
+        await buffer.next()
+      }
+    }
+
+    /// Makes the iterator; all iterators of one sequence share its events.
+    public func makeAsyncIterator() -> Iterator {
+      Iterator(buffer: buffer)
+    }
+  }
+
+  /// The changes that show through this proxy from now on.
+  ///
+  /// ```swift
+  /// for await event in try settings.changes(inCollection: "ui", prefix: "window.") {
+  ///   for change in event.changes { print(change.key, try change.object(as: Int.self) ?? 0) }
+  /// }
+  /// ```
+  ///
+  /// A change made through this proxy is announced when it shows, which is at once, not again when it is committed; one
+  /// that is taken back by a reset is announced again, with the value that came back. Changes by other connections and
+  /// processes are announced when they are committed, unless a pending change hides them. What is changed together makes
+  /// one event; so may what is changed in quick succession. Setting a filter is not announced.
+  ///
+  /// - Parameters:
+  ///   - collection: Only changes in this collection.
+  ///   - key: Only changes of this key of the collection.
+  ///   - prefix: Only changes of keys of the collection with this beginning.
+  /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
+  public func changes(
+    inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
+  ) throws -> Changes {
+    precondition(collection != nil || (key == nil && prefix == nil), "Name the collection of the key.")
+    let buffer = ChangeListeners.Buffer { $0.merged(with: $1) }
+    let interest = ChangeEvent.Interest(
+      collection: collection.map(ByteString.init), key: key.map(ByteString.init), prefix: prefix)
+    buffer.attach(try ChangeRegistration(state, buffer, interest))
+    // So that the first change comes with the value before it.
+    try state.prepareForListening(collection)
+    return Changes(buffer)
+  }
+}
+
+/// Keeps a stream of changes registered, and the commits of others coming.
+private final class ChangeRegistration: Sendable {
+  private let state: ProxyState
+  private let number: UInt64
+  private let commits: CommitRegistration
+
+  init(_ state: ProxyState, _ buffer: ChangeListeners.Buffer, _ interest: ConnectionProxy.ChangeEvent.Interest) throws {
+    self.state = state
+    // What cannot be read now comes with the next commit, or the next read.
+    commits = try CommitRegistration(state.core.feed) { [weak state] _ in
+      try? state?.catchUp()
+    } onClose: { [weak buffer] in
+      buffer?.finish()
+    }
+    number = state.listeners.add(buffer, interest)
+  }
+
+  deinit {
+    state.listeners.remove(number)
+  }
+}
+
+extension ProxyState {
+  /// Knows the newest snapshot, the names of collections that may go, and a small collection whole.
+  func prepareForListening(_ collection: String?) throws {
+    try readCommitted { session, last in
+      let names = try CommitFeed.names(session.connection)
+      lock.withExclusive { self.names.merge(names) { $1 } }
+      guard let collection else { return () }
+      let known = lock.withExclusive { self.collection(collection) }
+      if lock.withShared({ known.isComplete }) { return () }
+      return try loadAll(of: known, session, last) ? () : nil
+    }
+  }
+
+  /// Looks for commits of others, for those who listen.
+  func catchUp() throws {
+    try readCommitted { _, _ in () }
+  }
+}

@@ -1,0 +1,244 @@
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// A collection as a proxy knows it.
+///
+/// Unchecked: the lock of the `ProxyState` it belongs to protects it.
+final class ProxyCollection: @unchecked Sendable {
+  let name: String
+  let hash: UInt64
+  fileprivate let bytes: UnsafeBufferPointer<UInt8>
+  /// The batches that clear it, in their order.
+  var clearings: [UInt64] = []
+  /// Whether the fetch filter hides what is committed; nil when it has not been asked yet.
+  var isHidden: Bool?
+  /// Whether every committed item of it is known: an unknown key is absent.
+  var isComplete = false
+  /// How often something of it had to be read from the store since it was last complete.
+  var missCount = 0
+
+  init(_ name: ByteString, hash: UInt64) {
+    self.name = name.string
+    self.hash = hash
+    bytes = name.string.copiedUTF8
+  }
+
+  deinit {
+    bytes.deallocate()
+  }
+}
+
+/// A key as a proxy knows it: what is committed, what is pending, and so what shows.
+///
+/// Unchecked: the lock of the `ProxyState` it belongs to protects it, but for the scalar, which is atomic.
+final class ProxyItem: @unchecked Sendable {
+  /// What is known of the committed item.
+  enum Knowledge: Equatable {
+    case unknown
+    case absent
+    case item(HeldItem)
+  }
+
+  private struct Pending {
+    let number: UInt64
+    let change: PendingChange
+  }
+
+  let collection: ProxyCollection
+  let key: String
+  let hash: UInt64
+  private let bytes: UnsafeBufferPointer<UInt8>
+  /// What is committed, as of the proxy's snapshot.
+  var committed: Knowledge
+  /// What shows; unknown where that hangs on what is committed and not known.
+  private(set) var visible = Knowledge.unknown
+  /// The change of the newest batch that has one, and those of older ones.
+  ///
+  /// There is seldom more than one.
+  private var newest: Pending?
+  private var older: [Pending] = []
+  /// What it is counted for in the size of the cache.
+  var cost = 0
+  /// Whether it was read since the cache was last swept.
+  let wasRead = Atomic<Bool>(false)
+  /// Whether a typed key remembers it: it must stay.
+  var isRemembered = false
+
+  init(_ key: ByteString, hash: UInt64, in collection: ProxyCollection, committed: Knowledge) {
+    self.collection = collection
+    self.key = key.string
+    self.hash = hash
+    self.committed = committed
+    bytes = key.string.copiedUTF8
+  }
+
+  deinit {
+    bytes.deallocate()
+  }
+
+  @inline(__always)
+  func matches(_ key: UnsafeBufferPointer<UInt8>, in name: UnsafeBufferPointer<UInt8>, _ nameHash: UInt64) -> Bool {
+    collection.hash == nameHash && bytes.isEqual(to: key) && collection.bytes.isEqual(to: name)
+  }
+
+  // MARK: Pending changes
+
+  var hasPending: Bool { newest != nil }
+
+  func hasPending(in batch: UInt64) -> Bool {
+    newest?.number == batch || older.contains { $0.number == batch }
+  }
+
+  /// Adds a change to a batch, which is the newest.
+  ///
+  /// - Returns: Whether it is the batch's first one for this key.
+  func add(_ change: PendingChange, to batch: UInt64) -> Bool {
+    if let newest {
+      if newest.number == batch {
+        self.newest = Pending(number: batch, change: change.over(newest.change))
+        return false
+      }
+      older.append(newest)
+    }
+    // After the clearing of its collection there is nothing to replace.
+    newest = Pending(number: batch, change: collection.clearings.last == batch ? change.over(.removed) : change)
+    return true
+  }
+
+  func removePending(where isRemoved: (UInt64) -> Bool) {
+    older.removeAll { isRemoved($0.number) }
+    if let newest, isRemoved(newest.number) { self.newest = older.popLast() }
+  }
+
+  /// What the batches up to `limit` do to the item as a whole, after their last clearing of the collection.
+  func pendingChange(through limit: UInt64 = .max) -> PendingChange? {
+    guard let newest else { return nil }
+    let cleared = collection.clearings.last { $0 <= limit } ?? 0
+    var change: PendingChange?
+    for pending in [newest] + older.reversed() where pending.number <= limit {
+      guard pending.number >= cleared else { break }
+      change = change?.over(pending.change) ?? pending.change
+      // What a replacement replaces may lie in an older batch.
+      guard case .replaced = change else { break }
+    }
+    return change
+  }
+
+  // MARK: What shows
+
+  /// What a change, or none, makes of what was committed.
+  static func result(of change: PendingChange?, on base: Knowledge) -> Knowledge {
+    switch (change, base) {
+    case (.set(let item), _): .item(item)
+    case (.removed, _): .absent
+    case (.replaced(let replacement), .item(let item)): .item(replacement.applied(to: item))
+    case (.replaced, _), (nil, _): base
+    }
+  }
+
+  /// Brings up to date what shows, after something changed here or in the collection.
+  func update() {
+    let base: Knowledge =
+      if !collection.clearings.isEmpty || collection.isHidden == true {
+        .absent
+      } else {
+        collection.isHidden == nil ? .unknown : committed
+      }
+    visible = Self.result(of: newest == nil ? nil : pendingChange(), on: base)
+    scalar.store(visible)
+  }
+
+  // MARK: Reading without a lock
+
+  let scalar = Scalar()
+}
+
+/// A number that shows, readable while it is being changed.
+///
+/// The first word counts the changes, is odd during one, and says what the second word is: a sequence lock, with one
+/// writer at a time.
+struct Scalar: ~Copyable {
+  enum Kind: UInt64 {
+    /// Not a number, or not known: to be asked under the lock.
+    case other = 0
+    case absent = 2
+    case int = 4
+    case bool = 6
+    case double = 8
+
+    static let mask: UInt64 = 14
+  }
+
+  /// One of a change is 16, so that the kind has the bits 1 to 3.
+  private let state = Atomic<UInt64>(0)
+  private let word = Atomic<UInt64>(0)
+
+  /// Called with the exclusive lock held.
+  borrowing func store(_ knowledge: ProxyItem.Knowledge) {
+    let kind: Kind
+    var value: UInt64 = 0
+    switch knowledge {
+    case .absent: kind = .absent
+    case .item(let item):
+      switch item.object {
+      case .int(let int): (kind, value) = (.int, UInt64(bitPattern: int))
+      case .bool(let bool): (kind, value) = (.bool, bool ? 1 : 0)
+      case .double(let double): (kind, value) = (.double, double.bitPattern)
+      default: kind = .other
+      }
+    case .unknown: kind = .other
+    }
+    let earlier = state.load(ordering: .relaxed)
+    state.store(earlier | 1, ordering: .relaxed)
+    word.store(value, ordering: .releasing)
+    state.store((earlier & ~15) &+ 16 | kind.rawValue, ordering: .releasing)
+  }
+
+  /// With or without the lock; nil during a change.
+  @inline(__always)
+  borrowing func load() -> (kind: Kind, word: UInt64)? {
+    let before = state.load(ordering: .acquiring)
+    let value = word.load(ordering: .acquiring)
+    guard before & 1 == 0, state.load(ordering: .relaxed) == before else { return nil }
+    return (Kind(rawValue: before & Kind.mask) ?? .other, value)
+  }
+
+  /// The number where it is of this type, nil inside where the key is absent; nil otherwise.
+  @inline(__always)
+  borrowing func number<Object>() -> Object?? {
+    guard let (kind, word) = load() else { return nil }
+    switch kind {
+    case .absent: return .some(nil)
+    case .int where Object.self == Int.self: return unsafeBitCast(Int(truncatingIfNeeded: word), to: Object.self)
+    case .double where Object.self == Double.self: return unsafeBitCast(Double(bitPattern: word), to: Object.self)
+    case .bool where Object.self == Bool.self: return unsafeBitCast(word != 0, to: Object.self)
+    default: return nil
+    }
+  }
+}
+
+extension String {
+  /// The UTF-8 bytes, to be deallocated.
+  fileprivate var copiedUTF8: UnsafeBufferPointer<UInt8> {
+    let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: utf8.count)
+    _ = copy.initialize(from: utf8)
+    return UnsafeBufferPointer(copy)
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  @inline(__always)
+  fileprivate func isEqual(to other: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard count == other.count, let start = baseAddress, let otherStart = other.baseAddress else {
+      return count == other.count
+    }
+    return memcmp(start, otherStart, count) == 0
+  }
+}

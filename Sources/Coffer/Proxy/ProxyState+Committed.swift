@@ -1,0 +1,288 @@
+import CofferStorage
+
+extension ProxyState {
+  typealias Knowledge = ProxyItem.Knowledge
+
+  // MARK: One item
+
+  /// What shows for a key.
+  ///
+  /// What is in memory and current is found without a system call.
+  func visible(_ key: String, in collection: String) throws -> Knowledge {
+    let known = lock.withShared { () -> Knowledge in
+      guard isCurrent else { return .unknown }
+      guard let item = find(key, collection) else {
+        return knowsAll(of: collection) ? .absent : .unknown
+      }
+      return item._withUnsafeGuaranteedRef { item in
+        item.noteRead()
+        return item.visible
+      }
+    }
+    if case .unknown = known { return try resolve(key, in: collection) }
+    return known
+  }
+
+  /// The number that shows for a key, or nil inside where there is nothing; nil where that has to be asked otherwise.
+  @inline(__always)
+  func number<Object>(_ key: String, _ collection: String) -> Object?? {
+    guard Object.self == Int.self || Object.self == Bool.self || Object.self == Double.self else { return nil }
+    return lock.withShared { () -> Object?? in
+      guard isCurrent, let item = find(key, collection) else { return nil }
+      return item._withUnsafeGuaranteedRef { item in
+        item.noteRead()
+        return item.scalar.number()
+      }
+    }
+  }
+
+  private func knowsAll(of collection: String) -> Bool {
+    collections[ByteString(collection)]?.isComplete ?? false
+  }
+
+  /// What shows for a key, after a look into the store.
+  func resolve(_ key: String, in collection: String) throws -> Knowledge {
+    while true {
+      askFetchFilter(collection)
+      let known = try readCommitted { session, last in
+        try self.visible(key, in: collection, session, last)
+      }
+      // Another filter has been set meanwhile.
+      if case .unknown = known { continue }
+      return known
+    }
+  }
+
+  /// Runs `body` in a read transaction as of whose snapshot, `last`, everything known is, until it gives a result: nil
+  /// means that a flush of ours has gone further meanwhile.
+  func readCommitted<Result>(_ body: (Session, _ last: Int64) throws -> Result?) throws -> Result {
+    while true {
+      let result = try reader.perform { session -> Result? in
+        // Before the snapshot is taken: what came until here is in it.
+        let count = try countOfCommits(session)
+        return try session.read {
+          try CofferError.translating {
+            let last = try session.changeLog.lastSequence()
+            guard try catchUp(session, last: last, count: count) else { return nil }
+            return try body(session, last)
+          }
+        }
+      }
+      if let result { return result }
+    }
+  }
+
+  private func countOfCommits(_ session: Session) throws -> UInt64? {
+    let isClosed = lock.withShared { self.isClosed }
+    guard !isClosed else { throw CofferError.closed }
+    if let counter { return counter.value }
+    // The wal-index is mapped by the first read.
+    if session.connection.commitCounter == nil { try session.read { _ = try session.changeLog.lastSequence() } }
+    let counter = session.connection.commitCounter
+    return lock.withExclusive {
+      self.counter = counter
+      return counter?.value
+    }
+  }
+
+  private func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
+    let (item, loadsAll) = lock.withExclusive { () -> (ProxyItem, Bool) in
+      let item = self.item(key, in: name)
+      item.noteRead()
+      guard case .unknown = item.visible else { return (item, false) }
+      item.collection.missCount += 1
+      return (item, item.collection.missCount == Self.missesBeforeAll)
+    }
+    let known = lock.withShared { item.visible }
+    guard case .unknown = known else { return known }
+    if loadsAll, try !loadAll(of: item.collection, session, last) { return nil }
+    let stored = try session.storedItem(key, in: name)
+    return lock.withExclusive { () -> Knowledge? in
+      guard sequence == last else { return nil }
+      setCommitted(stored, of: item)
+      sweepIfNeeded()
+      return item.visible
+    }
+  }
+
+  private func setCommitted(_ stored: StoredItem?, of item: ProxyItem) {
+    item.committed = stored.map { .item(HeldItem($0)) } ?? .absent
+    item.update()
+    charge(item)
+  }
+
+  // MARK: A whole collection
+
+  /// So many items of a collection are read one by one before all of them are.
+  ///
+  /// Whoever reads one value and ends doesn't pay for the rest.
+  private static let missesBeforeAll = 8
+
+  /// Reads a collection whole, if it is small.
+  ///
+  /// - Returns: False when a flush of ours has gone further than `last`.
+  func loadAll(of collection: ProxyCollection, _ session: Session, _ last: Int64) throws -> Bool {
+    var room = lock.withShared { cacheByteLimit / 8 }
+    var rows: [(key: ByteString, item: StoredItem)] = []
+    if let id = try session.collectionID(collection.name) {
+      let cursor = Cursor(connection: session.connection, collection: id, range: .all, columns: .rows)
+      while let row = try cursor.next() {
+        guard let object = row.object else { continue }
+        let item = StoredItem(object: object, metadata: row.metadata)
+        room -= 256 + row.key.utf8.count + object.bytes.count + (item.metadata?.bytes.count ?? 0)
+        guard room > 0 else { return true }
+        rows.append((ByteString(row.key), item))
+      }
+    }
+    return lock.withExclusive {
+      guard sequence == last else { return false }
+      for row in rows { setCommitted(row.item, of: item(row.key, in: collection)) }
+      forEachItem(of: collection) { item in
+        guard item.committed == .unknown else { return }
+        item.committed = .absent
+        item.update()
+      }
+      collection.isComplete = true
+      return true
+    }
+  }
+
+  // MARK: Commits of others
+
+  /// Forgets what changed since what is known, as of `last`.
+  ///
+  /// - Returns: False when a flush of ours has gone further than `last`.
+  private func catchUp(_ session: Session, last: Int64, count: UInt64?) throws -> Bool {
+    let (known, inFlight) = lock.withShared { (sequence, self.inFlight) }
+    guard known <= last else { return false }
+    guard known != last, known >= 0 || inFlight != nil else {
+      return lock.withExclusive {
+        guard sequence == known else { return false }
+        setKnown(sequence: last, count: count)
+        return true
+      }
+    }
+    // Before the first read nothing is known that others could have changed, but a flush may be under way.
+    let start = known >= 0 ? known : (inFlight?.identity.sequence ?? last + 1) - 1
+    let rows = try session.changeLog.rows(after: start)
+    let missesNames = rows?.contains { $0.changes.collections.keys.contains { names[$0] == nil } } ?? false
+    let newNames = missesNames ? try CommitFeed.names(session.connection) : [:]
+    let foreign = lock.withExclusive { () -> ForeignChanges? in
+      guard sequence == known else { return nil }
+      names.merge(newNames) { $1 }
+      let foreign = forget(rows)
+      setKnown(sequence: last, count: count)
+      return foreign
+    }
+    guard let foreign else { return false }
+    guard listeners.areThere else { return true }
+    try announce(foreign, session, last)
+    return true
+  }
+
+  /// What commits of others, or of other connections, changed.
+  struct ForeignChanges {
+    var origin: ConnectionProxy.ChangeEvent.Origin?
+    var items: [ObjectIdentifier: (item: ProxyItem, before: Knowledge, kind: CommitNotification.Kind)] = [:]
+    var whole: Set<ByteString> = []
+    var isEverything = false
+
+    mutating func add(_ origin: CommitNotification.Origin) {
+      let new = ConnectionProxy.ChangeEvent.Origin(origin)
+      self.origin = self.origin == nil || self.origin == new ? new : .several
+    }
+  }
+
+  /// - Parameter rows: nil when some of them are no longer in the log.
+  private func forget(_ rows: [ChangeLog.Row]?) -> ForeignChanges {
+    var foreign = ForeignChanges()
+    guard let rows else {
+      forgetEverything()
+      foreign.isEverything = true
+      foreign.origin = .several
+      return foreign
+    }
+    for row in rows {
+      if let inFlight, inFlight.identity == row.identity {
+        // Committed, and seen before the flush has heard of it.
+        settle(through: inFlight.number, commit: nil)
+      }
+      let isOwn = ownCommits.contains(row.identity)
+      let notification = core.feed.notification(of: row, names: names)
+      if !isOwn { foreign.add(notification.origin) }
+      // A cleared collection whose name was never read could be any.
+      let isUnnamed = row.changes.collections.contains { $0.value.isCleared && names[$0.key] == nil }
+      if notification.didClearAllCollections || isUnnamed {
+        forgetEverything()
+        if !isOwn { foreign.isEverything = true }
+        continue
+      }
+      for (name, change) in notification.collections { forget(change, in: collection(name.string), isOwn, &foreign) }
+    }
+    return foreign
+  }
+
+  private func forget(
+    _ change: ChangeSet.CollectionChange, in collection: ProxyCollection, _ isOwn: Bool, _ foreign: inout ForeignChanges
+  ) {
+    let isAnnounced = !isOwn && listeners.areThere && collection.isHidden != true
+    if change.isCleared || change.isUnlisted {
+      collection.isComplete = false
+      collection.missCount = 0
+      forEachItem(of: collection, forget)
+      if isAnnounced { foreign.whole.insert(ByteString(collection.name)) }
+    }
+    for (key, change) in change.keys {
+      // Of keys that nobody asked for, a complete collection has to know that they are not absent.
+      guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
+      let item = item(key, in: collection)
+      if isAnnounced {
+        let id = ObjectIdentifier(item)
+        let kind = CommitNotification.Kind(change.kind)
+        foreign.items[id] = (item, foreign.items[id]?.before ?? item.visible, kind)
+      }
+      forget(item)
+    }
+  }
+
+  private func forget(_ item: ProxyItem) {
+    item.committed = .unknown
+    item.update()
+  }
+
+  private func forgetEverything() {
+    for collection in collections.values {
+      collection.isComplete = false
+      collection.missCount = 0
+    }
+    items.forEach(forget)
+  }
+
+  /// Tells listeners what others changed, as far as it shows.
+  private func announce(_ foreign: ForeignChanges, _ session: Session, _ last: Int64) throws {
+    guard let origin = foreign.origin else { return }
+    for (item, _, _) in foreign.items.values where lock.withShared({ item.visible == .unknown }) {
+      let stored = try session.storedItem(item.key, in: item.collection.name)
+      lock.withExclusive {
+        if sequence == last { setCommitted(stored, of: item) }
+      }
+    }
+    lock.withExclusive {
+      announce(
+        ChangeListeners.Batch(
+          origin: origin,
+          items: foreign.items.mapValues { change in
+            ChangeListeners.ItemChange(
+              item: change.item, before: change.before, after: change.item.visible, kind: change.kind)
+          }, whole: foreign.whole, isEverything: foreign.isEverything))
+    }
+  }
+}
+
+extension ProxyItem {
+  @inline(__always)
+  func noteRead() {
+    // A store each time would take the cache line away from other readers.
+    if !wasRead.load(ordering: .relaxed) { wasRead.store(true, ordering: .relaxed) }
+  }
+}

@@ -1,0 +1,217 @@
+import CofferCrypto
+import CofferStorage
+
+/// What changes pending changes; all of it with the exclusive lock held.
+extension ProxyState {
+  // MARK: Adding
+
+  /// Adds a change of a key to the open batch, which `open` is told of when it is new.
+  func add(_ change: PendingChange, _ key: String, in name: String, open: (UInt64) -> Void) {
+    let item = item(key, in: name)
+    if isWithoutEffect(change, item) { return }
+    announcing(item) {
+      openBatch(open)
+      if item.add(change, to: lastNumber) { batches[batches.count - 1].items.append(item) }
+      item.update()
+    }
+  }
+
+  func clear(_ name: String, open: (UInt64) -> Void) {
+    openBatch(open)
+    let collection = collection(name)
+    let number = lastNumber
+    let index = batches.count - 1
+    batches[index].items.removeAll { item in
+      guard item.collection === collection else { return false }
+      item.removePending { $0 == number }
+      return true
+    }
+    if collection.clearings.last != number {
+      collection.clearings.append(number)
+      batches[index].cleared.append(collection)
+    }
+    forEachItem(of: collection) { $0.update() }
+    announceOwn(whole: collection)
+  }
+
+  private func openBatch(_ open: (UInt64) -> Void) {
+    guard !isNewestOpen else { return }
+    lastNumber += 1
+    batches.append(Batch(number: lastNumber, queuedWriteCount: queuedWriteCount))
+    isNewestOpen = true
+    open(lastNumber)
+  }
+
+  /// Whether a change would leave everything as it is: nothing is pending, and what is committed is known and the same.
+  private func isWithoutEffect(_ change: PendingChange, _ item: ProxyItem) -> Bool {
+    guard !item.hasPending, item.collection.clearings.isEmpty, item.committed != .unknown else { return false }
+    // A write that was queued before must not come to its end with another value.
+    guard queuedWriteCount == endedWriteCount, isCurrent else { return false }
+    return switch change {
+    case .set(let new): item.committed == .item(new)
+    case .removed: item.committed == .absent
+    // Whether there is something to replace is decided in the flush.
+    case .replaced: false
+    }
+  }
+
+  // MARK: Resetting
+
+  /// Drops the changes of a key that no flush has taken.
+  func reset(_ key: String, in name: String) {
+    guard let item = find(key, name)?.takeUnretainedValue() else { return }
+    announcing(item) {
+      item.removePending { $0 > takenNumber }
+      item.update()
+    }
+    for index in batches.indices where batches[index].number > takenNumber {
+      batches[index].items.removeAll { $0 === item }
+    }
+    dropBatches { $0.count == 0 }
+  }
+
+  /// Drops all that no flush has taken.
+  func reset() {
+    for batch in batches where batch.number > takenNumber {
+      for item in batch.items {
+        announcing(item) {
+          item.removePending { $0 > takenNumber }
+          item.update()
+        }
+      }
+      for collection in batch.cleared {
+        collection.clearings.removeAll { $0 > takenNumber }
+        forEachItem(of: collection) { $0.update() }
+        announceOwn(whole: collection)
+      }
+    }
+    dropBatches { _ in true }
+  }
+
+  /// Drops batches that no flush has taken; their flushes will find nothing to do.
+  private func dropBatches(_ isDropped: (Batch) -> Bool) {
+    batches.removeAll { $0.number > takenNumber && isDropped($0) }
+    if batches.last?.number != lastNumber { isNewestOpen = false }
+  }
+
+  // MARK: Flushing
+
+  /// What a flush has to write.
+  struct Plan {
+    var cleared: [String] = []
+    var changes: [(key: String, collection: String, change: PendingChange)] = []
+  }
+
+  /// Takes the batches up to `number` for a flush that has the write lock.
+  func take(through number: UInt64) -> Plan {
+    takenNumber = number
+    if batches.last.map({ $0.number <= number }) ?? false { isNewestOpen = false }
+    var plan = Plan()
+    for batch in batches where batch.number <= number {
+      plan.cleared += batch.cleared.map(\.name)
+      for item in batch.items {
+        // One that a later batch changes too is written once, with the later one.
+        let isLast = !batches.contains {
+          $0.number > batch.number && $0.number <= number && item.hasPending(in: $0.number)
+        }
+        guard isLast, batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
+          let change = item.pendingChange(through: number)
+        else { continue }
+        plan.changes.append((item.key, item.collection.name, change))
+      }
+    }
+    return plan
+  }
+
+  /// What a flush has committed.
+  struct FlushedCommit {
+    /// The number of the commit.
+    let sequence: Int64
+    /// What the counter of commits showed when the write lock was given back.
+    let count: UInt64?
+  }
+
+  /// Makes of the batches up to `number`, which are committed, what is known to be committed.
+  ///
+  /// - Parameter commit: nil where they had no effect, or what else was committed is not known here.
+  /// - Returns: Whether nobody else has committed since what is known.
+  @discardableResult
+  func settle(through number: UInt64, commit: FlushedCommit?) -> Bool {
+    inFlight = nil
+    // Nobody else has committed since what is known.
+    let isNext = commit.map { $0.sequence == sequence + 1 && sequence >= 0 } ?? false
+    let settled = batches.prefix { $0.number <= number }
+    batches.removeFirst(settled.count)
+    for collection in settled.flatMap(\.cleared) {
+      let limit = collection.clearings.last { $0 <= number } ?? 0
+      forEachItem(of: collection) { item in
+        item.committed = isNext ? .absent : .unknown
+        // What was set before the clearing is gone with it.
+        item.removePending { $0 < limit }
+      }
+      collection.clearings.removeAll { $0 <= number }
+      collection.isComplete = isNext
+    }
+    for item in settled.flatMap(\.items) where item.hasPending {
+      if let change = item.pendingChange(through: number) {
+        item.committed = isNext ? ProxyItem.result(of: change, on: item.committed) : .unknown
+      }
+      item.removePending { $0 <= number }
+    }
+    for item in settled.flatMap(\.items) {
+      item.update()
+      charge(item)
+    }
+    for collection in settled.flatMap(\.cleared) { forEachItem(of: collection) { $0.update() } }
+    sweepIfNeeded()
+    endedWriteCount = settled.last.map { max(endedWriteCount, $0.queuedWriteCount) } ?? endedWriteCount
+    if isNext, let commit { setKnown(sequence: commit.sequence, count: commit.count) }
+    return isNext
+  }
+
+  /// Takes over what a transaction of ours has made of an item, beside the batches.
+  ///
+  /// - Parameter isKnown: Whether nobody else has committed since what is known.
+  func didChange(_ key: String, in name: String, from before: HeldItem?, to after: HeldItem?, isKnown: Bool) {
+    let item = item(key, in: name)
+    let show = { (held: HeldItem?) -> Knowledge in held.map { .item($0) } ?? .absent }
+    item.committed = isKnown ? show(after) : .unknown
+    item.update()
+    charge(item)
+    guard listeners.areThere, before != after, !item.hasPending, item.collection.isHidden != true else { return }
+    withOwnBatch { $0.add(item, before: show(before), after: show(after)) }
+  }
+
+  // MARK: Announcing
+
+  /// Runs `body`, which changes what shows for an item, and tells listeners.
+  func announcing(_ item: ProxyItem, _ body: () -> Void) {
+    guard listeners.areThere else { return body() }
+    let before = item.visible
+    body()
+    withOwnBatch { $0.add(item, before: before, after: item.visible) }
+  }
+
+  private func announceOwn(whole collection: ProxyCollection) {
+    guard listeners.areThere else { return }
+    withOwnBatch { $0.whole.insert(ByteString(collection.name)) }
+  }
+
+  /// Changes of ours that nobody was told of yet make one event.
+  private func withOwnBatch(_ body: (inout ChangeListeners.Batch) -> Void) {
+    if unannounced.last?.origin != .proxy { announce(ChangeListeners.Batch(origin: .proxy)) }
+    body(&unannounced[unannounced.count - 1])
+  }
+
+  func announce(_ batch: ChangeListeners.Batch) {
+    unannounced.append(batch)
+    guard unannounced.count == 1 else { return }
+    listeners.enqueue { [self] in
+      let batches = lock.withExclusive {
+        defer { unannounced = [] }
+        return unannounced
+      }
+      for batch in batches { listeners.tell(batch, core) }
+    }
+  }
+}

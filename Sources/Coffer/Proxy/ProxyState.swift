@@ -1,0 +1,242 @@
+import CofferCrypto
+import CofferStorage
+import Synchronization
+
+/// What a proxy has in memory: of every item it has met, what is committed, what is pending, and so what shows.
+///
+/// Pending changes lie in batches. The newest batch is open and takes every change, until its flush has the write lock or
+/// someone queues a write of their own on the connection; then the next change opens another.
+///
+/// What is committed is known as of one snapshot, `sequence`. The counter of commits in the wal-index tells, by one load,
+/// whether that is still the newest; if not, the change log says which keys changed meanwhile, and those are forgotten.
+///
+/// Unchecked: `lock` protects everything but what is atomic or never changes.
+final class ProxyState: @unchecked Sendable {
+  let lock = ReadersWriterLock()
+  /// Reads what is committed; nobody else uses it, so no transaction and no long-lived read stands in its way.
+  let reader: Connection
+  var core: DatabaseCore { reader.database.core }
+
+  init(reader: Connection, cacheByteLimit: Int) {
+    self.reader = reader
+    self.cacheByteLimit = cacheByteLimit
+  }
+
+  // MARK: Items
+
+  var items = ItemTable()
+  private(set) var collections: [ByteString: ProxyCollection] = [:]
+  private let seed = UInt64.random(in: .min ... .max)
+
+  /// The item of a key, if there is one.
+  @inline(__always)
+  func find(_ key: String, _ collection: String) -> Unmanaged<ProxyItem>? {
+    withBytes(key) { key in
+      withBytes(collection) { name in
+        let nameHash = KeyHash.hash(name, seed: seed)
+        return items.find(KeyHash.hash(key, seed: nameHash)) { $0.matches(key, in: name, nameHash) }
+      }
+    }
+  }
+
+  @inline(__always)
+  private func withBytes<Result>(_ string: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    if let result = string.utf8.withContiguousStorageIfAvailable(body) { return result }
+    var string = string
+    return string.withUTF8(body)
+  }
+
+  func collection(_ name: String) -> ProxyCollection {
+    let name = ByteString(name)
+    if let collection = collections[name] { return collection }
+    let collection = ProxyCollection(name, hash: withBytes(name.string) { KeyHash.hash($0, seed: seed) })
+    if fetchFilter == nil { collection.isHidden = false }
+    collections[name] = collection
+    return collection
+  }
+
+  /// The item of a key, made where it is missing.
+  func item(_ key: String, in name: String) -> ProxyItem {
+    if let item = find(key, name) { return item.takeUnretainedValue() }
+    return makeItem(ByteString(key), in: collection(name))
+  }
+
+  func item(_ key: ByteString, in collection: ProxyCollection) -> ProxyItem {
+    if let item = find(key.string, collection.name) { return item.takeUnretainedValue() }
+    return makeItem(key, in: collection)
+  }
+
+  private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> ProxyItem {
+    let hash = withBytes(key.string) { KeyHash.hash($0, seed: collection.hash) }
+    let item = ProxyItem(
+      key, hash: hash, in: collection, committed: collection.isComplete ? .absent : .unknown)
+    items.insert(item)
+    charge(item)
+    item.update()
+    return item
+  }
+
+  func forEachItem(of collection: ProxyCollection, _ body: (ProxyItem) -> Void) {
+    items.forEach { if $0.collection === collection { body($0) } }
+  }
+
+  // MARK: What is committed
+
+  /// The commit as of which `committed` is true of the items; negative before the first read.
+  var sequence: Int64 = -1
+  /// The names of the collections by the ids of the change log.
+  var names: [Int64: String] = [:]
+  /// Kept as long as somebody may read it.
+  var counter: CommitCounter? {
+    didSet { counterWord.store(counter?.word ?? UnsafePointer(Self.noCounter), ordering: .releasing) }
+  }
+
+  /// Never equal to what the counter of commits showed.
+  nonisolated(unsafe) private static let noCounter = {
+    // Never changed: an atomic only because the real ones are.
+    let word = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: 1)
+    word.initialize(to: Atomic(1))
+    return word
+  }()
+
+  private let counterWord = Atomic<UnsafePointer<Atomic<UInt64>>>(UnsafePointer(noCounter))
+  /// What the counter showed at or before `sequence`; 0 for nothing.
+  private let knownCount = Atomic<UInt64>(0)
+
+  /// Whether what is known is the newest; without the lock, what was read between the two counts for the first.
+  @inline(__always)
+  func isCurrent(_ knownCount: UInt64) -> Bool {
+    counterWord.load(ordering: .acquiring).pointee.load(ordering: .acquiring) == knownCount
+  }
+
+  @inline(__always)
+  var countOfKnown: UInt64 { knownCount.load(ordering: .acquiring) }
+
+  @inline(__always)
+  var isCurrent: Bool { isCurrent(countOfKnown) }
+
+  func setKnown(sequence: Int64, count: UInt64?) {
+    self.sequence = sequence
+    knownCount.store(isClosed ? 0 : count ?? 0, ordering: .releasing)
+    ownCommits.removeAll { $0.sequence <= sequence }
+  }
+
+  // MARK: Pending changes
+
+  struct Batch {
+    let number: UInt64
+    /// The collections that are cleared before any of its changes is made.
+    var cleared: [ProxyCollection] = []
+    var items: [ProxyItem] = []
+    /// How many writes of others had been queued when it was opened.
+    let queuedWriteCount: UInt64
+
+    var count: Int { cleared.count + items.count }
+  }
+
+  /// Oldest first.
+  ///
+  /// They stay here, readable, until their commit has returned.
+  var batches: [Batch] = []
+  var isNewestOpen = false
+  var lastNumber: UInt64 = 0
+  /// The flush that is under way has taken the batches up to this one.
+  var takenNumber: UInt64 = 0
+  var isClosed = false {
+    didSet { if isClosed { knownCount.store(0, ordering: .releasing) } }
+  }
+  /// The commit that a flush is about to make, and the batches that go with it.
+  var inFlight: (identity: CommitIdentity, number: UInt64)?
+  /// Commits of ours that `sequence` has not reached: their changes were announced when they were made.
+  var ownCommits: [CommitIdentity] = []
+  /// How many writes of others were queued on the connection, and how many of them are known to have ended.
+  var queuedWriteCount: UInt64 = 0
+  var endedWriteCount: UInt64 = 0
+  /// Which collections show what is committed; nil for all.
+  private(set) var fetchFilter: CollectionFilter?
+  /// Which collections take changes; nil for all.
+  var writeFilter: CollectionFilter?
+
+  var changeCount: Int { batches.reduce(0) { $0 + $1.count } }
+
+  func setFetchFilter(_ filter: CollectionFilter?) {
+    fetchFilter = filter
+    fetchFilterCount += 1
+    for collection in collections.values { collection.isHidden = filter == nil ? false : nil }
+    items.forEach { $0.update() }
+  }
+
+  private var fetchFilterCount = 0
+
+  /// Asks the fetch filter for a collection, outside of the lock: it is the user's code.
+  ///
+  /// - Returns: Whether it hides the collection.
+  @discardableResult
+  func askFetchFilter(_ name: String) -> Bool {
+    while true {
+      let (known, filter, count) = lock.withShared {
+        (collections[ByteString(name)]?.isHidden, fetchFilter, fetchFilterCount)
+      }
+      if let known { return known }
+      let isHidden = !(filter?.allows(name) ?? true)
+      let isSet = lock.withExclusive {
+        guard fetchFilterCount == count else { return false }
+        let collection = collection(name)
+        collection.isHidden = isHidden
+        forEachItem(of: collection) { $0.update() }
+        return true
+      }
+      if isSet { return isHidden }
+    }
+  }
+
+  // MARK: Size
+
+  /// How much of what is committed is kept, in bytes.
+  var cacheByteLimit: Int {
+    didSet { sweepIfNeeded() }
+  }
+
+  private(set) var cacheByteCount = 0
+  /// What an item costs beside its key and its values.
+  private static let itemByteCount = 240
+
+  /// Counts an item for what it holds now.
+  func charge(_ item: ProxyItem) {
+    var cost = Self.itemByteCount + 2 * item.key.utf8.count
+    if case .item(let held) = item.committed { cost += held.byteCount }
+    cacheByteCount += cost - item.cost
+    item.cost = cost
+  }
+
+  /// Lets go of what was not read since the last time, and of more where that is not enough.
+  ///
+  /// Called when nobody holds an item that could go.
+  func sweepIfNeeded() {
+    guard cacheByteCount > cacheByteLimit else { return }
+    // Each sweep leaves room, so that not every new item needs one.
+    let goal = cacheByteLimit / 4 * 3
+    for isLast in [false, true] where cacheByteCount > goal {
+      items.removeAll { item in
+        guard cacheByteCount > goal, !item.hasPending, !item.isRemembered,
+          isLast || !item.wasRead.load(ordering: .relaxed)
+        else {
+          item.wasRead.store(false, ordering: .relaxed)
+          return false
+        }
+        cacheByteCount -= item.cost
+        item.collection.isComplete = false
+        return true
+      }
+    }
+  }
+
+  /// Runs between a flush's commit and the moment when the proxy hears of it; for tests.
+  var onCommit: (() -> Void)?
+
+  // MARK: Who listens
+
+  let listeners = ChangeListeners()
+  /// What listeners have not been told yet.
+  var unannounced: [ChangeListeners.Batch] = []
+}

@@ -1,0 +1,298 @@
+import CofferCrypto
+import CofferStorage
+import Dispatch
+import Testing
+
+@testable import Coffer
+
+@Suite("A proxy beside other writers") struct ProxyCoherenceTests {
+  private let fixture: ProxyFixture
+  private var proxy: ConnectionProxy { fixture.proxy }
+
+  init() throws {
+    fixture = try ProxyFixture()
+  }
+
+  private func setElsewhere(_ value: Int?, _ key: String = "k", inCollection collection: String = "") throws {
+    try fixture.other.readWrite { try $0.setObject(value, forKey: key, inCollection: collection) }
+  }
+
+  private func visible(_ key: String = "k", inCollection collection: String = "") throws -> Int? {
+    try proxy.object(forKey: key, inCollection: collection)
+  }
+
+  // MARK: 4.14
+
+  @Test("4.14 sees another connection's commit with the next read")
+  func seesOthers() throws {
+    #expect(try visible() == nil)
+    for number in 1...20 {
+      try setElsewhere(number)
+      #expect(try visible() == number)
+      // From memory.
+      #expect(try visible() == number)
+    }
+    try setElsewhere(nil)
+    #expect(try visible() == nil)
+  }
+
+  @Test("4.14 sees another process's commit with the next read")
+  func seesOtherProcesses() throws {
+    try proxy.setObject(1, forKey: "k", durability: .committed)
+    #expect(try visible() == 1)
+    let child = try fixture.store.worker("set", "k", "2")
+    #expect(child.status == 0)
+    #expect(try proxy.value(forKey: "k") == .string("2"))
+  }
+
+  @Test("4.14 answers from memory what it has read, without looking into the store")
+  func cachedReads() throws {
+    try proxy.setObject(7, forKey: "k", durability: .committed)
+    try proxy.setObject("text", forKey: "s", durability: .committed)
+    #expect(try visible() == 7)
+    let text: String? = try proxy.object(forKey: "s")
+    #expect(text == "text")
+    // Whoever asks the reader has to wait for ever.
+    try proxy.state.reader.perform { _ in
+      let (seen, text, isThere) = try (visible(), proxy.value(forKey: "s"), proxy.hasObject(forKey: "k"))
+      #expect(seen == 7)
+      #expect(text == .string("text"))
+      #expect(isThere)
+      #expect(throws: CofferError.nestedTransaction) { try proxy.hasObject(forKey: "never asked for") }
+    }
+  }
+
+  @Test("4.14 knows after some reads what a small collection has and what it has not")
+  func wholeCollections() throws {
+    for number in 0..<50 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
+    try proxy.flushAndWait()
+    let other = try ConnectionProxy(database: fixture.database)
+    for number in 0..<10 {
+      let object: Int? = try other.object(forKey: "\(number)", inCollection: "c")
+      #expect(object == number)
+    }
+    try other.state.reader.perform { _ in
+      for number in 10..<50 {
+        let object: Int? = try other.object(forKey: "\(number)", inCollection: "c")
+        #expect(object == number)
+      }
+      let isThere = try other.hasObject(forKey: "absent", inCollection: "c")
+      #expect(!isThere)
+    }
+    // A key that was known to be absent, made by others.
+    try setElsewhere(1, "absent", inCollection: "c")
+    let object: Int? = try other.object(forKey: "absent", inCollection: "c")
+    #expect(object == 1)
+    try fixture.other.readWrite { try $0.removeAllObjects(inCollection: "c") }
+    #expect(try !other.hasObject(forKey: "absent", inCollection: "c"))
+    #expect(try !other.hasObject(forKey: "1", inCollection: "c"))
+    try setElsewhere(2, "1", inCollection: "c")
+    let again: Int? = try other.object(forKey: "1", inCollection: "c")
+    #expect(again == 2)
+  }
+
+  @Test("4.14 keeps within its limit, and reads again what it let go of")
+  func limit() throws {
+    try fixture.other.readWrite { transaction in
+      for number in 0..<3000 {
+        try transaction.setObject(String(repeating: "x", count: 100), forKey: "\(number)", inCollection: "c")
+      }
+    }
+    proxy.cacheByteLimit = 100_000
+    for round in 0..<2 {
+      for number in 0..<3000 {
+        let object: String? = try proxy.object(forKey: "\(number)", inCollection: "c")
+        #expect(object?.count == 100, "in round \(round)")
+        #expect(proxy.state.cacheByteCount <= 100_000)
+      }
+    }
+    #expect(proxy.state.items.count < 400)
+    proxy.cacheByteLimit = 0
+    try setElsewhere(5)
+    #expect(try visible() == 5)
+    try proxy.setObject(6, forKey: "k")
+    #expect(try visible() == 6)
+    try proxy.flushAndWait()
+    #expect(try visible() == 6)
+  }
+
+  @Test("4.14 drops everything where the change log doesn't reach back far enough, or lists no keys")
+  func farBehind() throws {
+    try setElsewhere(1)
+    #expect(try visible() == 1)
+    try fixture.other.readWrite { transaction in
+      for number in 0..<1500 { try transaction.setObject(number, forKey: "\(number)") }
+      try transaction.setObject(2, forKey: "k")
+    }
+    #expect(try visible() == 2)
+    // As if many commits had been made since.
+    try fixture.other.perform { session in
+      try session.write(.normal) {
+        try session.connection.execute("DELETE FROM changes")
+        try session.connection.execute(
+          "INSERT INTO changes VALUES (20000, randomblob(16), 0, 0, 0, x'00')")
+        try session.set(Value.int(3).stored, metadata: nil, "k", in: "")
+      }
+    }
+    #expect(try visible() == 3)
+  }
+
+  @Test("4.14 works where there is no shared memory, and in memory")
+  func otherStores() throws {
+    let memory = try Database.inMemory()
+    let proxy = try ConnectionProxy(database: memory)
+    let connection = try memory.makeConnection()
+    for number in 1...5 {
+      try connection.readWrite { try $0.setObject(number, forKey: "k") }
+      let object: Int? = try proxy.object(forKey: "k")
+      #expect(object == number)
+    }
+    try proxy.state.reader.perform { _ in
+      let object: Int? = try proxy.object(forKey: "k")
+      #expect(object == 5)
+    }
+  }
+
+  @Test("4.14 never shows a pending value once another's commit came after its own")
+  func overtakenFlush() throws {
+    // Between the commit of the flush and the moment when the proxy hears of it.
+    proxy.state.onCommit = { [fixture] in
+      fixture.proxy.state.onCommit = nil
+      #expect(throws: Never.self) {
+        let child = try fixture.store.worker("set", "k", "theirs")
+        #expect(child.status == 0)
+        let seen = try fixture.proxy.value(forKey: "k")
+        #expect(seen == .string("theirs"))
+        #expect(fixture.proxy.pendingChangeCount == 0)
+      }
+    }
+    try proxy.setObject(1, forKey: "k", durability: .committed)
+    #expect(proxy.state.onCommit == nil)
+    #expect(try proxy.value(forKey: "k") == .string("theirs"))
+  }
+
+  // MARK: 4.15
+
+  @Test("4.15 lets the last commit win as a whole value")
+  func lastCommitWins() throws {
+    try fixture.withWriteLockHeld {
+      try proxy.setObject(1, forKey: "k", withMetadata: "mine")
+      #expect(try visible() == 1)
+    }
+    try proxy.flushAndWait()
+    try fixture.other.readWrite { try $0.setObject(2, forKey: "k", withMetadata: "theirs") }
+    let row = try proxy.row(forKey: "k", as: Int.self, metadata: String.self)
+    #expect(row?.object == 2 && row?.metadata == "theirs")
+  }
+
+  @Test("4.15 updates in one step, across proxies, connections and threads: increments add up")
+  func increments() throws {
+    let second = try ConnectionProxy(database: fixture.database)
+    DispatchQueue.concurrentPerform(iterations: 4) { index in
+      for _ in 0..<50 {
+        do {
+          switch index {
+          case 0, 1: try proxy.update("n", as: Int.self) { ($0 ?? 0) + 1 }
+          case 2: try second.update("n", as: Int.self) { ($0 ?? 0) + 1 }
+          default:
+            try fixture.other.readWrite { transaction in
+              let old: Int? = try transaction.object(forKey: "n")
+              try transaction.setObject((old ?? 0) + 1, forKey: "n")
+            }
+          }
+        } catch {
+          Issue.record(error)
+        }
+      }
+    }
+    #expect(try visible("n") == 200)
+    let other: Int? = try second.object(forKey: "n")
+    #expect(other == 200)
+  }
+
+  @Test("4.15 updates what is pending, keeps the metadata, and changes nothing when its closure throws")
+  func updates() throws {
+    struct Refusal: Error {}
+    let manual = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    try manual.setObject(1, forKey: "k", withMetadata: "m")
+    #expect(throws: Refusal.self) { try manual.update("k", as: Int.self) { _ in throw Refusal() } }
+    #expect(manual.pendingChangeCount == 1)
+    let result = try manual.update("k", as: Int.self) { old in old.map { $0 + 1 } }
+    #expect(result == 2)
+    #expect(manual.pendingChangeCount == 0)
+    let row = try manual.row(forKey: "k", as: Int.self, metadata: String.self)
+    #expect(row?.object == 2 && row?.metadata == "m")
+    #expect(try fixture.committed("k") == 2)
+    let none = try manual.update("k", as: Int.self) { _ in nil }
+    #expect(none == nil)
+    #expect(try !manual.hasObject(forKey: "k"))
+    #expect(throws: CofferError.self) {
+      try manual.setObject("text", forKey: "k")
+      try manual.update("k", as: Int.self) { $0 }
+    }
+    try manual.readWriteConnection.readWrite { (_: borrowing ReadWriteTransaction) throws -> Void in
+      #expect(throws: CofferError.nestedTransaction) { try manual.update("k", as: Int.self) { $0 } }
+    }
+  }
+
+  @Test("4.15 compares and sets in one step")
+  func compareAndSet() throws {
+    #expect(try proxy.compareAndSet("leader", expected: nil, new: "a"))
+    #expect(try !proxy.compareAndSet("leader", expected: nil, new: "b"))
+    try proxy.setObject("c", forKey: "leader")
+    #expect(try proxy.compareAndSet("leader", expected: "c", new: "d"))
+    try fixture.other.readWrite { try $0.setObject("theirs", forKey: "leader") }
+    #expect(try !proxy.compareAndSet("leader", expected: "d", new: "e"))
+    #expect(try proxy.compareAndSet("leader", expected: "theirs", new: nil))
+    #expect(try !proxy.hasObject(forKey: "leader"))
+  }
+
+  // MARK: 4.16
+
+  @Test("4.16 returns its own flushed values, and the newest of others, over a connection in a long-lived read")
+  func longLivedRead() throws {
+    let connection = try fixture.database.makeConnection()
+    let proxy = ConnectionProxy(
+      database: fixture.database, readOnlyConnection: connection, readWriteConnection: fixture.other)
+    try proxy.setObject(1, forKey: "k", durability: .committed)
+    try connection.beginLongLivedReadTransaction()
+    try proxy.setObject(2, forKey: "k", durability: .committed)
+    let own: Int? = try proxy.object(forKey: "k")
+    #expect(own == 2)
+    try fixture.database.makeConnection().readWrite { try $0.setObject(3, forKey: "k") }
+    let theirs: Int? = try proxy.object(forKey: "k")
+    #expect(theirs == 3)
+    let pinned: Int? = try connection.read { try $0.object(forKey: "k") }
+    #expect(pinned == 1)
+    try connection.endLongLivedReadTransaction()
+  }
+
+  // MARK: Lists
+
+  @Test("lists and counts what is pending together with what is committed")
+  func lists() throws {
+    try fixture.other.readWrite { transaction in
+      for key in ["a", "b", "c"] { try transaction.setObject(key, forKey: key, inCollection: "l") }
+    }
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    try proxy.setObject("new", forKey: "bb", inCollection: "l")
+    try proxy.setObject("changed", forKey: "c", inCollection: "l")
+    try proxy.removeObject(forKey: "a", inCollection: "l")
+    try proxy.replaceObject("nothing", forKey: "x", inCollection: "l")
+    try proxy.setObject(1, forKey: "k", inCollection: "only pending")
+    for _ in 0..<2 {
+      #expect(try proxy.allKeys(inCollection: "l") == ["b", "bb", "c"])
+      #expect(try proxy.allKeys(inCollection: "l", within: .prefix("b")) == ["b", "bb"])
+      #expect(try proxy.numberOfKeys(inCollection: "l") == 3)
+      #expect(try proxy.objects(inCollection: "l") == ["b": "b", "bb": "new", "c": "changed"])
+      #expect(try proxy.allCollections() == ["l", "only pending"])
+      try proxy.flushAndWait()
+    }
+    try proxy.removeAll(inCollection: "l")
+    try proxy.setObject("after", forKey: "z", inCollection: "l")
+    #expect(try proxy.allKeys(inCollection: "l") == ["z"])
+    proxy.fetchedCollectionsFilter = .whitelist(nil)
+    #expect(try proxy.allKeys(inCollection: "l") == ["z"])
+    #expect(try proxy.allCollections() == ["l"])
+  }
+}
