@@ -106,7 +106,7 @@ import Testing
         #expect(proxy.state.cacheByteCount <= 100_000)
       }
     }
-    #expect(proxy.state.items.count < 400)
+    #expect(proxy.state.itemCount < 400)
     proxy.cacheByteLimit = 0
     try setElsewhere(5)
     #expect(try visible() == 5)

@@ -2,11 +2,42 @@ extension ConnectionProxy {
   /// The object for a key: the one set last through this proxy, else the committed one; nil when there is none.
   ///
   /// - Throws: `CofferError.notDecodable` when another type is stored; `.closed`, `.damaged` or `.inputOutput`.
+  @inlinable
   public func object<Object: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self
   ) throws -> Object? {
-    if !database.core.hasAnyRules, let number: Object? = state.number(key, collection) { return number }
-    return try item(key, in: collection).map { try decode($0, key, in: collection) }
+    // What is asked for most is answered without generic code: the program's compiler knows the type.
+    if Object.self == Int.self { return unsafeBitCast(try integer(key, collection), to: Object?.self) }
+    if Object.self == Bool.self { return unsafeBitCast(try boolean(key, collection), to: Object?.self) }
+    if Object.self == Double.self { return unsafeBitCast(try double(key, collection), to: Object?.self) }
+    if Object.self == String.self { return unsafeBitCast(try string(key, collection), to: Object?.self) }
+    return try decodedObject(key, collection)
+  }
+
+  @usableFromInline
+  func integer(_ key: String, _ collection: String) throws -> Int? { try number(key, collection) }
+
+  @usableFromInline
+  func boolean(_ key: String, _ collection: String) throws -> Bool? { try number(key, collection) }
+
+  @usableFromInline
+  func double(_ key: String, _ collection: String) throws -> Double? { try number(key, collection) }
+
+  @usableFromInline
+  func string(_ key: String, _ collection: String) throws -> String? {
+    if !state.core.hasAnyRules, let string = state.string(key, collection) { return string }
+    return try decodedObject(key, collection)
+  }
+
+  @inline(__always)
+  private func number<Number: Decodable>(_ key: String, _ collection: String) throws -> Number? {
+    if !state.core.hasAnyRules, let number: Number? = state.number(key, collection) { return number }
+    return try decodedObject(key, collection)
+  }
+
+  @usableFromInline
+  func decodedObject<Object: Decodable>(_ key: String, _ collection: String) throws -> Object? {
+    try item(key, in: collection).map { try decode($0, key, in: collection) }
   }
 
   @inline(__always)

@@ -8,11 +8,51 @@ extension ConnectionProxy {
   /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, and what a sanitizer
   ///   throws, with nothing changed. With `.committed` and `.synced` also what a flush throws; the change is then
   ///   pending. With these two `.nestedTransaction` inside a transaction of `readWriteConnection`, with nothing changed.
+  @inlinable
   public func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "",
     durability: Durability = .asynchronous
   ) throws {
-    try set(object, metadata: Optional<Never>.none, key, collection, durability)
+    guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
+    // What is set most is held without generic code: the program's compiler knows the type.
+    if Object.self == Int.self { return try set(unsafeBitCast(object, to: Int.self), key, collection, durability) }
+    if Object.self == Bool.self { return try set(unsafeBitCast(object, to: Bool.self), key, collection, durability) }
+    if Object.self == Double.self {
+      return try set(unsafeBitCast(object, to: Double.self), key, collection, durability)
+    }
+    if Object.self == String.self {
+      return try set(unsafeBitCast(object, to: String.self), key, collection, durability)
+    }
+    try setEncoded(object, key, collection, durability)
+  }
+
+  @usableFromInline
+  func set(_ object: Int, _ key: String, _ collection: String, _ durability: Durability) throws {
+    try setEncoded(object, key, collection, durability)
+  }
+
+  @usableFromInline
+  func set(_ object: Bool, _ key: String, _ collection: String, _ durability: Durability) throws {
+    try setEncoded(object, key, collection, durability)
+  }
+
+  @usableFromInline
+  func set(_ object: Double, _ key: String, _ collection: String, _ durability: Durability) throws {
+    try setEncoded(object, key, collection, durability)
+  }
+
+  @usableFromInline
+  func set(_ object: String, _ key: String, _ collection: String, _ durability: Durability) throws {
+    try setEncoded(object, key, collection, durability)
+  }
+
+  @usableFromInline
+  func setEncoded<Object: Encodable>(
+    _ object: Object, _ key: String, _ collection: String, _ durability: Durability
+  ) throws {
+    try change(key, in: collection, durability) { core in
+      .set(HeldItem(object: try core.hold(object, key, in: collection), metadata: nil))
+    }
   }
 
   /// Removes a key: what a literal `nil` means as an object.
@@ -34,13 +74,6 @@ extension ConnectionProxy {
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?,
     durability: Durability = .asynchronous
   ) throws {
-    try set(object, metadata: metadata, key, collection, durability)
-  }
-
-  private func set(
-    _ object: (some Encodable)?, metadata: (some Encodable)?, _ key: String, _ collection: String,
-    _ durability: Durability
-  ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
     try change(key, in: collection, durability) { core in
       .set(
@@ -50,6 +83,7 @@ extension ConnectionProxy {
     }
   }
 
+  @inline(__always)
   private func change(
     _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> PendingChange
   ) throws {
@@ -59,6 +93,7 @@ extension ConnectionProxy {
   }
 
   func checkMayWrite(_ collection: String) throws {
+    guard state.hasWriteFilter.load(ordering: .acquiring) else { return }
     guard writtenCollectionsFilter?.allows(collection) ?? true else {
       throw CofferError.collectionNotAllowed(collection: collection)
     }

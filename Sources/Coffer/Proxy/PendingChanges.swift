@@ -10,6 +10,7 @@ import Dispatch
 final class PendingChanges: Sendable {
   private let connection: Connection
   private let policy: ConnectionProxy.FlushPolicy
+  private let isReadOnly: Bool
   let state: ProxyState
   private let retries = Lock(Retries())
   let failures = Broadcast<ConnectionProxy.FlushFailure>()
@@ -23,6 +24,7 @@ final class PendingChanges: Sendable {
   init(connection: Connection, policy: ConnectionProxy.FlushPolicy, state: ProxyState) {
     self.connection = connection
     self.policy = policy
+    isReadOnly = connection.database.isReadOnly
     self.state = state
     connection.onWillQueueWrite(self) { [weak self] in
       let number = self?.state.lock.withExclusive {
@@ -68,7 +70,7 @@ final class PendingChanges: Sendable {
     try change.checkSize()
     try prepare(change)
     try changing(durability) {
-      state.add(change.change, change.key, in: change.collection, open: enqueueFlush)
+      state.add(change.change, change.key, in: change.collection)
     }
   }
 
@@ -79,7 +81,7 @@ final class PendingChanges: Sendable {
       try prepare(change)
     }
     try changing(durability) {
-      for change in changes { state.add(change.change, change.key, in: change.collection, open: enqueueFlush) }
+      for change in changes { state.add(change.change, change.key, in: change.collection) }
     }
   }
 
@@ -94,17 +96,21 @@ final class PendingChanges: Sendable {
 
   /// Removes all that is in a collection, pending and committed, up to now.
   func clear(_ collection: String, durability: ConnectionProxy.Durability) throws {
-    try changing(durability) { state.clear(collection, open: enqueueFlush) }
+    try changing(durability) { state.clear(collection) }
   }
 
   /// Runs `body`, which may open a batch.
+  @inline(__always)
   private func changing(_ durability: ConnectionProxy.Durability, _ body: () -> Void) throws {
     // A change that can never be written must not wait for it.
-    guard !connection.database.isReadOnly else { throw CofferError.readOnly }
+    guard !isReadOnly else { throw CofferError.readOnly }
     if durability != .asynchronous { try connection.checkMayWrite() }
     try state.lock.withExclusive {
       guard !state.isClosed else { throw CofferError.closed }
+      let number = state.lastNumber
       body()
+      // With the lock held: whoever queues a write after this has returned must come behind the flush.
+      if state.lastNumber != number { enqueueFlush(of: state.lastNumber) }
     }
     switch durability {
     case .asynchronous: break
@@ -139,8 +145,6 @@ final class PendingChanges: Sendable {
   // MARK: Flushing
 
   /// Sees to it that a new batch will be flushed.
-  ///
-  /// Called with the lock held: whoever queues a write after a `set` has returned must come behind its flush.
   private func enqueueFlush(of number: UInt64) {
     switch policy {
     case .immediately: connection.enqueue { self.flush(through: number, $0) }
@@ -242,7 +246,7 @@ final class PendingChanges: Sendable {
     _ key: String, in collection: String, _ durability: ConnectionProxy.Durability,
     _ body: (HeldItem?) throws -> HeldItem?
   ) throws {
-    guard !connection.database.isReadOnly else { throw CofferError.readOnly }
+    guard !isReadOnly else { throw CofferError.readOnly }
     try connection.checkMayWrite()
     let (number, isClosed) = state.lock.withExclusive {
       // What is set from now on comes after this.

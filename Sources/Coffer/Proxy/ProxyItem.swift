@@ -92,6 +92,8 @@ final class ProxyItem: @unchecked Sendable {
 
   var hasPending: Bool { newest != nil }
 
+  var isCommittedKnown: Bool { if case .unknown = committed { false } else { true } }
+
   func hasPending(in batch: UInt64) -> Bool {
     newest?.number == batch || older.contains { $0.number == batch }
   }
@@ -120,6 +122,7 @@ final class ProxyItem: @unchecked Sendable {
   /// What the batches up to `limit` do to the item as a whole, after their last clearing of the collection.
   func pendingChange(through limit: UInt64 = .max) -> PendingChange? {
     guard let newest else { return nil }
+    if older.isEmpty, collection.clearings.isEmpty { return newest.number <= limit ? newest.change : nil }
     let cleared = collection.clearings.last { $0 <= limit } ?? 0
     var change: PendingChange?
     for pending in [newest] + older.reversed() where pending.number <= limit {
@@ -145,6 +148,10 @@ final class ProxyItem: @unchecked Sendable {
 
   /// Brings up to date what shows, after something changed here or in the collection.
   func update() {
+    if let newest, older.isEmpty, case .set(let item) = newest.change, collection.clearings.isEmpty {
+      visible = .item(item)
+      return scalar.store(visible)
+    }
     let base: Knowledge =
       if !collection.clearings.isEmpty || collection.isHidden == true {
         .absent
@@ -234,11 +241,27 @@ extension String {
 }
 
 extension UnsafeBufferPointer<UInt8> {
+  /// Most keys have no more than 16 bytes, which two words cover.
   @inline(__always)
   fileprivate func isEqual(to other: UnsafeBufferPointer<UInt8>) -> Bool {
-    guard count == other.count, let start = baseAddress, let otherStart = other.baseAddress else {
-      return count == other.count
+    guard count == other.count else { return false }
+    guard count > 0, let a = UnsafeRawPointer(baseAddress), let b = UnsafeRawPointer(other.baseAddress) else {
+      return true
     }
-    return memcmp(start, otherStart, count) == 0
+    if count > 16 { return memcmp(a, b, count) == 0 }
+    if count >= 8 { return Self.words(a, b, count, UInt64.self) }
+    if count >= 4 { return Self.words(a, b, count, UInt32.self) }
+    if count >= 2 { return Self.words(a, b, count, UInt16.self) }
+    return a.load(as: UInt8.self) == b.load(as: UInt8.self)
+  }
+
+  /// Compares the first word and the last one, which may overlap.
+  @inline(__always)
+  private static func words<Word: FixedWidthInteger & BitwiseCopyable>(
+    _ a: UnsafeRawPointer, _ b: UnsafeRawPointer, _ count: Int, _ type: Word.Type
+  ) -> Bool {
+    let last = count - MemoryLayout<Word>.size
+    return a.loadUnaligned(as: Word.self) == b.loadUnaligned(as: Word.self)
+      && a.loadUnaligned(fromByteOffset: last, as: Word.self) == b.loadUnaligned(fromByteOffset: last, as: Word.self)
   }
 }

@@ -36,6 +36,18 @@ extension ProxyState {
     }
   }
 
+  /// The text that shows for a key; nil where that has to be asked otherwise.
+  func string(_ key: String, _ collection: String) -> String? {
+    lock.withShared {
+      guard isCurrent, let item = find(key, collection) else { return nil }
+      return item._withUnsafeGuaranteedRef { item in
+        item.noteRead()
+        guard case .item(let held) = item.visible, case .string(let string) = held.object else { return nil }
+        return string
+      }
+    }
+  }
+
   private func knowsAll(of collection: String) -> Bool {
     collections[ByteString(collection)]?.isComplete ?? false
   }
@@ -255,7 +267,7 @@ extension ProxyState {
       collection.isComplete = false
       collection.missCount = 0
     }
-    items.forEach(forget)
+    forEachItem(forget)
   }
 
   /// Tells listeners what others changed, as far as it shows.

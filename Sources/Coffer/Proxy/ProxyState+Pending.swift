@@ -5,19 +5,19 @@ import CofferStorage
 extension ProxyState {
   // MARK: Adding
 
-  /// Adds a change of a key to the open batch, which `open` is told of when it is new.
-  func add(_ change: PendingChange, _ key: String, in name: String, open: (UInt64) -> Void) {
+  /// Adds a change of a key to the open batch.
+  func add(_ change: PendingChange, _ key: String, in name: String) {
     let item = item(key, in: name)
     if isWithoutEffect(change, item) { return }
     announcing(item) {
-      openBatch(open)
+      openBatch()
       if item.add(change, to: lastNumber) { batches[batches.count - 1].items.append(item) }
       item.update()
     }
   }
 
-  func clear(_ name: String, open: (UInt64) -> Void) {
-    openBatch(open)
+  func clear(_ name: String) {
+    openBatch()
     let collection = collection(name)
     let number = lastNumber
     let index = batches.count - 1
@@ -34,17 +34,16 @@ extension ProxyState {
     announceOwn(whole: collection)
   }
 
-  private func openBatch(_ open: (UInt64) -> Void) {
+  private func openBatch() {
     guard !isNewestOpen else { return }
     lastNumber += 1
     batches.append(Batch(number: lastNumber, queuedWriteCount: queuedWriteCount))
     isNewestOpen = true
-    open(lastNumber)
   }
 
   /// Whether a change would leave everything as it is: nothing is pending, and what is committed is known and the same.
   private func isWithoutEffect(_ change: PendingChange, _ item: ProxyItem) -> Bool {
-    guard !item.hasPending, item.collection.clearings.isEmpty, item.committed != .unknown else { return false }
+    guard !item.hasPending, item.collection.clearings.isEmpty, item.isCommittedKnown else { return false }
     // A write that was queued before must not come to its end with another value.
     guard queuedWriteCount == endedWriteCount, isCurrent else { return false }
     return switch change {

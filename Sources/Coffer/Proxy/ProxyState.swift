@@ -15,16 +15,28 @@ final class ProxyState: @unchecked Sendable {
   let lock = ReadersWriterLock()
   /// Reads what is committed; nobody else uses it, so no transaction and no long-lived read stands in its way.
   let reader: Connection
-  var core: DatabaseCore { reader.database.core }
+  let core: DatabaseCore
 
   init(reader: Connection, cacheByteLimit: Int) {
     self.reader = reader
+    core = reader.database.core
     self.cacheByteLimit = cacheByteLimit
   }
 
   // MARK: Items
 
-  var items = ItemTable()
+  /// Behind a pointer, so that a read of it costs no check for a change in the middle of another.
+  private let table = {
+    let table = UnsafeMutablePointer<ItemTable>.allocate(capacity: 1)
+    table.initialize(to: ItemTable())
+    return table
+  }()
+
+  deinit {
+    table.deinitialize(count: 1)
+    table.deallocate()
+  }
+
   private(set) var collections: [ByteString: ProxyCollection] = [:]
   private let seed = UInt64.random(in: .min ... .max)
 
@@ -34,7 +46,7 @@ final class ProxyState: @unchecked Sendable {
     withBytes(key) { key in
       withBytes(collection) { name in
         let nameHash = KeyHash.hash(name, seed: seed)
-        return items.find(KeyHash.hash(key, seed: nameHash)) { $0.matches(key, in: name, nameHash) }
+        return table.pointee.find(KeyHash.hash(key, seed: nameHash)) { $0.matches(key, in: name, nameHash) }
       }
     }
   }
@@ -70,14 +82,20 @@ final class ProxyState: @unchecked Sendable {
     let hash = withBytes(key.string) { KeyHash.hash($0, seed: collection.hash) }
     let item = ProxyItem(
       key, hash: hash, in: collection, committed: collection.isComplete ? .absent : .unknown)
-    items.insert(item)
+    table.pointee.insert(item)
     charge(item)
     item.update()
     return item
   }
 
+  var itemCount: Int { table.pointee.count }
+
+  func forEachItem(_ body: (ProxyItem) -> Void) {
+    table.pointee.forEach(body)
+  }
+
   func forEachItem(of collection: ProxyCollection, _ body: (ProxyItem) -> Void) {
-    items.forEach { if $0.collection === collection { body($0) } }
+    table.pointee.forEach { if $0.collection === collection { body($0) } }
   }
 
   // MARK: What is committed
@@ -155,7 +173,11 @@ final class ProxyState: @unchecked Sendable {
   /// Which collections show what is committed; nil for all.
   private(set) var fetchFilter: CollectionFilter?
   /// Which collections take changes; nil for all.
-  var writeFilter: CollectionFilter?
+  var writeFilter: CollectionFilter? {
+    didSet { hasWriteFilter.store(writeFilter != nil, ordering: .releasing) }
+  }
+  /// Readable without the lock.
+  let hasWriteFilter = Atomic<Bool>(false)
 
   var changeCount: Int { batches.reduce(0) { $0 + $1.count } }
 
@@ -163,7 +185,7 @@ final class ProxyState: @unchecked Sendable {
     fetchFilter = filter
     fetchFilterCount += 1
     for collection in collections.values { collection.isHidden = filter == nil ? false : nil }
-    items.forEach { $0.update() }
+    table.pointee.forEach { $0.update() }
   }
 
   private var fetchFilterCount = 0
@@ -217,7 +239,7 @@ final class ProxyState: @unchecked Sendable {
     // Each sweep leaves room, so that not every new item needs one.
     let goal = cacheByteLimit / 4 * 3
     for isLast in [false, true] where cacheByteCount > goal {
-      items.removeAll { item in
+      table.pointee.removeAll { item in
         guard cacheByteCount > goal, !item.hasPending, !item.isRemembered,
           isLast || !item.wasRead.load(ordering: .relaxed)
         else {

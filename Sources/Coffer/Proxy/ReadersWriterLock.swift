@@ -20,7 +20,9 @@ import Synchronization
 final class ReadersWriterLock: @unchecked Sendable {
   private typealias Stripe = Atomic<UInt32>
 
-  /// In a stripe: somebody changes what is protected. The other bits count the readers.
+  /// In a stripe: somebody changes what is protected.
+  ///
+  /// The other bits count the readers.
   private static let changing: UInt32 = 1 << 31
   /// Two cache lines: processors fetch them in pairs.
   private static let stride = 128 / MemoryLayout<Stripe>.stride
@@ -61,6 +63,7 @@ final class ReadersWriterLock: @unchecked Sendable {
     writers.withLock { _ in }
   }
 
+  @inline(__always)
   func withExclusive<Result>(_ body: () throws -> Result) rethrows -> Result {
     try writers.withLock { _ in
       for index in 0..<stripeCount {
