@@ -7,7 +7,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build demo test sanitize soak bench bench-database lint format clean
+.PHONY: help deps test-deps build demo test sanitize soak bench bench-database bench-proxy lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -50,6 +50,10 @@ bench-database: deps ## Measure transactions with and without listeners, and how
 	$(SWIFT) build -c release --product DatabaseBenchmark
 	@"$$($(SWIFT) build -c release --show-bin-path)/DatabaseBenchmark"
 
+bench-proxy: deps ## Measure the front door beside its peers (ROUNDS=7 ARGUMENTS='--rows p1,p2f')
+	$(SWIFT) build -c release --package-path Benchmarks --product ProxyBenchmark
+	@"$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/ProxyBenchmark" --rounds $(ROUNDS) $(ARGUMENTS)
+
 soak: test-deps ## Run the long versions of the tests beside a model and of those with many processes
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
 	  --filter 'ModelTests|ProcessTests'
@@ -63,3 +67,4 @@ format: ## Format the sources in place
 
 clean: ## Remove what building made
 	$(SWIFT) package clean
+	$(SWIFT) package --package-path Benchmarks clean
