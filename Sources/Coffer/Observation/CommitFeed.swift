@@ -201,20 +201,30 @@ final class CommitFeed: Sendable {
   }
 
   /// A commit of the change log, with what is known of it here.
-  func notification(of row: ChangeLog.Row, names: [Int64: String]) -> CommitNotification {
-    let own = row.writer == writer ? ownCommits.withLock { $0[row.sequence] } : nil
+  ///
+  /// - Parameter isUnnamedRemovalOfAll: Whether a removed collection without a name may be any; else nobody can have seen it.
+  func notification(
+    of row: ChangeLog.Row, names: [Int64: String], isUnnamedRemovalOfAll: Bool = false
+  ) -> CommitNotification {
+    let isOwn = row.writer == writer
+    let own = isOwn ? ownCommits.withLock { $0[row.sequence] } : nil
     let changes = own?.changes ?? row.changes
+    var mayClearAny = false
     var collections: [ByteString: ChangeSet.CollectionChange] = [:]
     // A collection that was removed and made again has two ids, the later one higher.
     for (id, change) in changes.collections.sorted(by: { $0.key < $1.key }) where !change.isEmpty {
       // Without a name: made and removed again before anyone could see it.
-      guard let name = (own?.names[id] ?? names[id]).map(ByteString.init) else { continue }
+      guard let name = (own?.names[id] ?? names[id]).map(ByteString.init) else {
+        mayClearAny = mayClearAny || isUnnamedRemovalOfAll && change.isCleared
+        continue
+      }
       collections[name] = collections[name]?.followed(by: change) ?? change
     }
     return CommitNotification(
-      snapshot: UInt64(row.sequence), origin: own?.connection.map { .connection($0) } ?? .elsewhere,
-      customObjects: own?.customObject.map { [$0] } ?? [], didClearAllCollections: changes.isAllCleared,
-      collections: collections)
+      snapshot: UInt64(row.sequence),
+      origin: own?.connection.map { .connection($0) } ?? (isOwn ? .thisDatabase : .elsewhere),
+      customObjects: own?.customObject.map { [$0] } ?? [],
+      didClearAllCollections: changes.isAllCleared || mayClearAny, collections: collections)
   }
 }
 

@@ -11,6 +11,8 @@ public struct CommitNotification: Sendable {
   public enum Origin: Sendable, Hashable {
     /// A connection of this database; compare with ``Connection/id``.
     case connection(Connection.ID)
+    /// A connection of this database; which one, nobody asked to remember when it was made.
+    case thisDatabase
     /// Another process, or another `Database` of this one.
     case elsewhere
     /// More than one; a slow consumer gets several commits as one.

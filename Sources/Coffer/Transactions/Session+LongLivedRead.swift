@@ -67,4 +67,16 @@ extension Session {
       return rows.map { core.feed.notification(of: $0, names: names) }
     }
   }
+
+  /// The commits after a snapshot; nil when they are not all known.
+  func changes(since snapshot: UInt64) throws -> [CommitNotification]? {
+    try reading {
+      // A snapshot of the future was another store's, or this one's before it was put back to an older state.
+      guard let sequence = Int64(exactly: snapshot), sequence <= (try changeLog.lastSequence()),
+        let rows = try changeLog.rows(after: sequence)
+      else { return nil }
+      let names = rows.isEmpty ? [:] : try CommitFeed.names(connection)
+      return rows.map { core.feed.notification(of: $0, names: names, isUnnamedRemovalOfAll: true) }
+    }
+  }
 }

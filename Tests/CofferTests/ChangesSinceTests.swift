@@ -1,0 +1,109 @@
+import CofferStorage
+import Testing
+
+@testable import Coffer
+
+@Suite("The commits since a snapshot") struct ChangesSinceTests {
+  private let store: TemporaryStore
+  private let database: Database
+  private let connection: Connection
+
+  init() throws {
+    store = try TemporaryStore()
+    database = try store.open()
+    connection = try database.makeConnection()
+  }
+
+  private func snapshot() throws -> UInt64 {
+    try connection.read { try $0.snapshot() }
+  }
+
+  private func changes(since snapshot: UInt64) throws -> [CommitNotification]? {
+    try connection.read { try $0.changes(since: snapshot) }
+  }
+
+  @Test("are listed in order, whoever made them")
+  func order() throws {
+    let start = try snapshot()
+    #expect(try changes(since: start)?.count == 0)
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "a\0", inCollection: "c")
+      try transaction.setObject(1, forKey: "")
+    }
+    try connection.readWrite { try $0.removeObject(forKey: "a\0", inCollection: "c") }
+    #expect(try store.worker("insert", "x", "2").status == 0)
+    try connection.readWrite { try $0.touchRow(forKey: "") }
+    let commits = try #require(try changes(since: start))
+    #expect(commits.map(\.snapshot) == Array(start + 1...start + 5))
+    #expect(commits.map(\.origin) == [.thisDatabase, .thisDatabase, .elsewhere, .elsewhere, .thisDatabase])
+    #expect(commits.map(\.changedCollections) == [["", "c"], ["c"], ["numbers"], ["numbers"], [""]])
+    #expect(commits[0].kind(forKey: "a\0", inCollection: "c") == .inserted)
+    #expect(commits[1].kind(forKey: "a\0", inCollection: "c") == .removed)
+    #expect(commits[3].changedKeys(inCollection: "numbers") == ["x1"])
+    #expect(commits[4].kind(forKey: "") == .touched)
+    #expect(try changes(since: start + 4)?.map(\.snapshot) == [start + 5])
+    #expect(try changes(since: start + 5)?.count == 0)
+  }
+
+  @Test("are not known of a snapshot that the log has left behind, or that never was")
+  func unknown() throws {
+    let start = try snapshot()
+    #expect(try changes(since: start + 1) == nil)
+    #expect(try changes(since: .max) == nil)
+    try connection.perform { session in
+      try session.connection.beginWrite(.normal)
+      for _ in 0..<ChangeLog.maximumRowCount + 200 { try session.changeLog.append(ChangeSet(), time: 0, writer: 0) }
+      try session.connection.commit()
+    }
+    #expect(try changes(since: start) == nil)
+    let last = try snapshot()
+    #expect(try changes(since: last - 100)?.count == 100)
+    // The log was written to beside the connection's transactions; those go on from it.
+    try connection.readWrite { try $0.setObject(1, forKey: "k") }
+    #expect(try changes(since: last)?.changedKeys() == ["k"])
+  }
+
+  @Test("end with the snapshot that is read, and leave out what the transaction changes")
+  func ownSnapshot() throws {
+    let start = try snapshot()
+    let other = try database.makeConnection()
+    try connection.beginLongLivedReadTransaction()
+    try other.readWrite { try $0.setObject(1, forKey: "k") }
+    #expect(try changes(since: start)?.count == 0)
+    #expect(try changes(since: start + 1) == nil)
+    let jumped = try connection.endLongLivedReadTransaction()
+    #expect(try changes(since: start)?.map(\.snapshot) == jumped.map(\.snapshot))
+    try connection.readWrite { transaction in
+      try transaction.setObject(2, forKey: "k")
+      #expect(try transaction.changes(since: start)?.count == 1)
+    }
+    try connection.writeWithoutTransaction { transaction in
+      try transaction.setObject(3, forKey: "k")
+      #expect(try transaction.changes(since: start)?.count == 3)
+    }
+  }
+
+  @Test("say that any key may have changed where a collection has gone, whose name nobody knows any more")
+  func removedCollection() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "k", inCollection: "gone")
+      try transaction.setObject(1, forKey: "k", inCollection: "kept")
+    }
+    let start = try snapshot()
+    try connection.readWrite { transaction in
+      try transaction.setObject(2, forKey: "k", inCollection: "gone")
+      try transaction.setObject(2, forKey: "k", inCollection: "kept")
+    }
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "gone") }
+    try connection.readWrite { try $0.setObject(3, forKey: "k", inCollection: "kept") }
+    let commits = try #require(try changes(since: start))
+    #expect(commits.map(\.didClearAllCollections) == [false, true, false])
+    #expect(commits.map { $0.hasChange(forKey: "k", inCollection: "kept") } == [true, true, true])
+    #expect(commits.hasChange(forKey: "k", inCollection: "gone"))
+    #expect(commits.changedKeys(inCollection: "kept") == ["k"])
+
+    let before = try snapshot()
+    try connection.readWrite { try $0.removeAllObjectsInAllCollections() }
+    #expect(try changes(since: before)?.map(\.didClearAllCollections) == [true])
+  }
+}
