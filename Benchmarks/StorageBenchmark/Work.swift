@@ -28,7 +28,7 @@ enum Work {
     let upsert = try connection.statement(
       """
       INSERT INTO items VALUES (?1, ?2, ?3, ?4, NULL, 1, ?5) ON CONFLICT DO UPDATE
-      SET type = ?3, data = ?4, version = successor(version), modified = ?5 WHERE type <> ?3 OR data <> ?4
+      SET type = ?3, data = ?4, version = updated(version + 1), modified = ?5 WHERE type <> ?3 OR data <> ?4
       """)
     var value = [UInt8](repeating: UInt8(truncatingIfNeeded: round), count: 100)
     withUnsafeBytes(of: number) { for (index, byte) in $0.enumerated() { value[index] = byte } }

@@ -47,6 +47,13 @@ public enum CofferError: Error, Equatable, Sendable {
   /// The stored value is of another type than the one asked for, or does not decode as it.
   case notDecodable(collection: String, key: String, storedType: String, requestedType: String, reason: String)
 
+  // MARK: Versions
+
+  /// A key is not of the version that a write was made for; 0 stands for no such key.
+  case versionMismatch(collection: String, key: String, expected: Int64, actual: Int64)
+  /// The history of a key does not hold this version, or no longer.
+  case versionNotFound(collection: String, key: String, version: Int64)
+
   // MARK: Use
 
   /// A transaction was begun where it would wait for itself: inside a transaction of the same connection, or a write inside
@@ -101,6 +108,12 @@ extension CofferError: CustomStringConvertible {
     case .notDecodable(let collection, let key, let stored, let requested, let reason):
       "The value for key \"\(key)\" in collection \"\(collection)\" is stored as \(stored) and cannot be read as "
         + "\(requested): \(reason)."
+    case .versionMismatch(let collection, let key, let expected, let actual):
+      "Key \"\(key)\" in collection \"\(collection)\" \(Self.text(actual)), and was to \(Self.text(ofExpected: expected)). "
+        + "Read it again and decide anew; nothing was changed."
+    case .versionNotFound(let collection, let key, let version):
+      "The history of key \"\(key)\" in collection \"\(collection)\" holds no version \(version). Choose one that it "
+        + "lists; nothing was changed."
     case .nestedTransaction:
       "A transaction was begun where it would wait for itself: inside a transaction of the same connection, or a write "
         + "inside a write of the same database, an observer or a sanitizer. Use the outer one, or write later."
@@ -119,5 +132,12 @@ extension CofferError: CustomStringConvertible {
     case .unsupported(let reason):
       "Not supported here: \(reason)."
     }
+  }
+  private static func text(_ version: Int64) -> String {
+    version == 0 ? "does not exist" : "has version \(version)"
+  }
+
+  private static func text(ofExpected version: Int64) -> String {
+    version == 0 ? "be absent" : "have version \(version)"
   }
 }

@@ -16,7 +16,8 @@ extension CofferError {
   var exitStatus: ExitStatus {
     switch self {
     case .storeNotFound: .storeNotFound
-    case .storeExists: .conflict
+    case .storeExists, .versionMismatch: .conflict
+    case .versionNotFound: .notFound
     case .notAStore, .notEncodable, .notDecodable: .format
     case .newerFormat: .newerFormat
     case .wrongKey: .wrongKey

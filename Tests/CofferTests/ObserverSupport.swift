@@ -117,4 +117,6 @@ final class Kept: Sendable {
   func hold(_ object: any AnyObject & Sendable) {
     objects.withLock { $0.append(object) }
   }
+
+  var count: Int { objects.withLock { $0.count } }
 }

@@ -24,8 +24,9 @@ import Testing
     }
   }
 
-  private func version() throws -> Int64? {
-    try fixture.reader.read { try $0.item(forKey: "k")?.version }
+  /// How many versions of the key `k` have been committed.
+  private func version() throws -> Int? {
+    try fixture.reader.read { try $0.changes(since: 0)?.filter { $0.hasChange(forKey: "k") }.count }
   }
 
   // MARK: 4.5

@@ -88,6 +88,13 @@ extension TemporaryStore {
   }
 }
 
+extension Connection {
+  /// Lets the transactions of this connection take place at a time, in seconds since 1970.
+  func setTime(_ seconds: Int64) throws {
+    try perform { $0.clock = { seconds * 1000 } }
+  }
+}
+
 extension SQLiteConnection {
   /// Everything in a table, as the lossy text of its rows.
   func text(ofAllRowsIn table: String) throws -> String {

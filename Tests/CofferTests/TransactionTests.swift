@@ -181,14 +181,6 @@ import Testing
     #expect(try connection.read { try $0.item(forKey: "k") } == item)
   }
 
-  @Test("count an item's version up with each change")
-  func versions() throws {
-    for number in 1...3 {
-      try connection.readWrite { try $0.setObject(number, forKey: "k") }
-      #expect(try connection.read { try $0.item(forKey: "k") }?.version == Int64(number))
-    }
-  }
-
   @Test("in memory behave like those on disk")
   func inMemory() throws {
     let database = try Database.inMemory()

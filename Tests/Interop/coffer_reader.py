@@ -678,10 +678,10 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 1:
-                raise NewerFormat(f"The tables have version {version}, and this reader knows version 1.")
-            if version < 1:
-                raise Damaged("The store is damaged: its tables have no version.")
+            if version > 2:
+                raise NewerFormat(f"The tables have version {version}, and this reader knows version 2.")
+            if version < 2:
+                raise Damaged("The store is damaged: its tables have no version that was ever released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}
         if meta.get("store_id") != self.envelope.store_id:
             raise Damaged("The store is damaged: its envelope is another store's.")
@@ -822,6 +822,19 @@ class Item:
 
 
 @dataclass(frozen=True)
+class HistoricItem:
+    item: Item
+    ended: int
+    time: int
+
+
+@dataclass(frozen=True)
+class HistoryLimits:
+    count: int
+    age: Optional[int]  # in milliseconds
+
+
+@dataclass(frozen=True)
 class KeyChange:
     key: str
     what: str  # inserted, updated, removed, touched
@@ -875,16 +888,48 @@ def items(plain: sqlite3.Connection) -> Iterator[Item]:
     names = collections(plain)
     with reading():
         rows = plain.execute("SELECT collection, key, type, data, metadata, version, modified FROM items")
-        for collection, key, kind, data, metadata, version, modified in rows:
-            if collection not in names or kind not in range(len(KIND_NAMES)):
-                raise Damaged("The store is damaged: an item has no collection or an unknown type.")
-            if metadata is not None:
-                fields = Fields(as_bytes(metadata), "the metadata of an item")
-                metadata = decode_value(fields.integer(1), fields.data[1:])
-            yield Item(
-                names[collection], as_text(key), KIND_NAMES[kind], decode_value(kind, as_bytes(data)), metadata,
-                version, modified, len(data),
-            )
+        for row in rows:
+            yield item_of(names, *row)
+
+
+def item_of(
+    names: dict, collection: int, key: Any, kind: int, data: Any, metadata: Any, version: int, modified: int
+) -> Item:
+    if collection not in names or kind not in range(len(KIND_NAMES)):
+        raise Damaged("The store is damaged: an item has no collection or an unknown type.")
+    if metadata is not None:
+        fields = Fields(as_bytes(metadata), "the metadata of an item")
+        metadata = decode_value(fields.integer(1), fields.data[1:])
+    return Item(
+        names[collection], as_text(key), KIND_NAMES[kind], decode_value(kind, as_bytes(data)), metadata,
+        version, modified, len(data),
+    )
+
+
+def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
+    """Every earlier value, decoded, by collection and key, the oldest first."""
+    names = collections(plain)
+    with reading():
+        rows = plain.execute(
+            "SELECT ended, time, collection, key, type, data, metadata, version, modified FROM history"
+            " ORDER BY collection, key, version"
+        )
+        for ended, time, *row in rows:
+            yield HistoricItem(item_of(names, *row), ended, time)
+
+
+def history_limits(plain: sqlite3.Connection) -> dict:
+    """How much history the collections keep that keep any, by name."""
+    found = {}
+    with reading():
+        for name, flags, count, age in plain.execute("SELECT name, flags, history_count, history_age FROM collections"):
+            if flags & ~2:
+                raise Damaged("The store is damaged: a collection has flags without a meaning.")
+            if flags & 2:
+                if count is None or count < 1:
+                    raise Damaged("The store is damaged: a collection keeps no number of earlier values.")
+                found[as_text(name)] = HistoryLimits(count, age)
+    return found
 
 
 def decode_changed_keys(data: bytes) -> tuple:

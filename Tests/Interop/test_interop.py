@@ -160,6 +160,8 @@ class Contents:
             self.integrity = plain.execute("PRAGMA integrity_check").fetchall()
             self.collections = reader.collections(plain)
             self.items = {(item.collection, item.key): item for item in reader.items(plain)}
+            self.history = list(reader.history(plain))
+            self.history_limits = reader.history_limits(plain)
             self.changes = list(reader.changes(plain))
 
     def value(self, collection: str, key: str) -> Any:
@@ -196,8 +198,9 @@ def setUpModule() -> None:
     place.ask("set", "typed/uuid", "--uuid", str(uuid.UUID(int=7)))
     place.ask("set", "typed/array", "--array", '["x", 1, 2.5, true, {"k": []}]')
     place.ask("set", "typed/json", "--type", "json", '{"b": [1.5e300, null], "a": "é"}')
-    for version in range(5):
-        place.ask("set", "typed/often", "--int", version)
+    for number in range(5):
+        place.ask("set", "typed/often", "--int", number)
+    WORKSHOP.worker("keep-history", place, "kept earlier", 40)
     large = place.folder / "large"
     large.write_bytes(large_data())
     place.ask("set", "typed/large", "--data", "--value-file", large)
@@ -323,6 +326,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         self.assertGreater(len(listed), 400)
         self.assertAgrees(contents, listed)
         self.assertEqual(set(contents.collections.values()), {name for name, _ in listed})
+        self.assertEqual(set(contents.history_limits), {"kept earlier"})
 
     def test_finds_what_prefs_finds_after_the_log_was_taken_in(self) -> None:
         place = CRASHED.copy()
@@ -361,7 +365,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         self.assertEqual(CONTENTS.value("typed", "large"), large_data())
 
     def test_finds_in_the_change_log_how_everything_came_about(self) -> None:
-        there: dict = {}  # the versions of the keys of each collection
+        there: dict = {}  # the versions of the keys of each collection: the last commit that changed them
         total = 0
         for expected, change in enumerate(CONTENTS.changes):
             self.assertEqual(change.sequence, expected)
@@ -376,7 +380,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
                         versions.pop(key.key)
                         continue
                     self.assertEqual(key.what, "updated" if key.key in versions else "inserted")
-                    versions[key.key] = versions.get(key.key, 0) + 1
+                    versions[key.key] = change.sequence
             # A row that lost the keys of a removed collection keeps the total it was written with.
             if any(part.more for part in change.collections):
                 self.assertGreater(change.total - total, change.size)
@@ -392,6 +396,34 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         self.assertEqual(len({change.noise for change in CONTENTS.changes}), len(CONTENTS.changes))
         kinds = {key.what for change in CONTENTS.changes for part in change.collections for key in part.keys}
         self.assertEqual(kinds, {"inserted", "updated", "removed"})
+
+    def test_finds_the_earlier_values_that_the_change_log_tells_of(self) -> None:
+        name, limits = next(iter(CONTENTS.history_limits.items()))
+        self.assertEqual((limits.count, limits.age), (32, 90 * 86_400_000))
+        collection, = (id for id, found in CONTENTS.collections.items() if found == name)
+        expected: dict = {}  # key: where its values began and ended
+        for change in CONTENTS.changes:
+            for part in change.collections:
+                for key in part.keys if part.collection == collection else ():
+                    story = expected.setdefault(key.key, [])
+                    if key.what != "inserted":
+                        story[-1][1] = change.sequence
+                    if key.what != "removed":
+                        story.append([change.sequence, None])
+        found: dict = {}
+        for earlier in CONTENTS.history:
+            item = earlier.item
+            self.assertEqual(item.collection, name)
+            self.assertEqual(item.modified, CONTENTS.changes[item.version].time)
+            self.assertEqual(earlier.time, CONTENTS.changes[earlier.ended].time)
+            found.setdefault(item.key, []).append([item.version, earlier.ended])
+        self.assertEqual(found["gone"], expected["gone"][-limits.count :])
+        self.assertEqual(found["there"], expected["there"][:-1])
+        self.assertEqual(found.keys(), expected.keys())
+        self.assertEqual(CONTENTS.items[name, "there"].version, expected["there"][-1][0])
+        gone = [earlier.item for earlier in CONTENTS.history if earlier.item.key == "gone"]
+        self.assertEqual([item.value for item in gone], list(range(40 - limits.count, 40)))
+        self.assertEqual([item.metadata for item in gone], [f"metadata {item.value}" for item in gone])
 
     def test_finds_in_the_change_log_only_the_number_of_a_removed_collection(self) -> None:
         parts = [
@@ -951,7 +983,8 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
     def insertion(self, entry: tuple) -> tuple:
         key, (kind, data) = entry
         return (
-            "INSERT INTO items SELECT id, ?, ?, ?, ?, 1, 0 FROM collections WHERE name = 'samples'",
+            "INSERT INTO items(collection, key, type, data, metadata, version, modified)"
+            " SELECT id, ?, ?, ?, ?, 1, 0 FROM collections WHERE name = 'samples'",
             (key, kind, data, bytes([kind]) + data),
         )
 

@@ -17,7 +17,7 @@ struct OutputTests {
     let tool = try sample()
     try tool.succeed("set", "app/theme", "light \"x\"\n")
     let text = try tool.succeed("get", "app/theme", "--json")
-    let start = #"{"collection":"app","key":"theme","type":"string","value":"light \"x\"\n","version":2,"modified":""#
+    let start = #"{"collection":"app","key":"theme","type":"string","value":"light \"x\"\n","version":6,"modified":""#
     #expect(text.hasPrefix(start))
     #expect(text.hasSuffix("Z\",\"origin\":\"store\"}\n"))
     let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
@@ -88,12 +88,12 @@ struct OutputTests {
     }
     #expect(lines.map(\.first) == ["icon", "size", "theme"])
     #expect(lines.map { $0[1] } == ["data", "int", "string"])
-    #expect(lines.map { $0[3] } == ["1", "1", "1"])
+    #expect(lines.map { $0[3] } == ["4", "3", "2"])
     #expect(lines[1].last == "14")
     #expect(try tool.succeed("list", "app", "--values", "--plain") == "icon\taWNvbg==\nsize\t14\ntheme\tdark\n")
     let fields = try tool.succeed("list", "app", "-l", "--plain").split(separator: "\n")[0].split(separator: "\t")
     #expect(fields.count == 5)
-    #expect(fields[0] == "icon" && fields[1] == "data" && fields[3] == "1" && fields[4].hasSuffix("Z"))
+    #expect(fields[0] == "icon" && fields[1] == "data" && fields[3] == "4" && fields[4].hasSuffix("Z"))
   }
 
   @Test("list --json is one array, with values where they are asked for")

@@ -53,6 +53,40 @@ case "clear":
   // clear … COLLECTION
   try open().makeConnection().readWrite { try $0.removeAllObjects(inCollection: rest[0]) }
 
+case "increment":
+  // increment … KEY COUNT: reads, and writes where nobody else has written meanwhile, until it has succeeded so often.
+  let connection = try open().makeConnection()
+  var successCount = 0
+  while successCount < Int(rest[1])! {
+    let (number, version) = try connection.read { transaction in
+      (
+        try transaction.object(forKey: rest[0], inCollection: "counters", as: Int.self) ?? 0,
+        try transaction.version(forKey: rest[0], inCollection: "counters")
+      )
+    }
+    do {
+      try connection.readWrite {
+        try $0.setObject(number + 1, forKey: rest[0], inCollection: "counters", ifVersion: version)
+      }
+      successCount += 1
+    } catch CofferError.versionMismatch {}
+  }
+
+case "keep-history":
+  // keep-history … COLLECTION COUNT: sets one key so often and removes it, and sets another; the collection keeps it all.
+  let connection = try open().makeConnection()
+  try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: rest[0]) }
+  for number in 0..<Int(rest[1])! {
+    try connection.readWrite {
+      try $0.setObject(number, forKey: "gone", inCollection: rest[0], withMetadata: "metadata \(number)")
+    }
+  }
+  try connection.readWrite { transaction in
+    try transaction.removeObject(forKey: "gone", inCollection: rest[0])
+    try transaction.setObject("first", forKey: "there", inCollection: rest[0])
+  }
+  try connection.readWrite { try $0.setObject("second", forKey: "there", inCollection: rest[0]) }
+
 case "model":
   // Runs each transaction that comes as a line of JSON, until there are no more.
   let connection = try open().makeConnection()

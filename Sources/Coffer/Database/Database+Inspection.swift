@@ -99,6 +99,7 @@ extension Database {
               if itemCount % 1000 == 0 { progress(0.6 + 0.4 * Double(itemCount) / Double(max(total, 1))) }
             }
           }
+          problems += try session.historicProblems()
         }
       }
     } catch CofferError.damaged(let part, let reason) {
@@ -130,5 +131,23 @@ extension Session {
       }
       return problems
     }
+  }
+
+  /// What does not decode among the earlier values.
+  fileprivate func historicProblems() throws -> [String] {
+    var problems: [String] = []
+    for collection in try CofferError.translating({ try CommitFeed.names(connection) }).values.sorted() {
+      for key in try keysWithHistory(in: collection) {
+        for row in try history(key, in: collection) {
+          do {
+            _ = try row.item.object.decoded(as: Value.self, key, in: collection)
+            _ = try row.item.metadata?.decoded(as: Value.self, key, in: collection)
+          } catch CofferError.notDecodable {
+            problems.append("An earlier value for \"\(key)\" in \"\(collection)\" does not decode.")
+          }
+        }
+      }
+    }
+    return problems
   }
 }

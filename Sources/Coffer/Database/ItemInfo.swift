@@ -14,7 +14,8 @@ public struct ItemInfo: Sendable, Equatable {
   public let kind: Value.Kind
   /// The size of its value as stored.
   public let byteCount: Int
-  /// 1 when it was inserted, and one more with each change.
+  /// The number of the commit that changed it last: above 0, and never the same again for another value of this key, also
+  /// when it is removed and set anew.
   public let version: Int64
   /// When it was changed last, to the millisecond.
   public let modified: Date
@@ -30,7 +31,7 @@ public struct Item: Sendable, Equatable {
   public let value: Value
   /// Its metadata, if it has any.
   public let metadata: Value?
-  /// 1 when it was inserted, and one more with each change.
+  /// The number of the commit that changed it last, see ``ItemInfo/version``.
   public let version: Int64
   /// When it was changed last, to the millisecond.
   public let modified: Date

@@ -3,25 +3,29 @@ import CofferStorage
 /// The tables inside a store.
 enum Schema {
   /// `user_version` of the stores this code makes, and the newest it reads.
-  static let version = 1
+  static let version = 2
 
   private static let tables = """
     PRAGMA user_version=\(version);
     CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) STRICT, WITHOUT ROWID;
     -- AUTOINCREMENT: the id of a removed collection never names another one in the change log.
     CREATE TABLE collections(
-      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
+      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0,
+      history_count INTEGER, history_age INTEGER) STRICT;
+    -- What may be long comes last: on overflow pages, which reading the columns before it doesn't touch.
     CREATE TABLE items(
-      collection INTEGER NOT NULL, key TEXT NOT NULL, type INTEGER NOT NULL, data BLOB NOT NULL, metadata BLOB,
-      version INTEGER NOT NULL, modified INTEGER NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
+      collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
+      type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
     -- The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
       total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
     CREATE TABLE history(
-      collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, type INTEGER NOT NULL,
-      data BLOB NOT NULL, metadata BLOB, time INTEGER NOT NULL, PRIMARY KEY(collection, key, version)
-      ) STRICT, WITHOUT ROWID;
+      collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
+      ended INTEGER NOT NULL, time INTEGER NOT NULL, type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL,
+      PRIMARY KEY(collection, key, version)) STRICT, WITHOUT ROWID;
+    -- Finds what has grown too old without reading the rest.
+    CREATE INDEX history_by_time ON history(collection, time);
     CREATE TABLE vault(
       generation INTEGER PRIMARY KEY, id BLOB NOT NULL, slots BLOB NOT NULL) STRICT;
     """

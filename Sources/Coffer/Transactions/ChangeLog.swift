@@ -12,29 +12,42 @@ struct ChangeLog {
   static let maximumRowCount: Int64 = 10_000
   static let maximumByteCount: Int64 = 4 << 20
   /// Old rows are dropped once in so many commits; between, the log may exceed its bounds by as many rows.
-  private static let sweepInterval: Int64 = 64
+  static let sweepInterval: Int64 = 64
 
   /// The number of the last commit, which is the snapshot a reader sees.
   func lastSequence() throws -> Int64 {
-    try last()?.sequence ?? 0
+    try max(0, end().sequence)
   }
 
-  private func last() throws -> (sequence: Int64, total: Int64)? {
+  /// What the next row goes on from.
+  struct End {
+    /// The number of the last commit; -1 before the first.
+    let sequence: Int64
+    let total: Int64
+  }
+
+  /// The end of the log, which stays where it is as long as the write lock is held and nothing is appended.
+  func end() throws -> End {
     try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
-      ($0.integer(0), $0.integer(1))
-    }
+      End(sequence: $0.integer(0), total: $0.integer(1))
+    } ?? End(sequence: -1, total: 0)
   }
 
   /// Appends a row; `willAppend` hears first which one.
+  ///
+  /// - Parameter end: The end of the log, where it is known.
+  /// - Returns: The new end.
+  @discardableResult
   func append(
-    _ changes: ChangeSet, time: Int64, writer: Int64, willAppend: (CommitIdentity) -> Void = { _ in }
-  ) throws {
-    let last = try last()
-    let sequence = (last?.sequence ?? -1) + 1
+    _ changes: ChangeSet, after end: End? = nil, time: Int64, writer: Int64,
+    willAppend: (CommitIdentity) -> Void = { _ in }
+  ) throws -> End {
+    let end = try end ?? self.end()
+    let sequence = end.sequence + 1
     let noise = try RandomSource.bytes(count: 16)
     willAppend(CommitIdentity(sequence: sequence, noise: noise))
     let keys = changes.packed
-    let total = (last?.total ?? 0) + Int64(keys.count)
+    let total = end.total + Int64(keys.count)
     let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)")
     statement.bind(sequence, at: 1)
     statement.bind(noise, at: 2)
@@ -44,6 +57,7 @@ struct ChangeLog {
     statement.bind(keys, at: 6)
     try statement.run()
     if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
+    return End(sequence: sequence, total: total)
   }
 
   /// Drops the oldest rows beyond the bounds.

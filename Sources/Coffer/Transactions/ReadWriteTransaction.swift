@@ -180,7 +180,7 @@ extension ReadWriteTransaction {
     try session.remove(keys, in: collection)
   }
 
-  /// Removes a collection: its items, their history, its name, and its keys in the change log.
+  /// Removes a collection: its items, their history and its limits, its name, and its keys in the change log.
   public borrowing func removeAllObjects(inCollection collection: String = "") throws {
     try session.removeAll(in: collection)
   }

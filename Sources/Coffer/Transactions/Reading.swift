@@ -121,6 +121,16 @@ extension Reading where Self: ~Copyable {
       modified: .init(milliseconds: row.modified))
   }
 
+  /// Kind, size, version and time of an item, nil when there is none; its value is not read.
+  public borrowing func info(forKey key: String, inCollection collection: String = "") throws -> ItemInfo? {
+    try session.info(key, in: collection)
+  }
+
+  /// The version of an item, 0 when there is none; see ``ItemInfo/version``.
+  public borrowing func version(forKey key: String, inCollection collection: String = "") throws -> Int64 {
+    try session.version(key, in: collection)
+  }
+
   // MARK: Counts and lists
 
   /// How many collections hold something.

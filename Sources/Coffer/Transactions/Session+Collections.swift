@@ -1,27 +1,51 @@
 import CofferStorage
 
+/// A row of the table `collections`.
+struct StoredCollection {
+  /// The bits of its column `flags`.
+  enum Flags {
+    /// Its items leave their earlier values behind.
+    static let keepsHistory: Int64 = 2
+  }
+
+  let id: Int64
+  /// nil where no history is kept.
+  var history: HistoryLimits?
+}
+
 extension Session {
   // MARK: Collections
 
   func collectionID(_ name: String) throws -> Int64? {
-    let key = ByteString(name)
-    if let id = collectionIDs[key] { return id }
-    let statement = try connection.statement("SELECT id FROM collections WHERE name = ?")
-    statement.bind(name, at: 1)
-    let id = try statement.first { $0.integer(0) }
-    if let id { collectionIDs[key] = id }
-    return id
+    try storedCollection(name)?.id
   }
 
-  func makeCollection(_ name: String) throws -> Int64 {
-    if let id = try collectionID(name) { return id }
+  func storedCollection(_ name: String) throws -> StoredCollection? {
+    let key = ByteString(name)
+    if let known = knownCollections[key] { return known }
+    let statement = try connection.statement(
+      "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
+    statement.bind(name, at: 1)
+    let collection = try statement.first { row in
+      StoredCollection(
+        id: row.integer(0),
+        history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
+          ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
+    }
+    if let collection { knownCollections[key] = collection }
+    return collection
+  }
+
+  func makeCollection(_ name: String) throws -> StoredCollection {
+    if let collection = try storedCollection(name) { return collection }
     let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
     statement.bind(name, at: 1)
     guard let id = try statement.first({ $0.integer(0) }) else {
       throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
     }
-    collectionIDs[ByteString(name)] = id
-    return id
+    let collection = StoredCollection(id: id)
+    knownCollections[ByteString(name)] = collection
+    return collection
   }
 
   // MARK: Cache

@@ -55,6 +55,26 @@ extension Session {
     }
   }
 
+  func info(_ key: String, in collection: String) throws -> ItemInfo? {
+    try reading {
+      try row(
+        key, in: collection,
+        "SELECT type, length(data), version, modified FROM items WHERE collection = ? AND key = ?"
+      ) { row in
+        ItemInfo(
+          collection: collection, key: key, kind: try Self.kind(row.integer(0)), byteCount: Int(row.integer(1)),
+          version: row.integer(2), modified: Date(milliseconds: row.integer(3)))
+      }
+    }
+  }
+
+  /// The version of an item; 0 when there is none.
+  func version(_ key: String, in collection: String) throws -> Int64 {
+    try reading {
+      try row(key, in: collection, "SELECT version FROM items WHERE collection = ? AND key = ?") { $0.integer(0) } ?? 0
+    }
+  }
+
   private func row<Result>(
     _ key: String, in collection: String, _ sql: StaticString, _ body: (borrowing Statement.Row) throws -> Result
   ) throws -> Result? {

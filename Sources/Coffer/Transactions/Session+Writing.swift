@@ -6,31 +6,39 @@ extension Session {
   /// Sets both values of an item.
   func set(_ object: StoredValue, metadata: StoredValue?, _ key: String, in collection: String) throws {
     try changing {
-      let id = try makeCollection(collection)
+      let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
-      let old = isObserved ? try storedItem(key, in: collection) : nil
-      // An equal value changes nothing: no version, no change, no page.
-      let statement = try connection.statement(
-        """
-        INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6) ON CONFLICT DO UPDATE
-        SET type = ?3, data = ?4, metadata = ?5, version = successor(version), modified = ?6
-        WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
-        """)
-      statement.bind(id, at: 1)
-      statement.bind(key, at: 2)
-      statement.bind(Int64(object.kind.rawValue), at: 3)
-      statement.bind(object.bytes, at: 4)
-      statement.bind(metadata?.tagged, at: 5)
-      statement.bind(time, at: 6)
+      let old = isObserved || stored.history != nil ? try storedItem(key, in: collection) : nil
+      let new = StoredItem(object: object, metadata: metadata)
+      if stored.history != nil, old == new { return }
       let kind: ChangeSet.Kind
-      switch try connection.runUpsert(statement) {
+      switch try keepingHistory(of: key, in: stored, { try upsert(new, key, inCollection: stored.id) }) {
       case .inserted: kind = .inserted
       case .updated: kind = .updated
       case .unchanged: return
       }
-      let new = isObserved ? StoredItem(object: object, metadata: metadata) : nil
-      record(kind, key, in: collection, id: id, old: old, new: new)
+      record(kind, key, in: collection, id: stored.id, old: old, new: new)
     }
+  }
+
+  private func upsert(
+    _ item: StoredItem, _ key: String, inCollection id: Int64
+  ) throws -> SQLiteConnection.UpsertResult {
+    // An equal value changes nothing: no version, no change, no page.
+    let statement = try connection.statement(
+      """
+      INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?5, ?4) ON CONFLICT DO UPDATE
+      SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7
+      WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
+      """)
+    statement.bind(id, at: 1)
+    statement.bind(key, at: 2)
+    statement.bind(Int64(item.object.kind.rawValue), at: 3)
+    statement.bind(item.object.bytes, at: 4)
+    statement.bind(item.metadata?.tagged, at: 5)
+    statement.bind(try newVersion(), at: 6)
+    statement.bind(time, at: 7)
+    return try connection.runUpsert(statement)
   }
 
   /// Changes one value of an item that is there.
@@ -39,30 +47,43 @@ extension Session {
   /// - Returns: Whether there was anything to change.
   private func replace(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws -> Bool {
     try changing {
-      guard let id = try collectionID(collection) else { return false }
-      let old = observes(.update, in: collection, part) ? try storedItem(key, in: collection) : nil
-      let statement = try connection.statement(
-        part == .object
-          ? """
-          UPDATE items SET type = ?3, data = ?4, version = version + 1, modified = ?5
-          WHERE collection = ?1 AND key = ?2 AND (type <> ?3 OR data <> ?4)
-          """
-          : """
-          UPDATE items SET metadata = ?4, version = version + 1, modified = ?5
-          WHERE collection = ?1 AND key = ?2 AND metadata IS NOT ?4
-          """)
-      statement.bind(id, at: 1)
-      statement.bind(key, at: 2)
-      if part == .object { statement.bind(Int64(value?.kind.rawValue ?? 0), at: 3) }
-      statement.bind(part == .object ? value?.bytes : value?.tagged, at: 4)
-      statement.bind(time, at: 5)
-      try statement.run()
-      guard connection.changeCount > 0 else { return false }
+      guard let stored = try storedCollection(collection) else { return false }
+      let isObserved = observes(.update, in: collection, part)
+      let old = isObserved || stored.history != nil ? try storedItem(key, in: collection) : nil
       var new = old
       if part == .object, let value { new?.object = value } else { new?.metadata = value }
-      record(.updated, key, in: collection, id: id, part, old: old, new: new)
+      if stored.history != nil, old == new { return false }
+      let isChanged = try keepingHistory(of: key, in: stored) {
+        try update(part, value, key, inCollection: stored.id)
+      }
+      guard isChanged else { return false }
+      record(.updated, key, in: collection, id: stored.id, part, old: old, new: new)
       return true
     }
+  }
+
+  /// - Returns: Whether there was anything to change.
+  private func update(
+    _ part: ItemPart, _ value: StoredValue?, _ key: String, inCollection id: Int64
+  ) throws -> Bool {
+    let statement = try connection.statement(
+      part == .object
+        ? """
+        UPDATE items SET type = ?3, data = ?4, version = ?5, modified = ?6
+        WHERE collection = ?1 AND key = ?2 AND (type <> ?3 OR data <> ?4)
+        """
+        : """
+        UPDATE items SET metadata = ?4, version = ?5, modified = ?6
+        WHERE collection = ?1 AND key = ?2 AND metadata IS NOT ?4
+        """)
+    statement.bind(id, at: 1)
+    statement.bind(key, at: 2)
+    if part == .object { statement.bind(Int64(value?.kind.rawValue ?? 0), at: 3) }
+    statement.bind(part == .object ? value?.bytes : value?.tagged, at: 4)
+    statement.bind(try newVersion(), at: 5)
+    statement.bind(time, at: 6)
+    try statement.run()
+    return connection.changeCount > 0
   }
 
   /// Announces a key as changed.
@@ -76,14 +97,17 @@ extension Session {
   @discardableResult
   func remove(_ key: String, in collection: String) throws -> Bool {
     try changing {
-      guard let id = try collectionID(collection) else { return false }
+      guard let stored = try storedCollection(collection) else { return false }
       let old = observes(.removal, in: collection) ? try storedItem(key, in: collection) : nil
-      let statement = try connection.statement("DELETE FROM items WHERE collection = ? AND key = ?")
-      statement.bind(id, at: 1)
-      statement.bind(key, at: 2)
-      try statement.run()
-      guard connection.changeCount > 0 else { return false }
-      record(.removed, key, in: collection, id: id, old: old)
+      let isRemoved = try keepingHistory(of: key, in: stored) {
+        let statement = try connection.statement("DELETE FROM items WHERE collection = ? AND key = ?")
+        statement.bind(stored.id, at: 1)
+        statement.bind(key, at: 2)
+        try statement.run()
+        return connection.changeCount > 0
+      }
+      guard isRemoved else { return false }
+      record(.removed, key, in: collection, id: stored.id, old: old)
       return true
     }
   }
@@ -101,8 +125,8 @@ extension Session {
       try clear(collection, id)
       for sql: StaticString in [
         "DELETE FROM items WHERE collection = ?", "DELETE FROM history WHERE collection = ?",
-        // One that was declared to be of a certain kind stays declared.
-        "DELETE FROM collections WHERE id = ? AND flags = 0",
+        // One that was declared to be of another kind than to keep history stays declared.
+        "DELETE FROM collections WHERE id = ? AND flags & ~2 = 0",
       ] {
         let statement = try connection.statement(sql)
         statement.bind(id, at: 1)
@@ -121,7 +145,7 @@ extension Session {
       guard !names.isEmpty else { return }
       for (id, name) in names { try clear(name, id) }
       for sql: StaticString in [
-        "DELETE FROM items", "DELETE FROM history", "DELETE FROM collections WHERE flags = 0",
+        "DELETE FROM items", "DELETE FROM history", "DELETE FROM collections WHERE flags & ~2 = 0",
       ] {
         try connection.statement(sql).run()
       }

@@ -38,7 +38,13 @@ final class Session {
 
   // The transaction that is under way.
   private(set) var time: Int64 = 0
+  /// What its times are taken from.
+  var clock: () -> Int64 = { Clock.millisecondsSince1970 }
   var changes = ChangeSet()
+  /// Whether it changed what a collection was declared to be, which no change of a key shows.
+  var changesDeclarations = false
+  /// Where the change log ended last, and the data version as of which it did.
+  var knownEnd: (end: ChangeLog.End, dataVersion: UInt32?)?
   var customObject: (any Sendable)?
   var observation = Observation()
   /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
@@ -48,11 +54,13 @@ final class Session {
   var isFeedObserved = false
   private var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
   private var cancellation: Cancellation?
+  /// That of a task whose operations commit by themselves.
+  var autocommitCancellation: Cancellation?
   /// Whether a sanitizer or an observer is being asked, from inside of which nothing may be written.
   private var isCallingOut = false
   private(set) var isRolledBack = false
-  /// Ids of collections looked up in this transaction; another process may remove a collection between two.
-  var collectionIDs: [ByteString: Int64] = [:]
+  /// Collections looked up in this transaction; another process may remove a collection between two.
+  var knownCollections: [ByteString: StoredCollection] = [:]
   /// Names of the collections that this transaction changed.
   var changedNames: [Int64: String] = [:]
   /// Enumerations that are under way, which see the rows as of their start.
@@ -112,7 +120,7 @@ final class Session {
   }
 
   func beginRead() throws {
-    collectionIDs = [:]
+    knownCollections = [:]
     isCacheCurrent = false
     hasRead = false
     try CofferError.translating { try connection.beginRead() }
@@ -166,17 +174,18 @@ final class Session {
   private func begin(_ cancellation: Cancellation?) {
     mode = .writing
     changes = ChangeSet()
+    changesDeclarations = false
     customObject = nil
     undelivered = []
     undoDepth = 0
     completions = []
     isRolledBack = false
     hasCommitted = false
-    collectionIDs = [:]
+    knownCollections = [:]
     changedNames = [:]
     isCacheCurrent = false
     hasRead = false
-    time = Clock.millisecondsSince1970
+    time = clock()
     observation.entries = core.observers.begin()
     isFeedObserved = core.feed.isObserved
     self.cancellation = cancellation
@@ -194,7 +203,7 @@ final class Session {
     try CofferError.translating { try requireTransaction() }
     try callingOut { try observation.willCommit() }
     try checkCancellation()
-    guard !changes.isEmpty else {
+    guard !changes.isEmpty || changesDeclarations else {
       try CofferError.translating { try connection.rollback() }
       return nil
     }
@@ -203,7 +212,7 @@ final class Session {
     var committed: Int64?
     do {
       try CofferError.translating {
-        try changeLog.append(changes, time: time, writer: core.writer) { identity in
+        let end = try changeLog.append(changes, after: endOfLog(), time: time, writer: core.writer) { identity in
           committed = identity.sequence
           willCommit(identity)
           guard isFeedObserved else { return }
@@ -212,7 +221,9 @@ final class Session {
             CommitFeed.OwnCommit(
               connection: owner?.id, changes: changes, names: changedNames, customObject: customObject))
         }
+        try dropOldHistory(beforeCommit: end.sequence)
         try connection.commit()
+        knownEnd = (end, connection.dataVersion)
       }
     } catch {
       if let committed, isFeedObserved { core.feed.didNotCommit(committed) }
@@ -277,27 +288,6 @@ final class Session {
   /// Whether a write transaction is under way, also where it may not be written in.
   var isInWriteTransaction: Bool { mode == .writing }
 
-  /// Runs `body` so that each operation in it commits by itself.
-  func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
-    try requireWritable()
-    try cancellation?.check()
-    let earlier = (mode, autocommitCancellation)
-    (mode, autocommitCancellation) = (.autocommit, cancellation)
-    defer { (mode, autocommitCancellation) = earlier }
-    return try body()
-  }
-
-  private var autocommitCancellation: Cancellation?
-
-  /// Whether operations commit by themselves.
-  var isAutocommitting: Bool { mode == .autocommit }
-
-  /// Runs `body` in the transaction that is under way; where operations commit by themselves, in one of its own.
-  func inTransaction<Result>(_ body: () throws -> Result) throws -> Result {
-    guard mode == .autocommit else { return try body() }
-    return try write(.full, cancellation: autocommitCancellation, body)
-  }
-
   func rollBack() {
     isRolledBack = true
     undelivered = []
@@ -360,7 +350,7 @@ final class Session {
   /// Runs `body` in a savepoint, which an error undoes.
   func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
     guard !isCallingOut, mode == .writing else { throw CofferError.nestedTransaction }
-    let (earlierChanges, earlierNames) = (changes, changedNames)
+    let (earlierChanges, earlierNames, earlierDeclarations) = (changes, changedNames, changesDeclarations)
     let undeliveredCount = undelivered.count
     try CofferError.translating {
       try requireTransaction()
@@ -373,10 +363,10 @@ final class Session {
       deliver()
       return result
     } catch {
-      (changes, changedNames) = (earlierChanges, earlierNames)
+      (changes, changedNames, changesDeclarations) = (earlierChanges, earlierNames, earlierDeclarations)
       forgetUndelivered(after: undeliveredCount)
       // Of collections that were made inside, the ids are gone; of items, the values.
-      collectionIDs = [:]
+      knownCollections = [:]
       cache.removeAll()
       do {
         if connection.isInTransaction {

@@ -38,8 +38,8 @@ package final class SQLiteConnection {
   /// How many frames the log had when it was last tried to fold it in; see `foldLogInSteps`.
   private let triedFrameCount = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
 
-  /// How often the SQL function `successor` ran; see `runUpsert`.
-  private let successorCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
+  /// How often the SQL function `updated` ran; see `runUpsert`.
+  private let updateCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
 
   /// Opens a connection to an existing store.
   package convenience init(store: Store, busyTimeout: Duration) throws {
@@ -105,7 +105,7 @@ package final class SQLiteConnection {
       } ?? sqlite3_open_v2(uri, &handle, flags, vfs)
     guard let handle else { throw StorageError.inputOutput(path: path, reason: "out of memory") }
     self.handle = handle
-    successorCount.initialize(to: 0)
+    updateCount.initialize(to: 0)
     triedFrameCount.initialize(to: 0)
     do {
       try check(code)
@@ -117,10 +117,10 @@ package final class SQLiteConnection {
       try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_DEFENSIVE, 1))
       try check(
         sqlite3_create_function_v2(
-          handle, "successor", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, successorCount,
+          handle, "updated", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, updateCount,
           { context, _, arguments in
             sqlite3_user_data(context).assumingMemoryBound(to: Int.self).pointee += 1
-            sqlite3_result_int64(context, sqlite3_value_int64(arguments![0]) &+ 1)
+            sqlite3_result_value(context, arguments![0])
           }, nil, nil, nil))
       // Temporary tables, statement journals and VACUUM's copy stay in memory; what is removed is overwritten.
       try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
@@ -183,7 +183,7 @@ package final class SQLiteConnection {
       for statement in statements.values { statement.finalize() }
       sqlite3_close_v2(handle)
     }
-    successorCount.deallocate()
+    updateCount.deallocate()
     triedFrameCount.deallocate()
   }
 
@@ -235,14 +235,14 @@ extension SQLiteConnection {
     case inserted, updated, unchanged
   }
 
-  /// Runs an `INSERT … ON CONFLICT DO UPDATE` of one row whose update sets `x = successor(x)`: the function, which
-  /// gives its argument plus one, is how an update is told from an insert.
+  /// Runs an `INSERT … ON CONFLICT DO UPDATE` of one row whose update sets `x = updated(y)`: the function, which gives
+  /// its argument, is how an update is told from an insert.
   ///
   /// `RETURNING` would tell too, at twice the cost of the whole statement.
   package func runUpsert(_ statement: Statement) throws -> UpsertResult {
-    successorCount.pointee = 0
+    updateCount.pointee = 0
     try statement.run()
-    return changeCount == 0 ? .unchanged : successorCount.pointee > 0 ? .updated : .inserted
+    return changeCount == 0 ? .unchanged : updateCount.pointee > 0 ? .updated : .inserted
   }
 
   /// Copies the whole database into another one, page by page, https://www.sqlite.org/backup.html.
@@ -297,6 +297,17 @@ extension SQLiteConnection {
 
   package func beginRead() throws {
     try statement("BEGIN DEFERRED").run()
+  }
+
+  /// Moves with each commit that this connection makes, and with each of others that a transaction of it finds made.
+  ///
+  /// "The data version changes whenever any change occurs to the corresponding database file, either through SQL statements
+  /// on the same database connection or through transactions committed by separate database connections":
+  /// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html, SQLITE_FCNTL_DATA_VERSION.
+  package var dataVersion: UInt32? {
+    var version: UInt32 = 0
+    let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+    return code == SQLITE_OK ? version : nil
   }
 
   /// Begins a write transaction, waiting for the lock no longer than the busy timeout.

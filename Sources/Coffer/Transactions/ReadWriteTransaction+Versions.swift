@@ -1,0 +1,89 @@
+// Writes that are made only where a key still is what it was when someone looked at it. A value that is computed outside
+// of the transaction is written so:
+//
+//   while true {
+//     let (old, version) = try connection.read { transaction in
+//       (try transaction.object(forKey: "counter", as: Int.self), try transaction.version(forKey: "counter"))
+//     }
+//     let new = compute(old)
+//     do {
+//       return try connection.readWrite { try $0.setObject(new, forKey: "counter", ifVersion: version) }
+//     } catch CofferError.versionMismatch {}  // Someone was faster.
+//   }
+
+extension ReadWriteTransaction {
+  // MARK: Conditions
+
+  /// Throws unless a key has a version; 0 stands for no such key.
+  ///
+  /// What follows in the transaction is then based on that version, whichever keys it changes:
+  ///
+  /// ```swift
+  /// try transaction.require(version: seen, forKey: "plan")
+  /// try transaction.replaceMetadata("approved", forKey: "plan")
+  /// ```
+  ///
+  /// In `writeWithoutTransaction`, where each operation commits by itself, use `inSavepoint` around both.
+  ///
+  /// - Throws: `CofferError.versionMismatch`.
+  public borrowing func require(
+    version: Int64, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    try session.require(version: version, key, in: collection)
+  }
+
+  /// Sets the object and the metadata for a key where its version is still the one that was read; 0 stands for no such
+  /// key.
+  ///
+  /// nil removes the key; without metadata, what metadata there was is cleared.
+  ///
+  /// - Throws: `CofferError.versionMismatch` with nothing changed; as `setObject(_:forKey:inCollection:)`.
+  public borrowing func setObject<Object: Encodable, Metadata: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = "",
+    withMetadata metadata: Metadata? = Never?.none, ifVersion version: Int64
+  ) throws {
+    let session = session
+    try session.inTransaction {
+      try session.require(version: version, key, in: collection)
+      try setObject(object, forKey: key, inCollection: collection, withMetadata: metadata)
+    }
+  }
+
+  /// Sets object and metadata that were serialized before where the key's version is still the one that was read; 0 stands
+  /// for no such key.
+  ///
+  /// - Throws: `CofferError.versionMismatch` with nothing changed; what a sanitizer throws.
+  public borrowing func setSerializedObject(
+    _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
+    withMetadata metadata: SerializedValue? = nil, ifVersion version: Int64
+  ) throws {
+    let session = session
+    try session.inTransaction {
+      try session.require(version: version, key, in: collection)
+      try setSerializedObject(object, forKey: key, inCollection: collection, withMetadata: metadata)
+    }
+  }
+
+  /// Sets the object and the metadata for a key where there is no such key yet: what `ifVersion: 0` says, too.
+  ///
+  /// - Throws: `CofferError.versionMismatch` with nothing changed; as `setObject(_:forKey:inCollection:)`.
+  public borrowing func setObjectIfAbsent<Object: Encodable, Metadata: Encodable>(
+    _ object: Object, forKey key: String, inCollection collection: String = "",
+    withMetadata metadata: Metadata? = Never?.none
+  ) throws {
+    try setObject(object, forKey: key, inCollection: collection, withMetadata: metadata, ifVersion: 0)
+  }
+
+  /// Removes a key where its version is still the one that was read.
+  ///
+  /// - Throws: `CofferError.versionMismatch` with nothing changed.
+  public borrowing func removeObject(
+    forKey key: String, inCollection collection: String = "", ifVersion version: Int64
+  ) throws {
+    let session = session
+    try session.inTransaction {
+      try session.require(version: version, key, in: collection)
+      try session.remove(key, in: collection)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import CofferStorage
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Collections that keep history") struct HistoryLimitTests {
+  private let fixture: HistoryFixture
+  private var connection: Connection { fixture.connection }
+
+  init() throws {
+    fixture = try HistoryFixture(nil)
+  }
+
+  private func limits(_ connection: Connection? = nil) throws -> HistoryLimits? {
+    try (connection ?? self.connection).read { try $0.historyLimits(forCollection: "kept") }
+  }
+
+  private func setLimits(_ limits: HistoryLimits?) throws {
+    try connection.readWrite { try $0.setHistoryLimits(limits, forCollection: "kept") }
+  }
+
+  @Test("are known to other connections and processes, and when the store is opened again")
+  func stored() throws {
+    let exact = HistoryLimits(maximumCount: 3, maximumAge: .milliseconds(86_400_001))
+    for limits in [HistoryLimits(), exact, HistoryLimits(maximumCount: .max, maximumAge: nil)] {
+      try setLimits(limits)
+      #expect(try self.limits() == limits)
+      #expect(try self.limits(fixture.database.makeConnection()) == limits)
+    }
+    #expect(exact.maximumAge == .milliseconds(86_400_001) && HistoryLimits(maximumAge: nil).maximumAge == nil)
+    #expect(HistoryLimits(maximumAge: .nanoseconds(1)).maximumAge == .milliseconds(1))
+    try setLimits(HistoryLimits(maximumCount: .max, maximumAge: .seconds(Int64.max)))
+    for object in ["a", "b", "c"] { try fixture.set(object) }
+    #expect(try fixture.objects() == ["b", "a"])
+
+    // This process says it, the other one keeps it; and the other way round.
+    try connection.readWrite { try $0.setHistoryLimits(exact, forCollection: "counters") }
+    #expect(try fixture.store.worker("increment", "n", "5").status == 0)
+    let values = try connection.read { try $0.history(forKey: "n", inCollection: "counters") }.map(\.value)
+    #expect(values == [.int(4), .int(3), .int(2)])
+    #expect(try fixture.store.worker("keep-history", "theirs", "2").status == 0)
+    try connection.readWrite { try $0.setObject("third", forKey: "there", inCollection: "theirs") }
+    #expect(try connection.read { try $0.historyLimits(forCollection: "theirs") } == HistoryLimits())
+    #expect(try connection.read { try $0.allKeysWithHistory(inCollection: "theirs") } == ["gone", "there"])
+    let theirs = try connection.read { try $0.history(forKey: "there", inCollection: "theirs") }
+    #expect(theirs.map(\.text) == ["second", "first"])
+    try fixture.database.close()
+    let again = try fixture.store.open().makeConnection()
+    #expect(try again.read { try $0.historyLimits(forCollection: "counters") } == exact)
+    #expect(try again.read { try $0.history(forKey: "n", inCollection: "counters") }.count == 3)
+  }
+
+  @Test("are declared by a commit of its own number, which changes no key; saying the same again is none")
+  func commits() throws {
+    let heard = Journal()
+    let isHeard = DispatchSemaphore(value: 0)
+    let registration = try fixture.database.onCommit { commit in
+      heard.note("\(commit.changedCollections)")
+      if commit.hasChange(forKey: "last") { isHeard.signal() }
+    }
+    let start = try connection.read { try $0.snapshot() }
+    try setLimits(HistoryLimits())
+    #expect(try connection.read { try $0.snapshot() } == start + 1)
+    try setLimits(HistoryLimits())
+    try connection.readWrite { try $0.setHistoryLimits(nil, forCollection: "none") }
+    #expect(try connection.read { try $0.snapshot() } == start + 1)
+    let commit = try #require(try connection.read { try $0.changes(since: start) }?.first)
+    #expect(commit.changedCollections.isEmpty && !commit.hasChange(inCollection: "kept"))
+    #expect(try connection.read { try $0.allCollections() }.isEmpty)
+
+    try connection.readWrite { transaction in
+      try transaction.inSavepoint {
+        try transaction.setHistoryLimits(HistoryLimits(), forCollection: "other")
+        #expect(try transaction.historyLimits(forCollection: "other") != nil)
+        return .rollback
+      }
+      #expect(try transaction.historyLimits(forCollection: "other") == nil)
+    }
+    #expect(try connection.read { try $0.snapshot() } == start + 1)
+    try setLimits(nil)
+    #expect(try connection.read { try $0.snapshot() } == start + 2)
+    try connection.readWrite { try $0.setObject(1, forKey: "last") }
+    isHeard.wait()
+    registration.cancel()
+    #expect(heard.take() == ["[]", "[]", #"[""]"#])
+  }
+
+  @Test("drop at once what lower limits do not allow, and all when they keep none any more")
+  func lowered() throws {
+    try setLimits(HistoryLimits(maximumCount: 10, maximumAge: nil))
+    for (time, number) in zip([1000, 2000, 3000, 4000, 5000] as [Int64], 0...) {
+      try connection.setTime(time)
+      for key in ["k", "l"] { try fixture.set("\(number)", forKey: key) }
+    }
+    try setLimits(HistoryLimits(maximumCount: 3, maximumAge: nil))
+    for key in ["k", "l"] { #expect(try fixture.objects(forKey: key) == ["3", "2", "1"]) }
+    try setLimits(HistoryLimits(maximumCount: 3, maximumAge: .seconds(1000)))
+    for key in ["k", "l"] { #expect(try fixture.objects(forKey: key) == ["3", "2"]) }
+    try setLimits(nil)
+    #expect(try fixture.rowCount() == 0)
+    try fixture.set("x")
+    #expect(try fixture.rowCount() == 0)
+    #expect(try limits() == nil)
+    // Begun again, it starts with what is there then.
+    try setLimits(HistoryLimits())
+    try fixture.set("y")
+    #expect(try fixture.objects() == ["x"])
+  }
+
+  @Test("leave no trace when they are removed as a whole, their limits included", arguments: [true, false])
+  func removedAsAWhole(_ isAlone: Bool) throws {
+    try connection.readWrite { transaction in
+      try transaction.setHistoryLimits(HistoryLimits(), forCollection: "forgotten name")
+      try transaction.setObject("forgotten value", forKey: "forgotten key", inCollection: "forgotten name")
+    }
+    try connection.readWrite { transaction in
+      try transaction.setObject("x", forKey: "forgotten key", inCollection: "forgotten name")
+      #expect(try transaction.history(forKey: "forgotten key", inCollection: "forgotten name").count == 1)
+    }
+    if isAlone {
+      try connection.readWrite { try $0.removeAllObjects(inCollection: "forgotten name") }
+    } else {
+      try connection.erase()
+    }
+    try connection.perform { session in
+      for table in ["collections", "items", "history", "changes", "meta"] {
+        let found = try session.connection.text(ofAllRowsIn: table)
+        #expect(!found.contains("forgotten"), "\(table) still holds it")
+      }
+    }
+    #expect(try fixture.rowCount() == 0)
+    #expect(try connection.read { try $0.historyLimits(forCollection: "forgotten name") } == nil)
+  }
+
+  @Test("are read from a store that is only read, and come along with a backup")
+  func readOnlyAndBackup() throws {
+    try setLimits(HistoryLimits())
+    try fixture.set("a")
+    try fixture.set("b")
+    let path = "\(fixture.store.folder)/copy"
+    try fixture.database.backup(to: path, key: fixture.store.key)
+    try fixture.database.close()
+    for path in [fixture.store.path, path] {
+      let reader = try Database.open(at: path, key: fixture.store.key, options: .init(isReadOnly: true))
+        .makeConnection()
+      #expect(try reader.read { try $0.history(forKey: "k", inCollection: "kept") }.map(\.text) == ["a"])
+      #expect(try limits(reader) == HistoryLimits())
+      #expect(throws: CofferError.readOnly) {
+        try reader.readWrite { try $0.setHistoryLimits(nil, forCollection: "kept") }
+      }
+    }
+  }
+
+  @Test("work in memory as on disk")
+  func inMemory() throws {
+    let connection = try Database.inMemory().makeConnection()
+    try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(maximumCount: 2), forCollection: "kept") }
+    for object in ["a", "b", nil, "c", "d"] {
+      try connection.readWrite { try $0.setObject(object, forKey: "", inCollection: "kept") }
+    }
+    #expect(try connection.read { try $0.history(forKey: "", inCollection: "kept") }.map(\.text) == ["c", "b"])
+    try connection.readWrite { transaction in
+      let oldest = try #require(try transaction.history(forKey: "", inCollection: "kept").last)
+      try transaction.restoreObject(forKey: "", inCollection: "kept", version: oldest.version)
+    }
+    #expect(try connection.read { try $0.object(forKey: "", inCollection: "kept") } == "b")
+  }
+
+  @Test("whose limits make no sense are damaged")
+  func damaged() throws {
+    try setLimits(HistoryLimits())
+    try connection.perform { try $0.connection.execute("UPDATE collections SET history_count = 0") }
+    #expect {
+      try fixture.set("a")
+    } throws: { error in
+      if case CofferError.damaged("collections", _) = error { true } else { false }
+    }
+  }
+}
