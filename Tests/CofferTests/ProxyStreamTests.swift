@@ -19,6 +19,7 @@ import Testing
       case .proxy: "own"
       case .connection: "connection"
       case .elsewhere: "elsewhere"
+      case .thisDatabase: "this database"
       case .several: "several"
       }
     return try event.changes.map { change in

@@ -13,6 +13,8 @@ extension ConnectionProxy {
       case proxy
       /// Another connection or proxy of the same database, or a transaction on one of this proxy's connections.
       case connection(Connection.ID)
+      /// The same, where it is not known which connection.
+      case thisDatabase
       /// Another process, or another `Database` of this one.
       case elsewhere
       /// More than one; a slow consumer gets several events as one.
@@ -22,6 +24,7 @@ extension ConnectionProxy {
         self =
           switch origin {
           case .connection(let id): .connection(id)
+          case .thisDatabase: .thisDatabase
           case .elsewhere: .elsewhere
           case .several: .several
           }

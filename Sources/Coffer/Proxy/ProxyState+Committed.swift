@@ -220,11 +220,9 @@ extension ProxyState {
         settle(through: inFlight.number, commit: nil)
       }
       let isOwn = ownCommits.contains(row.identity)
-      let notification = core.feed.notification(of: row, names: names)
+      let notification = core.feed.notification(of: row, names: names, isUnnamedRemovalOfAll: true)
       if !isOwn { foreign.add(notification.origin) }
-      // A cleared collection whose name was never read could be any.
-      let isUnnamed = row.changes.collections.contains { $0.value.isCleared && names[$0.key] == nil }
-      if notification.didClearAllCollections || isUnnamed {
+      if notification.didClearAllCollections {
         forgetEverything()
         if !isOwn { foreign.isEverything = true }
         continue
