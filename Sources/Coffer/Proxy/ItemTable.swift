@@ -64,6 +64,9 @@ struct ItemTable: ~Copyable {
 
   mutating func removeAll(where isRemoved: (ProxyItem) -> Bool) {
     resize(capacity) { !isRemoved($0) }
+    var smaller = capacity
+    while smaller > 64, 8 * count < smaller { smaller /= 2 }
+    if smaller < capacity { resize(smaller) { _ in true } }
   }
 
   borrowing func forEach(_ body: (ProxyItem) -> Void) {

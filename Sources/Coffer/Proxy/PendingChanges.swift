@@ -182,7 +182,7 @@ final class PendingChanges: Sendable {
   }
 
   /// Writes all batches up to `number` in one transaction; on the connection's queue.
-  private func flush(
+  func flush(
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization
   ) throws {
     let hasWork = state.lock.withShared { state.batches.contains { $0.number <= number } }

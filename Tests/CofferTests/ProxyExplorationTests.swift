@@ -1,0 +1,334 @@
+import CofferCrypto
+import CofferStorage
+import Foundation
+import Testing
+
+@testable import Coffer
+
+/// Every short sequence of changes, flush phases and others' commits on two keys, run on a real proxy beside a model that
+/// says what has to show after each step.
+@Suite("Every interleaving of a proxy") struct ProxyExplorationTests {
+  /// How many steps a sequence has.
+  private static let length = ProcessInfo.processInfo.environment["COFFER_SOAK"] == nil ? 4 : 6
+
+  @Test("4.1, 4.3, 4.4, 4.6, 4.8, 4.14 reads its writes, goes never back and loses no change, with others writing")
+  func withOthers() throws {
+    try explore([
+      .set("a"), .set("b"), .replace("a"), .remove("a"), .reset("a"), .resetAll, .foreignSet("a"), .foreignRemove("a"),
+      .flush, .commit, .fail, .settle,
+    ])
+  }
+
+  @Test("4.6, 4.7 reads its writes and loses no change, with filters and whole collections removed")
+  func withFilters() throws {
+    try explore([
+      .set("a"), .set("b"), .replace("a"), .reset("a"), .resetAll, .clear, .hide, .show, .flush, .commit, .fail,
+      .settle,
+    ])
+  }
+
+  private func explore(_ alphabet: [Step]) throws {
+    var explorer = try Explorer()
+    var (sequenceCount, stateCount) = (0, 0)
+    /// Grows `steps` by all that the model allows next.
+    func grow(_ steps: [Step], _ model: ProxyModel, startsWithItem: Bool) throws {
+      guard steps.count < Self.length else {
+        sequenceCount += 1
+        if sequenceCount % 200 == 0 {
+          stateCount += explorer.stateCount
+          explorer = try Explorer()
+        }
+        return try explorer.run(steps, startsWithItem: startsWithItem)
+      }
+      for step in alphabet where model.allows(step) {
+        var next = model
+        next.apply(step, value: steps.count + 1)
+        try grow(steps + [step], next, startsWithItem: startsWithItem)
+      }
+    }
+    for startsWithItem in [true, false] {
+      try grow([], ProxyModel(startsWithItem: startsWithItem), startsWithItem: startsWithItem)
+    }
+    stateCount += explorer.stateCount
+    print("\(sequenceCount) sequences of \(Self.length) steps, \(stateCount) states checked against the model")
+  }
+}
+
+private enum Step: Hashable, CustomStringConvertible {
+  case set(String)
+  case replace(String)
+  case remove(String)
+  case reset(String)
+  case resetAll
+  case clear
+  case hide
+  case show
+  case foreignSet(String)
+  case foreignRemove(String)
+  /// A flush takes what is pending, and has written it but not committed.
+  case flush
+  /// It commits, and the proxy has not heard of it yet.
+  case commit
+  /// It fails instead.
+  case fail
+  /// The proxy hears of the commit.
+  case settle
+
+  var description: String {
+    switch self {
+    case .set(let key): "set \(key)"
+    case .replace(let key): "replace \(key)"
+    case .remove(let key): "remove \(key)"
+    case .reset(let key): "reset \(key)"
+    case .foreignSet(let key): "foreign set \(key)"
+    case .foreignRemove(let key): "foreign remove \(key)"
+    case .resetAll: "reset"
+    case .clear: "clear"
+    case .hide: "hide"
+    case .show: "show"
+    case .flush: "flush"
+    case .commit: "commit"
+    case .fail: "fail"
+    case .settle: "settle"
+    }
+  }
+}
+
+/// What has to show, in the plainest way: lists of changes, replayed.
+private struct ProxyModel {
+  enum Phase {
+    case idle, flushing, committed
+  }
+
+  private enum Change {
+    case set(String, Int)
+    case replace(String, Int)
+    case remove(String)
+    case clear
+
+    func concerns(_ key: String) -> Bool {
+      switch self {
+      case .set(let changed, _), .replace(let changed, _), .remove(let changed): changed == key
+      case .clear: true
+      }
+    }
+  }
+
+  private(set) var phase = Phase.idle
+  private(set) var committed: [String: Int]
+  private var pending: [Change] = []
+  private var taken: [Change] = []
+  private var isHidden = false
+
+  init(startsWithItem: Bool) {
+    committed = startsWithItem ? ["a": 0] : [:]
+  }
+
+  var hasPending: Bool { !pending.isEmpty || !taken.isEmpty }
+
+  func visible(_ key: String) -> Int? {
+    var items = isHidden ? [:] : committed
+    Self.replay(taken + pending, on: &items)
+    return items[key]
+  }
+
+  func allows(_ step: Step) -> Bool {
+    switch step {
+    case .flush: phase == .idle && !pending.isEmpty
+    case .commit, .fail: phase == .flushing
+    case .settle: phase == .committed
+    // Nobody else gets the write lock while a flush has it.
+    case .foreignSet, .foreignRemove: phase != .flushing
+    default: true
+    }
+  }
+
+  /// - Parameter value: What a step that sets something sets.
+  mutating func apply(_ step: Step, value: Int) {
+    switch step {
+    case .set(let key): pending.append(.set(key, value))
+    case .replace(let key): pending.append(.replace(key, value))
+    case .remove(let key):
+      // What is known to be absent is not removed again.
+      if committed[key] == nil, !(taken + pending).contains(where: { $0.concerns(key) }) { return }
+      pending.append(.remove(key))
+    case .reset(let key):
+      pending.removeAll { if case .clear = $0 { false } else { $0.concerns(key) } }
+    case .resetAll: pending = []
+    case .clear: pending.append(.clear)
+    case .hide: isHidden = true
+    case .show: isHidden = false
+    case .foreignSet(let key): committed[key] = value
+    case .foreignRemove(let key): committed[key] = nil
+    case .flush:
+      phase = .flushing
+      (taken, pending) = (pending, [])
+    case .commit:
+      phase = .committed
+      Self.replay(taken, on: &committed)
+      taken = []
+    case .fail:
+      phase = .idle
+      (pending, taken) = (taken + pending, [])
+    case .settle: phase = .idle
+    }
+  }
+
+  private static func replay(_ changes: [Change], on items: inout [String: Int]) {
+    for change in changes {
+      switch change {
+      case .set(let key, let value): items[key] = value
+      case .replace(let key, let value): if items[key] != nil { items[key] = value }
+      case .remove(let key): items[key] = nil
+      case .clear: items = [:]
+      }
+    }
+  }
+}
+
+/// Runs sequences on one proxy, each in a collection of its own.
+///
+/// The steps of a flush's phases run inside of it: those before its commit in an observer, those after it in the proxy's
+/// hook.
+private final class Explorer: TransactionObserver, @unchecked Sendable {
+  // Unchecked: everything runs on the thread of the test.
+  private struct Failure: Error {}
+
+  private let database: Database
+  private let proxy: ConnectionProxy
+  /// Another process, as far as SQLite knows.
+  private let foreign: Session
+  private let reader: Connection
+  private var collection = ""
+  private var count = 0
+  private var model = ProxyModel(startsWithItem: true)
+  private var steps: [Step] = []
+  private var position = 0
+  private var isFlushing = false
+  private(set) var stateCount = 0
+
+  init() throws {
+    database = try Database.inMemory()
+    proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    reader = try database.makeConnection()
+    guard case .memory(let store) = database.backing else { preconditionFailure("a store in memory is in memory") }
+    let core = DatabaseCore(
+      options: Database.Options(), path: nil, connect: { throw CofferError.closed }, onLogTooLarge: {})
+    foreign = Session(connection: try SQLiteConnection(inMemory: store, busyTimeout: .seconds(5)), core: core)
+    database.add(transactionObserver: self, extent: .databaseLifetime)
+    proxy.state.onCommit = { [unowned self] in
+      guard isFlushing else { return }
+      model.apply(.commit, value: 0)
+      position += 1
+      check()
+      runSteps { $0 == .settle }
+      model.apply(.settle, value: 0)
+      position += 1
+    }
+  }
+
+  func run(_ steps: [Step], startsWithItem: Bool) throws {
+    self.steps = steps
+    count += 1
+    collection = "c\(count)"
+    position = 0
+    model = ProxyModel(startsWithItem: startsWithItem)
+    if startsWithItem { try setElsewhere(0, "a") }
+    check()
+    runSteps { _ in false }
+    if proxy.pendingChangeCount > 0 { try flushWithPhases() }
+    #expect(proxy.pendingChangeCount == 0, "after \(steps)")
+    let committed: [String: Int] = try reader.read { transaction in
+      var items: [String: Int] = [:]
+      try transaction.enumerateKeysAndObjects(inCollection: collection) { key, object, _ in items[key] = object }
+      return items
+    }
+    #expect(committed == model.committed, "after \(steps)")
+    proxy.fetchedCollectionsFilter = nil
+  }
+
+  /// Runs steps until one for which `isEnd` holds, which it doesn't run.
+  private func runSteps(until isEnd: (Step) -> Bool) {
+    while position < steps.count, !isEnd(steps[position]) {
+      do {
+        try run(steps[position])
+      } catch {
+        Issue.record(error, "at step \(position + 1) of \(steps)")
+        position = steps.count
+      }
+    }
+  }
+
+  private func run(_ step: Step) throws {
+    let value = position + 1
+    if case .flush = step {
+      position += 1
+      return try flushWithPhases()
+    }
+    switch step {
+    case .set(let key): try proxy.setObject(value, forKey: key, inCollection: collection)
+    case .replace(let key): try proxy.replaceObject(value, forKey: key, inCollection: collection)
+    case .remove(let key): try proxy.removeObject(forKey: key, inCollection: collection)
+    case .reset(let key): try proxy.resetObject(forKey: key, inCollection: collection)
+    case .resetAll: try proxy.reset()
+    case .clear: try proxy.removeAll(inCollection: collection)
+    case .hide: proxy.fetchedCollectionsFilter = .blacklist([collection])
+    case .show: proxy.fetchedCollectionsFilter = nil
+    case .foreignSet(let key): try setElsewhere(value, key)
+    case .foreignRemove(let key): try setElsewhere(nil, key)
+    case .flush, .commit, .fail, .settle: preconditionFailure("run inside a flush")
+    }
+    model.apply(step, value: value)
+    position += 1
+    check()
+  }
+
+  private func setElsewhere(_ value: Int?, _ key: String) throws {
+    try foreign.write(.normal) {
+      guard let value else { return _ = try foreign.remove(key, in: collection) }
+      try foreign.set(Value.int(Int64(value)).stored, metadata: nil, key, in: collection)
+    }
+  }
+
+  private func flushWithPhases() throws {
+    model.apply(.flush, value: 0)
+    isFlushing = true
+    defer { isFlushing = false }
+    try proxy.readWriteConnection.perform { session in
+      do {
+        try proxy.pending.flush(through: proxy.state.lastNumber, session, .normal)
+      } catch is Failure {}
+    }
+    check()
+  }
+
+  private func check() {
+    stateCount += 1
+    for key in ["a", "b"] {
+      do {
+        let seen: Int? = try proxy.object(forKey: key, inCollection: collection)
+        #expect(seen == model.visible(key), "\(key) after \(steps.prefix(position)) of \(steps)")
+      } catch {
+        Issue.record(error, "reading \(key) after \(steps.prefix(position))")
+      }
+    }
+  }
+
+  // MARK: Inside a flush
+
+  func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+  func databaseDidChange(with event: DatabaseEvent) {}
+  func databaseDidCommit(_ connection: Connection) {}
+  func databaseDidRollback(_ connection: Connection) {}
+
+  func databaseWillCommit() throws {
+    guard isFlushing else { return }
+    check()
+    runSteps { $0 == .commit || $0 == .fail }
+    // A sequence that ends here goes on to the commit.
+    guard position < steps.count, steps[position] == .fail else { return }
+    model.apply(.fail, value: 0)
+    position += 1
+    throw Failure()
+  }
+}
