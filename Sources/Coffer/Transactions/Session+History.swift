@@ -11,7 +11,10 @@ extension Session {
 
   /// The version of what this transaction changes: the number that it will have as a commit.
   func newVersion() throws -> Int64 {
-    try endOfLog().sequence + 1
+    if let ownVersion { return ownVersion }
+    let version = try endOfLog().sequence + 1
+    ownVersion = version
+    return version
   }
 
   /// The end of the change log in the write transaction that is under way; read only when others have committed since.

@@ -43,6 +43,8 @@ final class Session {
   var changes = ChangeSet()
   /// Whether it changed what a collection was declared to be, which no change of a key shows.
   var changesDeclarations = false
+  /// The version of what it changes, once it is known.
+  var ownVersion: Int64?
   /// Where the change log ended last, and the data version as of which it did.
   var knownEnd: (end: ChangeLog.End, dataVersion: UInt32?)?
   var customObject: (any Sendable)?
@@ -175,6 +177,7 @@ final class Session {
     mode = .writing
     changes = ChangeSet()
     changesDeclarations = false
+    ownVersion = nil
     customObject = nil
     undelivered = []
     undoDepth = 0
