@@ -1,4 +1,6 @@
+import CofferCrypto
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -16,6 +18,58 @@ import Testing
     #expect(try store.worker("set-samples").status == 0)
     let check = try store.worker("check-samples")
     #expect(check.status == 0, "\(check.text)")
+  }
+
+  @Test("4.14, 4.15 that hammer one collection through proxies read nothing stale, and their updates add up")
+  func hammers() throws {
+    let count = Self.isSoak ? 20_000 : 400
+    let proxy = try ConnectionProxy(database: store.open())
+    let hammer = Hammer(proxy, name: "parent", partner: "child")
+    let (process, output) = try store.startWorker("hammer", "\(count)")
+    let input = try #require(process.standardInput as? Pipe).fileHandleForWriting
+    let isChecked = DispatchSemaphore(value: 0)
+    let checkedCount = Lock(0)
+    DispatchQueue.global().async {
+      var text = Data()
+      while true {
+        let more = output.fileHandleForReading.availableData
+        guard !more.isEmpty else { break }
+        text += more
+        while let end = text.firstIndex(of: UInt8(ascii: "\n")) {
+          let number = Int(String(decoding: text[..<end], as: UTF8.self))
+          text = Data(text[(end + 1)...])
+          #expect(throws: Never.self) { try hammer.expect(#require(number)) }
+          checkedCount.withLock { $0 += 1 }
+        }
+      }
+      isChecked.signal()
+    }
+    try hammer.run(count) { input.write(Data("\($0)\n".utf8)) }
+    try input.close()
+    isChecked.wait()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+    #expect(checkedCount.withLock { $0 } == count)
+    let sum: Int? = try proxy.object(forKey: "shared", inCollection: Hammer.collection)
+    #expect(sum == 2 * count)
+  }
+
+  @Test("4.8 that run out of space in a flush keep all readable and pending, and write it when there is space again")
+  func fullDisk() throws {
+    try store.open().close()
+    let child = try store.worker("full-disk", "100")
+    #expect(child.status == 0)
+    let lines = child.text.split(separator: "\n")
+    #expect(lines.count == 5)
+    for index in [0, 2] where lines.count == 5 {
+      #expect(lines[index].hasPrefix("refused: "))
+      #expect(lines[index + 1] == "all readable and pending")
+    }
+    #expect(lines.last == "flushed, 0 pending")
+    let connection = try store.open().makeConnection()
+    #expect(try connection.read { try $0.numberOfKeys() } == 101)
+    let last: String? = try connection.read { try $0.object(forKey: "99") }
+    #expect(last == String(repeating: "99 ", count: 2000))
   }
 
   @Test("that create a store at once all end with the same one")

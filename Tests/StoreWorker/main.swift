@@ -199,6 +199,46 @@ case "fork":
   try connection.readWrite { try $0.setObject(2, forKey: "after") }
   say("parent \(try connection.read { try $0.allKeys() })")
 
+case "hammer":
+  // hammer … COUNT: says each number it has committed, and checks each one that comes on standard input.
+  let hammer = Hammer(try ConnectionProxy(database: open()), name: "child", partner: "parent")
+  let isRead = DispatchSemaphore(value: 0)
+  DispatchQueue.global().async {
+    while let line = readLine() {
+      do { try hammer.expect(Int(line)!) } catch { fatalError("\(error)") }
+    }
+    isRead.signal()
+  }
+  try hammer.run(Int(rest[0])!) { say("\($0)") }
+  isRead.wait()
+
+case "full-disk":
+  // full-disk … COUNT: sets so many values while files must not grow, then flushes once they may again.
+  let proxy = try ConnectionProxy(database: open(), flushPolicy: .manually)
+  try proxy.setObject("before", forKey: "before", durability: .synced)
+  signal(SIGXFSZ, SIG_IGN)
+  var limit = rlimit()
+  getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+  let unlimited = limit
+  limit.rlim_cur = 200_000
+  setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+  let values = (0..<Int(rest[0])!).map { number in String(repeating: "\(number) ", count: 2000) }
+  for (number, value) in values.enumerated() { try proxy.setObject(value, forKey: "\(number)") }
+  for _ in 0..<2 {
+    do {
+      try proxy.flushAndWait()
+      say("flushed beyond the limit")
+    } catch let error as CofferError {
+      say("refused: \(error)")
+    }
+    let isReadable = try values.indices.allSatisfy { try proxy.object(forKey: "\($0)") == values[$0] }
+    say(isReadable && proxy.pendingChangeCount == values.count ? "all readable and pending" : "something is lost")
+  }
+  limit = unlimited
+  setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+  try proxy.flushAndWait()
+  say("flushed, \(proxy.pendingChangeCount) pending")
+
 case "open-as-other-user":
   // Says which error it got.
   becomeNobody()

@@ -202,9 +202,11 @@ final class PendingChanges: Sendable {
     didCommit: (Bool) -> Void = { _ in }, _ body: () throws -> Result
   ) throws -> Result {
     var identity: CommitIdentity?
-    let willCommit = { (commit: CommitIdentity) in
+    let willCommit = { (commit: CommitIdentity?) in
       identity = commit
       self.state.lock.withExclusive {
+        // What has no effect is over while nobody else can write: a replacement of nothing must not show on what comes next.
+        guard let commit else { return _ = self.state.settle(through: number, commit: nil) }
         self.state.inFlight = (commit, number)
         self.state.ownCommits.append(commit)
       }

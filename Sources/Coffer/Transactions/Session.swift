@@ -131,12 +131,13 @@ final class Session {
   // MARK: Write transactions
 
   /// - Parameters:
-  ///   - willCommit: Runs before the commit, if there is one.
+  ///   - willCommit: Runs before the commit, with the write lock held; gets nil when there is nothing to commit.
   ///   - onSuccess: Runs when it has been committed, before anyone is told, with the number of the commit; nil when there
   ///     was nothing to commit.
   func write<Result>(
     _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil,
-    willCommit: (CommitIdentity) -> Void = { _ in }, onSuccess: (Int64?) -> Void = { _ in }, _ body: () throws -> Result
+    willCommit: (CommitIdentity?) -> Void = { _ in }, onSuccess: (Int64?) -> Void = { _ in },
+    _ body: () throws -> Result
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
@@ -197,7 +198,7 @@ final class Session {
   /// Commits, or rolls back what has no effect.
   ///
   /// - Returns: The number of the commit, if there was one.
-  private func finish(_ willCommit: (CommitIdentity) -> Void) throws -> Int64? {
+  private func finish(_ willCommit: (CommitIdentity?) -> Void) throws -> Int64? {
     try checkCancellation()
     guard !isRolledBack else {
       try CofferError.translating { try connection.rollback() }
@@ -207,6 +208,7 @@ final class Session {
     try callingOut { try observation.willCommit() }
     try checkCancellation()
     guard !changes.isEmpty || changesDeclarations else {
+      willCommit(nil)
       try CofferError.translating { try connection.rollback() }
       return nil
     }

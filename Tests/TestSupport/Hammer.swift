@@ -1,0 +1,49 @@
+import Coffer
+
+/// One of two processes that write one collection through proxies at once, and look at each other's values.
+public final class Hammer: Sendable {
+  /// A value that was read although a later one had been acknowledged, or an earlier one was read before.
+  public struct Stale: Error {
+    public let read: Int
+    public let expected: Int
+  }
+
+  public static let collection = "hammered"
+  private let proxy: ConnectionProxy
+  private let name: String
+  private let partner: String
+
+  public init(_ proxy: ConnectionProxy, name: String, partner: String) {
+    self.proxy = proxy
+    self.name = name
+    self.partner = partner
+  }
+
+  /// Counts up a key of its own and one that both share, and reads the partner's all the time; `acknowledge` gets each
+  /// number once it is committed.
+  public func run(_ count: Int, acknowledge: (Int) -> Void) throws {
+    var last = 0
+    for number in 1...count {
+      try proxy.update("shared", inCollection: Self.collection, as: Int.self) { ($0 ?? 0) + 1 }
+      try proxy.setObject(number, forKey: name, inCollection: Self.collection, durability: .committed)
+      acknowledge(number)
+      // One that the next flush takes along.
+      try proxy.setObject(-number, forKey: "\(name) pending", inCollection: Self.collection)
+      guard try value("\(name) pending") == -number else { throw Stale(read: 0, expected: -number) }
+      let seen = try value(partner)
+      guard seen >= last else { throw Stale(read: seen, expected: last) }
+      last = seen
+    }
+    try proxy.flushAndWait()
+  }
+
+  /// Throws unless a number that the partner has said to be committed, or a later one, is there to be read.
+  public func expect(_ acknowledged: Int) throws {
+    let seen = try value(partner)
+    guard seen >= acknowledged else { throw Stale(read: seen, expected: acknowledged) }
+  }
+
+  private func value(_ key: String) throws -> Int {
+    try proxy.object(forKey: key, inCollection: Self.collection) ?? 0
+  }
+}
