@@ -4,15 +4,19 @@ import Coffer
 public final class Hammer: Sendable {
   /// A value that was read although a later one had been acknowledged, or an earlier one was read before.
   public struct Stale: Error {
+    /// What was read.
     public let read: Int
+    /// What had been acknowledged, or read before.
     public let expected: Int
   }
 
+  /// Where both write.
   public static let collection = "hammered"
   private let proxy: ConnectionProxy
   private let name: String
   private let partner: String
 
+  /// Makes the one called `name`.
   public init(_ proxy: ConnectionProxy, name: String, partner: String) {
     self.proxy = proxy
     self.name = name

@@ -113,7 +113,7 @@ final class HeapFile: Sendable {
   func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) {
     state.withLock { state in
       let missing = offset + buffer.count - state.bytes.count
-      if missing > 0 { state.bytes.append(contentsOf: repeatElement(0, count: missing)) }
+      if missing > 0 { state.bytes += [UInt8](repeating: 0, count: missing) }
       state.bytes.withUnsafeMutableBytes {
         UnsafeMutableRawBufferPointer(rebasing: $0[offset..<offset + buffer.count]).copyMemory(from: buffer)
       }
