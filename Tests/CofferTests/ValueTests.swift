@@ -83,6 +83,9 @@ import Testing
     #expect(throws: ValueCodingError.self) { try read(true, as: Int.self) }
     #expect(throws: ValueCodingError.self) { try read(1, as: Bool.self) }
     #expect(throws: ValueCodingError.self) { try read("1", as: Int.self) }
+    // Nor as nil, to an optional type.
+    #expect(throws: ValueCodingError.self) { try read("1", as: Int?.self) }
+    #expect(try read(1, as: Int?.self) == .some(1))
     #expect(throws: ValueCodingError.self) { try read([1, 2], as: [String].self) }
     #expect(throws: ValueCodingError.self) { try read(7, as: Level.self) }
   }

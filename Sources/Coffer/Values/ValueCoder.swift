@@ -22,7 +22,8 @@ enum ValueCoder {
   static func decode<Object: Decodable>(_ stored: StoredValue, as type: Object.Type) throws -> Object {
     if let convertible = type as? any ValueConvertible.Type {
       if stored.kind == .json, type != Value.self { return try JSONCoding.decode(type, from: stored.bytes) }
-      guard let object = convertible.init(try Value(stored)) as? Object else {
+      // In two steps: what the initializer refuses is nil, which is an object to an optional type.
+      guard let converted = convertible.init(try Value(stored)), let object = converted as? Object else {
         throw ValueCodingError(reason: "it is of another type, or does not fit")
       }
       return object
