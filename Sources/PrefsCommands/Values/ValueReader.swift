@@ -127,7 +127,7 @@ struct ValueReader {
       value = try parsedJSON(text)
     } else if let parsed = try? JSONReader.value(text) {
       value = parsed
-    } else if let parsed = try? PropertyListText.value(Data(text.utf8)) {
+    } else if let parsed = try? PropertyListReader.value(Data(text.utf8)) {
       value = parsed
     } else {
       // Most people write JSON; its complaint is the one that helps.
@@ -149,7 +149,7 @@ struct ValueReader {
   }
 
   private func propertyList(_ data: Data) throws -> Value {
-    guard let value = try? PropertyListText.value(data), value != .null else {
+    guard let value = try? PropertyListReader.value(data), value != .null else {
       throw Failure(.format, "not a property list (XML, binary or the old text form).")
     }
     return value
@@ -162,7 +162,7 @@ struct ValueReader {
     guard let first = text.unicodeScalars.first, "{[(<\"".unicodeScalars.contains(first) else { return .string(text) }
     if let value = try? JSONReader.value(text) { return value }
     // A list that begins with a quote would be one of `"a" = "b";`, which is hardly what somebody meant to store.
-    guard first != "[", first != "\"", let value = try? PropertyListText.value(Data(text.utf8)) else {
+    guard first != "[", first != "\"", let value = try? PropertyListReader.value(Data(text.utf8)) else {
       return .string(text)
     }
     // `(hello)` is an array to the old text form, and a word in parentheses to everybody else.

@@ -5,12 +5,12 @@
 #endif
 
 /// Moments as text: RFC 3339.
-enum Timestamp {
+package enum Timestamp {
   /// `date` in UTC with milliseconds, such as `2026-01-31T08:30:00.250Z`.
   ///
   /// A year after 9999 or before 0, which RFC 3339 cannot write, gets a sign and as many digits as it needs, as in ISO 8601.
   /// A date that is not finite prints as its number.
-  static func text(_ date: Date) -> String {
+  package static func text(_ date: Date) -> String {
     let total = (date.timeIntervalSince1970 * 1000).rounded()
     guard abs(total) < 9e18 else { return "\(date.timeIntervalSince1970)" }
     let milliseconds = Int64(total)
@@ -27,7 +27,7 @@ enum Timestamp {
   ///
   /// It may be written `2026-01-31T08:30:00.25Z`, with an offset such as `+02:00`, with a space or `t` for the `T`; or as a
   /// day alone, which stands for its midnight in UTC.
-  static func date(_ text: String) -> Date? {
+  package static func date(_ text: String) -> Date? {
     var scanner = Scanner(text)
     var sign: Int64 = 1
     if scanner.take("-") { sign = -1 } else { _ = scanner.take("+") }

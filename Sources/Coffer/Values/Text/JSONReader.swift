@@ -1,26 +1,24 @@
-import Coffer
-
 /// Reads JSON text (RFC 8259) into a value.
 ///
 /// Foundation's `JSONDecoder` cannot tell `1.0` from `1`, keeps one of two equal names without a word, and takes a comma
 /// before a closing bracket. A settings tool must not: what was typed is what is stored.
-struct JSONReader {
+package struct JSONReader {
   /// Why a text is not JSON, and where.
-  struct Problem: Error {
-    let reason: String
+  package struct Problem: Error {
+    package let reason: String
     /// In bytes from the start of the text.
-    let offset: Int
+    package let offset: Int
   }
 
   /// How deep arrays and dictionaries may nest; a bound for the stack.
-  static let depthLimit = 200
+  package static let depthLimit = 200
 
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
 
   /// The value that the whole of `text` stands for.
-  static func value(_ text: String) throws(Problem) -> Value {
+  package static func value(_ text: String) throws(Problem) -> Value {
     var reader = JSONReader(bytes: Array(text.utf8))
     let value = try reader.value()
     reader.skipSpace()

@@ -1,0 +1,181 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Reads binary property lists, as UserDefaults keeps them on Apple systems, trusting none of their bytes.
+///
+/// A list is a table of objects that refer to each other by number, see the comments of CFBinaryPList.c in Apple's
+/// CoreFoundation: header, objects, the offset of each object, and a trailer of 32 bytes that says where the offsets are.
+struct BinaryPropertyListReader {
+  private typealias Problem = PropertyListReader.Problem
+
+  /// How every one begins.
+  static let header = Array("bplist00".utf8)
+  private static let trailerCount = 32
+
+  private let bytes: [UInt8]
+  private let offsetTable: Int
+  private let offsetWidth: Int
+  private let referenceWidth: Int
+  private let objectCount: Int
+  /// How many more objects may be looked at.
+  ///
+  /// A tree has no more than it has bytes; lists that refer to the same lists again and again have exponentially many.
+  private var budget: Int
+
+  /// The value that `bytes` stand for.
+  ///
+  /// A UID, of which only archives are made, comes as in XML: as a dictionary `{ CF$UID = 1; }`.
+  static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
+    guard bytes.count >= header.count + trailerCount else { throw Problem(reason: "it is cut off") }
+    let trailer = bytes.count - trailerCount
+    func number(at offset: Int, _ width: Int) -> UInt64 {
+      bytes[trailer + offset..<trailer + offset + width].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+    let (offsetWidth, referenceWidth) = (Int(bytes[trailer + 6]), Int(bytes[trailer + 7]))
+    let (count, top, table) = (number(at: 8, 8), number(at: 16, 8), number(at: 24, 8))
+    guard (1...8).contains(offsetWidth), (1...8).contains(referenceWidth), count <= UInt64(bytes.count), top < count,
+      table <= UInt64(trailer), UInt64(offsetWidth) * count <= UInt64(trailer) - table
+    else { throw Problem(reason: "its trailer is malformed") }
+    var reader = BinaryPropertyListReader(
+      bytes: bytes, offsetTable: Int(table), offsetWidth: offsetWidth, referenceWidth: referenceWidth,
+      objectCount: Int(count), budget: bytes.count)
+    return try reader.object(Int(top), depth: 0)
+  }
+
+  // MARK: Objects
+
+  private mutating func object(_ index: Int, depth: Int) throws(Problem) -> Value {
+    guard depth <= JSONReader.depthLimit else {
+      throw Problem(reason: "it nests deeper than \(JSONReader.depthLimit) levels")
+    }
+    budget -= 1
+    guard budget >= 0 else { throw Problem(reason: "its lists contain each other too often") }
+    var offset = Int(
+      truncatingIfNeeded: try number(at: offsetTable + index * offsetWidth, offsetWidth))
+    guard offset >= Self.header.count, offset < offsetTable else { throw Problem(reason: "an offset is malformed") }
+    let marker = bytes[offset]
+    let low = Int(marker & 0xf)
+    offset += 1
+    switch marker >> 4 {
+    case 0x0: return try constant(low)
+    case 0x1: return try integer(at: offset, low)
+    case 0x2 where low == 2:
+      return .double(Double(Float(bitPattern: UInt32(truncatingIfNeeded: try number(at: offset, 4)))))
+    case 0x2 where low == 3: return .double(Double(bitPattern: try number(at: offset, 8)))
+    case 0x3 where low == 3:
+      return .date(Date(timeIntervalSinceReferenceDate: Double(bitPattern: try number(at: offset, 8))))
+    case 0x4: return .data(Data(try contents(&offset, low, width: 1)))
+    case 0x5: return .string(try string(contents(&offset, low, width: 1), isWide: false))
+    case 0x6: return .string(try string(contents(&offset, low, width: 2), isWide: true))
+    case 0x8: return .dictionary(["CF$UID": try uid(at: offset, low + 1)])
+    case 0xa:
+      var elements: [Value] = []
+      for reference in try references(&offset, low, perElement: 1) {
+        elements.append(try object(reference, depth: depth + 1))
+      }
+      return .array(elements)
+    case 0xd: return .dictionary(try dictionary(references(&offset, low, perElement: 2), depth: depth))
+    default: throw Problem(reason: "an object is of an unknown kind")
+    }
+  }
+
+  private func constant(_ low: Int) throws(Problem) -> Value {
+    switch low {
+    case 0: return .null
+    case 8: return .bool(false)
+    case 9: return .bool(true)
+    default: throw Problem(reason: "an object is of an unknown kind")
+    }
+  }
+
+  /// One, two and four bytes are unsigned, eight signed; sixteen hold what is above the greatest signed number.
+  private func integer(at offset: Int, _ logarithm: Int) throws(Problem) -> Value {
+    switch logarithm {
+    case 0...2: return .int(Int64(truncatingIfNeeded: try number(at: offset, 1 << logarithm)))
+    case 3: return .int(Int64(bitPattern: try number(at: offset, 8)))
+    case 4:
+      let (high, word) = (try number(at: offset, 8), try number(at: offset + 8, 8))
+      if high == 0 { return Int64(exactly: word).map(Value.int) ?? .uint64(word) }
+      let signed = Int64(bitPattern: word)
+      guard high == .max, signed < 0 else { throw Problem(reason: "an integer does not fit") }
+      return .int(signed)
+    default: throw Problem(reason: "an integer does not fit")
+    }
+  }
+
+  private func uid(at offset: Int, _ width: Int) throws(Problem) -> Value {
+    guard width <= 8, let number = Int64(exactly: try number(at: offset, width)) else {
+      throw Problem(reason: "a UID does not fit")
+    }
+    return .int(number)
+  }
+
+  private func string(_ contents: ArraySlice<UInt8>, isWide: Bool) throws(Problem) -> String {
+    let text: String?
+    if isWide {
+      let units = stride(from: contents.startIndex, to: contents.endIndex, by: 2)
+        .map { UInt16(contents[$0]) << 8 | UInt16(contents[$0 + 1]) }
+      text = String(validating: units, as: UTF16.self)
+    } else {
+      text = String(validating: contents, as: UTF8.self)
+    }
+    guard let text else { throw Problem(reason: "a string is malformed") }
+    return text
+  }
+
+  private mutating func dictionary(_ references: [Int], depth: Int) throws(Problem) -> [String: Value] {
+    var members: [String: Value] = [:]
+    let count = references.count / 2
+    for (name, value) in zip(references.prefix(count), references.dropFirst(count)) {
+      guard case .string(let key) = try object(name, depth: depth + 1) else {
+        throw Problem(reason: "a key is no text")
+      }
+      guard members.updateValue(try object(value, depth: depth + 1), forKey: key) == nil else {
+        throw Problem(reason: "a key occurs twice")
+      }
+    }
+    return members
+  }
+
+  // MARK: Bytes
+
+  private func number(at offset: Int, _ width: Int) throws(Problem) -> UInt64 {
+    guard offset <= bytes.count - width else { throw Problem(reason: "it is cut off") }
+    return bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  /// The bytes of an object whose elements have `width` bytes each.
+  ///
+  /// Their count stands in the marker, or as an integer after it.
+  private func contents(_ offset: inout Int, _ low: Int, width: Int) throws(Problem) -> ArraySlice<UInt8> {
+    var count = low
+    if low == 0xf {
+      guard offset < bytes.count, bytes[offset] >> 4 == 1, case let logarithm = Int(bytes[offset] & 0xf),
+        logarithm <= 3,
+        let number = Int(exactly: try number(at: offset + 1, 1 << logarithm))
+      else { throw Problem(reason: "a length is malformed") }
+      count = number
+      offset += 1 + 1 << logarithm
+    }
+    guard count <= (offsetTable - offset) / width else { throw Problem(reason: "it is cut off") }
+    return bytes[offset..<offset + count * width]
+  }
+
+  /// The numbers of the objects that a list or dictionary holds.
+  private func references(
+    _ offset: inout Int, _ low: Int, perElement: Int
+  ) throws(Problem) -> [Int] {
+    let contents = try contents(&offset, low, width: referenceWidth * perElement)
+    var references: [Int] = []
+    for start in stride(from: contents.startIndex, to: contents.endIndex, by: referenceWidth) {
+      guard let reference = Int(exactly: try number(at: start, referenceWidth)), reference < objectCount else {
+        throw Problem(reason: "a reference is malformed")
+      }
+      references.append(reference)
+    }
+    return references
+  }
+}

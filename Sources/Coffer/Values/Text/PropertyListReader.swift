@@ -1,0 +1,53 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Reads property lists: XML, binary, and the old text form `{ name = (a, b); }`.
+///
+/// Foundation's `PropertyListDecoder` cannot tell `<real>1</real>` from `<integer>1</integer>`, nor the text `$null` from
+/// nothing, and takes exponentially long for nested lists of unknown type. A settings store must keep what it imports.
+package enum PropertyListReader {
+  /// Why something is no property list.
+  package struct Problem: Error {
+    package let reason: String
+  }
+
+  /// The value that `data` stands for.
+  package static func value(_ data: Data) throws(Problem) -> Value {
+    if data.starts(with: BinaryPropertyListReader.header) { return try BinaryPropertyListReader.value(Array(data)) }
+    let bytes = try text(data)
+    guard let first = bytes.first(where: { !AsciiSpace.contains($0) }) else { throw Problem(reason: "it is empty") }
+    guard first == UInt8(ascii: "<") else { return try TextPropertyListReader.value(bytes) }
+    do {
+      return try XMLPropertyListReader.value(bytes)
+    } catch {
+      // The old text form writes data as `<0a 1b>`.
+      guard let value = try? TextPropertyListReader.value(bytes) else { throw error }
+      return value
+    }
+  }
+
+  /// The bytes of a text in UTF-8, whatever encoding it came in.
+  private static func text(_ data: Data) throws(Problem) -> [UInt8] {
+    let bytes = Array(data)
+    let decoded: String? =
+      switch (bytes.first, bytes.dropFirst().first) {
+      case (0xfe, 0xff): String(validating: units(bytes.dropFirst(2), 8, 0), as: UTF16.self)
+      case (0xff, 0xfe): String(validating: units(bytes.dropFirst(2), 0, 8), as: UTF16.self)
+      case (0xef, 0xbb) where bytes.count > 2 && bytes[2] == 0xbf: String(validating: bytes.dropFirst(3), as: UTF8.self)
+      default: String(validating: bytes, as: UTF8.self)
+      }
+    guard let decoded else { throw Problem(reason: "it is neither a binary property list nor text") }
+    return Array(decoded.utf8)
+  }
+
+  private static func units(_ bytes: ArraySlice<UInt8>, _ firstShift: Int, _ secondShift: Int) -> [UInt16] {
+    stride(from: bytes.startIndex, to: bytes.endIndex, by: 2).map { index in
+      // What is left over at the end makes half of a pair, which is no text.
+      guard index + 1 < bytes.endIndex else { return 0xd800 }
+      return UInt16(bytes[index]) << firstShift | UInt16(bytes[index + 1]) << secondShift
+    }
+  }
+}

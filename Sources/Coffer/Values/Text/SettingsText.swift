@@ -1,0 +1,38 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Reads settings that come as text: arguments, variables, files.
+enum SettingsText {
+  /// JSON or a property list where `text` begins like one and is one; otherwise the text itself.
+  static func value(_ text: String) -> Value {
+    guard let first = text.unicodeScalars.first, "{[(<\"".unicodeScalars.contains(first) else { return .string(text) }
+    return structured(text) ?? .string(text)
+  }
+
+  /// JSON or a property list; nil where `text` is neither, or null.
+  static func structured(_ text: String) -> Value? {
+    let value = (try? JSONReader.value(text)) ?? (try? PropertyListReader.value(Data(text.utf8)))
+    return value == .null ? nil : value
+  }
+
+  /// What `text` can stand for, apart from ``value(_:)``.
+  static func readings(of text: String) -> [Value] {
+    let numbers = [Int64(text).map(Value.int), UInt64(text).map(Value.uint64), Double(text).map(Value.double)]
+    let names = [
+      Timestamp.date(text).map(Value.date), UUID(uuidString: text).map(Value.uuid),
+      URL(string: text, encodingInvalidCharacters: false).map(Value.url),
+    ]
+    return ([.string(text)] + numbers + [truth(text)] + names + [structured(text)]).compactMap { $0 }
+  }
+
+  private static func truth(_ text: String) -> Value? {
+    switch text.lowercased() {
+    case "true", "yes", "on", "1": .bool(true)
+    case "false", "no", "off", "0": .bool(false)
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,211 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Reads property lists in XML, as the document type `PropertyList-1.0.dtd` describes them.
+struct XMLPropertyListReader {
+  private typealias Problem = PropertyListReader.Problem
+
+  private struct Tag {
+    let name: String
+    /// Whether it ends with `/>`.
+    let isEmpty: Bool
+  }
+
+  private var scanner: ByteScanner
+  private var depth = 0
+
+  /// The value that `bytes`, text in UTF-8, stand for.
+  static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
+    var reader = XMLPropertyListReader(scanner: ByteScanner(bytes))
+    return try reader.document()
+  }
+
+  private mutating func document() throws(Problem) -> Value {
+    try skipMiscellaneous()
+    let tag = try openingTag()
+    let value: Value
+    if tag.name == "plist" {
+      guard !tag.isEmpty else { throw problem("there is nothing in it") }
+      try skipMiscellaneous()
+      value = try element(openingTag())
+      try skipMiscellaneous()
+      try takeClosingTag(of: tag)
+    } else {
+      value = try element(tag)
+    }
+    try skipMiscellaneous()
+    guard scanner.isAtEnd else { throw problem("there is more after its end") }
+    return value
+  }
+
+  // MARK: Elements
+
+  private mutating func element(_ tag: Tag) throws(Problem) -> Value {
+    switch tag.name {
+    case "dict": return .dictionary(try dictionary(tag))
+    case "array": return .array(try array(tag))
+    case "string": return .string(try text(of: tag))
+    case "true", "false":
+      guard AsciiSpace.trimming(try text(of: tag)).isEmpty else { throw problem("a truth value has no text") }
+      return .bool(tag.name == "true")
+    case "integer": return try integer(AsciiSpace.trimming(text(of: tag)))
+    case "real": return .double(try real(AsciiSpace.trimming(text(of: tag))))
+    case "date":
+      guard let date = Timestamp.date(AsciiSpace.trimming(try text(of: tag))) else { throw problem("a date is none") }
+      return .date(date)
+    case "data":
+      let base64 = try text(of: tag).utf8.filter { !AsciiSpace.contains($0) }
+      guard let data = Data(base64Encoded: Data(base64)) else { throw problem("data is not in base64") }
+      return .data(data)
+    default: throw problem("an element is of an unknown kind")
+    }
+  }
+
+  private mutating func dictionary(_ tag: Tag) throws(Problem) -> [String: Value] {
+    var members: [String: Value] = [:]
+    try enter()
+    while try !takeEnd(of: tag) {
+      let key = try openingTag()
+      guard key.name == "key" else { throw problem("a key is missing") }
+      let name = try text(of: key)
+      try skipMiscellaneous()
+      guard members.updateValue(try element(openingTag()), forKey: name) == nil else {
+        throw problem("a key occurs twice")
+      }
+    }
+    depth -= 1
+    return members
+  }
+
+  private mutating func array(_ tag: Tag) throws(Problem) -> [Value] {
+    var elements: [Value] = []
+    try enter()
+    while try !takeEnd(of: tag) { elements.append(try element(openingTag())) }
+    depth -= 1
+    return elements
+  }
+
+  private mutating func enter() throws(Problem) {
+    depth += 1
+    guard depth <= JSONReader.depthLimit else { throw problem("it nests deeper than \(JSONReader.depthLimit) levels") }
+  }
+
+  // MARK: Scalars
+
+  private func integer(_ text: String) throws(Problem) -> Value {
+    if let number = Int64(text) { return .int(number) }
+    if let number = UInt64(text) { return .uint64(number) }
+    let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
+    if digits.hasPrefix("0x") || digits.hasPrefix("0X") {
+      let number = String(digits.dropFirst(2))
+      if digits.count < text.count {
+        if let negative = Int64("-\(number)", radix: 16) { return .int(negative) }
+      } else if let positive = UInt64(number, radix: 16) {
+        return Int64(exactly: positive).map(Value.int) ?? .uint64(positive)
+      }
+    }
+    throw problem("an integer is none, or does not fit")
+  }
+
+  private func real(_ text: String) throws(Problem) -> Double {
+    guard let number = Double(text) else { throw problem("a real number is none") }
+    return number
+  }
+
+  // MARK: Text
+
+  private mutating func text(of tag: Tag) throws(Problem) -> String {
+    guard !tag.isEmpty else { return "" }
+    var result: [UInt8] = []
+    while true {
+      result.append(contentsOf: scanner.take { $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: "&") })
+      if scanner.take("<![CDATA[") {
+        guard let content = scanner.take(through: "]]>") else { throw problem("the end of CDATA is missing") }
+        result.append(contentsOf: content)
+      } else if scanner.take("&") {
+        result.append(contentsOf: String(try character()).utf8)
+      } else if try !takeComment() {
+        try takeClosingTag(of: tag)
+        return String(decoding: result, as: UTF8.self)
+      }
+    }
+  }
+
+  private mutating func character() throws(Problem) -> Unicode.Scalar {
+    let name = String(decoding: scanner.take { $0 != UInt8(ascii: ";") }.prefix(10), as: UTF8.self)
+    guard scanner.take(";") else { throw problem("the end of a character's name is missing") }
+    switch name {
+    case "amp": return "&"
+    case "lt": return "<"
+    case "gt": return ">"
+    case "quot": return "\""
+    case "apos": return "'"
+    default:
+      let number =
+        name.hasPrefix("#x")
+        ? UInt32(name.dropFirst(2), radix: 16) : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
+      guard let scalar = number.flatMap(Unicode.Scalar.init) else { throw problem("a character's name is unknown") }
+      return scalar
+    }
+  }
+
+  // MARK: Tags
+
+  private mutating func openingTag() throws(Problem) -> Tag {
+    guard scanner.take("<") else { throw problem("an element is missing") }
+    let name = scanner.take { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
+    // Attributes mean nothing here; `>` in one is written `&gt;`.
+    guard let rest = scanner.take(through: ">") else { throw problem("the end of a tag is missing") }
+    if let first = rest.first, !AsciiSpace.contains(first), first != UInt8(ascii: "/") {
+      throw problem("an element is of an unknown kind")
+    }
+    return Tag(name: String(decoding: name, as: UTF8.self), isEmpty: rest.last == UInt8(ascii: "/"))
+  }
+
+  private mutating func takeClosingTag(of tag: Tag) throws(Problem) {
+    guard scanner.take("</"),
+      scanner.take(while: { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }).elementsEqual(tag.name.utf8)
+    else { throw problem("the end of an element is missing") }
+    scanner.skipSpace()
+    guard scanner.take(">") else { throw problem("the end of an element is missing") }
+  }
+
+  /// Whether a list of elements ends here.
+  private mutating func takeEnd(of tag: Tag) throws(Problem) -> Bool {
+    if tag.isEmpty { return true }
+    try skipMiscellaneous()
+    var ahead = scanner
+    guard ahead.take("</") else { return false }
+    try takeClosingTag(of: tag)
+    return true
+  }
+
+  /// White space, comments, the declarations at the beginning.
+  private mutating func skipMiscellaneous() throws(Problem) {
+    while true {
+      scanner.skipSpace()
+      if scanner.take("<?") {
+        guard scanner.take(through: "?>") != nil else { throw problem("the end of a declaration is missing") }
+      } else if scanner.take("<!DOCTYPE") {
+        guard let declaration = scanner.take(through: ">"), !declaration.contains(UInt8(ascii: "[")) else {
+          throw problem("its document type declares more than the name of one")
+        }
+      } else if try !takeComment() {
+        return
+      }
+    }
+  }
+
+  private mutating func takeComment() throws(Problem) -> Bool {
+    guard scanner.take("<!--") else { return false }
+    guard scanner.take(through: "-->") != nil else { throw problem("the end of a comment is missing") }
+    return true
+  }
+
+  private func problem(_ reason: String) -> Problem {
+    Problem(reason: "\(reason), at byte \(scanner.position)")
+  }
+}
