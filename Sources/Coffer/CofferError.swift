@@ -46,6 +46,12 @@ public enum CofferError: Error, Equatable, Sendable {
   case notEncodable(collection: String, key: String, reason: String)
   /// The stored value is of another type than the one asked for, or does not decode as it.
   case notDecodable(collection: String, key: String, storedType: String, requestedType: String, reason: String)
+  /// The value does not pass the validation of its typed key. Where it was to be set, nothing was changed.
+  case invalidValue(collection: String, key: String)
+  /// The value has no place in a property list; nothing was exported.
+  case notExportable(collection: String, key: String, reason: String)
+  /// What was to be read is not JSON or a property list with settings by name; nothing was changed.
+  case malformedSettings(source: String, reason: String)
 
   // MARK: Versions
 
@@ -114,6 +120,13 @@ extension CofferError: CustomStringConvertible {
     case .versionNotFound(let collection, let key, let version):
       "The history of key \"\(key)\" in collection \"\(collection)\" holds no version \(version). Choose one that it "
         + "lists; nothing was changed."
+    case .invalidValue(let collection, let key):
+      "The value for key \"\(key)\" in collection \"\(collection)\" does not pass its key's validation."
+    case .notExportable(let collection, let key, let reason):
+      "The value for key \"\(key)\" in collection \"\(collection)\" has no place in a property list: \(reason). "
+        + "Nothing was exported."
+    case .malformedSettings(let source, let reason):
+      "No settings can be read from \(source): \(reason). Nothing was changed."
     case .nestedTransaction:
       "A transaction was begun where it would wait for itself: inside a transaction of the same connection, or a write "
         + "inside a write of the same database, an observer or a sanitizer. Use the outer one, or write later."

@@ -18,7 +18,7 @@ extension CofferError {
     case .storeNotFound: .storeNotFound
     case .storeExists, .versionMismatch: .conflict
     case .versionNotFound: .notFound
-    case .notAStore, .notEncodable, .notDecodable: .format
+    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .notExportable, .malformedSettings: .format
     case .newerFormat: .newerFormat
     case .wrongKey: .wrongKey
     case .keyUnavailable: .keyUnavailable

@@ -150,6 +150,26 @@ case "release-without-flush":
   }()
   exit(0)
 
+case "set-preference":
+  // set-preference … APPLICATION KEY TEXT: in the user's folders.
+  do {
+    let preferences = try Preferences.open(application: rest[0])
+    try preferences.set(rest[2], forKey: rest[1])
+    try preferences.close()
+  } catch let error as CofferError {
+    say("\(error)")
+    exit(1)
+  }
+
+case "get-preference":
+  // get-preference … APPLICATION KEY: from the user's folders; says what is wrong.
+  do {
+    say(try Preferences.open(application: rest[0]).throwing.string(forKey: rest[1]) ?? "nothing")
+  } catch let error as CofferError {
+    say("\(error)")
+    exit(1)
+  }
+
 case "hold-snapshot":
   // Until its standard input ends.
   let connection = try open().makeConnection()

@@ -10,6 +10,8 @@ final class DatabaseCore: Sendable {
   let gate = WriterGate()
   let observers = ObserverRegistry()
   let feed: CommitFeed
+  /// Settings that could not be read or set, where nobody could be told by a thrown error.
+  let failures = Broadcast<Preferences.Failure>()
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)
 

@@ -1,0 +1,74 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Where the store of an application and its key file are, unless it says otherwise.
+///
+/// The folders are those of the XDG Base Directory Specification.
+public enum StandardLocation {
+  /// The store of an application: `IDENTIFIER/settings.coffer` in `$XDG_DATA_HOME`, which stands for `~/.local/share`
+  /// where it is not set, on Apple systems for `~/Library/Application Support`.
+  ///
+  /// - Throws: `CofferError.unsupported` when no home folder is known, or the identifier is no file name.
+  public static func store(ofApplication identifier: String) throws -> String {
+    try path("settings.coffer", of: identifier, in: dataHome)
+  }
+
+  /// The key file of an application: `IDENTIFIER/key` in `$XDG_CONFIG_HOME`, which stands for `~/.config` where it is not
+  /// set.
+  ///
+  /// - Throws: As ``store(ofApplication:)``.
+  public static func keyFile(ofApplication identifier: String) throws -> String {
+    try path("key", of: identifier, in: configurationHome)
+  }
+
+  private static func path(_ name: String, of identifier: String, in folder: String?) throws -> String {
+    guard !["", ".", ".."].contains(identifier),
+      !identifier.utf8.contains(where: { $0 == 0 || $0 == UInt8(ascii: "/") })
+    else { throw CofferError.unsupported(reason: "an application's identifier has to be a file name") }
+    guard let folder else {
+      throw CofferError.unsupported(reason: "no home folder is known; set HOME, or name the store and its key")
+    }
+    return "\(folder)/\(identifier)/\(name)"
+  }
+
+  // MARK: Folders
+
+  /// `$XDG_CONFIG_HOME`, or `~/.config`; nil when no home folder is known.
+  package static var configurationHome: String? {
+    baseDirectory("XDG_CONFIG_HOME", fallback: ".config")
+  }
+
+  /// `$XDG_DATA_HOME`, or `~/.local/share`, on Apple systems Application Support; nil when no home folder is known.
+  package static var dataHome: String? {
+    #if canImport(Darwin)
+      baseDirectory("XDG_DATA_HOME", fallback: "Library/Application Support")
+    #else
+      baseDirectory("XDG_DATA_HOME", fallback: ".local/share")
+    #endif
+  }
+
+  private static func baseDirectory(_ name: String, fallback: String) -> String? {
+    // The XDG Base Directory Specification: a relative path is invalid and to be ignored.
+    if let path = variable(name), path.hasPrefix("/") { return path }
+    return home.map { "\($0)/\(fallback)" }
+  }
+
+  private static var home: String? {
+    if let path = variable("HOME"), path.hasPrefix("/") { return path }
+    guard let entry = getpwuid(getuid()), let directory = entry.pointee.pw_dir, directory.pointee != 0 else {
+      return nil
+    }
+    return String(cString: directory)
+  }
+
+  /// An environment variable; nil when it is unset or empty.
+  package static func variable(_ name: String) -> String? {
+    guard let value = getenv(name), value.pointee != 0 else { return nil }
+    return String(cString: value)
+  }
+}

@@ -1,0 +1,96 @@
+/// The layers above the stored settings, in the order in which they are asked.
+struct Overrides: Sendable {
+  private let layers: [Preferences.Layer]
+
+  /// A value from a layer.
+  struct Override {
+    let entry: Preferences.Layer.Entry
+    let origin: Preferences.Origin
+  }
+
+  init(_ layers: [Preferences.Layer]) {
+    let order: [Preferences.Origin] = [.forced, .arguments, .environment]
+    self.layers = order.flatMap { origin in layers.filter { $0.origin == origin && !$0.isEmpty } }
+  }
+
+  func find(_ key: String) -> Override? {
+    // Most programs have none, and this is on the way to every setting.
+    guard !layers.isEmpty else { return nil }
+    for layer in layers {
+      if let entry = layer.entry(forKey: key) { return Override(entry: entry, origin: layer.origin) }
+    }
+    return nil
+  }
+
+  /// Puts what the layers hold over what `values` hold.
+  func replace(in values: inout [ByteString: Value]) {
+    for layer in layers.reversed() {
+      switch layer.content {
+      case .values(let own): values.merge(own.mapValues(\.value)) { $1 }
+      case .variables(let own):
+        // Keys of higher layers may go by a variable, too; these replace them afterwards.
+        var unknown = own
+        for key in values.keys {
+          let name = EnvironmentName.of(key.string)
+          guard let entry = own[name] else { continue }
+          values[key] = entry.value
+          unknown[name] = nil
+        }
+        for (name, entry) in unknown {
+          let key = name.lowercased()
+          if EnvironmentName.of(key) == name { values[ByteString(key)] = entry.value }
+        }
+      }
+    }
+  }
+}
+
+extension Overrides.Override {
+  /// The value as a type of the program.
+  ///
+  /// - Throws: `CofferError.notDecodable`.
+  func decoded<Object: Decodable>(as type: Object.Type, _ key: String, in collection: String) throws -> Object {
+    do {
+      return try entry.value.decoded(as: type, key, in: collection)
+    } catch {
+      // All that arguments and environment can hold is text.
+      guard let text = entry.text else { throw error }
+      for reading in SettingsText.readings(of: text) {
+        if let object = try? reading.decoded(as: type, key, in: collection) { return object }
+      }
+      throw error
+    }
+  }
+}
+
+extension Preferences.Layer {
+  var isEmpty: Bool {
+    switch content {
+    case .values(let values): values.isEmpty
+    case .variables(let values): values.isEmpty
+    }
+  }
+
+  func entry(forKey key: String) -> Entry? {
+    switch content {
+    case .values(let values): values[ByteString(key)]
+    case .variables(let values): values[EnvironmentName.of(key)]
+    }
+  }
+}
+
+/// What keys are called in an environment.
+package enum EnvironmentName {
+  /// The name with its ASCII letters in upper case, and `_` for every other character that is no digit.
+  package static func of(_ key: String) -> String {
+    var name = ""
+    for scalar in key.unicodeScalars {
+      switch scalar {
+      case "A"..."Z", "0"..."9": name.unicodeScalars.append(scalar)
+      case "a"..."z": name.unicodeScalars.append(Unicode.Scalar(UInt8(scalar.value - 32)))
+      default: name += "_"
+      }
+    }
+    return name
+  }
+}

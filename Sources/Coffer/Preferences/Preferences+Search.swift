@@ -1,0 +1,91 @@
+extension Preferences {
+  /// Which place of the search list answers for a key, from the first to be asked to the last.
+  public enum Origin: Hashable, Sendable {
+    /// ``Layer/forced(_:)``.
+    case forced
+    /// ``Layer/arguments(_:)``.
+    case arguments
+    /// ``Layer/environment(prefix:_:)``.
+    case environment
+    /// The collection of the application.
+    case application
+    /// A suite that was added, or the collection that a typed key names.
+    case suite(String)
+    /// The collection ``Preferences/globalCollection``.
+    case global
+    /// ``Preferences/register(defaults:)``.
+    case registered
+  }
+
+  /// A value, and where it was found.
+  struct Finding<Object> {
+    let object: Object
+    let origin: Origin
+  }
+
+  /// Finds what the search list has for a key, as the value it is.
+  func find(_ key: String) throws -> Finding<Value>? {
+    try find(key, overrideName: key, as: Value.self) { try proxy.value(forKey: key, inCollection: $0) }
+  }
+
+  /// Finds what the search list has for a key, as an object of some type.
+  ///
+  /// - Parameters:
+  ///   - overrideName: What the key is called in the layers above the store.
+  ///   - read: Reads it from a collection.
+  func find<Object: Decodable>(
+    _ key: String, overrideName: String, as type: Object.Type, reading read: (_ collection: String) throws -> Object?
+  ) throws -> Finding<Object>? {
+    if let override = overrides.find(overrideName) {
+      return Finding(
+        object: try override.decoded(as: type, key, in: collection), origin: override.origin)
+    }
+    if let object = try read(collection) { return Finding(object: object, origin: .application) }
+    for suite in suites.names {
+      if let object = try read(suite) { return Finding(object: object, origin: .suite(suite)) }
+    }
+    if let object = try read(Self.globalCollection) { return Finding(object: object, origin: .global) }
+    return try registered.value(forKey: key).map {
+      Finding(object: try $0.decoded(as: type, key, in: collection), origin: .registered)
+    }
+  }
+
+  /// The collections that are searched, in their order, each once.
+  var searchedCollections: [(name: String, origin: Origin)] {
+    var seen: Set<ByteString> = []
+    let all =
+      [(collection, Origin.application)] + suites.names.map { ($0, .suite($0)) } + [(Self.globalCollection, .global)]
+    return all.filter { seen.insert(ByteString($0.0)).inserted }
+  }
+
+  /// What the search list has for every key.
+  func findAll() throws -> [ByteString: Value] {
+    var values = registered.all
+    for (name, _) in searchedCollections.reversed() {
+      values.merge(try proxy.values(inCollection: name)) { $1 }
+    }
+    overrides.replace(in: &values)
+    return values
+  }
+}
+
+extension ConnectionProxy {
+  /// All that is in a collection, by the bytes of its keys.
+  func values(inCollection collection: String) throws -> [ByteString: Value] {
+    var values: [ByteString: Value] = [:]
+    try enumerateKeysAndObjects(inCollection: collection, as: Value.self) { key, value, _ in
+      values[ByteString(key)] = value
+    }
+    return values
+  }
+}
+
+extension Value {
+  /// The value as a type of the program.
+  ///
+  /// - Throws: `CofferError.notDecodable`.
+  func decoded<Object: Decodable>(as type: Object.Type, _ key: String, in collection: String) throws -> Object {
+    if let value = self as? Object { return value }
+    return try StoredValue(encoding: self, key, in: collection).decoded(as: type, key, in: collection)
+  }
+}

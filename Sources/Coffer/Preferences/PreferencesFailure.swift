@@ -1,0 +1,32 @@
+import Logging
+
+extension Preferences {
+  /// A setting that could not be read or set.
+  public struct Failure: Sendable {
+    /// The collection.
+    public let collection: String
+    /// The key; nil where all of the collection is meant.
+    public let key: String?
+    /// Why: a ``CofferError``, or what a sanitizer of the program threw.
+    public let error: any Error
+  }
+}
+
+extension ConnectionProxy {
+  /// What could not be read or set from now on by typed keys and `Preferences`, where the caller could not be told by a
+  /// thrown error.
+  ///
+  /// All of the database is meant. Each call gives a stream of its own, which ends when the database is gone.
+  public var errors: AsyncStream<Preferences.Failure> { database.core.failures.stream() }
+}
+
+extension Database {
+  /// Tells the logger and whoever listens of an error that cannot be thrown.
+  func report(_ error: any Error, forKey key: String?, inCollection collection: String) {
+    core.failures.send(Preferences.Failure(collection: collection, key: key, error: error))
+    // The text of an error that is not ours may quote the value.
+    let reason = (error as? CofferError)?.description ?? "\(type(of: error))"
+    let subject = key.map { "Key \"\($0)\" in collection" } ?? "Collection"
+    options.logger.error("\(subject) \"\(collection)\": \(reason)")
+  }
+}

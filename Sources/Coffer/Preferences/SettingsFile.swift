@@ -1,0 +1,58 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Files of settings, in JSON or as property lists.
+enum SettingsFile {
+  /// The contents of a file; nil when it is missing and may be.
+  ///
+  /// - Throws: `CofferError.permissionDenied` or `.inputOutput`.
+  static func contents(of path: String, mayBeMissing: Bool = false) throws -> Data? {
+    do {
+      return try Data(contentsOf: URL(filePath: path))
+    } catch let error as CocoaError {
+      switch error.code {
+      case .fileReadNoSuchFile where mayBeMissing: return nil
+      case .fileReadNoSuchFile: throw CofferError.inputOutput(path: path, reason: "there is no such file")
+      case .fileReadNoPermission:
+        throw CofferError.permissionDenied(path: path, reason: "the file may not be read")
+      default: throw CofferError.inputOutput(path: path, reason: "the file could not be read")
+      }
+    }
+  }
+
+  /// The settings in `data`, which is a JSON object or a property list of any format.
+  ///
+  /// - Throws: `CofferError.malformedSettings`.
+  static func settings(in data: Data, named name: String) throws -> [String: Value] {
+    if let text = String(data: data, encoding: .utf8), let json = try? JSONReader.value(text) {
+      return try settings(json, named: name)
+    }
+    return try settings(inPropertyList: data, named: name)
+  }
+
+  /// The settings in a property list of any format.
+  ///
+  /// - Throws: `CofferError.malformedSettings`.
+  static func settings(inPropertyList data: Data, named name: String) throws -> [String: Value] {
+    let list: Value
+    do {
+      list = try PropertyListReader.value(data)
+    } catch {
+      throw CofferError.malformedSettings(source: name, reason: error.reason)
+    }
+    return try settings(list, named: name)
+  }
+
+  private static func settings(_ value: Value, named name: String) throws -> [String: Value] {
+    guard case .dictionary(let settings) = value else {
+      throw CofferError.malformedSettings(source: name, reason: "it holds no settings by name")
+    }
+    if let key = settings.keys.sorted().first(where: { settings[$0] == .null }) {
+      throw CofferError.malformedSettings(source: name, reason: "the value for key \"\(key)\" is null")
+    }
+    return settings
+  }
+}
