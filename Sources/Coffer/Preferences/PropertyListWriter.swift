@@ -1,0 +1,93 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Writes settings as a property list, in the way of UserDefaults where property lists have no such value.
+struct PropertyListWriter {
+  let collection: String
+  let format: Preferences.PropertyListFormat
+
+  /// - Throws: `CofferError.notExportable`.
+  func data(_ settings: [ByteString: Value]) throws -> Data {
+    var contents: [String: Value] = [:]
+    for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+      try checkText(key.string, of: key.string)
+      guard contents.updateValue(try exported(value, of: key.string), forKey: key.string) == nil else {
+        throw failure(key.string, "another key differs from it in the form of its Unicode characters alone")
+      }
+    }
+    let encoder = PropertyListEncoder()
+    encoder.outputFormat = format == .xml ? .xml : .binary
+    return try encoder.encode(contents)
+  }
+
+  private func exported(_ value: Value, of key: String) throws -> Value {
+    guard case .url(let url) = value else { return try element(value, of: key) }
+    guard url.isFileURL else { return .data(URLArchive.data(url)) }
+    let path = url.absoluteURL.path
+    try checkText(path, of: key)
+    return .string(Self.abbreviated(path))
+  }
+
+  /// The value as it may stand anywhere in a property list.
+  private func element(_ value: Value, of key: String) throws -> Value {
+    switch value {
+    case .bool, .int, .uint64, .double, .data: return value
+    case .string(let text):
+      try checkText(text, of: key)
+      return value
+    case .date(let date):
+      try check(date, of: key)
+      return value
+    case .array(let elements): return .array(try elements.map { try element($0, of: key) })
+    case .dictionary(let members):
+      for name in members.keys { try checkText(name, of: key) }
+      return .dictionary(try members.mapValues { try element($0, of: key) })
+    case .json(let text):
+      guard let parsed = try? JSONReader.value(text) else { throw failure(key, "it is malformed JSON") }
+      return try element(parsed, of: key)
+    case .null: throw failure(key, "it holds null")
+    case .url: throw failure(key, "it holds a URL inside a list")
+    case .uuid: throw failure(key, "it holds a UUID")
+    }
+  }
+
+  // MARK: What XML cannot hold
+
+  private func checkText(_ text: String, of key: String) throws {
+    guard format == .xml else { return }
+    // XML 1.0, production 2.
+    let isWritable = text.unicodeScalars.allSatisfy { scalar in
+      switch scalar {
+      case "\t", "\n", "\r": true
+      case "\0"..<" ", "\u{fffe}", "\u{ffff}": false
+      default: true
+      }
+    }
+    guard isWritable else { throw failure(key, "XML has no control characters; the binary format has") }
+  }
+
+  private func check(_ date: Date, of key: String) throws {
+    guard format == .xml else { return }
+    // The years 1 to 9999.
+    guard (-62_135_596_800..<253_402_300_800).contains(date.timeIntervalSince1970) else {
+      throw failure(key, "XML has no such date; the binary format has")
+    }
+  }
+
+  // MARK: Paths
+
+  /// The path with `~` for the home folder.
+  private static func abbreviated(_ path: String) -> String {
+    var home = URL.homeDirectory.path
+    while home.count > 1, home.hasSuffix("/") { home.removeLast() }
+    if path == home { return "~" }
+    return path.hasPrefix(home + "/") && home != "/" ? "~" + path.dropFirst(home.count) : path
+  }
+
+  private func failure(_ key: String, _ reason: String) -> CofferError {
+    .notExportable(collection: collection, key: key, reason: reason)
+  }
+}
