@@ -1,0 +1,91 @@
+extension Preferences {
+  // MARK: Reading
+
+  /// The value of a typed key: what the search list has for it, else its default.
+  ///
+  /// ```swift
+  /// if preferences[.theme] == .dark { preferences[.fontSize] += 1 }
+  /// ```
+  ///
+  /// Setting cannot throw either: where it fails, as where a value cannot be read, that is reported to the logger and to
+  /// ``errors``; ``value(of:)`` and ``set(_:for:durability:)`` throw. Between the reading and the setting of `+=` another
+  /// thread or process may set the value, too; ``update(_:_:)`` lets none come between.
+  public subscript<Object>(key: Key<Object>) -> Object {
+    get {
+      do {
+        return try value(of: key)
+      } catch {
+        proxy.database.report(error, forKey: key.name, inCollection: key.collection ?? collection)
+        return fallback(for: key)
+      }
+    }
+    set {
+      do {
+        try set(newValue, for: key)
+      } catch {
+        proxy.database.report(error, forKey: key.name, inCollection: key.collection ?? collection)
+      }
+    }
+  }
+
+  /// The value of a typed key: what the search list has for it, else its default.
+  ///
+  /// For a key that names a collection, that collection is the whole list, below forced values, arguments and
+  /// environment, where it goes by `collection/key`.
+  ///
+  /// - Throws: `CofferError.notDecodable` when another type is found, `.invalidValue` when the value does not pass the
+  ///   key's validation; `.closed`, `.damaged` or `.inputOutput`.
+  public func value<Object>(of key: Key<Object>) throws -> Object {
+    try find(key)?.object ?? key.defaultValue
+  }
+
+  /// The place of the search list that answers for a typed key; nil where it has its own default.
+  ///
+  /// - Throws: As ``value(of:)``.
+  public func origin<Object>(of key: Key<Object>) throws -> Origin? {
+    try find(key)?.origin
+  }
+
+  private func find<Object>(_ key: Key<Object>) throws -> Finding<Object>? {
+    if let named = key.collection {
+      if let override = overrides.find(key.overrideName) {
+        let object = try override.decoded(as: Object.self, key.name, in: named)
+        return Finding(object: try key.checked(object, in: named), origin: override.origin)
+      }
+      return try proxy.object(for: key, inCollection: named).map { Finding(object: $0, origin: .suite(named)) }
+    }
+    let finding = try find(key.name, overrideName: key.overrideName, as: Object.self) {
+      try proxy.object(for: key, inCollection: $0)
+    }
+    if let finding { _ = try key.checked(finding.object, in: collection) }
+    return finding
+  }
+
+  /// What stands for a value that cannot be read: the registered default, if there is one for the key, else its own.
+  private func fallback<Object>(for key: Key<Object>) -> Object {
+    guard key.collection == nil,
+      let registered = try? registered.value(forKey: key.name)?.decoded(as: Object.self, key.name, in: collection),
+      let object = try? key.checked(registered, in: collection)
+    else { return key.defaultValue }
+    return object
+  }
+
+  // MARK: Setting
+
+  /// Sets the value of a typed key; nil, for one of an optional type, removes it.
+  ///
+  /// - Throws: `CofferError.invalidValue` when the value does not pass the key's validation, with nothing changed;
+  ///   otherwise as ``set(_:forKey:)-(Object?,_)``. With another durability also what a flush throws.
+  public func set<Object>(
+    _ object: Object, for key: Key<Object>, durability: ConnectionProxy.Durability = .asynchronous
+  ) throws {
+    try proxy.set(object, for: key, inCollection: key.collection ?? collection, durability: durability)
+  }
+
+  /// Removes what is set for a typed key; what is behind it in the search list shows again, at last its default.
+  ///
+  /// - Throws: As ``removeObject(forKey:)``.
+  public func reset<Object>(_ key: Key<Object>) throws {
+    try proxy.removeObject(forKey: key.name, inCollection: key.collection ?? collection)
+  }
+}

@@ -1,0 +1,92 @@
+extension Preferences {
+  /// Changes of settings that are to be made in one step; see ``Preferences/performBatch(durability:_:)``.
+  public struct Batch {
+    private let collection: String
+    fileprivate var changes: ChangeBatch
+
+    fileprivate init(_ collection: String, _ changes: ChangeBatch) {
+      self.collection = collection
+      self.changes = changes
+    }
+
+    /// Sets the value for a key; nil removes it.
+    ///
+    /// - Throws: As ``Preferences/set(_:forKey:)-(Object?,_)``.
+    public mutating func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
+      try changes.setObject(value, forKey: key, inCollection: collection)
+    }
+
+    /// Sets the value of a typed key; nil, for one of an optional type, removes it.
+    ///
+    /// - Throws: As ``Preferences/set(_:for:durability:)``.
+    public mutating func set<Object>(_ object: Object, for key: Key<Object>) throws {
+      let collection = key.collection ?? collection
+      let object = try key.checked(object, in: collection)
+      if isNil(object) {
+        try changes.removeObject(forKey: key.name, inCollection: collection)
+      } else {
+        try changes.setObject(object, forKey: key.name, inCollection: collection)
+      }
+    }
+
+    /// Removes what is set for a key.
+    ///
+    /// - Throws: As ``Preferences/removeObject(forKey:)``.
+    public mutating func removeObject(forKey key: String) throws {
+      try changes.removeObject(forKey: key, inCollection: collection)
+    }
+
+    /// Removes what is set for a typed key.
+    ///
+    /// - Throws: As ``Preferences/reset(_:)``.
+    public mutating func reset<Object>(_ key: Key<Object>) throws {
+      try changes.removeObject(forKey: key.name, inCollection: key.collection ?? collection)
+    }
+  }
+
+  /// Makes several changes in one step: they show together, are told in one event, and are written in one transaction.
+  ///
+  /// ```swift
+  /// try preferences.performBatch { batch in
+  ///   try batch.set(.light, for: .theme)
+  ///   try batch.set(80, forKey: "width")
+  /// }
+  /// ```
+  ///
+  /// - Throws: What `body` throws, with nothing changed; otherwise as ``set(_:forKey:)-(Object?,_)``. With another
+  ///   durability also what a flush throws.
+  public func performBatch(
+    durability: ConnectionProxy.Durability = .asynchronous, _ body: (inout Batch) throws -> Void
+  ) throws {
+    try proxy.performBatch(durability: durability) { changes in
+      var batch = Batch(collection, changes)
+      defer { changes = batch.changes }
+      try body(&batch)
+    }
+  }
+
+  /// Changes the value of a typed key by its present one, in one step that nothing comes between: no other thread or
+  /// process.
+  ///
+  /// ```swift
+  /// try preferences.update(.launches) { $0 + 1 }
+  /// ```
+  ///
+  /// It is a write transaction, and committed when this returns. Where nothing is set, `body` gets what shows in its place.
+  ///
+  /// - Parameter body: Gives the new value. It must not use the settings.
+  /// - Returns: The new value.
+  /// - Throws: What `body` throws, with nothing changed; `CofferError.invalidValue`; what reading the value throws; otherwise
+  ///   as `ConnectionProxy.update(_:inCollection:as:durability:_:)`.
+  @discardableResult
+  public func update<Object>(_ key: Key<Object>, _ body: (Object) throws -> Object) throws -> Object {
+    let collection = key.collection ?? collection
+    let shown = try value(of: key)
+    var result = shown
+    try proxy.update(key.name, inCollection: collection, as: Object.self) { object in
+      result = try key.checked(body(object ?? shown), in: collection)
+      return isNil(result) ? nil : result
+    }
+    return result
+  }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+private enum Theme: String, Codable { case light, dark }
+
+private struct Frame: Codable, Equatable {
+  var width = 80
+  var height = 24
+}
+
+extension Keys {
+  fileprivate static let theme = Key("theme", in: "ui", default: Theme.dark)
+  fileprivate static let retries = Key("retries", default: 3) { (0...10).contains($0) }
+  fileprivate static let nickname = Key<String?>("nickname")
+  fileprivate static let previous = Key<Theme?>("previous") { $0 != .light }
+  fileprivate static let frame = Key("frame", default: Frame())
+  fileprivate static let recent = Key("recent", default: [String]())
+  fileprivate static let home = Key<URL?>("home")
+  fileprivate static let ratio = Key("ratio", default: 1.5)
+}
+
+@Suite("Typed keys") struct PreferencesKeyTests {
+  private let preferences: Preferences
+  private var proxy: ConnectionProxy { preferences.proxy }
+
+  init() throws {
+    preferences = try Preferences.inMemory()
+  }
+
+  @Test("read as their default until they are set, then as what was set, of any Codable type")
+  func values() throws {
+    #expect(preferences[.theme] == .dark)
+    preferences[.theme] = .light
+    #expect(preferences[.theme] == .light)
+    #expect(try preferences.value(of: .theme) == .light)
+    #expect(preferences[.nickname] == nil)
+    preferences[.nickname] = "x"
+    #expect(preferences[.nickname] == "x")
+    preferences[.frame].width = 100
+    #expect(preferences[.frame] == Frame(width: 100))
+    preferences[.recent].append("a")
+    preferences[.recent].append("b")
+    #expect(preferences[.recent] == ["a", "b"])
+    try preferences.set(5, for: .retries, durability: .committed)
+    #expect(preferences[.retries] == 5)
+    preferences[.retries] += 1
+    #expect(preferences[.retries] == 6)
+    #expect(preferences[.ratio] == 1.5)
+    preferences[.home] = URL(string: "https://example.org")
+    #expect(preferences.url(forKey: "home")?.host() == "example.org")
+  }
+
+  @Test("show their default again after a reset, and after nil was set")
+  func reset() throws {
+    preferences[.theme] = .light
+    try preferences.reset(.theme)
+    #expect(preferences[.theme] == .dark)
+    preferences[.nickname] = "x"
+    preferences[.nickname] = nil
+    #expect(preferences[.nickname] == nil)
+    #expect(preferences.object(forKey: "nickname") == nil)
+    preferences[.previous] = .dark
+    preferences[.previous] = nil
+    #expect(preferences.object(forKey: "previous") == nil)
+  }
+
+  @Test("are of the collection they name, else of that of the preferences, else of the default one")
+  func collections() throws {
+    preferences[.theme] = .light
+    preferences[.retries] = 5
+    #expect(try proxy.object(forKey: "theme", inCollection: "ui") == "light")
+    #expect(try proxy.object(forKey: "retries", inCollection: "application") == 5)
+    #expect(proxy[.theme] == .light)
+    #expect(proxy[.retries] == 3)
+    proxy[.retries] = 7
+    #expect(try proxy.object(forKey: "retries") == 7)
+    #expect(try proxy.value(of: .retries) == 7)
+    #expect(preferences[.retries] == 5)
+    try proxy.removeObject(for: .retries)
+    #expect(proxy[.retries] == 3)
+    try proxy.set(.dark, for: .theme)
+    #expect(preferences[.theme] == .dark)
+  }
+
+  @Test("refuse an invalid value when it is set, and read one that is stored as their default, reported")
+  func validation() async throws {
+    #expect(throws: CofferError.invalidValue(collection: "application", key: "retries")) {
+      try preferences.set(11, for: .retries)
+    }
+    #expect(throws: CofferError.invalidValue(collection: "", key: "retries")) { try proxy.set(-1, for: .retries) }
+    #expect(throws: CofferError.self) { try preferences.set(.light, for: .previous) }
+    #expect(preferences.object(forKey: "retries") == nil)
+    let errors = preferences.errors
+    preferences[.retries] = 11
+    #expect(preferences.object(forKey: "retries") == nil)
+    try preferences.set(12, forKey: "retries")
+    #expect(preferences[.retries] == 3)
+    #expect(throws: CofferError.invalidValue(collection: "application", key: "retries")) {
+      try preferences.value(of: .retries)
+    }
+    try preferences.set("many", forKey: "retries")
+    #expect(preferences[.retries] == 3)
+    // What is registered is nearer than the key's own default, if it is valid.
+    try preferences.register(defaults: ["retries": 4])
+    #expect(preferences[.retries] == 4)
+    try preferences.register(defaults: ["retries": 40])
+    #expect(preferences[.retries] == 3)
+    try proxy.setObject(13, forKey: "retries")
+    #expect(proxy[.retries] == 3)
+    var reports: [Preferences.Failure] = []
+    for await report in errors {
+      reports.append(report)
+      if reports.count == 6 { break }
+    }
+    #expect(reports.allSatisfy { $0.key == "retries" })
+    #expect(reports.map(\.collection) == Array(repeating: "application", count: 5) + [""])
+    try preferences.set(2, forKey: "retries")
+    #expect(preferences[.retries] == 2)
+  }
+
+  @Test("6.9 find what is forced, arguments and the environment, by their collection where they name one")
+  func layers() throws {
+    let preferences = Preferences(
+      proxy: proxy, collection: "app",
+      overrides: Overrides([
+        .arguments(["program", "-retries", "7", "-ui/theme", "light", "-theme", "other", "-recent", "(a, b)"]),
+        .environment(prefix: "T_", ["T_RATIO": "2.5", "T_NICKNAME": "{x", "T_UI_THEME": "dark"]),
+      ]), registered: RegisteredDefaults())
+    try preferences.set(1, forKey: "retries")
+    #expect(preferences[.retries] == 7)
+    #expect(try preferences.origin(of: .retries) == .arguments)
+    #expect(preferences[.theme] == .light)
+    #expect(preferences[.recent] == ["a", "b"])
+    #expect(preferences[.ratio] == 2.5)
+    #expect(try preferences.origin(of: .ratio) == .environment)
+    #expect(preferences[.nickname] == "{x")
+    #expect(try preferences.origin(of: .home) == nil)
+    let invalid = Preferences(
+      proxy: proxy, collection: "app",
+      overrides: Overrides([.arguments(["program", "-retries", "70", "-ui/theme", "x"])]),
+      registered: RegisteredDefaults())
+    #expect(throws: CofferError.invalidValue(collection: "app", key: "retries")) { try invalid.value(of: .retries) }
+    #expect(throws: CofferError.self) { try invalid.value(of: .theme) }
+    #expect(invalid[.theme] == .dark)
+  }
+
+  @Test("search suites and the global collection as other keys do")
+  func searchList() throws {
+    try preferences.suite(named: Preferences.globalCollection).set(8, forKey: "retries")
+    #expect(preferences[.retries] == 8)
+    #expect(try preferences.origin(of: .retries) == .global)
+    preferences.addSuite(named: "suite")
+    try preferences.suite(named: "suite").set(9, forKey: "retries")
+    #expect(preferences[.retries] == 9)
+    // A key with a collection has no other.
+    try preferences.suite(named: Preferences.globalCollection).set("light", forKey: "theme")
+    #expect(preferences[.theme] == .dark)
+    preferences[.theme] = .light
+    #expect(try preferences.origin(of: .theme) == .suite("ui"))
+  }
+
+  @Test("differ in a number of their own")
+  func ids() {
+    let ids = [Keys.theme.id, Keys.retries.id, Keys.nickname.id, Key("theme", in: "ui", default: Theme.dark).id]
+    #expect(Set(ids).count == 4)
+    #expect(Keys.theme.id == Keys.theme.id)
+  }
+}
