@@ -1,0 +1,137 @@
+extension Preferences {
+  /// Changes of settings as they happen, for `for await`; see ``Preferences/changes()``.
+  ///
+  /// A consumer that falls behind gets several changes as one: that a key changed is never lost.
+  public struct Changes: AsyncSequence, Sendable {
+    /// What changed together.
+    public typealias Element = Change
+
+    let changes: ConnectionProxy.Changes
+    let preferences: WeakPreferences
+    let interest: Interest
+
+    /// Waits for changes, one after another.
+    public struct Iterator: AsyncIteratorProtocol {
+      var changes: ConnectionProxy.Changes.Iterator
+      let preferences: WeakPreferences
+      let interest: Interest
+
+      /// The next change; nil when the settings were closed or are gone, or the task was cancelled.
+      public mutating func next() async -> Change? {
+        await next(isolation: nil)
+      }
+
+      /// The next change; nil when the settings were closed or are gone, or the task was cancelled.
+      public mutating func next(isolation: isolated (any Actor)?) async -> Change? {
+        while let event = await changes.next(isolation: isolation), let preferences = preferences.preferences {
+          if let change = preferences.change(event, interest) { return change }
+        }
+        return nil
+      }
+    }
+
+    /// Makes the iterator; all iterators of one sequence share its changes.
+    public func makeAsyncIterator() -> Iterator {
+      Iterator(changes: changes.makeAsyncIterator(), preferences: preferences, interest: interest)
+    }
+  }
+
+  /// Which settings someone wants to hear of.
+  enum Interest: Sendable {
+    case all
+    case key(String)
+    case keys([Keys])
+  }
+
+  /// The changes of what these settings read, from now on, those of other processes included.
+  ///
+  /// ```swift
+  /// for await change in try preferences.changes() where change.concerns("theme") {
+  ///   redraw(preferences.string(forKey: "theme"))
+  /// }
+  /// ```
+  ///
+  /// Told are the changes that show: not a key that is set to the value it has, nor one that is hidden by another place of
+  /// the search list. What is changed in one batch makes one event. Registering defaults and adding suites is not told.
+  ///
+  /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
+  public func changes() throws -> Changes {
+    try changes(.all)
+  }
+
+  /// The changes of one key, from now on, those of other processes included.
+  ///
+  /// - Throws: As ``changes()``.
+  public func changes(forKey key: String) throws -> Changes {
+    try changes(.key(key))
+  }
+
+  /// The changes of some typed keys, from now on, those of other processes included.
+  ///
+  /// ```swift
+  /// for await change in try preferences.changes(of: .theme, .fontSize) { redraw() }
+  /// ```
+  ///
+  /// - Throws: As ``changes()``.
+  public func changes(of keys: Keys...) throws -> Changes {
+    try changes(.keys(keys))
+  }
+
+  private func changes(_ interest: Interest) throws -> Changes {
+    Changes(changes: try proxy.changes(), preferences: WeakPreferences(self), interest: interest)
+  }
+
+  // MARK: What shows
+
+  /// The part of an event that shows in the search list and someone is interested in; nil when there is none.
+  fileprivate func change(_ event: ConnectionProxy.ChangeEvent, _ interest: Interest) -> Change? {
+    let searched = searchedCollections.map { ByteString($0.name) }
+    var places: Set<Change.Place> = []
+    for change in event.changes {
+      let place = Change.Place(collection: ByteString(change.collection), key: ByteString(change.key))
+      if shows(place, searched, interest) { places.insert(place) }
+    }
+    let concerned = interest.collections(searched)
+    let isAny = event.isEverything || event.wholeCollections.contains { concerned.contains(ByteString($0)) }
+    guard isAny || !places.isEmpty else { return nil }
+    return Change(origin: event.origin, places: places, mayConcernAnyKey: isAny)
+  }
+
+  private func shows(_ place: Change.Place, _ searched: [ByteString], _ interest: Interest) -> Bool {
+    var isInList = false
+    switch interest {
+    case .all: isInList = true
+    case .key(let key): isInList = ByteString(key) == place.key
+    case .keys(let keys):
+      for key in keys where ByteString(key.name) == place.key {
+        guard let collection = key.collection else {
+          isInList = true
+          continue
+        }
+        // A key with a collection has no other place but the layers.
+        if ByteString(collection) == place.collection { return overrides.find(key.overrideName) == nil }
+      }
+    }
+    guard isInList, let index = searched.firstIndex(of: place.collection) else { return false }
+    let key = place.key.string
+    guard overrides.find(key) == nil else { return false }
+    // What hides it now will be told when it goes. What cannot be read hides nothing.
+    return !searched[..<index].contains { name in
+      (try? proxy.hasObject(forKey: key, inCollection: name.string)) ?? false
+    }
+  }
+}
+
+extension Preferences.Interest {
+  /// The collections where its keys may be.
+  fileprivate func collections(_ searched: [ByteString]) -> Set<ByteString> {
+    guard case .keys(let keys) = self else { return Set(searched) }
+    return keys.reduce(into: []) { collections, key in
+      if let name = key.collection {
+        collections.insert(ByteString(name))
+      } else {
+        collections.formUnion(searched)
+      }
+    }
+  }
+}

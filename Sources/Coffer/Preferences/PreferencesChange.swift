@@ -1,0 +1,36 @@
+extension Preferences {
+  /// Settings that changed together, as they show in the search list.
+  public struct Change: Sendable {
+    /// Who changed them.
+    public let origin: ConnectionProxy.ChangeEvent.Origin
+    /// The keys that changed, in the order of their bytes; of a typed key with a collection of its own its name.
+    public let keys: [String]
+    /// Whether any other key may have changed, too: where a collection was cleared, or too much changed to be listed.
+    public let mayConcernAnyKey: Bool
+    private let places: Set<Place>
+
+    /// Where a key that changed is stored.
+    struct Place: Hashable {
+      let collection: ByteString
+      let key: ByteString
+    }
+
+    init(origin: ConnectionProxy.ChangeEvent.Origin, places: Set<Place>, mayConcernAnyKey: Bool) {
+      self.origin = origin
+      self.places = places
+      self.mayConcernAnyKey = mayConcernAnyKey
+      keys = Set(places.map(\.key)).sorted().map(\.string)
+    }
+
+    /// Whether a key of the search list changed, or may have.
+    public func concerns(_ key: String) -> Bool {
+      mayConcernAnyKey || places.contains { $0.key == ByteString(key) }
+    }
+
+    /// Whether a typed key changed, or may have.
+    public func concerns(_ key: Keys) -> Bool {
+      guard !mayConcernAnyKey, let collection = key.collection else { return concerns(key.name) }
+      return places.contains(Place(collection: ByteString(collection), key: ByteString(key.name)))
+    }
+  }
+}

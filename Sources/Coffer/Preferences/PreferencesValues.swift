@@ -1,0 +1,80 @@
+extension Preferences {
+  /// The values of a setting as they come, for `for await`; see ``Preferences/values(of:)``.
+  ///
+  /// A consumer that falls behind gets the newest value, and may miss some before it.
+  public struct Values<Object: Codable & Sendable>: AsyncSequence, Sendable {
+    /// A value of the setting.
+    public typealias Element = Object
+
+    fileprivate let key: Key<Object>
+    /// nil where there will be no changes.
+    fileprivate let changes: Changes?
+    fileprivate let preferences: WeakPreferences
+
+    init(_ key: Key<Object>, of preferences: Preferences, changes: Changes?) {
+      self.key = key
+      self.changes = changes
+      self.preferences = WeakPreferences(preferences)
+    }
+
+    /// Waits for values, one after another.
+    public struct Iterator: AsyncIteratorProtocol {
+      fileprivate let key: Key<Object>
+      fileprivate var changes: Changes.Iterator?
+      fileprivate let preferences: WeakPreferences
+      /// What was handed out last; nil before the first one.
+      fileprivate var last: StoredValue?
+
+      /// The value of the setting, at first the present one; nil when the settings were closed or are gone, or the task was
+      /// cancelled.
+      public mutating func next() async -> Object? {
+        await next(isolation: nil)
+      }
+
+      /// The value of the setting, as ``next()``.
+      public mutating func next(isolation: isolated (any Actor)?) async -> Object? {
+        if last == nil, let object = current()?.object { return object }
+        while await changes?.next(isolation: isolation) != nil {
+          let previous = last
+          // Events may come as one, or late: the same value again is no change.
+          guard let (object, stored) = current() else { return nil }
+          if stored != previous { return object }
+        }
+        return nil
+      }
+
+      private mutating func current() -> (object: Object, stored: StoredValue)? {
+        guard let preferences = preferences.preferences else { return nil }
+        let object: Object
+        do {
+          object = try preferences.value(of: key)
+        } catch CofferError.closed {
+          // The end of the stream is on its way; its default is not what the setting changed to.
+          return nil
+        } catch {
+          // Reads again, and reports.
+          object = preferences[key]
+        }
+        let stored = (try? ValueCoder.encode(object)) ?? StoredValue(kind: .null, bytes: [])
+        last = stored
+        return (object, stored)
+      }
+    }
+
+    /// Makes the iterator; each one begins with the present value, and all of one sequence share its changes.
+    public func makeAsyncIterator() -> Iterator {
+      Iterator(key: key, changes: changes?.makeAsyncIterator(), preferences: preferences)
+    }
+  }
+
+  /// The value of a typed key: the present one, then each that it changes to, by other processes too.
+  ///
+  /// ```swift
+  /// for await theme in try preferences.values(of: .theme) { window.apply(theme) }
+  /// ```
+  ///
+  /// - Throws: As ``changes()``.
+  public func values<Object>(of key: Key<Object>) throws -> Values<Object> {
+    Values(key, of: self, changes: try changes(of: key))
+  }
+}

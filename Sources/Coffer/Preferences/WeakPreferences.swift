@@ -1,0 +1,30 @@
+/// Settings without a hold on their proxy, for streams: they end with it instead of keeping it.
+struct WeakPreferences: Sendable {
+  /// Unchecked: a weak reference is read and cleared atomically, and never set again.
+  private final class WeakProxy: @unchecked Sendable {
+    weak var proxy: ConnectionProxy?
+
+    init(_ proxy: ConnectionProxy) { self.proxy = proxy }
+  }
+
+  private let proxy: WeakProxy
+  private let collection: String
+  private let overrides: Overrides
+  private let registered: RegisteredDefaults
+  private let suites: SuiteList
+
+  init(_ preferences: Preferences) {
+    proxy = WeakProxy(preferences.proxy)
+    collection = preferences.collection
+    overrides = preferences.overrides
+    registered = preferences.registered
+    suites = preferences.suites
+  }
+
+  /// The settings, as long as their proxy is there.
+  var preferences: Preferences? {
+    proxy.proxy.map {
+      Preferences(proxy: $0, collection: collection, overrides: overrides, registered: registered, suites: suites)
+    }
+  }
+}
