@@ -171,6 +171,27 @@ import Testing
     #expect(try proxy.value(forKey: "k") == .string("theirs"))
   }
 
+  @Test("4.1, 4.14 takes nothing for committed that it reads in a snapshot older than its own settled flush")
+  func oldSnapshot() throws {
+    let proxy = proxy
+    let isFirst = Lock(true)
+    _ = try proxy.state.readCommitted { session, last -> Bool? in
+      guard
+        isFirst.withLock({ first in
+          defer { first = false }
+          return first
+        })
+      else { return true }
+      // Not known yet, so that the flush is not the next commit.
+      try fixture.other.readWrite { try $0.setObject(0, forKey: "x") }
+      try proxy.setObject(1, forKey: "k", durability: .committed)
+      let seen = try proxy.state.visible("k", in: "", session, last)
+      #expect(seen == nil)
+      return nil
+    }
+    #expect(try visible() == 1)
+  }
+
   // MARK: 4.15
 
   @Test("4.15 lets the last commit win as a whole value")

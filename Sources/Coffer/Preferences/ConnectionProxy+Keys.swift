@@ -7,21 +7,62 @@ extension ConnectionProxy {
   ///
   /// A key without a collection is one of the default collection here. Setting cannot throw either: where it fails, as where
   /// a value cannot be read, that is reported to the logger and to ``errors``.
+  @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
-      do {
-        return try value(of: key)
-      } catch {
-        database.report(error, forKey: key.name, inCollection: key.collection ?? "")
-        return key.defaultValue
+      // What is asked for most is answered without generic code: the program's compiler knows the type.
+      if Object.self == Int.self {
+        return unsafeBitCast(integer(unsafeDowncast(key, to: Key<Int>.self)), to: Object.self)
       }
+      if Object.self == Bool.self {
+        return unsafeBitCast(boolean(unsafeDowncast(key, to: Key<Bool>.self)), to: Object.self)
+      }
+      if Object.self == Double.self {
+        return unsafeBitCast(double(unsafeDowncast(key, to: Key<Double>.self)), to: Object.self)
+      }
+      if Object.self == String.self {
+        return unsafeBitCast(string(unsafeDowncast(key, to: Key<String>.self)), to: Object.self)
+      }
+      return reporting(key)
     }
-    set {
-      do {
-        try set(newValue, for: key)
-      } catch {
-        database.report(error, forKey: key.name, inCollection: key.collection ?? "")
-      }
+    set { setReporting(newValue, for: key) }
+  }
+
+  @usableFromInline
+  func integer(_ key: Key<Int>) -> Int { number(key) }
+
+  @usableFromInline
+  func boolean(_ key: Key<Bool>) -> Bool { number(key) }
+
+  @usableFromInline
+  func double(_ key: Key<Double>) -> Double { number(key) }
+
+  @usableFromInline
+  func string(_ key: Key<String>) -> String { state.string(of: key, in: places) ?? reporting(key) }
+
+  @inline(__always)
+  private func number<Number>(_ key: Key<Number>) -> Number {
+    if let number: Number? = state.number(of: key, in: places) { return number ?? key.defaultValue }
+    return reporting(key)
+  }
+
+  /// The value of a typed key; its default where that cannot be read, which is reported.
+  @usableFromInline
+  func reporting<Object>(_ key: Key<Object>) -> Object {
+    do {
+      return try value(of: key)
+    } catch {
+      database.report(error, forKey: key.name, inCollection: key.collection ?? "")
+      return key.defaultValue
+    }
+  }
+
+  @usableFromInline
+  func setReporting<Object>(_ object: Object, for key: Key<Object>) {
+    do {
+      try set(object, for: key)
+    } catch {
+      database.report(error, forKey: key.name, inCollection: key.collection ?? "")
     }
   }
 
@@ -30,7 +71,9 @@ extension ConnectionProxy {
   /// - Throws: `CofferError.notDecodable` when another type is stored, `.invalidValue` when the value does not pass the
   ///   key's validation; `.closed`, `.damaged` or `.inputOutput`.
   public func value<Object>(of key: Key<Object>) throws -> Object {
-    try object(for: key, inCollection: key.collection ?? "") ?? key.defaultValue
+    let collection = key.collection ?? ""
+    state.remember(key, in: collection, places)
+    return try object(for: key, inCollection: collection) ?? key.defaultValue
   }
 
   /// What is set for a typed key in a collection, nil when nothing is.

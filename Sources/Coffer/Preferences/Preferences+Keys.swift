@@ -10,21 +10,68 @@ extension Preferences {
   /// Setting cannot throw either: where it fails, as where a value cannot be read, that is reported to the logger and to
   /// ``errors``; ``value(of:)`` and ``set(_:for:durability:)`` throw. Between the reading and the setting of `+=` another
   /// thread or process may set the value, too; ``update(_:_:)`` lets none come between.
+  @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
-      do {
-        return try value(of: key)
-      } catch {
-        proxy.database.report(error, forKey: key.name, inCollection: key.collection ?? collection)
-        return fallback(for: key)
+      // What is asked for most is answered without generic code: the program's compiler knows the type.
+      if Object.self == Int.self {
+        return unsafeBitCast(integer(unsafeDowncast(key, to: Key<Int>.self)), to: Object.self)
       }
+      if Object.self == Bool.self {
+        return unsafeBitCast(boolean(unsafeDowncast(key, to: Key<Bool>.self)), to: Object.self)
+      }
+      if Object.self == Double.self {
+        return unsafeBitCast(double(unsafeDowncast(key, to: Key<Double>.self)), to: Object.self)
+      }
+      if Object.self == String.self {
+        return unsafeBitCast(string(unsafeDowncast(key, to: Key<String>.self)), to: Object.self)
+      }
+      return reporting(key)
     }
-    set {
-      do {
-        try set(newValue, for: key)
-      } catch {
-        proxy.database.report(error, forKey: key.name, inCollection: key.collection ?? collection)
-      }
+    set { setReporting(newValue, for: key) }
+  }
+
+  @usableFromInline
+  func integer(_ key: Key<Int>) -> Int { number(key) }
+
+  @usableFromInline
+  func boolean(_ key: Key<Bool>) -> Bool { number(key) }
+
+  @usableFromInline
+  func double(_ key: Key<Double>) -> Double { number(key) }
+
+  @usableFromInline
+  func string(_ key: Key<String>) -> String { proxy.state.string(of: key, in: places) ?? reporting(key) }
+
+  @inline(__always)
+  private func number<Number>(_ key: Key<Number>) -> Number {
+    // What is not set in the application's collection may be set further down the search list.
+    if let number: Number? = proxy.state.number(of: key, in: places), number != nil || key.collection != nil {
+      return number ?? key.defaultValue
+    }
+    return reporting(key)
+  }
+
+  /// The value of a typed key; what stands for it where that cannot be read, which is reported.
+  @usableFromInline
+  func reporting<Object>(_ key: Key<Object>) -> Object {
+    let collection = key.collection ?? collection
+    // Layers above the store never change.
+    if overrides.find(key.overrideName) == nil { proxy.state.remember(key, in: collection, places) }
+    do {
+      return try value(of: key)
+    } catch {
+      proxy.database.report(error, forKey: key.name, inCollection: collection)
+      return fallback(for: key)
+    }
+  }
+
+  @usableFromInline
+  func setReporting<Object>(_ object: Object, for key: Key<Object>) {
+    do {
+      try set(object, for: key)
+    } catch {
+      proxy.database.report(error, forKey: key.name, inCollection: key.collection ?? collection)
     }
   }
 

@@ -34,6 +34,8 @@ public final class Preferences: Sendable {
   let overrides: Overrides
   let registered: RegisteredDefaults
   let suites: SuiteList
+  /// The items of typed keys that nothing overrides.
+  let places = KeyPlaces()
 
   /// Settings in a collection of a store that is open already.
   ///

@@ -77,7 +77,7 @@ extension ProxyState {
     try readCommitted { session, last in
       // The pending changes that belong to this snapshot: nothing was settled beyond it.
       let overlay = lock.withExclusive { () -> Overlay? in
-        guard sequence == last else { return nil }
+        guard isUsable(last) else { return nil }
         let collection = collection(name)
         var changes: [ByteString: PendingChange] = [:]
         forEachItem(of: collection) { item in

@@ -64,6 +64,8 @@ public final class ConnectionProxy: Sendable {
   /// When changes that were made asynchronously are flushed.
   public let flushPolicy: FlushPolicy
   let state: ProxyState
+  /// The items of typed keys.
+  let places = KeyPlaces()
   let pending: PendingChanges
 
   /// So much of what is committed is kept in memory unless the program says otherwise.

@@ -202,11 +202,12 @@ final class PendingChanges: Sendable {
     didCommit: (Bool) -> Void = { _ in }, _ body: () throws -> Result
   ) throws -> Result {
     var identity: CommitIdentity?
+    var end: Int64 = 0
     let willCommit = { (commit: CommitIdentity?) in
       identity = commit
       self.state.lock.withExclusive {
         // What has no effect is over while nobody else can write: a replacement of nothing must not show on what comes next.
-        guard let commit else { return _ = self.state.settle(through: number, commit: nil) }
+        guard let commit else { return _ = self.state.settle(through: number, commit: nil, in: end) }
         self.state.inFlight = (commit, number)
         self.state.ownCommits.append(commit)
       }
@@ -217,7 +218,7 @@ final class PendingChanges: Sendable {
       let count = session.connection.commitCountAfterWrite
       self.state.lock.withExclusive {
         let commit = sequence.map { ProxyState.FlushedCommit(sequence: $0, count: count) }
-        let isNext = self.state.settle(through: number, commit: commit)
+        let isNext = self.state.settle(through: number, commit: commit, in: sequence ?? end)
         didCommit(isNext)
       }
       self.retries.withLock { $0.failureCount = 0 }
@@ -237,7 +238,9 @@ final class PendingChanges: Sendable {
       let plan = state.lock.withExclusive { state.take(through: number) }
       for collection in plan.cleared { try session.removeAll(in: collection) }
       for (key, collection, change) in plan.changes { try session.write(change, key, in: collection) }
-      return try body()
+      let result = try body()
+      end = try CofferError.translating { try session.endOfLog().sequence }
+      return result
     }
   }
 

@@ -97,7 +97,8 @@ extension ProxyState {
     }
   }
 
-  private func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
+  /// What shows for a key, as of a snapshot; nil when a flush of ours has gone further.
+  func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
     let (item, loadsAll) = lock.withExclusive { () -> (ProxyItem, Bool) in
       let item = self.item(key, in: name)
       item.noteRead()
@@ -110,7 +111,7 @@ extension ProxyState {
     if loadsAll, try !loadAll(of: item.collection, session, last) { return nil }
     let stored = try session.storedItem(key, in: name)
     return lock.withExclusive { () -> Knowledge? in
-      guard sequence == last else { return nil }
+      guard isUsable(last) else { return nil }
       setCommitted(stored, of: item)
       sweepIfNeeded()
       return item.visible
@@ -147,7 +148,7 @@ extension ProxyState {
       }
     }
     return lock.withExclusive {
-      guard sequence == last else { return false }
+      guard isUsable(last) else { return false }
       for row in rows { setCommitted(row.item, of: item(row.key, in: collection)) }
       forEachItem(of: collection) { item in
         guard item.committed == .unknown else { return }
@@ -217,7 +218,7 @@ extension ProxyState {
     for row in rows {
       if let inFlight, inFlight.identity == row.identity {
         // Committed, and seen before the flush has heard of it.
-        settle(through: inFlight.number, commit: nil)
+        settle(through: inFlight.number, commit: nil, in: row.sequence)
       }
       let isOwn = ownCommits.contains(row.identity)
       let notification = core.feed.notification(of: row, names: names, isUnnamedRemovalOfAll: true)
@@ -274,7 +275,7 @@ extension ProxyState {
     for (item, _, _) in foreign.items.values where lock.withShared({ item.visible == .unknown }) {
       let stored = try session.storedItem(item.key, in: item.collection.name)
       lock.withExclusive {
-        if sequence == last { setCommitted(stored, of: item) }
+        if isUsable(last) { setCommitted(stored, of: item) }
       }
     }
     lock.withExclusive {

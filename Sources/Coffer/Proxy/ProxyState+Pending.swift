@@ -132,11 +132,14 @@ extension ProxyState {
 
   /// Makes of the batches up to `number`, which are committed, what is known to be committed.
   ///
-  /// - Parameter commit: nil where they had no effect, or what else was committed is not known here.
+  /// - Parameters:
+  ///   - commit: nil where they had no effect, or what else was committed is not known here.
+  ///   - snapshot: The oldest snapshot that has it all.
   /// - Returns: Whether nobody else has committed since what is known.
   @discardableResult
-  func settle(through number: UInt64, commit: FlushedCommit?) -> Bool {
+  func settle(through number: UInt64, commit: FlushedCommit?, in snapshot: Int64) -> Bool {
     inFlight = nil
+    settledSequence = max(settledSequence, snapshot)
     // Nobody else has committed since what is known.
     let isNext = commit.map { $0.sequence == sequence + 1 && sequence >= 0 } ?? false
     let settled = batches.prefix { $0.number <= number }

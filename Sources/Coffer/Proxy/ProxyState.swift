@@ -102,6 +102,14 @@ final class ProxyState: @unchecked Sendable {
 
   /// The commit as of which `committed` is true of the items; negative before the first read.
   var sequence: Int64 = -1
+  /// The newest commit that has made pending changes committed ones.
+  ///
+  /// Of an older snapshot, nothing may be taken for committed any more: it lacks what was set here.
+  var settledSequence: Int64 = -1
+
+  /// Whether what was read in a snapshot may be taken for what is committed, as of `sequence`.
+  func isUsable(_ snapshot: Int64) -> Bool { snapshot == sequence && snapshot >= settledSequence }
+
   /// The names of the collections by the ids of the change log.
   var names: [Int64: String] = [:]
   /// Kept as long as somebody may read it.
