@@ -13,11 +13,12 @@ struct ProxyBenchmark: ParsableCommand {
 
   /// By the name that `--rows` takes.
   private static let rows: [(name: String, make: @Sendable (Folder) throws -> Row)] = [
-    ("p1", HotReads.row), ("p1c", CoherentReads.row), ("p1t", ThreadedReads.row), ("p2", Sets.row),
+    ("p1", HotReads.row), ("p1k", TypedReads.row), ("p1c", CoherentReads.row), ("p1t", ThreadedReads.row),
+    ("p2", Sets.row),
     ("p2f", Flushes.row), ("p3", DurableCommits.row), ("p4", Opening.row), ("p4m", Opening.memoryRow),
   ]
 
-  @Option(help: "Which rows to measure, with commas between them: p1, p1c, p1t, p2, p2f, p3, p4, p4m.")
+  @Option(help: "Which rows to measure, with commas between them: p1, p1k, p1c, p1t, p2, p2f, p3, p4, p4m.")
   var rows: String?
 
   @Option(help: "How often everything is measured.")

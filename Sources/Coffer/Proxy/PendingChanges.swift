@@ -109,8 +109,9 @@ final class PendingChanges: Sendable {
       guard !state.isClosed else { throw CofferError.closed }
       let number = state.lastNumber
       body()
-      // With the lock held: whoever queues a write after this has returned must come behind the flush.
-      if state.lastNumber != number { enqueueFlush(of: state.lastNumber) }
+      // With the lock held: whoever queues a write after this has returned must come behind the flush. Who waits for the
+      // commit flushes by himself.
+      if state.lastNumber != number, durability == .asynchronous { enqueueFlush(of: state.lastNumber) }
     }
     switch durability {
     case .asynchronous: break
