@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 /// A name or key compared by its UTF-8 bytes, as SQLite compares it.
 ///
 /// Swift's `String ==` compares by canonical equivalence: "é" composed and decomposed are equal to Swift, and two rows
@@ -11,15 +19,35 @@ struct ByteString: Hashable, Comparable, Sendable {
     self.string = string
   }
 
+  /// Lends the bytes for the time of `body`.
+  @inline(__always)
+  private func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    // `init` has made them contiguous.
+    string.utf8.withContiguousStorageIfAvailable { body(UnsafeRawBufferPointer($0)) }!
+  }
+
+  /// Compares the bytes that both have, as memcmp(3) does.
+  @inline(__always)
+  private static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int32 {
+    // The buffer of an empty string may have no address.
+    guard let first = a.baseAddress, let second = b.baseAddress else { return 0 }
+    return memcmp(first, second, min(a.count, b.count))
+  }
+
   static func == (a: Self, b: Self) -> Bool {
-    a.string.utf8.elementsEqual(b.string.utf8)
+    a.withBytes { a in b.withBytes { b in a.count == b.count && compare(a, b) == 0 } }
   }
 
   static func < (a: Self, b: Self) -> Bool {
-    a.string.utf8.lexicographicallyPrecedes(b.string.utf8)
+    a.withBytes { a in
+      b.withBytes { b in
+        let order = compare(a, b)
+        return order == 0 ? a.count < b.count : order < 0
+      }
+    }
   }
 
   func hash(into hasher: inout Hasher) {
-    string.utf8.withContiguousStorageIfAvailable { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    withBytes { hasher.combine(bytes: $0) }
   }
 }
