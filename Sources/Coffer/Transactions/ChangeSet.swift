@@ -58,16 +58,18 @@ struct ChangeSet: Equatable, Sendable {
 extension ChangeSet.CollectionChange {
   mutating func record(_ key: ByteString, _ change: ChangeSet.Change) {
     guard !isUnlisted else { return }
-    guard let earlier = keys[key] else {
-      guard keys.count < ChangeSet.maximumKeyCount else {
-        isUnlisted = true
-        keys = [:]
-        return
-      }
-      keys[key] = change
-      return
+    // One access, so that the key is hashed once.
+    Self.add(change, to: &keys[key])
+    if keys.count > ChangeSet.maximumKeyCount {
+      isUnlisted = true
+      keys = [:]
     }
-    keys[key] = earlier.followed(by: change)
+  }
+
+  @inline(__always)
+  private static func add(_ change: ChangeSet.Change, to earlier: inout ChangeSet.Change?) {
+    guard let first = earlier else { return earlier = change }
+    earlier = first.followed(by: change)
   }
 
   /// These changes and later ones of the same collection.
