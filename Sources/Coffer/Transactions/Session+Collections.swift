@@ -21,8 +21,7 @@ extension Session {
   }
 
   func storedCollection(_ name: String) throws -> StoredCollection? {
-    let key = ByteString(name)
-    if let known = knownCollections[key] { return known }
+    if let known = knownCollections[name] { return known }
     let statement = try connection.statement(
       "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
     statement.bind(name, at: 1)
@@ -32,7 +31,7 @@ extension Session {
         history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
           ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
     }
-    if let collection { knownCollections[key] = collection }
+    if let collection { knownCollections[name] = collection }
     return collection
   }
 
@@ -44,7 +43,7 @@ extension Session {
       throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
     }
     let collection = StoredCollection(id: id)
-    knownCollections[ByteString(name)] = collection
+    knownCollections[name] = collection
     return collection
   }
 

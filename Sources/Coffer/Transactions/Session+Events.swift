@@ -44,13 +44,13 @@ extension Session {
   func recordClearing(of collection: String, id: Int64, keys: [String]) {
     changes.recordClearing(of: id, keys: keys.map(ByteString.init))
     changedNames[id] = collection
-    knownCollections[ByteString(collection)] = nil
+    knownCollections[collection] = nil
     cache.removeAll()
   }
 
   func recordClearingOfAll() {
     changes.recordClearingOfAll()
-    knownCollections = [:]
+    knownCollections.removeAll()
     cache.removeAll()
   }
 }

@@ -118,7 +118,7 @@ extension Session {
       if let age = limits?.age { statement.bind(age, at: 3) }
       try statement.run()
       try dropHistory(of: stored)
-      knownCollections[ByteString(collection)] = stored
+      knownCollections[collection] = stored
       changesDeclarations = true
     }
   }

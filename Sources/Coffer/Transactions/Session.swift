@@ -62,7 +62,7 @@ final class Session {
   private var isCallingOut = false
   private(set) var isRolledBack = false
   /// Collections looked up in this transaction; another process may remove a collection between two.
-  var knownCollections: [ByteString: StoredCollection] = [:]
+  var knownCollections = KnownCollections()
   /// Names of the collections that this transaction changed.
   var changedNames: [Int64: String] = [:]
   /// Enumerations that are under way, which see the rows as of their start.
@@ -122,7 +122,7 @@ final class Session {
   }
 
   func beginRead() throws {
-    knownCollections = [:]
+    knownCollections.removeAll()
     isCacheCurrent = false
     hasRead = false
     try CofferError.translating { try connection.beginRead() }
@@ -185,7 +185,7 @@ final class Session {
     completions = []
     isRolledBack = false
     hasCommitted = false
-    knownCollections = [:]
+    knownCollections.removeAll()
     changedNames = [:]
     isCacheCurrent = false
     hasRead = false
@@ -371,7 +371,7 @@ final class Session {
       (changes, changedNames, changesDeclarations) = (earlierChanges, earlierNames, earlierDeclarations)
       forgetUndelivered(after: undeliveredCount)
       // Of collections that were made inside, the ids are gone; of items, the values.
-      knownCollections = [:]
+      knownCollections.removeAll()
       cache.removeAll()
       do {
         if connection.isInTransaction {

@@ -1,0 +1,26 @@
+/// Collections that a transaction has looked up, by name.
+///
+/// A bulk write names the same one again and again: the last one is found without hashing.
+struct KnownCollections {
+  private var collections: [ByteString: StoredCollection] = [:]
+  private var last: (name: ByteString, collection: StoredCollection)?
+
+  subscript(name: String) -> StoredCollection? {
+    mutating get {
+      let name = ByteString(name)
+      if let last, last.name == name { return last.collection }
+      guard let collection = collections[name] else { return nil }
+      last = (name, collection)
+      return collection
+    }
+    set {
+      let name = ByteString(name)
+      collections[name] = newValue
+      last = newValue.map { (name, $0) }
+    }
+  }
+
+  mutating func removeAll() {
+    self = KnownCollections()
+  }
+}
