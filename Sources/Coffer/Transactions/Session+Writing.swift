@@ -32,13 +32,18 @@ extension Session {
       WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
       """)
     statement.bind(id, at: 1)
-    statement.bind(key, at: 2)
     statement.bind(Int64(item.object.kind.rawValue), at: 3)
-    statement.bind(item.object.bytes, at: 4)
     statement.bind(item.metadata?.tagged, at: 5)
     statement.bind(try newVersion(), at: 6)
     statement.bind(time, at: 7)
-    return try connection.runUpsert(statement)
+    var key = key
+    return try key.withUTF8 { key in
+      try item.object.bytes.withUnsafeBytes { data in
+        statement.bind(borrowingText: key, at: 2)
+        statement.bind(borrowing: data, at: 4)
+        return try connection.runUpsert(statement)
+      }
+    }
   }
 
   /// Changes one value of an item that is there.

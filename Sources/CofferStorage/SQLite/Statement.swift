@@ -2,7 +2,8 @@ import CSQLite
 
 /// A prepared statement.
 ///
-/// Bytes bound to it must live until the next `reset`, which `run` and `query` see to.
+/// `bind` copies what it is given, except `bind(borrowing:at:)` and `bind(borrowingText:at:)`: those bytes must stay where
+/// they are until the next `reset`, which `run` and `query` see to.
 package final class Statement {
   private let pointer: OpaquePointer
   private unowned let connection: SQLiteConnection
@@ -44,6 +45,18 @@ package final class Statement {
   package func bind(_ value: [UInt8]?, at index: Int32) {
     guard let value else { return note(sqlite3_bind_null(pointer, index)) }
     value.withUnsafeBytes { note(coffer_bind_blob(pointer, index, $0.baseAddress, UInt64($0.count))) }
+  }
+
+  /// Binds bytes where they are; nothing may throw between here and the run.
+  package func bind(borrowing bytes: UnsafeRawBufferPointer, at index: Int32) {
+    note(coffer_bind_blob_static(pointer, index, bytes.baseAddress, UInt64(bytes.count)))
+  }
+
+  /// Binds text where it is; nothing may throw between here and the run.
+  package func bind(borrowingText bytes: UnsafeBufferPointer<UInt8>, at index: Int32) {
+    bytes.withMemoryRebound(to: CChar.self) { text in
+      note(coffer_bind_text_static(pointer, index, text.baseAddress ?? UnsafePointer(emptyText), UInt64(text.count)))
+    }
   }
 
   /// The first binding that failed (a value beyond SQLite's limits), reported by the step that follows.
