@@ -4,10 +4,10 @@ SWIFT ?= swift
 export SWIFT
 ROWS ?= 1000000
 ROUNDS ?= 7
-SOURCES = Sources Tests Benchmarks Package.swift
+SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build demo test sanitize soak bench bench-database bench-proxy lint format clean
+.PHONY: help deps test-deps build demo test examples sanitize soak bench bench-database bench-proxy lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -26,10 +26,18 @@ demo: deps ## Build the tool and take a short tour with it
 	@Scripts/build-release.sh
 	@Scripts/demo.sh "$$($(SWIFT) build -c release --show-bin-path)/prefs"
 
-test: test-deps lint ## Lint, build with warnings as errors, run all tests
+test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
+
+# In the folder of the package itself, so that what is built there is not built again.
+EXAMPLES = --package-path Examples --scratch-path $(CURDIR)/.build
+
+examples: test-deps ## Build and run the examples, and check what they say
+	$(SWIFT) build $(EXAMPLES)
+	@Examples/run "$$($(SWIFT) build $(EXAMPLES) --show-bin-path)"
 
 # The tool's own tests stay out: they run another binary. So do those of the extension: programs without a sanitizer
 # cannot load a library that has one.

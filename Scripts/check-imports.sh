@@ -41,7 +41,7 @@ imports_of() {
 }
 
 failures=$(
-  for folder in Sources/* Tests/* Benchmarks/*; do
+  for folder in Sources/* Tests/* Benchmarks/* Examples/*; do
     [ -d "$folder" ] || continue
     permitted=" $(allowed "$folder") "
     find "$folder" -name '*.swift' | sort | while IFS= read -r file; do

@@ -1,0 +1,111 @@
+// Downloads that report how far they are thousands of times a second: what may be lost costs next to nothing, and what
+// must not be lost is on the disk.
+//
+//   DownloadManager [FOLDER]  in a temporary folder unless one is named
+
+import Coffer
+import Foundation
+
+/// What was ordered; losing it would be noticed.
+struct Download: Codable {
+  var url: URL
+  var byteCount: Int
+  var isFinished = false
+}
+
+let arguments = CommandLine.arguments.dropFirst()
+let temporary = FileManager.default.temporaryDirectory.appending(path: "coffer-\(UUID().uuidString)").path
+let folder = arguments.first ?? temporary
+defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
+
+try KeyFile.create(at: "\(folder)/key")
+let database = try Database.openOrCreate(at: "\(folder)/downloads.coffer", key: .keyFile("\(folder)/key"))
+
+// MARK: - Orders: on the disk before we say yes
+
+let manager = try ConnectionProxy(database: database)
+let sizes = ["atlas": 4_000_000, "letters": 25_000, "poems": 2_500_000]
+for (name, byteCount) in sizes.sorted(by: { $0.key < $1.key }) {
+  let order = Download(url: URL(filePath: "/downloads/\(name)"), byteCount: byteCount)
+  // Returns when the disk has it: a power cut a moment later changes nothing.
+  try manager.setObject(order, forKey: name, inCollection: "downloads", durability: .synced)
+}
+print("Ordered: \(try manager.allKeys(inCollection: "downloads").joined(separator: ", "))")
+
+// MARK: - Progress: in memory at once, on the disk now and then
+
+// One write for all that changes within half a minute; `flush()` would not wait for it.
+let progress = try ConnectionProxy(database: database, flushPolicy: .after(.seconds(30)))
+// The tasks that download get this proxy and no other: they cannot touch the orders.
+progress.writtenCollectionsFilter = .whitelist(["progress"])
+do {
+  try progress.removeObject(forKey: "atlas", inCollection: "downloads")
+} catch CofferError.collectionNotAllowed(let collection) {
+  print("Progress may not write in \(collection)")
+}
+
+/// Stands for the network: hands over a kilobyte at a time.
+@Sendable func download(_ name: String, byteCount: Int, to progress: ConnectionProxy) throws {
+  for received in stride(from: 1000, through: byteCount, by: 1000) {
+    // A dictionary's work: no encoding, no disk, no waiting for the other tasks.
+    try progress.setObject(received, forKey: name, inCollection: "progress")
+  }
+}
+
+try await withThrowingTaskGroup(of: Void.self) { group in
+  for (name, byteCount) in sizes {
+    group.addTask { try download(name, byteCount: byteCount, to: progress) }
+  }
+  try await group.waitForAll()
+}
+
+// However often a key was set, its newest value is what waits.
+print("Set \(sizes.values.reduce(0, +) / 1000) times; \(progress.pendingChangeCount) changes are waiting")
+
+// Whoever asks this proxy has the newest values; any other connection waits for the flush.
+func show(_ title: String, _ proxy: ConnectionProxy) throws {
+  let values: [String: Int] = try proxy.objects(inCollection: "progress")
+  let text = values.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+  print("\(title): \(text.isEmpty ? "nothing" : text)")
+}
+try show("This proxy shows", progress)
+try show("Others see", manager)
+try await progress.flush()
+try show("Others see after a flush", manager)
+
+// MARK: - What a crash takes: what was not flushed, and nothing else
+
+try progress.setObject(0, forKey: "atlas", inCollection: "progress")
+try progress.setObject(1, forKey: "globe", inCollection: "progress")
+try progress.reset()  // Forgets what no flush has taken, as a crash would.
+try show("After losing what was not flushed", progress)
+
+// MARK: - The end of a download: one step, committed when it returns
+
+try manager.performBatch(durability: .committed) { batch in
+  let order: Download? = try manager.object(forKey: "letters", inCollection: "downloads")
+  guard var order else { return }
+  order.isFinished = true
+  try batch.setObject(order, forKey: "letters", inCollection: "downloads")
+  try batch.removeObject(forKey: "letters", inCollection: "progress")
+}
+try show("Still under way", progress)
+
+// MARK: - Starting over: the old progress is hidden, and goes when there is time
+
+// In one step: forget what is pending, and show nothing of this collection but what is set from now on.
+try progress.abortAndReset(.blacklist(["progress"]))
+try progress.setObject(1000, forKey: "poems", inCollection: "progress")
+try show("Started over", progress)
+
+try progress.close()  // Flushes; so would the normal end of the program.
+try manager.close()
+let finished = try database.makeConnection().read { transaction in
+  var names: [String] = []
+  try transaction.enumerateKeysAndObjects(inCollection: "downloads", as: Download.self) { name, order, _ in
+    if order.isFinished { names.append(name) }
+  }
+  return names
+}
+print("Finished: \(finished.joined(separator: ", "))")
+try database.close()
