@@ -7,7 +7,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build demo test examples sanitize soak bench bench-database bench-proxy lint format clean
+.PHONY: help deps test-deps build demo test examples docs sanitize soak bench bench-database bench-proxy lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -38,6 +38,12 @@ EXAMPLES = --package-path Examples --scratch-path $(CURDIR)/.build
 examples: test-deps ## Build and run the examples, and check what they say
 	$(SWIFT) build $(EXAMPLES)
 	@Examples/run "$$($(SWIFT) build $(EXAMPLES) --show-bin-path)"
+
+# A comment names the parameters that need words, and not the others; that is no warning here.
+docs: deps ## Build the reference and the articles into .build/documentation
+	COFFER_DOCUMENTATION=1 $(SWIFT) package --allow-writing-to-directory .build/documentation generate-documentation \
+	  --target Coffer --output-path .build/documentation \
+	  --warnings-as-errors --disable-parameters-and-returns-validation
 
 # The tool's own tests stay out: they run another binary. So do those of the extension: programs without a sanitizer
 # cannot load a library that has one.
