@@ -30,6 +30,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
 
 # In the folder of the package itself, so that what is built there is not built again.
