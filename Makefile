@@ -33,12 +33,8 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
 
-# In the folder of the package itself, so that what is built there is not built again.
-EXAMPLES = --package-path Examples --scratch-path $(CURDIR)/.build
-
 examples: test-deps ## Build and run the examples, and check what they say
-	$(SWIFT) build $(EXAMPLES)
-	@Examples/run "$$($(SWIFT) build $(EXAMPLES) --show-bin-path)"
+	@folder=$$(Scripts/build-examples.sh) && Examples/run "$$folder"
 
 # A comment names the parameters that need words, and not the others; that is no warning here.
 docs: deps ## Build the reference and the articles into .build/documentation

@@ -67,6 +67,12 @@ func letOperator(_ visit: String) async throws {
 
 // MARK: - The service
 
+// As they come; what an earlier run in the same folder has left goes first, and has gone when this returns.
+try settings.performBatch(durability: .committed) { batch in
+  try batch.reset(.greeting)
+  try batch.reset(.workers)
+  try batch.reset(.isServing)
+}
 print("Started with \(describe(settings))")
 
 // Asked for before anything can change, so that no change is missed. There is no polling behind it.

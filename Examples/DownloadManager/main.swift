@@ -34,6 +34,9 @@ print("Ordered: \(try manager.allKeys(inCollection: "downloads").joined(separato
 
 // MARK: - Progress: in memory at once, on the disk now and then
 
+// What an earlier run in the same folder has left goes first.
+try manager.removeAll(inCollection: "progress", durability: .committed)
+
 // One write for all that changes within half a minute; `flush()` would not wait for it.
 let progress = try ConnectionProxy(database: database, flushPolicy: .after(.seconds(30)))
 // The tasks that download get this proxy and no other: they cannot touch the orders.
