@@ -127,43 +127,46 @@ struct Coercion: Sendable, CustomStringConvertible {
 }
 
 @Suite("The getters of UserDefaults") struct PreferencesCoercionTests {
+  /// One for all rows: each has keys of its own.
+  private static let shared = Result { try Preferences.inMemory() }
+
   @Test("6.1-6.7 make of every stored value what the table says", arguments: Coercion.all)
   func table(_ row: Coercion) throws {
-    let preferences = try Preferences.inMemory()
-    try preferences.set(row.value, forKey: "k")
-    #expect(answers(preferences) == row.answers)
+    let preferences = try Self.shared.get()
+    let (key, other) = (UUID().uuidString, UUID().uuidString)
+    try preferences.set(row.value, forKey: key)
+    #expect(answers(preferences, key) == row.answers)
     try preferences.flushAndWait()
-    #expect(answers(preferences) == row.answers)
-    #expect(try throwingAnswers(preferences.throwing) == row.answers)
-    #expect(preferences.value(forKey: "k")?.kind == row.value?.kind)
-    // What is no value of its own is found in a default, too.
-    let others = try Preferences.inMemory()
-    try others.register(defaults: row.value.map { ["k": $0] } ?? [:])
-    #expect(answers(others) == row.answers)
+    #expect(answers(preferences, key) == row.answers)
+    #expect(try throwingAnswers(preferences.throwing, key) == row.answers)
+    #expect(preferences.value(forKey: key)?.kind == row.value?.kind)
+    // A registered default is a value like any other.
+    if let value = row.value { try preferences.register(defaults: [other: value]) }
+    #expect(answers(preferences, other) == row.answers)
   }
 
-  private func answers(_ preferences: Preferences) -> [String: String] {
+  private func answers(_ preferences: Preferences, _ key: String) -> [String: String] {
     [
-      "string": preferences.string(forKey: "k").debugDescription, "bool": "\(preferences.bool(forKey: "k"))",
-      "integer": "\(preferences.integer(forKey: "k"))", "double": "\(preferences.double(forKey: "k"))",
-      "float": "\(preferences.float(forKey: "k"))", "url": Coercion.text(preferences.url(forKey: "k")),
-      "data": Coercion.text(preferences.data(forKey: "k")),
-      "array": preferences.array(forKey: "k").map { "\($0.count) elements" } ?? "nil",
-      "dictionary": preferences.dictionary(forKey: "k").map { "\($0.keys.sorted())" } ?? "nil",
-      "stringArray": preferences.stringArray(forKey: "k").map { "\($0)" } ?? "nil",
+      "string": preferences.string(forKey: key).debugDescription, "bool": "\(preferences.bool(forKey: key))",
+      "integer": "\(preferences.integer(forKey: key))", "double": "\(preferences.double(forKey: key))",
+      "float": "\(preferences.float(forKey: key))", "url": Coercion.text(preferences.url(forKey: key)),
+      "data": Coercion.text(preferences.data(forKey: key)),
+      "array": preferences.array(forKey: key).map { "\($0.count) elements" } ?? "nil",
+      "dictionary": preferences.dictionary(forKey: key).map { "\($0.keys.sorted())" } ?? "nil",
+      "stringArray": preferences.stringArray(forKey: key).map { "\($0)" } ?? "nil",
     ]
   }
 
-  private func throwingAnswers(_ preferences: Preferences.Throwing) throws -> [String: String] {
+  private func throwingAnswers(_ preferences: Preferences.Throwing, _ key: String) throws -> [String: String] {
     [
-      "string": try preferences.string(forKey: "k").debugDescription,
-      "bool": "\(try preferences.bool(forKey: "k"))",
-      "integer": "\(try preferences.integer(forKey: "k"))", "double": "\(try preferences.double(forKey: "k"))",
-      "float": "\(try preferences.float(forKey: "k"))", "url": Coercion.text(try preferences.url(forKey: "k")),
-      "data": Coercion.text(try preferences.data(forKey: "k")),
-      "array": try preferences.array(forKey: "k").map { "\($0.count) elements" } ?? "nil",
-      "dictionary": try preferences.dictionary(forKey: "k").map { "\($0.keys.sorted())" } ?? "nil",
-      "stringArray": try preferences.stringArray(forKey: "k").map { "\($0)" } ?? "nil",
+      "string": try preferences.string(forKey: key).debugDescription,
+      "bool": "\(try preferences.bool(forKey: key))",
+      "integer": "\(try preferences.integer(forKey: key))", "double": "\(try preferences.double(forKey: key))",
+      "float": "\(try preferences.float(forKey: key))", "url": Coercion.text(try preferences.url(forKey: key)),
+      "data": Coercion.text(try preferences.data(forKey: key)),
+      "array": try preferences.array(forKey: key).map { "\($0.count) elements" } ?? "nil",
+      "dictionary": try preferences.dictionary(forKey: key).map { "\($0.keys.sorted())" } ?? "nil",
+      "stringArray": try preferences.stringArray(forKey: key).map { "\($0)" } ?? "nil",
     ]
   }
 

@@ -107,10 +107,13 @@ import Testing
     "export what they hold, pending changes included and layers left out, so that Foundation reads it",
     arguments: [Preferences.PropertyListFormat.xml, .binary])
   func exports(_ format: Preferences.PropertyListFormat) throws {
-    for (key, value) in settings { try preferences.set(value, forKey: key) }
     try preferences.register(defaults: ["registered": 1])
-    try preferences.suite(named: Preferences.globalCollection).set(1, forKey: "global")
-    let data = try preferences.exportPropertyList(format: format)
+    let data = try preferences.proxy.database.makeConnection().readWrite { _ in
+      // No flush gets the write lock.
+      for (key, value) in settings { try preferences.set(value, forKey: key) }
+      try preferences.suite(named: Preferences.globalCollection).set(1, forKey: "global")
+      return try preferences.exportPropertyList(format: format)
+    }
     var found = PropertyListSerialization.PropertyListFormat.openStep
     let list = try PropertyListSerialization.propertyList(from: data, format: &found)
     #expect(found == (format == .xml ? .xml : .binary))

@@ -20,6 +20,8 @@ enum SettingsFile {
         throw CofferError.permissionDenied(path: path, reason: "the file may not be read")
       default: throw CofferError.inputOutput(path: path, reason: "the file could not be read")
       }
+    } catch {
+      throw CofferError.inputOutput(path: path, reason: "the file could not be read")
     }
   }
 

@@ -107,7 +107,7 @@ private func ofNumberObject(_ object: Any) -> Value? {
   #else
     guard let number = object as? NSNumber else { return nil }
     let isBool = CFGetTypeID(number) == CFBooleanGetTypeID()
-    let isWhole = !CFNumberIsFloatType(number)
+    let isWhole = !CFNumberIsFloatType(number as CFNumber)
   #endif
   if isBool, let bool = object as? Bool { return .bool(bool) }
   if isWhole, let number = object as? Int64 { return .int(number) }
