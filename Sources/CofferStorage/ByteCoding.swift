@@ -37,3 +37,22 @@ struct ByteReader {
     return bytes[position..<position + count]
   }
 }
+
+extension ArraySlice<UInt8> {
+  /// Whether both are the same bytes: memcmp(3), where `==` goes byte by byte.
+  func hasSameBytes(as other: Self) -> Bool {
+    withUnsafeBytes { mine in
+      other.withUnsafeBytes { theirs in
+        guard mine.count == theirs.count else { return false }
+        guard let first = mine.baseAddress, let second = theirs.baseAddress else { return true }
+        return memcmp(first, second, mine.count) == 0
+      }
+    }
+  }
+
+  /// Whether all bytes are zero.
+  var isZero: Bool {
+    // Without a way out of the loop, which the compiler then makes one of long words.
+    withUnsafeBytes { $0.reduce(0, |) == 0 }
+  }
+}

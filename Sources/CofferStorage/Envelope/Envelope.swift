@@ -113,7 +113,7 @@ extension Envelope {
       }
       authenticated = Array(bytes[..<reader.position])
       mac = try Array(reader.read(count: SHA256.byteCount))
-      guard bytes[reader.position..<checksumStart].allSatisfy({ $0 == 0 }) else {
+      guard bytes[reader.position..<checksumStart].isZero else {
         throw EnvelopeError.unreadable("padding")
       }
     } catch is ByteReader.Overrun {

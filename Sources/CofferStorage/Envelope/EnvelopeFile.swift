@@ -41,7 +41,9 @@ final class EnvelopeFile: @unchecked Sendable {
   func read() throws -> (envelope: Envelope, damagedCopies: [Int]) {
     var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
     try read(into: &bytes, at: 0)
-    if let lastRead, lastRead.bytes == bytes { return (lastRead.envelope, lastRead.damagedCopies) }
+    if let lastRead, lastRead.bytes[...].hasSameBytes(as: bytes[...]) {
+      return (lastRead.envelope, lastRead.damagedCopies)
+    }
     let (envelope, damagedCopies) = try Self.newest(in: bytes, fileByteCount: byteCount(), path: path)
     lastRead = (bytes, envelope, damagedCopies)
     return (envelope, damagedCopies)
@@ -92,7 +94,7 @@ final class EnvelopeFile: @unchecked Sendable {
     for (index, copy) in copies.enumerated() {
       do {
         // They differ only when a change was cut short, or one is damaged.
-        if index == 1, !envelopes.isEmpty, copy == copies[0] { continue }
+        if index == 1, !envelopes.isEmpty, copy.hasSameBytes(as: copies[0]) { continue }
         envelopes.append(try Envelope(copy: copy))
         isForeign = false
       } catch EnvelopeError.newerFormat(let version) {
