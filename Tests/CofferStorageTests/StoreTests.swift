@@ -21,4 +21,20 @@ import Testing
     try writer.commit()
     #expect(try reader.contents().count == 11)
   }
+
+  @Test(
+    "lies at its path, also where that has characters with a meaning in URIs",
+    arguments: ["a.coffer", "a?b.coffer", "a#b.coffer", "a%41.coffer", "?#%é"])
+  func path(name: String) throws {
+    let folder = try TemporaryFolder()
+    let key = KeySource.key(try SecretBytes.random(count: 32))
+    try Store.create(at: folder.file(name), key: key) { connection, _ in
+      try connection.execute("CREATE TABLE kv(k TEXT PRIMARY KEY, v BLOB) WITHOUT ROWID")
+    }
+    let connection = try SQLiteConnection(store: Store.open(at: folder.file(name), key: key), busyTimeout: .zero)
+    try connection.set("k", "v")
+    #expect(try connection.contents() == ["k=v"])
+    try connection.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [name])
+  }
 }

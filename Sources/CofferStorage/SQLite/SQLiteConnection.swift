@@ -188,7 +188,11 @@ package final class SQLiteConnection {
   }
 
   private static func percentEncoded(_ path: String) -> String {
-    // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes.
+    // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes. Most paths have none of them.
+    func isSpecial(_ byte: UInt8) -> Bool {
+      byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") || byte == UInt8(ascii: "%")
+    }
+    guard path.utf8.contains(where: isSpecial) else { return path }
     var encoded = ""
     for scalar in path.unicodeScalars {
       switch scalar {
