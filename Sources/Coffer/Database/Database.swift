@@ -203,8 +203,11 @@ public final class Database: Sendable {
   private func checkContents(of store: Store) throws {
     let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
     do {
+      // Each read by itself would take its snapshot, and the locks for it.
+      try connection.beginRead()
       try Schema.check(connection)
       try Metadata(connection: connection).check(against: store)
+      try connection.commit()
     } catch {
       try? connection.closeUntouched()
       throw error

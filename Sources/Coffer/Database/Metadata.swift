@@ -22,10 +22,11 @@ struct Metadata {
   /// Refuses an envelope that is not this store's newest.
   func check(against store: Store) throws {
     let envelope = store.envelope
-    guard try get("store_id") == envelope.storeID else {
+    let values = try values()
+    guard values["store_id"] == envelope.storeID else {
       throw StorageError.damaged(part: "envelope", reason: "it belongs to another store")
     }
-    guard let sequence = try get("envelope_sequence"), sequence.count == 8,
+    guard let sequence = values["envelope_sequence"], sequence.count == 8,
       sequence.reduce(0, { $0 << 8 | UInt64($1) }) <= envelope.sequence
     else {
       throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old one was put back")
@@ -38,10 +39,11 @@ struct Metadata {
     return bytes
   }
 
-  private func get(_ name: String) throws -> [UInt8]? {
-    let statement = try connection.statement("SELECT value FROM meta WHERE name = ?")
-    statement.bind(name, at: 1)
-    return try statement.first { $0.bytes(0) }
+  /// What is known here, by name.
+  private func values() throws -> [String: [UInt8]] {
+    var values: [String: [UInt8]] = [:]
+    try connection.statement("SELECT name, value FROM meta").query { values[$0.text(0)] = $0.bytes(1) }
+    return values
   }
 
   private func set(_ name: String, _ value: [UInt8]) throws {
