@@ -15,7 +15,7 @@ enum TypedReads {
     let coffer = try CofferPeer(in: folder.subfolder("P1k"))
     let dictionary = LockedDictionary()
     try dictionary.set(integersFor: names, from: 1)
-    try dictionary.set(texts: values, for: names)
+    try dictionary.set(values, for: names)
     let proxy = coffer.proxy
     let integerKeys = names.map { Key("int " + $0, in: collection, default: 0) }
     let flagKeys = names.map { Key("bool " + $0, in: collection, default: false) }
