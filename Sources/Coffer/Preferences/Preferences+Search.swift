@@ -25,7 +25,7 @@ extension Preferences {
 
   /// Finds what the search list has for a key, as the value it is.
   func find(_ key: String) throws -> Finding<Value>? {
-    try find(key, overrideName: key, as: Value.self) { try proxy.value(forKey: key, inCollection: $0) }
+    try find(key, overrideName: key, as: Value.self) { try proxy.heldValue(forKey: key, inCollection: $0) }
   }
 
   /// Finds what the search list has for a key, as an object of some type.
@@ -70,6 +70,18 @@ extension Preferences {
 }
 
 extension ConnectionProxy {
+  /// The object for a key as the value it is, by the shortest way: every getter of UserDefaults goes it.
+  fileprivate func heldValue(forKey key: String, inCollection collection: String) throws -> Value? {
+    guard let held = try state.visible(key, in: collection).item?.object else { return nil }
+    return switch held {
+    case .bool(let bool): .bool(bool)
+    case .int(let number): .int(number)
+    case .double(let number): .double(number)
+    case .string(let text): .string(text)
+    case .stored(let stored): try stored.decoded(as: Value.self, key, in: collection)
+    }
+  }
+
   /// All that is in a collection, by the bytes of its keys.
   func values(inCollection collection: String) throws -> [ByteString: Value] {
     var values: [ByteString: Value] = [:]
