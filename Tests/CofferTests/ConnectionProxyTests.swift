@@ -312,6 +312,27 @@ import Testing
     #expect(try snapshot() == before)
   }
 
+  @Test("4.12 keeps a value as it was set, whatever the caller makes of it later, pending and committed")
+  func isolation() throws {
+    final class Document: Codable {
+      var lines = ["first"]
+    }
+    let document = Document()
+    try withWriteLockHeld {
+      try proxy.setObject(document, forKey: "document", withMetadata: document)
+      document.lines.append("second")
+      let pending = try proxy.row(forKey: "document", as: Document.self, metadata: Document.self)
+      #expect(pending?.object.lines == ["first"] && pending?.metadata?.lines == ["first"])
+      // Nor does what was read.
+      pending?.object.lines = []
+    }
+    try proxy.flushAndWait()
+    let visible: Document? = try proxy.object(forKey: "document")
+    #expect(visible?.lines == ["first"])
+    let stored: Document? = try committed("document")
+    #expect(stored?.lines == ["first"])
+  }
+
   @Test("1.6 refuses a value that cannot be encoded when it is set, and keeps the old one")
   func unencodable() throws {
     try proxy.setObject(1, forKey: "k")
