@@ -1,35 +1,7 @@
 /// Commits as they happen, for `for await`; see ``Database/commits(inCollection:key:prefix:)``.
 ///
 /// A consumer that falls behind gets several commits as one: which one is lost, that a key changed never is.
-public struct CommitNotifications: AsyncSequence, Sendable {
-  /// What changed.
-  public typealias Element = CommitNotification
-  private let buffer: MergingBuffer<CommitNotification>
-
-  init(_ buffer: MergingBuffer<CommitNotification>) {
-    self.buffer = buffer
-  }
-
-  /// Waits for commits, one after another.
-  public struct Iterator: AsyncIteratorProtocol {
-    fileprivate let buffer: MergingBuffer<CommitNotification>
-
-    /// The next commit; nil when the database was closed, or the task cancelled.
-    public mutating func next() async -> CommitNotification? {
-      await buffer.next()
-    }
-
-    /// The next commit; nil when the database was closed, or the task cancelled.
-    public mutating func next(isolation: isolated (any Actor)?) async -> CommitNotification? {
-      await buffer.next()
-    }
-  }
-
-  /// Makes the iterator; all iterators of one sequence share its commits.
-  public func makeAsyncIterator() -> Iterator {
-    Iterator(buffer: buffer)
-  }
-}
+public typealias CommitNotifications = EventSequence<CommitNotification>
 
 /// Keeps a handler of commits registered; it ends with this object, or with `cancel()`.
 public final class CommitRegistration: Sendable {

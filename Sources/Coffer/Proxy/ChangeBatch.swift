@@ -23,11 +23,8 @@ public struct ChangeBatch {
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    let core = proxy.database.core
-    let item = HeldItem(
-      object: try core.hold(object, key, in: collection),
-      metadata: try metadata.map { try core.encode(.metadata, $0, key, in: collection) })
-    try add(.set(item), key, in: collection)
+    try add(
+      .set(try proxy.database.core.hold(object, metadata: metadata, key, in: collection)), key, in: collection)
   }
 
   /// Removes a key; an absent one changes nothing.

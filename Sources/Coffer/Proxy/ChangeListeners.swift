@@ -12,7 +12,7 @@ final class ChangeListeners: Sendable {
     let before: ProxyItem.Knowledge
     var after: ProxyItem.Knowledge
     /// What is known without the two.
-    var kind: CommitNotification.Kind?
+    let kind: CommitNotification.Kind?
   }
 
   /// What changed together.
@@ -23,8 +23,12 @@ final class ChangeListeners: Sendable {
     var whole: Set<ByteString> = []
     var isEverything = false
 
-    mutating func add(_ item: ProxyItem, before: ProxyItem.Knowledge, after: ProxyItem.Knowledge) {
-      items[ObjectIdentifier(item), default: ItemChange(item: item, before: before, after: after)].after = after
+    /// Adds a change; of several of one item, the first one's `before` counts, and the last one's `after` and kind.
+    mutating func add(
+      _ item: ProxyItem, before: ProxyItem.Knowledge, after: ProxyItem.Knowledge, kind: CommitNotification.Kind? = nil
+    ) {
+      let before = items[ObjectIdentifier(item)]?.before ?? before
+      items[ObjectIdentifier(item)] = ItemChange(item: item, before: before, after: after, kind: kind)
     }
   }
 

@@ -2,35 +2,7 @@ extension ConnectionProxy {
   /// Changes as they happen, for `for await`; see ``ConnectionProxy/changes(inCollection:key:prefix:)``.
   ///
   /// A consumer that falls behind gets several events as one: a value between may be lost, that a key changed never is.
-  public struct Changes: AsyncSequence, Sendable {
-    /// What changed together.
-    public typealias Element = ChangeEvent
-    private let buffer: ChangeListeners.Buffer
-
-    init(_ buffer: ChangeListeners.Buffer) {
-      self.buffer = buffer
-    }
-
-    /// Waits for changes, one event after another.
-    public struct Iterator: AsyncIteratorProtocol {
-      fileprivate let buffer: ChangeListeners.Buffer
-
-      /// The next event; nil when the proxy was closed or is gone, or the task was cancelled.
-      public mutating func next() async -> ChangeEvent? {
-        await buffer.next()
-      }
-
-      /// The next event; nil when the proxy was closed or is gone, or the task was cancelled.
-      public mutating func next(isolation: isolated (any Actor)?) async -> ChangeEvent? {
-        await buffer.next()
-      }
-    }
-
-    /// Makes the iterator; all iterators of one sequence share its events.
-    public func makeAsyncIterator() -> Iterator {
-      Iterator(buffer: buffer)
-    }
-  }
+  public typealias Changes = EventSequence<ChangeEvent>
 
   /// The changes that show through this proxy from now on.
   ///

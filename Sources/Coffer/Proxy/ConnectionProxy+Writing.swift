@@ -76,10 +76,7 @@ extension ConnectionProxy {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
     try change(key, in: collection, durability) { core in
-      .set(
-        HeldItem(
-          object: try core.hold(object, key, in: collection),
-          metadata: try metadata.map { try core.encode(.metadata, $0, key, in: collection) }))
+      .set(try core.hold(object, metadata: metadata, key, in: collection))
     }
   }
 
@@ -215,5 +212,14 @@ extension DatabaseCore {
   func hold<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> HeldValue {
     if !hasAnyRules, let held = HeldValue(unencoded: object) { return held }
     return HeldValue(try encode(.object, object, key, in: collection))
+  }
+
+  /// Encodes both values of an item.
+  func hold<Object: Encodable, Metadata: Encodable>(
+    _ object: Object, metadata: Metadata?, _ key: String, in collection: String
+  ) throws -> HeldItem {
+    HeldItem(
+      object: try hold(object, key, in: collection),
+      metadata: try metadata.map { try encode(.metadata, $0, key, in: collection) })
   }
 }

@@ -180,41 +180,26 @@ extension ProxyState {
     let rows = try session.changeLog.rows(after: start)
     let missesNames = rows?.contains { $0.changes.collections.keys.contains { names[$0] == nil } } ?? false
     let newNames = missesNames ? try CommitFeed.names(session.connection) : [:]
-    let foreign = lock.withExclusive { () -> ForeignChanges? in
-      guard sequence == known else { return nil }
+    var foreign: ChangeListeners.Batch?
+    let hasCaughtUp = lock.withExclusive {
+      guard sequence == known else { return false }
       names.merge(newNames) { $1 }
-      let foreign = forget(rows)
+      foreign = forget(rows)
       setKnown(sequence: last, count: count)
-      return foreign
+      return true
     }
-    guard let foreign else { return false }
-    guard listeners.areThere else { return true }
-    try announce(foreign, session, last)
-    return true
-  }
-
-  /// What commits of others, or of other connections, changed.
-  struct ForeignChanges {
-    var origin: ConnectionProxy.ChangeEvent.Origin?
-    var items: [ObjectIdentifier: (item: ProxyItem, before: Knowledge, kind: CommitNotification.Kind)] = [:]
-    var whole: Set<ByteString> = []
-    var isEverything = false
-
-    mutating func add(_ origin: CommitNotification.Origin) {
-      let new = ConnectionProxy.ChangeEvent.Origin(origin)
-      self.origin = self.origin == nil || self.origin == new ? new : .several
-    }
+    if let foreign, listeners.areThere { try announce(foreign, session, last) }
+    return hasCaughtUp
   }
 
   /// - Parameter rows: nil when some of them are no longer in the log.
-  private func forget(_ rows: [ChangeLog.Row]?) -> ForeignChanges {
-    var foreign = ForeignChanges()
+  /// - Returns: What others changed, without what shows now; nil for nothing.
+  private func forget(_ rows: [ChangeLog.Row]?) -> ChangeListeners.Batch? {
     guard let rows else {
       forgetEverything()
-      foreign.isEverything = true
-      foreign.origin = .several
-      return foreign
+      return ChangeListeners.Batch(origin: .several, isEverything: true)
     }
+    var foreign: ChangeListeners.Batch?
     for row in rows {
       if let inFlight, inFlight.identity == row.identity {
         // Committed, and seen before the flush has heard of it.
@@ -222,10 +207,14 @@ extension ProxyState {
       }
       let isOwn = ownCommits.contains(row.identity)
       let notification = core.feed.notification(of: row, names: names, isUnnamedRemovalOfAll: true)
-      if !isOwn { foreign.add(notification.origin) }
+      if !isOwn {
+        let origin = ConnectionProxy.ChangeEvent.Origin(notification.origin)
+        foreign = foreign ?? ChangeListeners.Batch(origin: origin)
+        if foreign?.origin != origin { foreign?.origin = .several }
+      }
       if notification.didClearAllCollections {
         forgetEverything()
-        if !isOwn { foreign.isEverything = true }
+        if !isOwn { foreign?.isEverything = true }
         continue
       }
       for (name, change) in notification.collections { forget(change, in: collection(name.string), isOwn, &foreign) }
@@ -234,24 +223,21 @@ extension ProxyState {
   }
 
   private func forget(
-    _ change: ChangeSet.CollectionChange, in collection: ProxyCollection, _ isOwn: Bool, _ foreign: inout ForeignChanges
+    _ change: ChangeSet.CollectionChange, in collection: ProxyCollection, _ isOwn: Bool,
+    _ foreign: inout ChangeListeners.Batch?
   ) {
     let isAnnounced = !isOwn && listeners.areThere && collection.isHidden != true
     if change.isCleared || change.isUnlisted {
       collection.isComplete = false
       collection.missCount = 0
       forEachItem(of: collection, forget)
-      if isAnnounced { foreign.whole.insert(ByteString(collection.name)) }
+      if isAnnounced { foreign?.whole.insert(ByteString(collection.name)) }
     }
     for (key, change) in change.keys {
       // Of keys that nobody asked for, a complete collection has to know that they are not absent.
       guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
       let item = item(key, in: collection)
-      if isAnnounced {
-        let id = ObjectIdentifier(item)
-        let kind = CommitNotification.Kind(change.kind)
-        foreign.items[id] = (item, foreign.items[id]?.before ?? item.visible, kind)
-      }
+      if isAnnounced { foreign?.add(item, before: item.visible, after: .unknown, kind: .init(change.kind)) }
       forget(item)
     }
   }
@@ -270,22 +256,17 @@ extension ProxyState {
   }
 
   /// Tells listeners what others changed, as far as it shows.
-  private func announce(_ foreign: ForeignChanges, _ session: Session, _ last: Int64) throws {
-    guard let origin = foreign.origin else { return }
-    for (item, _, _) in foreign.items.values where lock.withShared({ item.visible == .unknown }) {
-      let stored = try session.storedItem(item.key, in: item.collection.name)
+  private func announce(_ foreign: ChangeListeners.Batch, _ session: Session, _ last: Int64) throws {
+    for change in foreign.items.values where lock.withShared({ change.item.visible == .unknown }) {
+      let stored = try session.storedItem(change.item.key, in: change.item.collection.name)
       lock.withExclusive {
-        if isUsable(last) { setCommitted(stored, of: item) }
+        if isUsable(last) { setCommitted(stored, of: change.item) }
       }
     }
     lock.withExclusive {
-      announce(
-        ChangeListeners.Batch(
-          origin: origin,
-          items: foreign.items.mapValues { change in
-            ChangeListeners.ItemChange(
-              item: change.item, before: change.before, after: change.item.visible, kind: change.kind)
-          }, whole: foreign.whole, isEverything: foreign.isEverything))
+      var foreign = foreign
+      for (id, change) in foreign.items { foreign.items[id]?.after = change.item.visible }
+      announce(foreign)
     }
   }
 }
