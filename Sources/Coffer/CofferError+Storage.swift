@@ -31,6 +31,10 @@ extension CofferError {
       case .usedAfterFork: .usedAfterFork
       case .closed: .closed
       case .unsupported(let reason): .unsupported(reason: reason)
+      case .slotNotFound(let id): .slotNotFound(id: id)
+      case .lastSlot: .lastSlot
+      case .slotsFull(let maximum): .slotsFull(maximum: maximum)
+      case .slotsNotOpened(let ids): .slotsNotOpened(ids: ids)
       }
   }
 }

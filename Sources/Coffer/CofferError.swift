@@ -25,6 +25,17 @@ public enum CofferError: Error, Equatable, Sendable {
   /// The key could not be had: a missing or unreadable key file, one that is not a key, an empty passphrase.
   case keyUnavailable(reason: String)
 
+  // MARK: Key slots
+
+  /// There is no slot of this number.
+  case slotNotFound(id: Int)
+  /// The last slot cannot be removed: nothing would open the store any more.
+  case lastSlot
+  /// All slots are in use.
+  case slotsFull(maximum: Int)
+  /// A new root key was asked for, and of these slots neither the secret was given nor that they may go.
+  case slotsNotOpened(ids: [Int])
+
   // MARK: Files
 
   /// A part of the store does not authenticate or does not parse. Nothing was changed.
@@ -97,6 +108,16 @@ extension CofferError: CustomStringConvertible {
       "Wrong key: no slot of this store answers to it. The store itself is intact as far as could be seen."
     case .keyUnavailable(let reason):
       "The key is not available: \(reason)."
+    case .slotNotFound(let id):
+      "There is no key slot \(id). List them, and choose one; nothing was changed."
+    case .lastSlot:
+      "The last key slot cannot be removed: nothing would open the store any more. Add another one first; nothing was "
+        + "changed."
+    case .slotsFull(let maximum):
+      "All \(maximum) key slots are in use. Remove one first; nothing was changed."
+    case .slotsNotOpened(let ids):
+      "A new root key needs the secret of every key slot that is to stay. Give those of "
+        + "\(ids.map(String.init).joined(separator: ", ")), or name them as to be dropped; nothing was changed."
     case .damaged(let part, let reason):
       "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup."
     case .busy:

@@ -4,8 +4,14 @@ import CofferStorage
 /// Secret bytes: locked memory, wiped on release, redacted wherever they could be printed.
 public typealias SecretBytes = CofferCrypto.SecretBytes
 
-/// What opens a store: a key file, a key, or a passphrase.
+/// What opens a store, or its vault: a key file, a passphrase, a recovery key, a command, a credential.
 public typealias KeySource = CofferStorage.KeySource
+
+/// A random key for the day all others are gone.
+public typealias RecoveryKey = CofferStorage.RecoveryKey
+
+/// How much work each guess at a passphrase costs.
+public typealias PasswordHash = CofferCrypto.PasswordHash
 
 /// A file that holds a random key.
 public typealias KeyFile = CofferStorage.KeyFile

@@ -17,4 +17,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case usedAfterFork
   case closed
   case unsupported(reason: String)
+  case slotNotFound(id: Int)
+  case lastSlot
+  case slotsFull(maximum: Int)
+  case slotsNotOpened(ids: [Int])
 }

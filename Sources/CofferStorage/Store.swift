@@ -15,11 +15,11 @@ package final class Store: Sendable {
   let below: VFSPointer
   let vfs: EncryptingVFS
   private let file: EnvelopeFile
-  private let rootKey: SecretBytes
   private let processToken = ProcessToken.current
   private let state: Lock<State>
 
   private struct State {
+    var rootKey: RootKey
     var envelope: Envelope
     var keys: [EpochKeys]
     /// Whether a copy of the envelope was found damaged when the store was opened, and not repaired since.
@@ -27,7 +27,7 @@ package final class Store: Sendable {
   }
 
   private init(
-    path: String, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: SecretBytes,
+    path: String, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: RootKey,
     isReadOnly: Bool = false, needsRepair: Bool = false
   ) throws {
     self.file = file
@@ -35,10 +35,9 @@ package final class Store: Sendable {
     self.path = path
     self.vfs = vfs
     below = vfs.below
-    self.rootKey = rootKey
     storeID = envelope.storeID
-    let keys = try envelope.epochs.map { try $0.keys(rootKey: rootKey, storeID: envelope.storeID) }
-    state = Lock(State(envelope: envelope, keys: keys, needsRepair: needsRepair))
+    let keys = try envelope.keys(rootKey: rootKey.key)
+    state = Lock(State(rootKey: rootKey, envelope: envelope, keys: keys, needsRepair: needsRepair))
   }
 
   /// What opens the store, and since when.
@@ -57,20 +56,66 @@ package final class Store: Sendable {
   /// The keys, if the envelope has changed since `sequence`; it is read from the file.
   func keys(changedSince sequence: UInt64) throws -> (sequence: UInt64, keys: [EpochKeys])? {
     try state.withLock { state in
-      let envelope = try file.read().envelope
-      if envelope.sequence != state.envelope.sequence {
-        guard envelope.storeID == storeID, envelope.sequence > state.envelope.sequence else {
-          throw StorageError.damaged(part: "envelope", reason: "another one, or an older one, was put in its place")
-        }
-        try envelope.verify(rootKey: rootKey)
-        state.keys = try envelope.epochs.map { try $0.keys(rootKey: rootKey, storeID: storeID) }
-        state.envelope = envelope
-      }
+      // Most of the time two numbers tell that nothing has.
+      let isAsKnown = try file.sequences().allSatisfy { $0 == state.envelope.sequence }
+      if !isAsKnown { try readAgain(&state) }
       return state.envelope.sequence == sequence ? nil : (state.envelope.sequence, state.keys)
     }
   }
 
-  /// Restores a damaged copy of the envelope from the other one.
+  /// Takes over the envelope as it is in the file now.
+  package func refresh() throws {
+    try state.withLock { try readAgain(&$0) }
+  }
+
+  private func readAgain(_ state: inout State) throws {
+    let (envelope, damagedCopies) = try file.read()
+    if !isReadOnly, !damagedCopies.isEmpty { state.needsRepair = true }
+    guard envelope.sequence != state.envelope.sequence else { return }
+    guard envelope.storeID == storeID, envelope.sequence > state.envelope.sequence else {
+      throw StorageError.damaged(part: "envelope", reason: "another one, or an older one, was put in its place")
+    }
+    try take(envelope, envelope.follow(state.rootKey), &state)
+  }
+
+  private func take(_ envelope: Envelope, _ rootKey: RootKey, _ state: inout State) throws {
+    let known = state.keys
+    // Deriving keys costs; those of an epoch never change.
+    state.keys = try envelope.epochs.map { epoch in
+      try known.first { $0.number == epoch.number } ?? epoch.keys(rootKey: rootKey.key, storeID: storeID)
+    }
+    state.rootKey = rootKey
+    state.envelope = envelope
+  }
+
+  /// Changes the envelope in the file, in both copies.
+  ///
+  /// The caller holds SQLite's write lock, and commits afterwards: others look at the envelope when they take a lock.
+  ///
+  /// - Parameter change: Gets the envelope as it is now, and the root key.
+  /// - Returns: What `change` returns.
+  func changeEnvelope<Result>(_ change: (inout EnvelopeChange) throws -> Result) throws -> Result {
+    guard !isReadOnly else { throw StorageError.permissionDenied(path: path, reason: "it was opened read-only") }
+    return try state.withLock { state in
+      try readAgain(&state)
+      var draft = EnvelopeChange(envelope: state.envelope, rootKey: state.rootKey)
+      let result = try change(&draft)
+      draft.envelope.sequence += 1
+      // What is read back is what others will read, with what it is authenticated by.
+      let copy = try draft.envelope.encoded(rootKey: draft.rootKey.key)
+      let envelope = try Envelope(copy: copy[...])
+      do {
+        try file.write(copy)
+      } catch {
+        state.needsRepair = true
+        throw error
+      }
+      try take(envelope, draft.rootKey, &state)
+      return result
+    }
+  }
+
+  /// Restores a copy of the envelope that is damaged or outdated from the other one.
   ///
   /// The caller holds SQLite's write lock. One whole copy is enough to go on with, so a disk that does not take the other
   /// one is left alone.
@@ -78,7 +123,7 @@ package final class Store: Sendable {
     state.withLock { state in
       guard state.needsRepair else { return }
       state.needsRepair = false
-      let sequence = state.envelope.sequence
+      let (sequence, rootKey) = (state.envelope.sequence, state.rootKey.key)
       try? file.repair { envelope in
         try envelope.verify(rootKey: rootKey)
         return envelope.sequence == sequence
@@ -114,7 +159,7 @@ extension Store {
     let identity = try checkFile(at: path, isReadOnly: isReadOnly)
     let file = try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly)
     let (envelope, damagedCopies) = try file.read()
-    let rootKey = try envelope.unlock(key.secret(), kind: key.kind)
+    let rootKey = try envelope.open(key)
     return try shared.withLock { table in
       table = table.filter { $0.value.store != nil }
       if let store = table[identity]?.store, store.storeID == envelope.storeID, store.vfs === vfs { return store }
@@ -141,17 +186,14 @@ extension Store {
     at path: String, key: KeySource, label: String = "", stretching: Slot.Stretching = .standard,
     vfs: EncryptingVFS = .standard, fill: (SQLiteConnection, Store) throws -> Void
   ) throws {
-    let secret = try key.secret()
-    guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
-    let now = UInt64(Clock.millisecondsSince1970)
     let storeID = try RandomSource.bytes(count: 16)
-    let rootKey = try SecretBytes.random(count: 32)
-    let slot = try Slot(
-      id: 0, kind: key.kind, stretching: key.kind == .passphrase ? stretching : .none, label: label, created: now,
-      secret: secret, rootKey: rootKey, storeID: storeID)
-    let epoch = try Epoch(number: 1, created: now, rootKey: rootKey, storeID: storeID)
-    let envelope = Envelope(storeID: storeID, created: now, slots: [slot], epochs: [epoch])
-    let copy = try envelope.encoded(rootKey: rootKey)
+    let secret = try PreparedSecret(key, stretching: stretching, label: label, owner: storeID)
+    guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
+    let rootKey = RootKey(key: try SecretBytes.random(count: 32), slotID: 0, slotKey: secret.key)
+    let slot = try Slot(id: rootKey.slotID, secret, wrapping: rootKey.key, owner: storeID)
+    let epoch = try Epoch(number: 1, created: secret.created, rootKey: rootKey.key, storeID: storeID)
+    let envelope = Envelope(storeID: storeID, created: secret.created, slots: [slot], epochs: [epoch])
+    let copy = try envelope.encoded(rootKey: rootKey.key)
 
     let file = try NewFile(besides: path)
     try (copy + copy).withUnsafeBytes { try file.write($0) }

@@ -17,7 +17,8 @@ extension CofferError {
     switch self {
     case .storeNotFound: .storeNotFound
     case .storeExists, .versionMismatch: .conflict
-    case .versionNotFound: .notFound
+    case .versionNotFound, .slotNotFound: .notFound
+    case .lastSlot, .slotsFull, .slotsNotOpened: .refused
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .notExportable, .malformedSettings: .format
     case .newerFormat: .newerFormat
     case .wrongKey: .wrongKey

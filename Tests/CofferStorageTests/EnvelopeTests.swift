@@ -18,14 +18,13 @@ import Testing
       rootKey = try SecretBytes.random(count: 32)
       key = try SecretBytes.random(count: 32)
       let storeID = try RandomSource.bytes(count: 16)
-      let slots = [
-        try Slot(
-          id: 0, kind: .keyFile, stretching: .none, label: "laptop", created: 1, secret: key, rootKey: rootKey,
-          storeID: storeID),
-        try Slot(
-          id: 1, kind: .passphrase, stretching: cheap, label: "é", created: 2, secret: passphrase, rootKey: rootKey,
-          storeID: storeID),
-      ]
+      var slots: [Slot] = []
+      for secret in [
+        try PreparedSecret(.key(key), label: "laptop", owner: storeID),
+        try PreparedSecret(.passphrase(passphrase), stretching: cheap, label: "é", owner: storeID),
+      ] {
+        _ = try slots.add(secret, wrapping: rootKey, owner: storeID)
+      }
       envelope = Envelope(
         storeID: storeID, created: 3, slots: slots,
         epochs: [try Epoch(number: 1, created: 4, rootKey: rootKey, storeID: storeID)])
@@ -44,17 +43,17 @@ import Testing
     let read = try Envelope(copy: bytes[...])
     #expect(read.slots == made.envelope.slots)
     #expect(read.epochs == made.envelope.epochs)
-    #expect(try read.unlock(made.key, kind: .keyFile).isEqual(to: made.rootKey))
-    #expect(try read.unlock(made.passphrase, kind: .passphrase).isEqual(to: made.rootKey))
+    #expect(try read.open(.key(made.key)).key.isEqual(to: made.rootKey))
+    #expect(try read.open(.passphrase(made.passphrase)).key.isEqual(to: made.rootKey))
   }
 
   @Test("tells a wrong key apart")
   func wrongKey() throws {
     let made = try Made()
     let read = try Envelope(copy: made.envelope.encoded(rootKey: made.rootKey)[...])
-    #expect(throws: StorageError.wrongKey) { try read.unlock(SecretBytes.random(count: 32), kind: .keyFile) }
-    #expect(throws: StorageError.wrongKey) { try read.unlock(Self.secret("Correct horse"), kind: .passphrase) }
-    #expect(throws: StorageError.wrongKey) { try read.unlock(made.key, kind: .passphrase) }
+    #expect(throws: StorageError.wrongKey) { try read.open(.key(SecretBytes.random(count: 32))) }
+    #expect(throws: StorageError.wrongKey) { try read.open(.passphrase(Self.secret("Correct horse"))) }
+    #expect(throws: StorageError.wrongKey) { try read.open(.passphrase(made.key)) }
   }
 
   @Test("shows every flipped bit")
@@ -80,7 +79,7 @@ import Testing
       forged[position] ^= 1
       forged.replaceSubrange(end..., with: try forged[..<end].withUnsafeBytes(SHA256.digest))
       #expect(throws: (any Error).self, "byte \(position)") {
-        try Envelope(copy: forged[...]).unlock(made.key, kind: .keyFile)
+        try Envelope(copy: forged[...]).open(.key(made.key))
       }
       refusals += 1
     }
@@ -96,9 +95,7 @@ import Testing
       .argon2id(memoryKiB: 64, iterations: 1, lanes: 1), .argon2id(memoryKiB: .max, iterations: 1, lanes: 1),
     ] {
       #expect(throws: StorageError.self, "\(hash)") {
-        try Slot(
-          id: 0, kind: .passphrase, stretching: .password(hash), label: "", created: 0,
-          secret: Self.secret("p"), rootKey: SecretBytes.random(count: 32), storeID: storeID)
+        try PreparedSecret(.passphrase(Self.secret("p")), stretching: .password(hash), owner: storeID)
       }
     }
   }
@@ -107,10 +104,12 @@ import Testing
   func room() throws {
     let made = try Made()
     var envelope = made.envelope
-    envelope.slots = try (0..<16).map { number in
-      try Slot(
-        id: UInt8(number), kind: .keyFile, stretching: .none, label: String(repeating: "l", count: 64), created: 0,
-        secret: made.key, rootKey: made.rootKey, storeID: envelope.storeID)
+    envelope.slots = []
+    let secret = try PreparedSecret(
+      .key(made.key), label: String(repeating: "l", count: 64), owner: envelope.storeID)
+    for _ in 0..<16 { _ = try envelope.slots.add(secret, wrapping: made.rootKey, owner: envelope.storeID) }
+    #expect(throws: StorageError.slotsFull(maximum: 16)) {
+      try envelope.slots.add(secret, wrapping: made.rootKey, owner: envelope.storeID)
     }
     envelope.epochs = try (1...4).map {
       try Epoch(number: $0, created: 0, rootKey: made.rootKey, storeID: envelope.storeID)

@@ -300,7 +300,7 @@ class Slot:
             label = fields.bytes(length).decode("utf-8")
         except UnicodeDecodeError:
             raise Damaged("The store is damaged: the label of a slot is not text.")
-        authenticated = record[: fields.offset]
+        authenticated = record[:56]
         commitment, wrapped = fields.bytes(32), fields.bytes(72)
         fields.expect_end()
         return cls(id, kind, stretching, costs, salt, created, label, authenticated, commitment, wrapped)

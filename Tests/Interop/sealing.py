@@ -63,7 +63,7 @@ class NewSlot:
         nonce = os.urandom(24)
         wrapping = reader.XAES(reader.hkdf(stretched, salt, "coffer v1 slot wrapping"))
         commitment = reader.hkdf(stretched, salt, "coffer v1 slot commitment")
-        return head + commitment + nonce + wrapping.seal(nonce, root_key, head + store_id)
+        return head + commitment + nonce + wrapping.seal(nonce, root_key, head[:56] + store_id)
 
 
 @dataclass

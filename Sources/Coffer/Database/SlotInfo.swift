@@ -14,6 +14,15 @@ public struct SlotInfo: Sendable, Equatable {
     case keyFile = "key file"
     /// A passphrase.
     case passphrase
+    /// A key on paper; see ``RecoveryKey``.
+    case recoveryKey = "recovery key"
+    /// What a program prints.
+    case keyCommand = "key command"
+    /// A credential of systemd.
+    case credential
+
+    /// Whether the secret is a random key, which opens its slot wherever it is kept.
+    package var isRandomKey: Bool { self != .passphrase && self != .recoveryKey }
   }
 
   /// The slot's number in this store.
@@ -33,6 +42,9 @@ public struct SlotInfo: Sendable, Equatable {
       switch slot.kind {
       case .keyFile: .keyFile
       case .passphrase: .passphrase
+      case .recoveryKey: .recoveryKey
+      case .keyCommand: .keyCommand
+      case .credential: .credential
       }
     costDescription = slot.stretching.name
     label = slot.label

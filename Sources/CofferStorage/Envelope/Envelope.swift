@@ -14,8 +14,8 @@ enum EnvelopeError: Error, Equatable {
 /// checked after unlocking, covers everything, so that no cost can be lowered and no slot or epoch swapped.
 package struct Envelope: Equatable, Sendable {
   package static let magic = Array("COFFER\r\n".utf8)
-  package static let maximumSlotCount = 16
   package static let maximumEpochCount = 4
+  static let sequenceOffset = 16
 
   package var sequence: UInt64
   package let storeID: [UInt8]
@@ -33,6 +33,11 @@ package struct Envelope: Equatable, Sendable {
     self.created = created
     self.slots = slots
     self.epochs = epochs
+  }
+
+  /// The keys of all epochs.
+  func keys(rootKey: SecretBytes) throws -> [EpochKeys] {
+    try epochs.map { try $0.keys(rootKey: rootKey, storeID: storeID) }
   }
 
   /// The epoch that pages are written under: the one with the highest number.
@@ -103,7 +108,7 @@ extension Envelope {
       }
       let slotCount: UInt8 = try reader.read()
       let epochCount: UInt8 = try reader.read()
-      guard (1...Self.maximumSlotCount).contains(Int(slotCount)),
+      guard (1...[Slot].maximumCount).contains(Int(slotCount)),
         (1...Self.maximumEpochCount).contains(Int(epochCount))
       else { throw EnvelopeError.unreadable("\(slotCount) slots, \(epochCount) epochs") }
       slots = try (0..<slotCount).map { _ in try Slot(encoded: Self.record(from: &reader)) }
@@ -132,8 +137,7 @@ extension Envelope {
 extension Envelope {
   /// Checks the MAC over everything that was read.
   func verify(rootKey: SecretBytes) throws {
-    let expected = try Self.mac(of: authenticated, rootKey: rootKey, storeID: storeID)
-    guard ConstantTime.isEqual(expected, mac) else {
+    guard try isAuthentic(under: rootKey) else {
       throw StorageError.damaged(part: "envelope", reason: "it was changed by someone without the key")
     }
   }
@@ -143,20 +147,35 @@ extension Envelope {
     return try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: key) }
   }
 
-  /// The root key behind the first slot of `kind` that answers to `secret`.
-  func unlock(_ secret: SecretBytes, kind: Slot.Kind) throws -> SecretBytes {
-    var unusable: StorageError?
-    for slot in slots where slot.kind == kind {
-      do {
-        guard let rootKey = try slot.rootKey(openedBy: secret, storeID: storeID) else { continue }
-        try verify(rootKey: rootKey)
-        return rootKey
-      } catch let error as StorageError {
-        // A slot that this machine cannot try keeps nobody from the others.
-        guard case .unsupported = error else { throw error }
-        unusable = error
-      }
-    }
-    throw unusable ?? .wrongKey
+  /// The root key behind the first slot that answers to `source`, and what opens that slot again.
+  func open(_ source: KeySource) throws -> RootKey {
+    let opened = try slots.open(source, owner: storeID) { try verify(rootKey: $0) }
+    return RootKey(key: opened.key, slotID: opened.slotID, slotKey: opened.slotKey)
   }
+
+  /// The root key of this envelope for one who had that of an earlier one; the same unless it was replaced.
+  ///
+  /// - Throws: `StorageError.wrongKey` when the slot that was opened then is gone, or opens with another secret.
+  func follow(_ earlier: RootKey) throws -> RootKey {
+    if try isAuthentic(under: earlier.key) { return earlier }
+    guard let slot = slots.first(where: { $0.id == earlier.slotID }), slot.salt == earlier.slotKey.salt else {
+      throw StorageError.wrongKey
+    }
+    let key = try slot.unwrap(with: earlier.slotKey, owner: storeID)
+    try verify(rootKey: key)
+    return RootKey(key: key, slotID: earlier.slotID, slotKey: earlier.slotKey)
+  }
+
+  private func isAuthentic(under rootKey: SecretBytes) throws -> Bool {
+    ConstantTime.isEqual(try Self.mac(of: authenticated, rootKey: rootKey, storeID: storeID), mac)
+  }
+}
+
+/// The root key of a store, and the slot it came from.
+///
+/// The slot's key stays in memory with it: when another process gives the store a new root key, this one goes on.
+struct RootKey: Sendable {
+  let key: SecretBytes
+  let slotID: UInt8
+  let slotKey: SlotKey
 }

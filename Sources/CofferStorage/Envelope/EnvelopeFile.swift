@@ -37,8 +37,17 @@ final class EnvelopeFile: @unchecked Sendable {
     sqlite3_free_filename(name)
   }
 
-  /// The newest copy that is whole, and which copies, 0 or 1, are not.
+  /// The newest copy that is whole, and which copies, 0 or 1, are not that one.
+  ///
+  /// Readers hold no lock. A writer never has both copies in its hands, but one read may meet it at both.
   func read() throws -> (envelope: Envelope, damagedCopies: [Int]) {
+    for _ in 0..<2 {
+      if let result = try? readOnce() { return result }
+    }
+    return try readOnce()
+  }
+
+  private func readOnce() throws -> (envelope: Envelope, damagedCopies: [Int]) {
     var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
     try read(into: &bytes, at: 0)
     if let lastRead, lastRead.bytes[...].hasSameBytes(as: bytes[...]) {
@@ -49,6 +58,19 @@ final class EnvelopeFile: @unchecked Sendable {
     return (envelope, damagedCopies)
   }
 
+  /// The sequences that the two copies name, unchecked: they move with every change of the envelope.
+  func sequences() throws -> [UInt64] {
+    try (0..<2).map { copy in
+      var sequence: UInt64 = 0
+      let offset = copy * Layout.envelopeCopyByteCount + Envelope.sequenceOffset
+      let code = withUnsafeMutableBytes(of: &sequence) { file.read($0.baseAddress!, $0.count, at: Int64(offset)) }
+      guard code == SQLITE_OK || code == COFFER_IOERR_SHORT_READ else {
+        throw StorageError.inputOutput(path: path, reason: "it cannot be read (SQLite error \(code))")
+      }
+      return UInt64(bigEndian: sequence)
+    }
+  }
+
   /// Fills `buffer`; what lies beyond the end of the file reads as zeros.
   func read(into buffer: inout [UInt8], at offset: Int) throws {
     let code = buffer.withUnsafeMutableBytes { file.read($0.baseAddress!, $0.count, at: Int64(offset)) }
@@ -57,7 +79,32 @@ final class EnvelopeFile: @unchecked Sendable {
     }
   }
 
-  /// Writes the whole copy over a damaged one, and syncs, if `isTrusted` takes the whole one.
+  /// Writes a new envelope, one copy after the other: at any moment one of them is whole on the disk.
+  ///
+  /// Nothing of the earlier one is left. The caller holds SQLite's write lock.
+  ///
+  /// - Throws: `StorageError.inputOutput`, `.diskFull`. When the first copy was written, the new envelope counts; the
+  ///   other is then written with the next change of the store.
+  func write(_ copy: [UInt8]) throws {
+    // First the one that is not the newest anyway.
+    let (_, damagedCopies) = try read()
+    let sequences = try sequences()
+    let first = damagedCopies.first ?? (sequences[0] <= sequences[1] ? 0 : 1)
+    lastRead = nil
+    for index in [first, 1 - first] { try write(copy, over: index) }
+  }
+
+  private func write(_ copy: [UInt8], over index: Int) throws {
+    let offset = Int64(index * Layout.envelopeCopyByteCount)
+    var code = copy.withUnsafeBytes { file.write($0.baseAddress!, $0.count, at: offset) }
+    if code == SQLITE_OK { code = file.sync() }
+    guard code == SQLITE_OK else {
+      if code == SQLITE_FULL { throw StorageError.diskFull(path: path) }
+      throw StorageError.inputOutput(path: path, reason: "the envelope cannot be written (SQLite error \(code))")
+    }
+  }
+
+  /// Writes the newest copy over a damaged or outdated one, and syncs, if `isTrusted` takes it.
   ///
   /// The caller holds SQLite's write lock.
   func repair(isTrusted: (Envelope) throws -> Bool) throws {
@@ -65,12 +112,7 @@ final class EnvelopeFile: @unchecked Sendable {
     guard let damaged = damagedCopies.first, try isTrusted(envelope) else { return }
     var copy = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
     try read(into: &copy, at: (1 - damaged) * Layout.envelopeCopyByteCount)
-    let offset = Int64(damaged * Layout.envelopeCopyByteCount)
-    var code = copy.withUnsafeBytes { file.write($0.baseAddress!, $0.count, at: offset) }
-    if code == SQLITE_OK { code = file.sync() }
-    guard code == SQLITE_OK else {
-      throw StorageError.inputOutput(path: path, reason: "the envelope cannot be repaired (SQLite error \(code))")
-    }
+    try write(copy, over: damaged)
   }
 
   func byteCount() throws -> Int {
@@ -86,7 +128,7 @@ final class EnvelopeFile: @unchecked Sendable {
     in bytes: [UInt8], fileByteCount: Int, path: String
   ) throws -> (envelope: Envelope, damagedCopies: [Int]) {
     guard fileByteCount > 0 else { throw StorageError.notAStore(path: path, reason: "the file is empty") }
-    var envelopes: [Envelope] = []
+    var envelopes: [(copy: Int, envelope: Envelope)] = []
     var damagedCopies: [Int] = []
     var newerVersion: UInt16?
     var isForeign = true
@@ -95,7 +137,7 @@ final class EnvelopeFile: @unchecked Sendable {
       do {
         // They differ only when a change was cut short, or one is damaged.
         if index == 1, !envelopes.isEmpty, copy.hasSameBytes(as: copies[0]) { continue }
-        envelopes.append(try Envelope(copy: copy))
+        envelopes.append((index, try Envelope(copy: copy)))
         isForeign = false
       } catch EnvelopeError.newerFormat(let version) {
         newerVersion = max(newerVersion ?? 0, version)
@@ -114,7 +156,11 @@ final class EnvelopeFile: @unchecked Sendable {
     if let newerVersion {
       throw StorageError.newerFormat(found: Int(newerVersion), supported: Int(Layout.formatVersion))
     }
-    if let newest = envelopes.max(by: { $0.sequence < $1.sequence }) { return (newest, damagedCopies) }
+    if let newest = envelopes.max(by: { $0.envelope.sequence < $1.envelope.sequence }) {
+      // A change was cut short between the two: what it revoked must not stay in the other.
+      let outdated = envelopes.map(\.copy).filter { $0 != newest.copy }
+      return (newest.envelope, damagedCopies + outdated)
+    }
     if isForeign {
       throw StorageError.notAStore(
         path: path,

@@ -28,19 +28,33 @@ package struct Epoch: Equatable, Sendable {
 
   /// A new epoch under a fresh random key.
   init(number: UInt32, created: UInt64, rootKey: SecretBytes, storeID: [UInt8]) throws {
+    try self.init(number: number, created: created, key: .random(count: 32), rootKey: rootKey, storeID: storeID)
+  }
+
+  private init(number: UInt32, created: UInt64, key: SecretBytes, rootKey: SecretBytes, storeID: [UInt8]) throws {
     self.number = number
     self.created = created
     wrappedKey = try WrappedKey(
-      wrapping: .random(count: 32), under: Self.wrappingKey(rootKey: rootKey, storeID: storeID),
+      wrapping: key, under: Self.wrappingKey(rootKey: rootKey, storeID: storeID),
       context: Self.header(number: number, created: created) + storeID)
   }
 
+  /// The same epoch under another root key.
+  func rewrapped(from rootKey: SecretBytes, under newRootKey: SecretBytes, storeID: [UInt8]) throws -> Epoch {
+    try Epoch(
+      number: number, created: created, key: key(rootKey: rootKey, storeID: storeID), rootKey: newRootKey,
+      storeID: storeID)
+  }
+
   func keys(rootKey: SecretBytes, storeID: [UInt8]) throws -> EpochKeys {
+    try EpochKeys(number: number, epochKey: key(rootKey: rootKey, storeID: storeID), storeID: storeID)
+  }
+
+  private func key(rootKey: SecretBytes, storeID: [UInt8]) throws -> SecretBytes {
     do {
-      let key = try wrappedKey.unwrap(
+      return try wrappedKey.unwrap(
         under: Self.wrappingKey(rootKey: rootKey, storeID: storeID),
         context: Self.header(number: number, created: created) + storeID)
-      return try EpochKeys(number: number, epochKey: key, storeID: storeID)
     } catch CryptoError.authenticationFailed {
       throw StorageError.damaged(part: "envelope", reason: "the key of epoch \(number) does not open")
     }

@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// What opens a store.
+/// What opens a store, or its vault.
 public enum KeySource: Sendable {
   /// The path of a file that holds a random key, as `KeyFile.create(at:)` makes it.
   case keyFile(String)
@@ -8,11 +8,30 @@ public enum KeySource: Sendable {
   case key(SecretBytes)
   /// A passphrase, as UTF-8 bytes.
   case passphrase(SecretBytes)
+  /// A recovery key as it was written down; spaces, dashes and case do not matter.
+  case recoveryKey(SecretBytes)
+  /// A command line for `/bin/sh -c` that prints a random key: 32 bytes, or the text of a key file.
+  case keyCommand(String)
+  /// A credential of systemd that holds a random key, by its name: the file in `$CREDENTIALS_DIRECTORY`.
+  ///
+  /// See https://systemd.io/CREDENTIALS/.
+  case credential(String)
 
   var kind: Slot.Kind {
     switch self {
     case .keyFile, .key: .keyFile
     case .passphrase: .passphrase
+    case .recoveryKey: .recoveryKey
+    case .keyCommand: .keyCommand
+    case .credential: .credential
+    }
+  }
+
+  /// Whether it may open a slot of this kind: a random key opens its slot wherever it is kept now.
+  func opens(_ kind: Slot.Kind) -> Bool {
+    switch self {
+    case .passphrase, .recoveryKey: kind == self.kind
+    case .keyFile, .key, .keyCommand, .credential: kind != .passphrase && kind != .recoveryKey
     }
   }
 
@@ -24,6 +43,20 @@ public enum KeySource: Sendable {
     case .passphrase(let bytes):
       guard bytes.count > 0 else { throw StorageError.keyUnavailable(reason: "the passphrase is empty") }
       return bytes
+    case .recoveryKey(let text): return try RecoveryKey.decode(text)
+    case .keyCommand(let command): return try KeyFile.decode(KeyCommand.output(of: command))
+    case .credential(let name): return try KeyFile.read(at: Self.path(ofCredential: name))
     }
+  }
+
+  private static func path(ofCredential name: String) throws -> String {
+    guard let folder = getenv("CREDENTIALS_DIRECTORY"), folder.pointee != 0 else {
+      throw StorageError.keyUnavailable(
+        reason: "there are no credentials: CREDENTIALS_DIRECTORY is not set, as it is in a systemd service")
+    }
+    guard !name.isEmpty, !name.contains("/"), !name.utf8.contains(0) else {
+      throw StorageError.keyUnavailable(reason: "\"\(name)\" is no name of a credential")
+    }
+    return "\(String(cString: folder))/\(name)"
   }
 }

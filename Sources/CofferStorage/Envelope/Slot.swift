@@ -1,14 +1,18 @@
 import CofferCrypto
 
-/// One way to open a store: how its secret becomes a key, and the root key wrapped under that key.
+/// One way to open a store, or its vault: how a secret becomes a key, and the store's root key, or the vault's key, wrapped
+/// under that.
 package struct Slot: Equatable, Sendable {
-  /// What kind of secret opens a slot.
+  /// What kind of secret opens a slot; all but a passphrase are random.
   package enum Kind: UInt8, Sendable {
     case keyFile = 1
     case passphrase = 2
+    case recoveryKey = 3
+    case keyCommand = 4
+    case credential = 5
   }
 
-  /// How the secret is stretched; a key file holds 256 random bits and needs none.
+  /// How the secret is stretched; random ones need none.
   package enum Stretching: Equatable, Sendable {
     case none
     case password(PasswordHash)
@@ -20,13 +24,15 @@ package struct Slot: Equatable, Sendable {
   package let salt: [UInt8]
   /// Milliseconds since 1970.
   package let created: UInt64
-  package let label: String
-  package let commitment: [UInt8]
-  package let wrappedRootKey: WrappedKey
+  package var label: String
+  let commitment: [UInt8]
+  private(set) var wrappedKey: WrappedKey
 
-  /// What the commitment and the wrapping are bound to: everything of the slot that comes before them.
-  static func header(
-    id: UInt8, kind: Kind, stretching: Stretching, salt: [UInt8], created: UInt64, label: String
+  /// What the wrapping is bound to: everything of the slot that decides how it opens.
+  ///
+  /// Not the label, which its owner may change without the secret; the MAC over the envelope covers it.
+  private static func header(
+    id: UInt8, kind: Kind, stretching: Stretching, salt: [UInt8], created: UInt64
   ) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(id)
@@ -37,18 +43,21 @@ package struct Slot: Equatable, Sendable {
     for cost in costs { writer.append(cost) }
     writer.append(salt)
     writer.append(created)
-    let labelBytes = Array(label.utf8)
-    writer.append(UInt16(labelBytes.count))
-    writer.append(labelBytes)
     return writer.bytes
   }
 
-  var header: [UInt8] {
-    Self.header(id: id, kind: kind, stretching: stretching, salt: salt, created: created, label: label)
+  private var header: [UInt8] {
+    Self.header(id: id, kind: kind, stretching: stretching, salt: salt, created: created)
   }
 
   var encoded: [UInt8] {
-    header + commitment + wrappedRootKey.encoded
+    var writer = ByteWriter()
+    writer.append(header)
+    writer.append(UInt16(label.utf8.count))
+    writer.append(label.utf8)
+    writer.append(commitment)
+    writer.append(wrappedKey.encoded)
+    return writer.bytes
   }
 
   init(encoded bytes: ArraySlice<UInt8>) throws {
@@ -61,7 +70,7 @@ package struct Slot: Equatable, Sendable {
     guard try reader.read(UInt8.self) == 0 else { throw EnvelopeError.unreadable("slot flags") }
     let costs = try (reader.read(UInt32.self), reader.read(UInt32.self), reader.read(UInt32.self))
     stretching = try Stretching(algorithm: algorithm, costs: costs)
-    guard (kind == .keyFile) == (stretching == .none) else { throw EnvelopeError.unreadable("slot stretching") }
+    guard (kind == .passphrase) == (stretching != .none) else { throw EnvelopeError.unreadable("slot stretching") }
     salt = try Array(reader.read(count: 32))
     created = try reader.read()
     let labelCount: UInt16 = try reader.read()
@@ -72,7 +81,7 @@ package struct Slot: Equatable, Sendable {
     }
     self.label = label
     commitment = try Array(reader.read(count: 32))
-    wrappedRootKey = try WrappedKey(from: &reader)
+    wrappedKey = try WrappedKey(from: &reader)
     guard reader.isAtEnd else { throw EnvelopeError.unreadable("slot length") }
   }
 }
@@ -83,61 +92,98 @@ extension Slot {
   /// The longest label, in bytes: 16 slots with labels this long leave room in the envelope.
   package static let maximumLabelByteCount = 64
 
-  /// Wraps `rootKey` under `secret`.
-  package init(
-    id: UInt8, kind: Kind, stretching: Stretching, label: String, created: UInt64, secret: SecretBytes,
-    rootKey: SecretBytes, storeID: [UInt8]
-  ) throws {
-    guard label.utf8.count <= Self.maximumLabelByteCount else {
-      throw StorageError.unsupported(reason: "a slot's label is longer than \(Self.maximumLabelByteCount) bytes")
-    }
-    try stretching.checkCost()
-    let salt = try RandomSource.bytes(count: 32)
-    let header = Self.header(
-      id: id, kind: kind, stretching: stretching, salt: salt, created: created, label: label)
-    let keys = try SlotKeys(secret: secret, stretching: stretching, salt: salt, storeID: storeID)
+  /// Wraps `key` under what `secret` became.
+  init(id: UInt8, _ secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]) throws {
     self.id = id
-    self.kind = kind
-    self.stretching = stretching
-    self.salt = salt
-    self.created = created
-    self.label = label
-    commitment = keys.commitment
-    wrappedRootKey = try WrappedKey(wrapping: rootKey, under: keys.wrapping, context: header + storeID)
+    kind = secret.kind
+    stretching = secret.stretching
+    salt = secret.key.salt
+    created = secret.created
+    label = secret.label
+    commitment = secret.key.commitment
+    let header = Self.header(id: id, kind: kind, stretching: stretching, salt: salt, created: created)
+    wrappedKey = try WrappedKey(wrapping: key, under: secret.key.wrapping, context: header + owner)
   }
 
-  /// The root key, or nil when `secret` is not this slot's.
+  /// What `secret` becomes for this slot; nil when it is not this slot's.
   ///
   /// The commitment is compared in constant time. It tells a wrong key from a damaged slot, and no file can be made
   /// that opens under two keys (Albertini et al., "How to abuse and fix authenticated encryption without key
   /// commitment", 2022).
-  func rootKey(openedBy secret: SecretBytes, storeID: [UInt8]) throws -> SecretBytes? {
+  func key(from secret: SecretBytes, owner: [UInt8]) throws -> SlotKey? {
     try stretching.checkCost()
-    let keys = try SlotKeys(secret: secret, stretching: stretching, salt: salt, storeID: storeID)
-    guard ConstantTime.isEqual(keys.commitment, commitment) else { return nil }
+    let key = try SlotKey(secret: secret, stretching: stretching, salt: salt, owner: owner)
+    return ConstantTime.isEqual(key.commitment, commitment) ? key : nil
+  }
+
+  /// The key in this slot.
+  func unwrap(with key: SlotKey, owner: [UInt8]) throws -> SecretBytes {
     do {
-      return try wrappedRootKey.unwrap(under: keys.wrapping, context: header + storeID)
+      return try wrappedKey.unwrap(under: key.wrapping, context: header + owner)
     } catch CryptoError.authenticationFailed {
-      throw StorageError.damaged(part: "envelope", reason: "slot \(id) answers to the key and does not open")
+      throw StorageError.damaged(part: "key slots", reason: "slot \(id) answers to the key and does not open")
     }
   }
 
-  private struct SlotKeys {
-    let wrapping: SecretBytes
-    let commitment: [UInt8]
+  /// The same slot with another key in it, which the same secret opens.
+  func rewrapping(_ newKey: SecretBytes, with key: SlotKey, owner: [UInt8]) throws -> Slot {
+    var slot = self
+    slot.wrappedKey = try WrappedKey(wrapping: newKey, under: key.wrapping, context: header + owner)
+    return slot
+  }
 
-    init(secret: SecretBytes, stretching: Stretching, salt: [UInt8], storeID: [UInt8]) throws {
-      let stretched =
-        switch stretching {
-        case .none: secret
-        case .password(let hash): try hash.deriveStretchedKey(from: secret, salt: salt)
-        }
-      wrapping = try HKDF.deriveKey(
-        from: stretched, salt: salt + storeID, info: Array("coffer v1 slot wrapping".utf8), count: 32)
-      commitment = try HKDF.deriveKey(
-        from: stretched, salt: salt + storeID, info: Array("coffer v1 slot commitment".utf8), count: 32
-      ).withUnsafeBytes(Array.init)
+  /// - Throws: `StorageError.unsupported` when the label is too long.
+  static func check(label: String) throws {
+    guard label.utf8.count <= maximumLabelByteCount else {
+      throw StorageError.unsupported(reason: "a slot's label is longer than \(maximumLabelByteCount) bytes")
     }
+  }
+}
+
+/// What a secret became for one slot: it opens the slot without the secret, also when another key is put in.
+struct SlotKey: Sendable {
+  let salt: [UInt8]
+  let wrapping: SecretBytes
+  let commitment: [UInt8]
+
+  init(secret: SecretBytes, stretching: Slot.Stretching, salt: [UInt8], owner: [UInt8]) throws {
+    let stretched =
+      switch stretching {
+      case .none: secret
+      case .password(let hash): try hash.deriveStretchedKey(from: secret, salt: salt)
+      }
+    self.salt = salt
+    wrapping = try HKDF.deriveKey(
+      from: stretched, salt: salt + owner, info: Array("coffer v1 slot wrapping".utf8), count: 32)
+    commitment = try HKDF.deriveKey(
+      from: stretched, salt: salt + owner, info: Array("coffer v1 slot commitment".utf8), count: 32
+    ).withUnsafeBytes(Array.init)
+  }
+}
+
+/// A secret made ready for a new slot: all that takes long, before any lock is held.
+package struct PreparedSecret: Sendable {
+  let kind: Slot.Kind
+  let stretching: Slot.Stretching
+  let created: UInt64
+  let label: String
+  let key: SlotKey
+
+  /// - Parameter owner: The id of the store, or of the vault, whose slot it becomes.
+  package init(
+    _ source: KeySource, stretching: Slot.Stretching = .standard, label: String = "", owner: [UInt8]
+  ) throws {
+    try Slot.check(label: label)
+    kind = source.kind
+    self.stretching = kind == .passphrase ? stretching : .none
+    try self.stretching.checkCost()
+    guard kind != .passphrase || stretching != .none else {
+      throw StorageError.unsupported(reason: "a passphrase has to be stretched")
+    }
+    self.label = label
+    created = UInt64(Clock.millisecondsSince1970)
+    key = try SlotKey(
+      secret: source.secret(), stretching: self.stretching, salt: RandomSource.bytes(count: 32), owner: owner)
   }
 }
 
@@ -150,66 +196,6 @@ extension PasswordHash {
       throw StorageError.unsupported(reason: "the OpenSSL that is installed has no \(algorithm)")
     } catch CryptoError.invalidParameter(let what) {
       throw StorageError.unsupported(reason: what)
-    }
-  }
-}
-
-// MARK: - Stretching
-
-extension Slot.Stretching {
-  /// Interactive on today's machines, 128 MiB: what OWASP's password storage cheat sheet lists first for scrypt.
-  package static let standard = Self.password(.scrypt(log2N: 17, r: 8, p: 1))
-
-  fileprivate var encoded: (algorithm: UInt8, costs: [UInt32]) {
-    switch self {
-    case .none: (0, [0, 0, 0])
-    case .password(.scrypt(let log2N, let r, let p)): (1, [UInt32(log2N), r, p])
-    case .password(.pbkdf2HMACSHA512(let iterations)): (2, [iterations, 0, 0])
-    case .password(.argon2id(let memoryKiB, let iterations, let lanes)): (3, [memoryKiB, iterations, lanes])
-    }
-  }
-
-  fileprivate init(algorithm: UInt8, costs: (UInt32, UInt32, UInt32)) throws {
-    switch algorithm {
-    case 0 where costs == (0, 0, 0): self = .none
-    case 1 where costs.0 < 64:
-      self = .password(.scrypt(log2N: UInt8(costs.0), r: costs.1, p: costs.2))
-    case 2 where costs.1 == 0 && costs.2 == 0: self = .password(.pbkdf2HMACSHA512(iterations: costs.0))
-    case 3: self = .password(.argon2id(memoryKiB: costs.0, iterations: costs.1, lanes: costs.2))
-    default: throw EnvelopeError.unreadable("slot algorithm \(algorithm)")
-    }
-  }
-
-  /// What a slot may cost at most: N·r·p of scrypt, iterations of PBKDF2, KiB × iterations of Argon2id.
-  private static let maximumWork: UInt64 = 1 << 24
-
-  /// Refuses a cost so low that it weakens the store silently, or so high that opening it would take the machine down.
-  fileprivate func checkCost() throws {
-    let isAllowed =
-      switch self {
-      case .none: true
-      case .password(.scrypt(let log2N, let r, let p)):
-        (14...21).contains(log2N) && (8...32).contains(r) && (1...16).contains(p)
-          && (UInt64(r) * UInt64(p)) << UInt64(log2N) <= Self.maximumWork
-      case .password(.pbkdf2HMACSHA512(let iterations)):
-        iterations >= 100_000 && UInt64(iterations) <= Self.maximumWork
-      case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
-        memoryKiB >= 19_456 && iterations >= 1 && (1...64).contains(lanes)
-          && UInt64(memoryKiB) * UInt64(iterations) <= Self.maximumWork
-      }
-    guard isAllowed else {
-      throw StorageError.unsupported(reason: "the cost of a passphrase slot lies outside what is allowed: \(self.name)")
-    }
-  }
-
-  /// The algorithm and its cost, for people.
-  package var name: String {
-    switch self {
-    case .none: "none, the key is random"
-    case .password(.scrypt(let log2N, let r, let p)): "scrypt N=2^\(log2N) r=\(r) p=\(p)"
-    case .password(.pbkdf2HMACSHA512(let iterations)): "PBKDF2-HMAC-SHA512, \(iterations) iterations"
-    case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
-      "Argon2id \(memoryKiB) KiB, \(iterations) iterations, \(lanes) lanes"
     }
   }
 }

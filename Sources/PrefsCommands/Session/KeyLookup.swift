@@ -22,7 +22,7 @@ struct KeyLookup {
   /// that lies around for another store does not stand in the way of the question.
   func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
     if let source = try namedByOption() { return try open(source) }
-    let takesKey = slots.contains { $0.kind == .keyFile }
+    let takesKey = slots.contains { $0.kind.isRandomKey }
     let takesPassphrase = slots.contains { $0.kind == .passphrase }
     if takesKey {
       if let source = try namedByEnvironment() { return try open(source) }
@@ -107,14 +107,11 @@ struct KeyLookup {
     }
     if let command = Environment.variable("PREFS_KEY_COMMAND") {
       options.detail("using the output of PREFS_KEY_COMMAND")
-      return .key(try KeyCommand.key(from: command))
+      return .keyCommand(command)
     }
-    if let directory = Environment.variable("CREDENTIALS_DIRECTORY") {
-      let path = directory + "/prefs-key"
-      if KeyFile.exists(at: path) {
-        options.detail("using the credential \(path)")
-        return .keyFile(path)
-      }
+    if let folder = Environment.variable("CREDENTIALS_DIRECTORY"), KeyFile.exists(at: folder + "/prefs-key") {
+      options.detail("using the credential prefs-key")
+      return .credential("prefs-key")
     }
     return nil
   }

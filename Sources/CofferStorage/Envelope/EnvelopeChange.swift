@@ -1,0 +1,63 @@
+import CofferCrypto
+
+/// An envelope about to be written anew.
+package struct EnvelopeChange {
+  var envelope: Envelope
+  private(set) var rootKey: RootKey
+
+  init(envelope: Envelope, rootKey: RootKey) {
+    self.envelope = envelope
+    self.rootKey = rootKey
+  }
+
+  private var storeID: [UInt8] { envelope.storeID }
+
+  // MARK: Slots
+
+  package mutating func addSlot(_ secret: PreparedSecret) throws -> Slot {
+    try envelope.slots.add(secret, wrapping: rootKey.key, owner: storeID)
+  }
+
+  package mutating func replaceSlot(_ id: UInt8, with secret: PreparedSecret) throws -> Slot {
+    let slot = try envelope.slots.replace(id, with: secret, wrapping: rootKey.key, owner: storeID)
+    // The secret this store was opened with opens it no longer; the new one does.
+    if id == rootKey.slotID { rootKey = RootKey(key: rootKey.key, slotID: id, slotKey: secret.key) }
+    return slot
+  }
+
+  package mutating func removeSlot(_ id: UInt8) throws {
+    try envelope.slots.remove(id)
+  }
+
+  package mutating func setLabel(_ label: String, ofSlot id: UInt8) throws {
+    try envelope.slots.setLabel(label, of: id)
+  }
+
+  // MARK: Keys
+
+  /// Puts another root key in the place of the present one, for the slots that `sources` open.
+  ///
+  /// - Throws: `StorageError.slotsNotOpened`, `.wrongKey`, `.slotNotFound`, `.lastSlot`.
+  package mutating func replaceRootKey(for sources: [KeySource], dropping dropped: Set<UInt8>) throws {
+    let key = try SecretBytes.random(count: 32)
+    envelope.slots = try envelope.slots.rewrapped(key, openedBy: sources, dropping: dropped, owner: storeID)
+    envelope.epochs = try envelope.epochs.map { try $0.rewrapped(from: rootKey.key, under: key, storeID: storeID) }
+    rootKey = RootKey(key: key, slotID: rootKey.slotID, slotKey: rootKey.slotKey)
+  }
+
+  /// Adds an epoch, under whose key everything is sealed from now on; goes on with one that is already being changed to.
+  package mutating func addEpoch() throws {
+    guard envelope.epochs.count == 1 else { return }
+    let (number, isOverflow) = envelope.currentEpoch.addingReportingOverflow(1)
+    guard !isOverflow else { throw StorageError.unsupported(reason: "the store has had all epochs there are") }
+    envelope.epochs.append(
+      try Epoch(
+        number: number, created: UInt64(Clock.millisecondsSince1970), rootKey: rootKey.key, storeID: storeID))
+  }
+
+  /// Drops the keys of all epochs but the newest.
+  package mutating func dropOldEpochs() {
+    let current = envelope.currentEpoch
+    envelope.epochs.removeAll { $0.number != current }
+  }
+}

@@ -1,0 +1,86 @@
+import CofferCrypto
+
+/// A program whose standard output is a key.
+enum KeyCommand {
+  /// Far more than a key takes.
+  private static let maximumByteCount = 1024
+
+  /// Runs `command` with `/bin/sh -c` and returns what it prints, straight into protected memory.
+  ///
+  /// The command keeps standard input and standard error, so that it can ask and complain.
+  ///
+  /// - Throws: `StorageError.keyUnavailable` when it cannot be run, fails, or prints nothing or too much.
+  static func output(of command: String) throws -> SecretBytes {
+    guard !command.isEmpty, !command.utf8.contains(0) else { throw failure("is empty") }
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw failure("could not be run (\(systemErrorText()))") }
+    let (readEnd, writeEnd) = (ends[0], ends[1])
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let child: pid_t
+    do {
+      child = try spawn(command, output: writeEnd)
+    } catch {
+      close(readEnd)
+      close(writeEnd)
+      throw error
+    }
+    // A reader sees the end only when no writer is left.
+    close(writeEnd)
+    let output = Result { try read(readEnd) }
+    // Before the wait: a command that prints more than was read must find out, not stand and wait as well.
+    close(readEnd)
+    try checkEnd(of: child)
+    return try output.get()
+  }
+
+  private static func failure(_ what: String) -> StorageError {
+    .keyUnavailable(reason: "the key command \(what)")
+  }
+
+  private static func read(_ descriptor: Int32) throws -> SecretBytes {
+    var count = 0
+    let contents = try SecretBytes(count: maximumByteCount) { buffer in
+      while count < buffer.count {
+        let result = Platform.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
+        if result < 0, errno == EINTR { continue }
+        guard result >= 0 else { throw failure("could not be read (\(systemErrorText()))") }
+        if result == 0 { return }
+        count += result
+      }
+      throw failure("printed more than a key")
+    }
+    guard count > 0 else { throw failure("printed nothing") }
+    return contents.slice(0..<count)
+  }
+
+  private static func spawn(_ command: String, output: Int32) throws -> pid_t {
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, output, 1)
+
+    var arguments: [UnsafeMutablePointer<CChar>?] = ["sh", "-c", command].map { (word: String) in strdup(word) }
+    arguments.append(nil)
+    defer { for argument in arguments { free(argument) } }
+    var child: pid_t = 0
+    let code = posix_spawn(&child, "/bin/sh", &actions, nil, arguments, environ)
+    guard code == 0 else { throw failure("could not be run (\(systemErrorText(code)))") }
+    return child
+  }
+
+  private static func checkEnd(of child: pid_t) throws {
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0 {
+      guard errno == EINTR else { throw failure("was lost (\(systemErrorText()))") }
+    }
+    // The macros WIFEXITED, WEXITSTATUS and WTERMSIG, which Swift does not import.
+    let signal = status & 0x7f
+    let exitCode = (status >> 8) & 0xff
+    if signal != 0 { throw failure("was ended by signal \(signal)") }
+    if exitCode != 0 { throw failure("failed with exit code \(exitCode)") }
+  }
+}

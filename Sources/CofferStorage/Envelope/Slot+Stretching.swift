@@ -1,0 +1,84 @@
+import CofferCrypto
+
+extension Slot.Stretching {
+  package static let standard = Self.password(.standard)
+
+  var encoded: (algorithm: UInt8, costs: [UInt32]) {
+    switch self {
+    case .none: (0, [0, 0, 0])
+    case .password(.scrypt(let log2N, let r, let p)): (1, [UInt32(log2N), r, p])
+    case .password(.pbkdf2HMACSHA512(let iterations)): (2, [iterations, 0, 0])
+    case .password(.argon2id(let memoryKiB, let iterations, let lanes)): (3, [memoryKiB, iterations, lanes])
+    }
+  }
+
+  init(algorithm: UInt8, costs: (UInt32, UInt32, UInt32)) throws {
+    switch algorithm {
+    case 0 where costs == (0, 0, 0): self = .none
+    case 1 where costs.0 < 64:
+      self = .password(.scrypt(log2N: UInt8(costs.0), r: costs.1, p: costs.2))
+    case 2 where costs.1 == 0 && costs.2 == 0: self = .password(.pbkdf2HMACSHA512(iterations: costs.0))
+    case 3: self = .password(.argon2id(memoryKiB: costs.0, iterations: costs.1, lanes: costs.2))
+    default: throw EnvelopeError.unreadable("slot algorithm \(algorithm)")
+    }
+  }
+
+  /// What a slot may cost at most: N·r·p of scrypt, iterations of PBKDF2, KiB × iterations of Argon2id.
+  private static let maximumWork: UInt64 = 1 << 24
+
+  /// Refuses a cost so low that it weakens the store silently, or so high that opening it would take the machine down.
+  func checkCost() throws {
+    let isAllowed =
+      switch self {
+      case .none: true
+      case .password(.scrypt(let log2N, let r, let p)):
+        (14...21).contains(log2N) && (8...32).contains(r) && (1...16).contains(p)
+          && (UInt64(r) * UInt64(p)) << UInt64(log2N) <= Self.maximumWork
+      case .password(.pbkdf2HMACSHA512(let iterations)):
+        iterations >= 100_000 && UInt64(iterations) <= Self.maximumWork
+      case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
+        memoryKiB >= 19_456 && iterations >= 1 && (1...64).contains(lanes)
+          && UInt64(memoryKiB) * UInt64(iterations) <= Self.maximumWork
+      }
+    guard isAllowed else {
+      throw StorageError.unsupported(reason: "the cost of a passphrase slot lies outside what is allowed: \(self.name)")
+    }
+  }
+
+  /// The algorithm and its cost, for people.
+  package var name: String {
+    switch self {
+    case .none: "none, the key is random"
+    case .password(.scrypt(let log2N, let r, let p)): "scrypt N=2^\(log2N) r=\(r) p=\(p)"
+    case .password(.pbkdf2HMACSHA512(let iterations)): "PBKDF2-HMAC-SHA512, \(iterations) iterations"
+    case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
+      "Argon2id \(memoryKiB) KiB, \(iterations) iterations, \(lanes) lanes"
+    }
+  }
+}
+
+extension PasswordHash {
+  /// The default: 128 MiB and some tenths of a second a guess, what OWASP's password storage cheat sheet lists first for
+  /// scrypt.
+  public static let standard = Self.scrypt(log2N: 17, r: 8, p: 1)
+
+  /// scrypt at the highest cost that takes no longer than `duration` on this machine, from 16 MiB to 1 GiB of memory.
+  ///
+  /// It is measured, which takes about as long as it says.
+  ///
+  /// - Throws: ``CryptoError/openSSL(function:reason:)``, also when memory runs out.
+  public static func calibrated(for duration: Duration) throws -> PasswordHash {
+    let password = try SecretBytes.random(count: 16)
+    let salt = [UInt8](repeating: 0, count: 32)
+    var log2N: UInt8 = 14
+    // The time grows as N does: the next step is twice this one.
+    while log2N < 20 {
+      let time = try ContinuousClock().measure {
+        _ = try PasswordHash.scrypt(log2N: log2N, r: 8, p: 1).deriveKey(from: password, salt: salt, count: 32)
+      }
+      guard time * 2 <= duration else { break }
+      log2N += 1
+    }
+    return .scrypt(log2N: log2N, r: 8, p: 1)
+  }
+}

@@ -1,0 +1,97 @@
+import CofferCrypto
+
+/// The slots of a store or a vault, each with the same key in it.
+///
+/// `owner` is the id of the store, or of the vault; slots open for no other.
+extension [Slot] {
+  package static var maximumCount: Int { 16 }
+
+  /// The key behind the first slot that answers to `source`, and what opens that slot again.
+  ///
+  /// - Parameter isRight: Checks the key; what it throws ends the search.
+  func open(
+    _ source: KeySource, owner: [UInt8], isRight: (SecretBytes) throws -> Void
+  ) throws -> (key: SecretBytes, slotID: UInt8, slotKey: SlotKey) {
+    let secret = try source.secret()
+    var unusable: StorageError?
+    for slot in self where source.opens(slot.kind) {
+      do {
+        guard let slotKey = try slot.key(from: secret, owner: owner) else { continue }
+        let key = try slot.unwrap(with: slotKey, owner: owner)
+        try isRight(key)
+        return (key, slot.id, slotKey)
+      } catch let error as StorageError {
+        // A slot that this machine cannot try keeps nobody from the others.
+        guard case .unsupported = error else { throw error }
+        unusable = error
+      }
+    }
+    throw unusable ?? .wrongKey
+  }
+
+  /// Adds a slot that `secret` opens, with the lowest number that is free.
+  ///
+  /// - Throws: `StorageError.slotsFull`.
+  mutating func add(_ secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]) throws -> Slot {
+    guard count < Self.maximumCount, let id = (UInt8.min...UInt8.max).first(where: { id in !contains { $0.id == id } })
+    else { throw StorageError.slotsFull(maximum: Self.maximumCount) }
+    let slot = try Slot(id: id, secret, wrapping: key, owner: owner)
+    append(slot)
+    return slot
+  }
+
+  /// Puts a slot that `secret` opens in the place of another.
+  ///
+  /// - Throws: `StorageError.slotNotFound`.
+  mutating func replace(
+    _ id: UInt8, with secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]
+  ) throws -> Slot {
+    let index = try index(of: id)
+    self[index] = try Slot(id: id, secret, wrapping: key, owner: owner)
+    return self[index]
+  }
+
+  /// - Throws: `StorageError.slotNotFound`; `.lastSlot`, for nothing would open the store any more.
+  mutating func remove(_ id: UInt8) throws {
+    let index = try index(of: id)
+    guard count > 1 else { throw StorageError.lastSlot }
+    remove(at: index)
+  }
+
+  /// - Throws: `StorageError.slotNotFound`; `.unsupported` when the label is too long.
+  mutating func setLabel(_ label: String, of id: UInt8) throws {
+    try Slot.check(label: label)
+    self[try index(of: id)].label = label
+  }
+
+  private func index(of id: UInt8) throws -> Int {
+    guard let index = firstIndex(where: { $0.id == id }) else { throw StorageError.slotNotFound(id: Int(id)) }
+    return index
+  }
+
+  /// The slots that `sources` open, with another key in them.
+  ///
+  /// - Parameter dropped: The slots that go.
+  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go; `.wrongKey` when a source opens none.
+  func rewrapped(
+    _ newKey: SecretBytes, openedBy sources: [KeySource], dropping dropped: Set<UInt8>, owner: [UInt8]
+  ) throws -> [Slot] {
+    for id in dropped { _ = try index(of: id) }
+    let kept = filter { !dropped.contains($0.id) }
+    guard !kept.isEmpty else { throw StorageError.lastSlot }
+    var rewrapped: [UInt8: Slot] = [:]
+    for source in sources {
+      let secret = try source.secret()
+      var isUsed = false
+      for slot in kept where source.opens(slot.kind) && rewrapped[slot.id] == nil {
+        guard let slotKey = try slot.key(from: secret, owner: owner) else { continue }
+        rewrapped[slot.id] = try slot.rewrapping(newKey, with: slotKey, owner: owner)
+        isUsed = true
+      }
+      guard isUsed else { throw StorageError.wrongKey }
+    }
+    let missing = kept.filter { rewrapped[$0.id] == nil }
+    guard missing.isEmpty else { throw StorageError.slotsNotOpened(ids: missing.map { Int($0.id) }) }
+    return kept.compactMap { rewrapped[$0.id] }
+  }
+}
