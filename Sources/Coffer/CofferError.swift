@@ -35,6 +35,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case slotsFull(maximum: Int)
   /// A new root key was asked for, and of these slots neither the secret was given nor that they may go.
   case slotsNotOpened(ids: [Int])
+  /// Everything is sealed under a new key, and the old one could not be dropped yet: somebody reads an old snapshot.
+  case oldKeyInUse
 
   // MARK: Files
 
@@ -118,6 +120,9 @@ extension CofferError: CustomStringConvertible {
     case .slotsNotOpened(let ids):
       "A new root key needs the secret of every key slot that is to stay. Give those of "
         + "\(ids.map(String.init).joined(separator: ", ")), or name them as to be dropped; nothing was changed."
+    case .oldKeyInUse:
+      "The store is re-encrypted, but its old key could not be dropped yet: another connection or process still reads an "
+        + "old snapshot. Rotate again when it has ended; until then the store goes on with both keys."
     case .damaged(let part, let reason):
       "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup."
     case .busy:

@@ -9,6 +9,11 @@
 
 /// The system's calls where a method of the same name hides them.
 enum Platform {
+  /// Opens a file for reading; never the store's own, see `Store`.
+  static func openForReading(_ path: String) -> Int32 {
+    open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+  }
+
   static func read(_ descriptor: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
     #if canImport(Glibc)
       Glibc.read(descriptor, buffer, count)

@@ -13,7 +13,7 @@ extension Store {
   /// The page that SQLite never uses, because its file locks stand there.
   ///
   /// https://www.sqlite.org/fileformat2.html#the_lock_byte_page
-  private static let lockPage = 0x4000_0000 / Layout.pageByteCount + 1
+  static let lockPage = 0x4000_0000 / Layout.pageByteCount + 1
 
   /// Reads and authenticates every page of the database file; the log is not looked at.
   package func verifyPages(progress: (Double) -> Void) throws -> PageVerification {

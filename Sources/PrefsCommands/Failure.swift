@@ -24,7 +24,7 @@ extension CofferError {
     case .wrongKey: .wrongKey
     case .keyUnavailable: .keyUnavailable
     case .damaged: .integrity
-    case .busy: .busy
+    case .busy, .oldKeyInUse: .busy
     case .collectionNotAllowed: .refused
     case .diskFull, .permissionDenied, .readOnly, .inputOutput: .inputOutput
     default: .other

@@ -36,7 +36,7 @@ final class TemporaryStore: Sendable {
 
   /// Copies the store as a crash would leave it now, log included.
   func copyAsAfterCrash(to other: TemporaryStore) throws {
-    for suffix in ["", "-wal"] {
+    for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path + suffix) {
       let child = try Child.run("/bin/cp", [path + suffix, other.path + suffix])
       try #require(child.status == 0)
     }

@@ -170,6 +170,70 @@ case "get-preference":
     exit(1)
   }
 
+case "add-slot":
+  // add-slot … KEYFILE: makes the key file, too.
+  try KeyFile.create(at: rest[0])
+  try open().addSlot(.keyFile(rest[0]), label: "worker")
+
+case "rotate":
+  // Says when it begins.
+  let database = try open()
+  say("begins")
+  try database.rotate()
+
+case "follow":
+  // Writes for each line that comes, and says how that went.
+  let connection = try open().makeConnection()
+  say("ready")
+  while readLine() != nil {
+    do {
+      try connection.readWrite { transaction in
+        let count = Int(try transaction.object(forKey: "follower", as: String.self) ?? "0") ?? 0
+        try transaction.setObject("\(count + 1)", forKey: "follower")
+      }
+      say("wrote")
+    } catch {
+      say("\(error)")
+    }
+  }
+
+case "churn":
+  // Writes and reads until its standard input says "end"; for each "check" says whether all it ever wrote is there.
+  let connection = try open().makeConnection()
+  let counts = DispatchQueue(label: "counts")
+  nonisolated(unsafe) var (isEnded, committed, problem) = (false, 0, "")
+  let writer = Thread {
+    do {
+      while !counts.sync(execute: { isEnded }) {
+        let number = counts.sync { committed }
+        try connection.readWrite {
+          try $0.setObject("churn \(number)", forKey: "\(number % 500)", inCollection: "churn")
+          try $0.setObject(number, forKey: "last", inCollection: "churn")
+        }
+        counts.sync { committed = number + 1 }
+        Thread.sleep(forTimeInterval: 0.001)
+      }
+    } catch {
+      counts.sync { problem = "\(error)" }
+    }
+  }
+  writer.start()
+  let reader = try open().makeConnection()
+  while let line = readLine(), line != "end" {
+    let (committed, problem) = counts.sync { (committed, problem) }
+    let isWhole = try reader.read { transaction in
+      let last = try transaction.object(forKey: "last", inCollection: "churn", as: Int.self) ?? -1
+      return try last >= committed - 1
+        && (max(0, last - 499)...max(0, last)).allSatisfy { number in
+          let value: String? = try transaction.object(forKey: "\(number % 500)", inCollection: "churn")
+          return last < 0 || value == "churn \(number)"
+        }
+    }
+    say(problem.isEmpty && isWhole ? "whole \(committed)" : "not whole after \(committed): \(problem)")
+  }
+  counts.sync { isEnded = true }
+  say("ended")
+
 case "hold-snapshot":
   // Until its standard input ends.
   let connection = try open().makeConnection()

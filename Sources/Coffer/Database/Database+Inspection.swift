@@ -113,7 +113,7 @@ extension Database {
       pageCount: pages.count, itemCount: itemCount, problems: problems, entropyBitsPerByte: pages.entropy)
   }
 
-  private func storeOnDisk() throws -> Store {
+  func storeOnDisk() throws -> Store {
     try checkUsable()
     guard case .file(let store) = backing else {
       throw CofferError.unsupported(reason: "a store in memory has no file to look at")

@@ -1,5 +1,6 @@
 import CofferCrypto
 import CofferStorage
+import Dispatch
 import Logging
 
 /// An encrypted store, open in this process.
@@ -56,6 +57,8 @@ public final class Database: Sendable {
   let backing: Backing
   let core: DatabaseCore
   var isReadOnly: Bool { options.isReadOnly }
+  /// The rotation that opening went on with.
+  let resumption = DispatchGroup()
   private let state: Lock<State>
 
   private struct State {
@@ -126,7 +129,7 @@ public final class Database: Sendable {
 
   /// Opens the store at `path`.
   ///
-  /// Opening alone changes nothing in it.
+  /// Opening alone changes nothing in it; but where a rotation of its keys was cut short, it goes on, beside this call.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
   ///   `.busy`, `.permissionDenied` or `.inputOutput`; after each of them every file is as it was.
@@ -139,6 +142,7 @@ public final class Database: Sendable {
       let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
       let database = try Database(backing: .file(store), options: options)
       try database.checkContents(of: store)
+      if !options.isReadOnly, store.envelope.epochs.count > 1 { database.resumeRotation() }
       return database
     }
   }
@@ -290,6 +294,7 @@ public final class Database: Sendable {
   ///
   /// - Throws: `CofferError.nestedTransaction` inside a transaction; the first error that a connection met while closing.
   public func close() throws {
+    resumption.wait()
     let (connections, spare) = try state.withLock { state in
       let connections = state.connections.compactMap(\.connection)
       guard !connections.contains(where: \.isInTransaction) else { throw CofferError.nestedTransaction }

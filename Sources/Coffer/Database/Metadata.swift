@@ -10,7 +10,7 @@ struct Metadata {
     try connection.beginWrite(.full)
     do {
       try set("store_id", envelope.storeID)
-      try set("envelope_sequence", Self.bytes(envelope.sequence))
+      try setEnvelopeSequence(envelope.sequence)
       try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
       try connection.commit()
     } catch {
@@ -19,16 +19,24 @@ struct Metadata {
     }
   }
 
+  /// Writes which envelope is the newest, in the transaction that is under way.
+  func setEnvelopeSequence(_ sequence: UInt64) throws {
+    try set("envelope_sequence", Self.bytes(sequence))
+  }
+
   /// Refuses an envelope that is not this store's newest.
   func check(against store: Store) throws {
-    let envelope = store.envelope
     let values = try values()
-    guard values["store_id"] == envelope.storeID else {
+    guard values["store_id"] == store.storeID else {
       throw StorageError.damaged(part: "envelope", reason: "it belongs to another store")
     }
-    guard let sequence = values["envelope_sequence"], sequence.count == 8,
-      sequence.reduce(0, { $0 << 8 | UInt64($1) }) <= envelope.sequence
-    else {
+    guard let bytes = values["envelope_sequence"], bytes.count == 8 else {
+      throw StorageError.damaged(part: "envelope", reason: "the pages do not say which one is theirs")
+    }
+    let sequence = bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    // It may have been changed since it was read.
+    if sequence > store.envelope.sequence { try store.refresh() }
+    guard sequence <= store.envelope.sequence else {
       throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old one was put back")
     }
   }

@@ -35,13 +35,15 @@ package struct EnvelopeChange {
 
   // MARK: Keys
 
-  /// Puts another root key in the place of the present one, for the slots that `sources` open.
+  /// Puts another root key in the place of the present one.
   ///
-  /// - Throws: `StorageError.slotsNotOpened`, `.wrongKey`, `.slotNotFound`, `.lastSlot`.
-  package mutating func replaceRootKey(for sources: [KeySource], dropping dropped: Set<UInt8>) throws {
+  /// - Throws: `StorageError.slotsNotOpened`.
+  package mutating func replaceRootKey(_ replacement: RootKeyReplacement) throws {
     let key = try SecretBytes.random(count: 32)
-    envelope.slots = try envelope.slots.rewrapped(key, openedBy: sources, dropping: dropped, owner: storeID)
+    envelope.slots = try envelope.slots.rewrapped(
+      key, with: replacement.keys, dropping: replacement.dropped, owner: storeID)
     envelope.epochs = try envelope.epochs.map { try $0.rewrapped(from: rootKey.key, under: key, storeID: storeID) }
+    // Its own slot may be among those that go; the store then stays open until somebody replaces the root key again.
     rootKey = RootKey(key: key, slotID: rootKey.slotID, slotKey: rootKey.slotKey)
   }
 
@@ -59,5 +61,18 @@ package struct EnvelopeChange {
   package mutating func dropOldEpochs() {
     let current = envelope.currentEpoch
     envelope.epochs.removeAll { $0.number != current }
+  }
+}
+
+/// Whom a new root key is for: all that takes long, before any lock is held.
+package struct RootKeyReplacement: Sendable {
+  let keys: [UInt8: SlotKey]
+  let dropped: Set<UInt8>
+
+  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go; `.wrongKey` when a source opens none;
+  ///   `.slotNotFound`, `.lastSlot`.
+  package init(_ store: Store, for sources: [KeySource], dropping dropped: Set<UInt8>) throws {
+    keys = try store.envelope.slots.keys(from: sources, dropping: dropped, owner: store.storeID)
+    self.dropped = dropped
   }
 }

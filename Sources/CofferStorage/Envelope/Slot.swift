@@ -50,7 +50,7 @@ package struct Slot: Equatable, Sendable {
     Self.header(id: id, kind: kind, stretching: stretching, salt: salt, created: created)
   }
 
-  var encoded: [UInt8] {
+  package var encoded: [UInt8] {
     var writer = ByteWriter()
     writer.append(header)
     writer.append(UInt16(label.utf8.count))

@@ -69,29 +69,40 @@ extension [Slot] {
     return index
   }
 
-  /// The slots that `sources` open, with another key in them.
+  /// What opens the slots that are to get another key.
   ///
   /// - Parameter dropped: The slots that go.
-  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go; `.wrongKey` when a source opens none.
-  func rewrapped(
-    _ newKey: SecretBytes, openedBy sources: [KeySource], dropping dropped: Set<UInt8>, owner: [UInt8]
-  ) throws -> [Slot] {
+  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go; `.wrongKey` when a source opens none;
+  ///   `.slotNotFound`, `.lastSlot`.
+  func keys(from sources: [KeySource], dropping dropped: Set<UInt8>, owner: [UInt8]) throws -> [UInt8: SlotKey] {
     for id in dropped { _ = try index(of: id) }
     let kept = filter { !dropped.contains($0.id) }
     guard !kept.isEmpty else { throw StorageError.lastSlot }
-    var rewrapped: [UInt8: Slot] = [:]
+    var keys: [UInt8: SlotKey] = [:]
     for source in sources {
       let secret = try source.secret()
-      var isUsed = false
-      for slot in kept where source.opens(slot.kind) && rewrapped[slot.id] == nil {
-        guard let slotKey = try slot.key(from: secret, owner: owner) else { continue }
-        rewrapped[slot.id] = try slot.rewrapping(newKey, with: slotKey, owner: owner)
-        isUsed = true
+      let opened = try kept.compactMap { slot in
+        source.opens(slot.kind) ? try slot.key(from: secret, owner: owner).map { (slot.id, $0) } : nil
       }
-      guard isUsed else { throw StorageError.wrongKey }
+      guard !opened.isEmpty else { throw StorageError.wrongKey }
+      keys.merge(opened) { first, _ in first }
     }
-    let missing = kept.filter { rewrapped[$0.id] == nil }
+    let missing = kept.filter { keys[$0.id] == nil }
     guard missing.isEmpty else { throw StorageError.slotsNotOpened(ids: missing.map { Int($0.id) }) }
-    return kept.compactMap { rewrapped[$0.id] }
+    return keys
+  }
+
+  /// The slots that `keys` open, with another key in them; the others go.
+  ///
+  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go: it was added or changed meanwhile.
+  func rewrapped(
+    _ newKey: SecretBytes, with keys: [UInt8: SlotKey], dropping dropped: Set<UInt8>, owner: [UInt8]
+  ) throws -> [Slot] {
+    try filter { !dropped.contains($0.id) }.map { slot in
+      guard let key = keys[slot.id], key.salt == slot.salt else {
+        throw StorageError.slotsNotOpened(ids: [Int(slot.id)])
+      }
+      return try slot.rewrapping(newKey, with: key, owner: owner)
+    }
   }
 }

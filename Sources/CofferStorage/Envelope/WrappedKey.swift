@@ -5,7 +5,7 @@ package struct WrappedKey: Equatable, Sendable {
   private let nonce: [UInt8]
   private let sealed: [UInt8]
 
-  var encoded: [UInt8] { nonce + sealed }
+  package var encoded: [UInt8] { nonce + sealed }
 
   init(from reader: inout ByteReader) throws {
     nonce = try Array(reader.read(count: XAES256GCM.nonceByteCount))

@@ -7,7 +7,7 @@ import CofferCrypto
 package final class SQLiteConnection {
   private let handle: OpaquePointer
   /// nil for a store in memory, which nothing seals.
-  private let context: ConnectionContext?
+  let context: ConnectionContext?
   private let path: String
   private var isClosed = false
   /// By the address of the literal: a statement's text is written once in the program, and hashing it would cost more
@@ -342,15 +342,18 @@ extension SQLiteConnection {
 
   /// The counter of the store's commits; nil where there is no shared memory, or before the first read.
   package var commitCounter: CommitCounter? {
-    if let file = OpenFile.database(file) { return file.commitCounter }
+    if let databaseFile { return databaseFile.commitCounter }
     return OpenFile.heap(file)?.commitCounter
   }
 
   /// What the counter showed when this connection last let go of the write lock.
   package var commitCountAfterWrite: UInt64? {
-    if let file = OpenFile.database(file) { return file.indexVersionAfterWrite }
+    if let databaseFile { return databaseFile.indexVersionAfterWrite }
     return OpenFile.heap(file)?.indexVersionAfterWrite
   }
+
+  /// nil for a store in memory.
+  var databaseFile: DatabaseFile? { OpenFile.database(file) }
 
   private var file: UnsafeMutablePointer<sqlite3_file>? {
     var file: UnsafeMutablePointer<sqlite3_file>?

@@ -80,4 +80,23 @@ final class ConnectionContext: @unchecked Sendable {
     try codec.use(keys)
     envelopeSequence = sequence
   }
+
+  /// Whether all is there to try a sealed page with.
+  ///
+  /// Readers hold no lock that a change of the envelope needs: they meet a page of a new epoch before they know its key,
+  /// and look for it. When that fails, `failure` says why.
+  @inline(__always)
+  func canOpen(_ sealedPage: UnsafeRawPointer) -> Bool {
+    codec.knowsEpoch(ofSealedPage: sealedPage) || learnEpochs()
+  }
+
+  private func learnEpochs() -> Bool {
+    do {
+      try synchronizeEnvelope()
+      return true
+    } catch {
+      fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
+      return false
+    }
+  }
 }

@@ -25,9 +25,7 @@ final class DatabaseFile {
   private var emptyLocks: Int32 = 0
   private(set) var holdsWriteLock = false
   private(set) var holdsRecoveryLock = false
-  /// The wal-index header's checksum when this connection last let go of a lock that can change it.
-  private var seenIndexVersion: UInt64?
-  /// The same when it last let go of the write lock.
+  /// The wal-index header's checksum when this connection last let go of the write lock.
   private(set) var indexVersionAfterWrite: UInt64?
   private let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
 
@@ -76,6 +74,10 @@ final class DatabaseFile {
     guard result == SQLITE_OK else { return result }
     // After the read: a writer who came before it may have been in the middle of a checkpoint.
     if let code = failIfChanged() { return code }
+    guard context.canOpen(buffer) else {
+      memset(buffer, 0, Layout.pageByteCount)
+      return COFFER_IOERR_DATA
+    }
     do throws(CryptoError) {
       try context.codec.open(buffer, at: .database(page: number), into: buffer)
       return SQLITE_OK
@@ -179,7 +181,19 @@ final class DatabaseFile {
   /// https://www.sqlite.org/walformat.html#wal_locks
   private enum IndexLock {
     static let write: Int32 = 0
+    static let checkpoint: Int32 = 1
     static let recovery: Int32 = 2
+  }
+
+  /// Keeps checkpoints of other connections away while `body` runs; nil when one is under way.
+  ///
+  /// The caller holds the write lock, and makes no checkpoint of its own.
+  func withoutCheckpoints<Result>(_ body: () throws -> Result) rethrows -> Result? {
+    guard let xShmLock = real.file.pointee.pMethods.pointee.xShmLock,
+      xShmLock(real.file, IndexLock.checkpoint, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
+    else { return nil }
+    defer { _ = xShmLock(real.file, IndexLock.checkpoint, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE) }
+    return try body()
   }
 
   private func mapIndex(
@@ -233,9 +247,7 @@ final class DatabaseFile {
       // A header without its page belongs to a transaction that failed; SQLite takes every unlock for done.
       log?.dropPendingHeader()
       if first == IndexLock.write {
-        // While the lock was held, only this connection committed.
-        seenIndexVersion = indexVersion
-        indexVersionAfterWrite = seenIndexVersion
+        indexVersionAfterWrite = indexVersion
         holdsWriteLock = false
         log?.endWriteTransaction()
       }
@@ -246,12 +258,8 @@ final class DatabaseFile {
     let code = xShmLock!(real.file, first, count, flags)
     guard code == SQLITE_OK else { return code }
     do {
-      // Whoever changes the envelope commits too, so it need not be read again while the wal-index stands still.
-      if indexVersion == nil || indexVersion != seenIndexVersion {
-        let version = indexVersion
-        try context.synchronizeEnvelope()
-        seenIndexVersion = version
-      }
+      // Each time: who changed it may have been cut off before the commit, and no wal-index tells of that.
+      try context.synchronizeEnvelope()
     } catch {
       context.fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
       _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)

@@ -91,7 +91,7 @@ final class LogFile {
     let code = real.read(buffer, Layout.logHeaderByteCount, at: 0)
     guard code == SQLITE_OK else { return code }
     do throws(CryptoError) {
-      if try context.codec.decipherLogHeader(buffer) {
+      if try context.codec.decipherLogHeader(buffer) != nil {
         salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
       } else {
         context.lostFrame(0)
@@ -119,7 +119,7 @@ final class LogFile {
   /// - Returns: false as second value when the header cannot be deciphered.
   private func load(_ number: UInt32) -> (code: Int32, isKnown: Bool) {
     let code = real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
-    guard code == SQLITE_OK else { return (code, false) }
+    guard code == SQLITE_OK, context.canOpen(frame + Layout.frameHeaderByteCount) else { return (code, false) }
     do throws(CryptoError) {
       let isKnown = try context.codec.decipherHeader(
         tail: frame + Self.saltsOffset, frame: number, sealedPage: frame + Layout.frameHeaderByteCount)

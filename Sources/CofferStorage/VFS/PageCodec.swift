@@ -22,11 +22,13 @@ final class PageCodec {
   /// Oldest first; the last one seals.
   private var ciphers: [EpochCipher] = []
   private let random = RandomSource()
+  /// Hears of each page that is sealed or opened, where somebody wants to know how far a long operation is.
+  var onPage: (() -> Void)?
   private let additionalData = UnsafeMutableRawBufferPointer.allocate(byteCount: 32, alignment: 8)
 
   /// `Layout.payloadByteCount` from the start of a page: nonce, tag, epoch and four zero bytes follow.
   private static let tagOffset = Layout.payloadByteCount + XAES256GCM.nonceByteCount
-  private static let epochOffset = tagOffset + XAES256GCM.tagByteCount
+  static let epochOffset = tagOffset + XAES256GCM.tagByteCount
 
   init(keys: [EpochKeys]) throws {
     // The label stands for the format and its suite; see FORMAT.md, Pages.
@@ -91,6 +93,7 @@ final class PageCodec {
 
   /// Seals `page` into `output`, nonce, tag and epoch included.
   func seal(_ page: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
+    onPage?()
     let cipher = ciphers[ciphers.count - 1]
     let nonce = output + Layout.payloadByteCount
     try random.fill(UnsafeMutableRawBufferPointer(start: nonce, count: XAES256GCM.nonceByteCount))
@@ -107,15 +110,27 @@ final class PageCodec {
     guard let cipher = cipher(ofSealedPage: sealed),
       sealed.loadUnaligned(fromByteOffset: Self.epochOffset + 4, as: UInt32.self) == 0
     else { throw .authenticationFailed }
+    onPage?()
     try cipher.page.open(
       sealed, count: Layout.payloadByteCount, into: output, tag: sealed + Self.tagOffset,
       nonce: sealed + Layout.payloadByteCount, additionalData: bind(place))
     memset(output + Layout.payloadByteCount, 0, Layout.reserveByteCount)
   }
 
+  /// The epoch that a sealed page names.
+  @inline(__always)
+  static func epoch(ofSealedPage sealed: UnsafeRawPointer) -> UInt32 {
+    UInt32(bigEndian: sealed.loadUnaligned(fromByteOffset: epochOffset, as: UInt32.self))
+  }
+
+  @inline(__always)
+  func knowsEpoch(ofSealedPage sealed: UnsafeRawPointer) -> Bool {
+    cipher(ofSealedPage: sealed) != nil
+  }
+
   @inline(__always)
   private func cipher(ofSealedPage sealed: UnsafeRawPointer) -> EpochCipher? {
-    let number = UInt32(bigEndian: sealed.loadUnaligned(fromByteOffset: Self.epochOffset, as: UInt32.self))
+    let number = Self.epoch(ofSealedPage: sealed)
     let current = ciphers[ciphers.count - 1]
     return current.number == number ? current : ciphers.first { $0.number == number }
   }
@@ -151,15 +166,15 @@ final class PageCodec {
 
   /// Deciphers the header of the log, 32 bytes in place, under whichever epoch makes its own checksum right.
   ///
-  /// - Returns: false when none does: the log was torn, tampered with, or is of an epoch long gone. The bytes are then
-  ///   noise, which SQLite takes as an empty log.
-  func decipherLogHeader(_ header: UnsafeMutableRawPointer) throws(CryptoError) -> Bool {
+  /// - Returns: That epoch; nil when there is none: the log was torn, tampered with, or is of an epoch long gone. The bytes
+  ///   are then noise, which SQLite takes as an empty log.
+  func decipherLogHeader(_ header: UnsafeMutableRawPointer) throws(CryptoError) -> UInt32? {
     let tail = header + 16
     for cipher in ciphers.reversed() {
       try cipher.logHeader.decrypt(tail, tweak: 0)
-      if LogChecksum.isValid(logHeader: header) { return true }
+      if LogChecksum.isValid(logHeader: header) { return cipher.number }
       try cipher.logHeader.encrypt(tail, tweak: 0)
     }
-    return false
+    return nil
   }
 }

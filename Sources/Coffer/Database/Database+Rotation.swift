@@ -1,0 +1,135 @@
+import CofferStorage
+
+extension Database {
+  /// Re-encrypts the whole store under a new key, while it is in use.
+  ///
+  /// ```swift
+  /// try database.rotate { print("\(Int($0 * 100)) %") }
+  /// ```
+  ///
+  /// Everything is rewritten in one transaction: readers go on, writers of all processes wait for it, about a second for
+  /// each 40 MB, and the log takes as much room as the store until it is folded in. Every process seals under the new key from its next
+  /// write; the old one is dropped when nothing needs it any more. Cut short at any point, the store opens as before, and
+  /// goes on with it when it is next opened for writing.
+  ///
+  /// The root key and the slots stay as they are; see `rotate(newRootKeyFor:droppingSlots:progress:)`.
+  ///
+  /// - Parameter progress: Gets the share that is done, from 0 to 1.
+  /// - Throws: `CofferError.oldKeyInUse` when somebody reads an old snapshot for longer than the busy timeout;
+  ///   `.unsupported` for a store in memory; as `Connection.readWrite`.
+  public func rotate(progress: (Double) -> Void = { _ in }) throws {
+    try rotate(nil, progress: progress)
+  }
+
+  /// Re-encrypts the whole store under new keys, root key included: whoever had one of the dropped slots, or a copy of the
+  /// old root key, can read nothing that is written from now on.
+  ///
+  /// The slots that stay open with the same secrets as before, all of which have to be given.
+  ///
+  /// ```swift
+  /// try database.rotate(newRootKeyFor: [.keyFile(keyPath), .passphrase(passphrase)], droppingSlots: [2])
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - keys: What opens the slots that stay.
+  ///   - dropped: The slots that go.
+  ///   - progress: Gets the share that is done, from 0 to 1.
+  /// - Throws: `CofferError.slotsNotOpened` when a slot is neither opened by one of `keys` nor to be dropped, and
+  ///   `.wrongKey` when one of them opens none, with nothing changed; `.slotNotFound`, `.lastSlot`, `.keyUnavailable`; as
+  ///   `rotate(progress:)`.
+  public func rotate(
+    newRootKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) -> Void = { _ in }
+  ) throws {
+    let store = try storeOnDisk()
+    let replacement = try CofferError.translating {
+      try store.refresh()
+      return try RootKeyReplacement(store, for: keys, dropping: Set(dropped.map(Self.slotID)))
+    }
+    try rotate(replacement, progress: progress)
+  }
+
+  private func rotate(_ replacement: RootKeyReplacement?, progress: (Double) -> Void) throws {
+    _ = try storeOnDisk()
+    try makeConnection().perform { try $0.rotate(replacement, progress) }
+  }
+
+  /// Goes on with a rotation that was cut short, on a connection of its own.
+  ///
+  /// `close()` waits for it.
+  func resumeRotation() {
+    guard let connection = try? makeConnection() else { return }
+    resumption.enter()
+    connection.enqueue { [options, path, resumption] session in
+      defer { resumption.leave() }
+      do {
+        // The connection stays until this has run.
+        try withExtendedLifetime(connection) { try session.get().finishRotation(rewritesFirst: false) { _ in } }
+      } catch {
+        options.logger.warning("\(path): the rotation of its keys is not finished yet. \(error)")
+      }
+    }
+  }
+}
+
+extension Session {
+  fileprivate func rotate(_ replacement: RootKeyReplacement?, _ progress: (Double) -> Void) throws {
+    try requireWritable()
+    try changeEnvelope { change in
+      if let replacement { try change.replaceRootKey(replacement) }
+      try change.addEpoch()
+    }
+    try finishRotation(rewritesFirst: true, progress)
+  }
+
+  /// Rewrites what is sealed under an old key, and drops that.
+  ///
+  /// - Parameter rewritesFirst: Whether to rewrite everything without looking whether that is needed.
+  fileprivate func finishRotation(rewritesFirst: Bool, _ progress: (Double) -> Void) throws {
+    try withoutActuallyEscaping(progress) { progress in
+      let onPage = try pageCounter(progress)
+      var rewrites = rewritesFirst
+      let deadline = ContinuousClock.now + core.options.busyTimeout
+      while true {
+        if rewrites { try vacuum(onPage: onPage) }
+        rewrites = false
+        if try CofferError.translating({ try connection.checkpointAndTruncate(onPage: onPage) }) {
+          switch try dropOldEpochs() {
+          case nil, .dropped: return progress(1)
+          // A checkpoint of another process sealed some under the old key, before it heard of the new one.
+          case .neededByPages: rewrites = true
+          case .neededByLog: break
+          }
+        }
+        guard ContinuousClock.now < deadline else { throw CofferError.oldKeyInUse }
+        usleep(5000)
+      }
+    }
+  }
+
+  /// Tells `progress` how far a rotation is by the pages that have gone through the cipher.
+  private func pageCounter(_ progress: @escaping (Double) -> Void) throws -> () -> Void {
+    let pageCount = try CofferError.translating {
+      try connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0
+    }
+    // Vacuum reads each page twice and writes it into the log, from where the checkpoint moves it into the file.
+    let total = pageCount * 5
+    let step = max(1, total / 100)
+    var count = 0
+    return {
+      count += 1
+      if count % step == 0 { progress(min(0.99, Double(count) / Double(total))) }
+    }
+  }
+
+  /// - Returns: nil when there are none.
+  private func dropOldEpochs() throws -> SQLiteConnection.EpochDrop? {
+    try write(.full) {
+      try CofferError.translating {
+        guard try connection.hasOldEpochs() else { return nil }
+        let result = try connection.dropOldEpochs()
+        if case .dropped(let sequence) = result { try noteEnvelope(sequence) }
+        return result
+      }
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import CofferStorage
+
+extension Database {
+  /// What opens the store.
+  ///
+  /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`, `.damaged` or `.inputOutput`.
+  public func slots() throws -> [SlotInfo] {
+    let store = try storeOnDisk()
+    return try CofferError.translating {
+      try store.refresh()
+      return store.envelope.slots.map(SlotInfo.init)
+    }
+  }
+
+  /// Adds a way to open the store.
+  ///
+  /// ```swift
+  /// try database.addSlot(.passphrase(passphrase), label: "Ada")
+  /// ```
+  ///
+  /// What takes long, the stretching of a passphrase, is done before any lock is taken.
+  ///
+  /// - Parameters:
+  ///   - key: What opens it.
+  ///   - label: What its owner calls it, at most 64 bytes.
+  ///   - stretching: How much work each guess at a passphrase is to cost; of no account for random keys.
+  /// - Throws: `CofferError.slotsFull` when there are 16; `.unsupported` when the label is too long, the cost outside its
+  ///   bounds, or the store in memory; `.keyUnavailable`, and as `Connection.readWrite`.
+  @discardableResult
+  public func addSlot(
+    _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
+  ) throws -> SlotInfo {
+    let secret = try prepare(key, label, stretching)
+    return SlotInfo(try changeEnvelope { try $0.addSlot(secret) })
+  }
+
+  /// Adds a recovery key: random, to be written down, for the day the other keys are gone.
+  ///
+  /// - Returns: The key, which can be seen this once.
+  /// - Throws: As `addSlot(_:label:stretching:)`.
+  public func addRecoveryKey(label: String = "") throws -> RecoveryKey {
+    let key = try CofferError.translating { try RecoveryKey() }
+    try addSlot(.recoveryKey(key.text), label: label)
+    return key
+  }
+
+  /// Puts another secret in the place of a slot's; the old one opens the store no longer.
+  ///
+  /// Whoever had the old secret and a copy of the file can still read that copy, and what is written later under the same
+  /// root key; `rotate(newRootKeyFor:droppingSlots:progress:)` ends that.
+  ///
+  /// - Parameters:
+  ///   - id: The slot.
+  ///   - key: What opens it from now on.
+  ///   - label: The new label; nil keeps the one it has.
+  ///   - stretching: As with `addSlot(_:label:stretching:)`.
+  /// - Throws: `CofferError.slotNotFound`; as `addSlot(_:label:stretching:)`.
+  @discardableResult
+  public func changeSlot(
+    _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
+  ) throws -> SlotInfo {
+    let known = try slots().first { $0.id == id }
+    guard let known, let slotID = UInt8(exactly: id) else { throw CofferError.slotNotFound(id: id) }
+    let secret = try prepare(key, label ?? known.label, stretching)
+    return SlotInfo(try changeEnvelope { try $0.replaceSlot(slotID, with: secret) })
+  }
+
+  /// Gives a slot another label.
+  ///
+  /// - Throws: `CofferError.slotNotFound`; `.unsupported` when the label is longer than 64 bytes; as `Connection.readWrite`.
+  public func labelSlot(_ id: Int, _ label: String) throws {
+    try changeEnvelope { try $0.setLabel(label, ofSlot: Self.slotID(id)) }
+  }
+
+  /// Removes a way to open the store; nothing of it stays in the file.
+  ///
+  /// Whoever had its secret and a copy of the file can still read that copy, and what is written later under the same root
+  /// key; `rotate(newRootKeyFor:droppingSlots:progress:)` ends that.
+  ///
+  /// - Throws: `CofferError.slotNotFound`; `.lastSlot`; as `Connection.readWrite`.
+  public func removeSlot(_ id: Int) throws {
+    try changeEnvelope { try $0.removeSlot(Self.slotID(id)) }
+  }
+
+  // MARK: -
+
+  static func slotID(_ id: Int) throws -> UInt8 {
+    guard let slotID = UInt8(exactly: id) else { throw StorageError.slotNotFound(id: id) }
+    return slotID
+  }
+
+  private func prepare(_ key: KeySource, _ label: String, _ stretching: PasswordHash) throws -> PreparedSecret {
+    let store = try storeOnDisk()
+    return try CofferError.translating {
+      try PreparedSecret(key, stretching: .password(stretching), label: label, owner: store.storeID)
+    }
+  }
+
+  private func changeEnvelope<Result>(_ change: (inout EnvelopeChange) throws -> Result) throws -> Result {
+    _ = try storeOnDisk()
+    return try makeConnection().perform { try $0.changeEnvelope(change) }
+  }
+}
+
+extension Session {
+  /// Changes the envelope, in a transaction that says so: an older envelope put back is refused.
+  func changeEnvelope<Result>(_ change: (inout EnvelopeChange) throws -> Result) throws -> Result {
+    try write(.full) {
+      try CofferError.translating {
+        let (result, sequence) = try connection.changeEnvelope(change)
+        try noteEnvelope(sequence)
+        return result
+      }
+    }
+  }
+
+  /// Writes which envelope is the newest.
+  func noteEnvelope(_ sequence: UInt64) throws {
+    try Metadata(connection: connection).setEnvelopeSequence(sequence)
+    changesDeclarations = true
+  }
+}

@@ -1,0 +1,72 @@
+import CSQLite
+import CofferCrypto
+
+extension SQLiteConnection {
+  /// Changes the envelope, at the beginning of the write transaction that is under way; its commit is sealed under the
+  /// newest epoch.
+  ///
+  /// - Returns: What `change` returns, and the envelope's new sequence.
+  package func changeEnvelope<Result>(
+    _ change: (inout EnvelopeChange) throws -> Result
+  ) throws -> (result: Result, sequence: UInt64) {
+    guard let context else { throw StorageError.unsupported(reason: "a store in memory has no keys") }
+    let result = try context.store.changeEnvelope(change)
+    try context.synchronizeEnvelope()
+    return (result, context.store.envelope.sequence)
+  }
+
+  /// Whether there are keys of more than one epoch; the caller holds the write lock.
+  package func hasOldEpochs() throws -> Bool {
+    try context?.synchronizeEnvelope()
+    return (context?.store.envelope.epochs.count ?? 0) > 1
+  }
+
+  /// What came of an attempt to drop the keys of old epochs.
+  package enum EpochDrop {
+    /// They are gone, and this is the envelope's new sequence.
+    case dropped(sequence: UInt64)
+    /// Pages have to be rewritten first.
+    case neededByPages
+    /// The log has to be folded in first, or somebody is just doing so.
+    case neededByLog
+  }
+
+  /// Drops the keys of all epochs but the newest, in the write transaction that is under way, if nothing needs them.
+  package func dropOldEpochs() throws -> EpochDrop {
+    guard let file = databaseFile, let store = context?.store else {
+      throw StorageError.unsupported(reason: "a store in memory has no keys")
+    }
+    return try file.withoutCheckpoints { () throws -> EpochDrop in
+      if try store.logNeedsOldEpochs() { return .neededByLog }
+      if try store.pagesNeedOldEpochs() { return .neededByPages }
+      return .dropped(sequence: try changeEnvelope { $0.dropOldEpochs() }.sequence)
+    } ?? .neededByLog
+  }
+
+  /// Rewrites every page, in one transaction: https://www.sqlite.org/lang_vacuum.html.
+  ///
+  /// - Parameter onPage: Hears of each page that is read or written.
+  package func vacuum(onPage: @escaping () -> Void = {}) throws {
+    try hearingOfPages(onPage) { try execute("VACUUM") }
+  }
+
+  /// Folds the whole log into the database, and cuts it off.
+  ///
+  /// - Parameter onPage: Hears of each page that is read or written.
+  /// - Returns: false when a reader needs the log for longer than the busy timeout, or another checkpoint is under way, for
+  ///   which SQLite does not wait (https://www.sqlite.org/c3ref/wal_checkpoint_v2.html).
+  package func checkpointAndTruncate(onPage: @escaping () -> Void) throws -> Bool {
+    do {
+      try hearingOfPages(onPage) { try checkpoint() }
+      return true
+    } catch StorageError.busy {
+      return false
+    }
+  }
+
+  private func hearingOfPages(_ onPage: @escaping () -> Void, _ body: () throws -> Void) throws {
+    context?.codec.onPage = onPage
+    defer { context?.codec.onPage = nil }
+    try body()
+  }
+}

@@ -1,0 +1,235 @@
+import CofferCrypto
+import CofferStorage
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Rotating the keys") struct RotationTests {
+  private let store: TemporaryStore
+  private let database: Database
+  private static let cheap = PasswordHash.scrypt(log2N: 14, r: 8, p: 1)
+
+  init() throws {
+    store = try TemporaryStore()
+    database = try store.open()
+    try database.makeConnection().readWrite { transaction in
+      for number in 0..<2000 { try transaction.setObject("value \(number)", forKey: "\(number)") }
+    }
+  }
+
+  private func passphrase(_ text: String) -> KeySource { .passphrase(SecretBytes(copying: text.utf8)) }
+
+  private func expectWhole(_ database: Database, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let values = try database.makeConnection().read { transaction in
+      try (0..<2000).filter { try transaction.object(forKey: "\($0)") == "value \($0)" }.count
+    }
+    #expect(values == 2000, sourceLocation: sourceLocation)
+  }
+
+  @Test("leaves no page under the old key, and the old key nowhere")
+  func everythingIsResealed() throws {
+    let oldKey = try Store.peekEnvelope(at: store.path).epochs[0].wrappedKey.encoded
+    #expect(try store.bytes().ranges(of: Data(oldKey)).count == 2)
+    let shares = Lock<[Double]>([])
+    try database.rotate { share in shares.withLock { $0.append(share) } }
+    #expect(shares.withLock { $0 == $0.sorted() && $0.last == 1 && $0.count > 2 })
+    #expect(try StoreFiles.epochs(store) == [2])
+    let bytes = try store.bytes()
+    #expect(bytes.ranges(of: Data(oldKey)).isEmpty)
+    try expectWhole(database)
+    try database.makeConnection().readWrite { try $0.setObject("after", forKey: "after") }
+    try database.rotate()
+    try database.close()
+    #expect(try StoreFiles.epochs(store) == [3])
+    try expectWhole(store.open())
+    #expect(try store.open().verify().problems.isEmpty)
+  }
+
+  @Test("goes on while this process and others read")
+  func readers() throws {
+    let reader = try database.makeConnection()
+    let other = try store.open()
+    let otherReader = try other.makeConnection()
+    let readCount = Lock(0)
+    try database.rotate { _ in
+      for connection in [reader, otherReader] {
+        let value = try? connection.read { try $0.object(forKey: "7", as: String.self) }
+        if value == "value 7" { readCount.withLock { $0 += 1 } }
+      }
+    }
+    #expect(readCount.withLock { $0 } > 4)
+    // Written under the new key by one who was there before it.
+    try otherReader.readWrite { try $0.setObject("other", forKey: "other") }
+    try other.close()
+    try database.close()
+    #expect(try StoreFiles.epochs(store) == [2])
+  }
+
+  @Test("does not drop the old key under a reader of an old snapshot, and finishes when asked again")
+  func oldSnapshot() throws {
+    let hasty = try store.open(busyTimeout: .milliseconds(50))
+    let (process, output) = try store.startWorker("hold-snapshot")
+    #expect(output.fileHandleForReading.availableData == Data("pinned\n".utf8))
+    #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate() }
+    #expect(try Store.peekEnvelope(at: store.path).epochs.map(\.number) == [1, 2])
+    try expectWhole(hasty)
+    try (process.standardInput as? Pipe)?.fileHandleForWriting.close()
+    process.waitUntilExit()
+    try hasty.rotate()
+    // The epoch that had begun is the one that is finished.
+    #expect(try StoreFiles.epochs(store) == [2])
+    #expect(try Store.peekEnvelope(at: store.path).epochs.map(\.number) == [2])
+  }
+
+  @Test("goes on by itself when it was cut short, wherever that was")
+  func cutShort() throws {
+    let copies = Lock<[TemporaryStore]>([])
+    try database.rotate { _ in
+      guard copies.withLock({ $0.count < 12 }), let copy = try? TemporaryStore(),
+        (try? store.copyAsAfterCrash(to: copy)) != nil
+      else { return }
+      copies.withLock { $0.append(copy) }
+    }
+    let cut = copies.withLock { $0 }
+    #expect(cut.count > 3)
+    for copy in cut {
+      let reopened = try copy.open()
+      try expectWhole(reopened)
+      try reopened.close()
+      #expect(try StoreFiles.epochs(copy) == [2])
+      #expect(try Store.peekEnvelope(at: copy.path).epochs.map(\.number) == [2])
+    }
+  }
+
+  @Test("opened only for reading stays where it was cut short")
+  func cutShortAndReadOnly() throws {
+    let copy = try TemporaryStore()
+    let isCopied = Lock(false)
+    try database.rotate { share in
+      guard share > 0.3, !isCopied.withLock({ $0 }) else { return }
+      isCopied.withLock { $0 = (try? store.copyAsAfterCrash(to: copy)) != nil }
+    }
+    let reader = try Database.open(at: copy.path, key: copy.key, options: .init(isReadOnly: true))
+    try expectWhole(reader)
+    try reader.close()
+    #expect(try Store.peekEnvelope(at: copy.path).epochs.map(\.number) == [1, 2])
+  }
+
+  // MARK: A new root key
+
+  @Test("with a new root key keeps the slots whose secrets are given, and drops those that are named")
+  func newRootKey() throws {
+    try database.addSlot(passphrase("stays"), label: "Ada", stretching: Self.cheap)
+    try database.addSlot(passphrase("goes"), label: "Bob", stretching: Self.cheap)
+    let before = try database.slots()
+    try database.rotate(newRootKeyFor: [store.key, passphrase("stays")], droppingSlots: [2])
+    #expect(try database.slots() == Array(before.prefix(2)))
+    try expectWhole(database)
+    try database.close()
+    try expectWhole(Database.open(at: store.path, key: passphrase("stays")))
+    try expectWhole(store.open())
+    #expect(throws: CofferError.wrongKey) { try Database.open(at: store.path, key: passphrase("goes")) }
+    #expect(try StoreFiles.epochs(store) == [2])
+  }
+
+  @Test("with a new root key refuses to drop a slot silently, and changes nothing")
+  func refusedRootKeys() throws {
+    try database.addSlot(passphrase("stays"), stretching: Self.cheap)
+    let before = try store.bytes().prefix(Layout.envelopeByteCount)
+    #expect(throws: CofferError.slotsNotOpened(ids: [1])) { try database.rotate(newRootKeyFor: [store.key]) }
+    #expect(throws: CofferError.wrongKey) {
+      try database.rotate(newRootKeyFor: [store.key, passphrase("wrong")], droppingSlots: [1])
+    }
+    #expect(throws: CofferError.slotNotFound(id: 9)) {
+      try database.rotate(newRootKeyFor: [store.key], droppingSlots: [1, 9])
+    }
+    #expect(throws: CofferError.lastSlot) { try database.rotate(newRootKeyFor: [], droppingSlots: [0, 1]) }
+    #expect(try store.bytes().prefix(Layout.envelopeByteCount) == before)
+  }
+
+  @Test("with a new root key is followed by those who have the store open, unless their slot went")
+  func followers() throws {
+    try database.addSlot(passphrase("other"), stretching: Self.cheap)
+    // As another process, since one process shares the keys of a store.
+    let process = try store.startFollower("follow")
+    try process.expectLine("ready")
+    try database.rotate(newRootKeyFor: [store.key, passphrase("other")])
+    try process.write("go")
+    try process.expectLine("wrote")
+    try database.changeSlot(0, to: passphrase("another"), stretching: Self.cheap)
+    try database.rotate(newRootKeyFor: [passphrase("another"), passphrase("other")])
+    try process.write("go")
+    try process.expectLine("\(CofferError.wrongKey)")
+    let written: String? = try database.makeConnection().read { try $0.object(forKey: "follower") }
+    #expect(written == "1")
+  }
+}
+
+/// What lies in the files of a store.
+enum StoreFiles {
+  /// The epochs that the pages and the frames of a store name.
+  static func epochs(_ store: TemporaryStore) throws -> Set<UInt32> {
+    var epochs: Set<UInt32> = []
+    func add(_ bytes: Data, from start: Int, step: Int, at offset: Int) {
+      for page in stride(from: start, to: bytes.count, by: step) where page + offset + 4 <= bytes.count {
+        epochs.insert(bytes[(page + offset)..<(page + offset + 4)].reduce(0) { $0 << 8 | UInt32($1) })
+      }
+    }
+    add(try store.bytes(), from: Layout.envelopeByteCount, step: Layout.pageByteCount, at: 4088)
+    add(try store.bytes("-wal"), from: Layout.logHeaderByteCount, step: Layout.frameByteCount, at: 24 + 4088)
+    return epochs
+  }
+}
+
+/// Another process that is told what to do, line by line.
+final class Follower {
+  private let process: Process
+  private let input: FileHandle
+  private let output: FileHandle
+  private var text = Data()
+
+  init(_ process: Process, _ input: FileHandle, _ output: FileHandle) {
+    self.process = process
+    self.input = input
+    self.output = output
+  }
+
+  func write(_ line: String) throws { try input.write(contentsOf: Data((line + "\n").utf8)) }
+
+  func readLine() -> String? {
+    while true {
+      if let end = text.firstIndex(of: UInt8(ascii: "\n")) {
+        let line = String(decoding: text[..<end], as: UTF8.self)
+        text = Data(text[(end + 1)...])
+        return line
+      }
+      let more = output.availableData
+      guard !more.isEmpty else { return nil }
+      text += more
+    }
+  }
+
+  func expectLine(_ expected: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let line = readLine()
+    #expect(line == expected, sourceLocation: sourceLocation)
+  }
+
+  func kill() {
+    Foundation.kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  deinit {
+    try? input.close()
+    process.waitUntilExit()
+  }
+}
+
+extension TemporaryStore {
+  func startFollower(_ command: String, _ arguments: String...) throws -> Follower {
+    let (process, output) = try Child.start(Self.worker, [command, path, keyFile] + arguments)
+    guard let input = process.standardInput as? Pipe else { throw CocoaError(.fileNoSuchFile) }
+    return Follower(process, input.fileHandleForWriting, output.fileHandleForReading)
+  }
+}

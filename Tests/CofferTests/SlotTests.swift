@@ -1,0 +1,212 @@
+import CofferCrypto
+import CofferStorage
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Key slots") struct SlotTests {
+  private let store: TemporaryStore
+  private let database: Database
+  /// The cheapest that is allowed.
+  private let cheap = PasswordHash.scrypt(log2N: 14, r: 8, p: 1)
+
+  init() throws {
+    store = try TemporaryStore()
+    database = try store.open()
+    try database.makeConnection().readWrite { try $0.setObject("there", forKey: "k") }
+  }
+
+  private func passphrase(_ text: String) -> KeySource { .passphrase(SecretBytes(copying: text.utf8)) }
+
+  /// What another process would see.
+  private func reads(with key: KeySource) throws -> String? {
+    let copy = try TemporaryStore()
+    try store.copyAsAfterCrash(to: copy)
+    return try Database.open(at: copy.path, key: key).makeConnection().read { try $0.object(forKey: "k") }
+  }
+
+  @Test("open the store, each with its own secret, and are listed with what they are")
+  func adding() throws {
+    try database.addSlot(passphrase("correct horse"), label: "Ada", stretching: cheap)
+    let other = "\(store.folder)/other"
+    try KeyFile.create(at: other)
+    try database.addSlot(.keyFile(other), label: "laptop")
+    try database.addSlot(.keyCommand("cat \(other)"))
+    let slots = try database.slots()
+    #expect(slots.map(\.id) == [0, 1, 2, 3])
+    #expect(slots.map(\.kind) == [.keyFile, .passphrase, .keyFile, .keyCommand])
+    #expect(slots.map(\.label) == ["", "Ada", "laptop", ""])
+    #expect(slots[1].costDescription == "scrypt N=2^14 r=8 p=1")
+    for key in [store.key, passphrase("correct horse"), .keyFile(other), .keyCommand("cat \(other)")] {
+      let value = try reads(with: key)
+      #expect(value == "there")
+    }
+    #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("Correct horse")) }
+  }
+
+  @Test("take a credential of systemd")
+  func credential() throws {
+    let folder = "\(store.folder)/credentials"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    try FileManager.default.copyItem(atPath: store.keyFile, toPath: "\(folder)/coffer")
+    setenv("CREDENTIALS_DIRECTORY", folder, 1)
+    defer { unsetenv("CREDENTIALS_DIRECTORY") }
+    let slot = try database.addSlot(.credential("coffer"))
+    #expect(slot.kind == .credential)
+    #expect(try reads(with: .credential("coffer")) == "there")
+    for name in ["missing", "../key", ""] {
+      #expect { try reads(with: .credential(name)) } throws: { error in
+        if case CofferError.keyUnavailable = error { true } else { false }
+      }
+    }
+  }
+
+  @Test("open with a recovery key, however it is typed")
+  func recovery() throws {
+    let text = try database.addRecoveryKey(label: "paper").text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    #expect(text.split(separator: "-").map(\.count) == [5, 5, 5, 5, 5, 5, 5, 5])
+    #expect(try database.slots().last?.kind == .recoveryKey)
+    let sloppy = text.lowercased().replacing("-", with: "  ").replacing("0", with: "o").replacing("1", with: "l") + "\n"
+    for typed in [text, sloppy, text.replacing("-", with: "")] {
+      let value = try reads(with: .recoveryKey(SecretBytes(copying: typed.utf8)))
+      #expect(value == "there")
+    }
+  }
+
+  @Test("name the group of a recovery key that was mistyped")
+  func mistypedRecoveryKey() throws {
+    let text = try RecoveryKey().text.withUnsafeBytes { Array($0) }
+    var found = 0
+    // Every character, replaced by another one; every two neighbours, swapped.
+    for position in text.indices where text[position] != UInt8(ascii: "-") {
+      var wrong = text
+      wrong[position] = text[position] == UInt8(ascii: "7") ? UInt8(ascii: "8") : UInt8(ascii: "7")
+      let group = position / 6 + 1
+      #expect(throws: CofferError.keyUnavailable(reason: "this is no recovery key: group \(group) was mistyped")) {
+        try Database.open(at: store.path, key: .recoveryKey(wrong.withUnsafeBytes { SecretBytes(copying: $0) }))
+      }
+      found += 1
+    }
+    #expect(found == 40)
+    for short in ["", "7K3QF", String(repeating: "U", count: 40), String(repeating: "0", count: 41)] {
+      #expect { try Database.open(at: store.path, key: .recoveryKey(SecretBytes(copying: short.utf8))) } throws: {
+        if case CofferError.keyUnavailable = $0 { true } else { false }
+      }
+    }
+  }
+
+  @Test("that are removed leave nothing behind in either copy of the envelope")
+  func removing() throws {
+    try database.addSlot(passphrase("leaving"), label: "Bob was here", stretching: cheap)
+    let commitment = try Store.peekEnvelope(at: store.path).slots[1].encoded.dropFirst(16).prefix(32)
+    #expect(try store.bytes().ranges(of: Data(commitment)).count == 2)
+    try database.removeSlot(1)
+    let bytes = try store.bytes()
+    #expect(bytes.ranges(of: Data(commitment)).isEmpty)
+    #expect(bytes.ranges(of: Data("Bob was here".utf8)).isEmpty)
+    #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("leaving")) }
+    #expect(try reads(with: store.key) == "there")
+  }
+
+  @Test("can be changed: the old secret opens the store no longer")
+  func changing() throws {
+    try database.addSlot(passphrase("old"), label: "Ada", stretching: cheap)
+    let slot = try database.changeSlot(1, to: passphrase("new"), stretching: .pbkdf2HMACSHA512(iterations: 100_000))
+    #expect(slot.id == 1 && slot.label == "Ada")
+    #expect(slot.costDescription == "PBKDF2-HMAC-SHA512, 100000 iterations")
+    #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("old")) }
+    #expect(try reads(with: passphrase("new")) == "there")
+    try database.labelSlot(1, "Ada's own")
+    #expect(try database.slots()[1].label == "Ada's own")
+    #expect(try reads(with: passphrase("new")) == "there")
+  }
+
+  @Test("are refused where they make no sense, and nothing is changed")
+  func refusals() throws {
+    let before = try database.slots()
+    #expect(throws: CofferError.lastSlot) { try database.removeSlot(0) }
+    for id in [7, -1, 300] {
+      #expect(throws: CofferError.slotNotFound(id: id)) { try database.removeSlot(id) }
+      #expect(throws: CofferError.slotNotFound(id: id)) { try database.labelSlot(id, "x") }
+      #expect(throws: CofferError.slotNotFound(id: id)) { try database.changeSlot(id, to: store.key) }
+    }
+    for hash: PasswordHash in [.scrypt(log2N: 10, r: 8, p: 1), .scrypt(log2N: 30, r: 8, p: 1)] {
+      #expect { try database.addSlot(passphrase("p"), stretching: hash) } throws: {
+        if case CofferError.unsupported = $0 { true } else { false }
+      }
+    }
+    #expect { try database.labelSlot(0, String(repeating: "é", count: 33)) } throws: {
+      if case CofferError.unsupported = $0 { true } else { false }
+    }
+    #expect { try database.addSlot(passphrase("")) } throws: {
+      if case CofferError.keyUnavailable = $0 { true } else { false }
+    }
+    for _ in 1..<16 { try database.addSlot(store.key) }
+    #expect(throws: CofferError.slotsFull(maximum: 16)) { try database.addSlot(store.key) }
+    #expect(try database.slots()[0] == before[0])
+    #expect { try Database.inMemory().addSlot(store.key) } throws: {
+      if case CofferError.unsupported = $0 { true } else { false }
+    }
+  }
+
+  @Test("that another process adds and removes are seen, and both go on writing")
+  func otherProcess() throws {
+    try database.addSlot(passphrase("second"), stretching: cheap)
+    #expect(try store.worker("set", "from", "the other").status == 0)
+    #expect(try store.worker("add-slot", "\(store.folder)/third").status == 0)
+    #expect(try database.slots().map(\.id) == [0, 1, 2])
+    try database.removeSlot(0)
+    // It was opened by the slot that is gone, and its keys are the same.
+    try database.makeConnection().readWrite { try $0.setObject("still", forKey: "k") }
+    #expect(try reads(with: passphrase("second")) == "still")
+    #expect(throws: CofferError.wrongKey) { try reads(with: store.key) }
+  }
+
+  @Test("of an older envelope that is put back are refused")
+  func downgrade() throws {
+    try database.addSlot(passphrase("revoked"), stretching: cheap)
+    let older = try store.bytes().prefix(Layout.envelopeByteCount)
+    try database.removeSlot(1)
+    try database.close()
+    let bytes = try Data(older) + store.bytes().dropFirst(Layout.envelopeByteCount)
+    try bytes.write(to: URL(fileURLWithPath: store.path))
+    #expect { try Database.open(at: store.path, key: passphrase("revoked")) } throws: {
+      if case CofferError.damaged(part: "envelope", _) = $0 { true } else { false }
+    }
+    #expect(try store.worker("set", "k", "v").status != 0)
+  }
+
+  @Test("that were removed just before a crash are gone from both copies after the next write", arguments: [0, 1])
+  func crashBetweenCopies(_ first: Int) throws {
+    try database.addSlot(passphrase("revoked"), stretching: cheap)
+    let before = try store.bytes()
+    try database.removeSlot(1)
+    try database.close()
+    // As if the power had gone after the first of the two.
+    let half = Layout.envelopeCopyByteCount
+    var bytes = try Data(store.bytes())
+    bytes.replaceSubrange(
+      (1 - first) * half..<(2 - first) * half, with: before[(1 - first) * half..<(2 - first) * half])
+    try bytes.write(to: URL(fileURLWithPath: store.path))
+    #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("revoked")) }
+    let reopened = try store.open()
+    #expect(try reopened.status().damagedEnvelopeCopies == [1 - first])
+    try reopened.makeConnection().readWrite { try $0.setObject("after", forKey: "k") }
+    let mended = try store.bytes()
+    #expect(mended.prefix(half) == mended.dropFirst(half).prefix(half))
+    #expect(try reopened.status().damagedEnvelopeCopies.isEmpty)
+  }
+
+  @Test("cost what was calibrated, within the bounds")
+  func calibration() throws {
+    guard case .scrypt(let quick, _, _) = try PasswordHash.calibrated(for: .milliseconds(1)),
+      case .scrypt(let slow, _, _) = try PasswordHash.calibrated(for: .milliseconds(400))
+    else {
+      Issue.record("it is not scrypt")
+      return
+    }
+    #expect(quick == 14)
+    #expect((15...20).contains(slow))
+  }
+}
