@@ -1,8 +1,9 @@
-// What transactions of the library cost, and how soon another process hears of a commit.
+// What transactions and keys of the library cost, and how soon another process hears of a commit.
 //
-//   make bench-database                   commits with and without listeners, and the latency between processes
-//   DatabaseBenchmark commits ROUNDS      the first alone
-//   DatabaseBenchmark latency COUNT       the second alone
+//   make bench-database                   all of it
+//   DatabaseBenchmark commits ROUNDS      commits with and without listeners
+//   DatabaseBenchmark latency COUNT       the latency between processes
+//   DatabaseBenchmark keys MB ROUNDS      slots, opening, and re-encrypting so many megabytes
 
 import Coffer
 import Foundation
@@ -138,7 +139,9 @@ switch arguments.first {
 case "stamps": try writeStamps(path: arguments[1], keyFile: arguments[2], count: Int(arguments[3])!)
 case "commits": try measureCommits(rounds: Int(arguments[1])!)
 case "latency": try measureLatency(count: Int(arguments[1])!)
+case "keys": try measureKeys(megabytes: Int(arguments[1])!, rounds: Int(arguments[2])!)
 default:
   try measureCommits(rounds: 9)
   try measureLatency(count: 500)
+  try measureKeys(megabytes: 100, rounds: 9)
 }

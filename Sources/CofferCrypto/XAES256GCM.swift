@@ -127,7 +127,7 @@ public final class XAES256GCM {
   }
 
   /// Multiplies a 16-byte block by x in GF(2^128), in the byte order of CMAC (NIST SP 800-38B, 6.1).
-  private static func double(_ block: UnsafeMutableRawPointer) {
+  static func double(_ block: UnsafeMutableRawPointer) {
     let high = UInt64(bigEndian: block.load(as: UInt64.self))
     let low = UInt64(bigEndian: block.load(fromByteOffset: 8, as: UInt64.self))
     // All ones or all zeros by the first bit: no branch on a secret.
