@@ -7,9 +7,16 @@ enum Work {
   private static func key(_ number: Int) -> String { "setting.key.\(number + 10_000_000)" }
 
   /// Sets keys to 100-byte values that differ from round to round, in one transaction with its row in the change log.
-  static func fill(_ connection: SQLiteConnection, round: Int, keys: [Int]) throws {
+  ///
+  /// - Parameter didSet: Hears of each of them.
+  static func fill(
+    _ connection: SQLiteConnection, round: Int, keys: [Int], didSet: (Int) throws -> Void = { _ in }
+  ) throws {
     try connection.beginWrite(.full)
-    for number in keys { try set(connection, number: number, round: round) }
+    for number in keys {
+      try set(connection, number: number, round: round)
+      try didSet(number)
+    }
     try appendChange(connection)
     try connection.commit()
   }

@@ -3,6 +3,7 @@
 //   make bench                            a million rows, 7 rounds
 //   make bench ROWS=100000 ROUNDS=3
 //   StorageBenchmark 30000 1 Coffer       one competitor alone, for a profiler
+//   StorageBenchmark 300000 5 replay      what it would cost to notice pages that were put back
 
 import CofferCrypto
 import CofferStorage
@@ -16,6 +17,11 @@ let only = arguments.dropFirst(2).first
 let folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-benchmark-\(UUID().uuidString)").path
 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
 defer { try? FileManager.default.removeItem(atPath: folder) }
+
+if only == "replay" {
+  try Replay.measure(rowCount: rowCount, rounds: roundCount, folder: folder)
+  exit(0)
+}
 
 var measurements = Measurements()
 let competitors = try Competitor.all().filter { only == nil || $0.name == only }
