@@ -48,6 +48,14 @@ package final class Store: Sendable {
     try state.withLock { _ in try file.read().damagedCopies }
   }
 
+  /// All that must not outlive the store in memory, by name; for tests.
+  package var secrets: [(name: String, key: SecretBytes)] {
+    state.withLock { state in
+      [("root key", state.rootKey.key), ("slot key", state.rootKey.slotKey.wrapping)]
+        + state.keys.flatMap { [("page key", $0.page), ("log header key", $0.logHeader)] }
+    }
+  }
+
   /// The epochs' keys, and the sequence of the envelope they come from.
   var keys: (sequence: UInt64, keys: [EpochKeys]) {
     state.withLock { ($0.envelope.sequence, $0.keys) }
