@@ -113,7 +113,9 @@ struct DoctorTests {
 
 @Suite("Help")
 struct HelpTests {
-  static let commands = ["init", "get", "set", "unset", "list", "collections", "type", "doctor", "completion"]
+  static let commands = [
+    "init", "get", "set", "unset", "list", "collections", "type", "doctor", "salvage", "completion",
+  ]
 
   @Test("Each command explains itself, with an example", arguments: commands)
   func help(_ command: String) throws {

@@ -43,9 +43,13 @@ enum Schema {
     }
   }
 
-  /// Refuses tables of a newer version.
+  /// Refuses tables of another version.
   static func check(_ connection: SQLiteConnection) throws {
-    let found = try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0
+    try check(version: connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
+  }
+
+  /// Refuses tables of another version.
+  static func check(version found: Int) throws {
     guard found <= version else { throw CofferError.newerFormat(part: "schema", found: found, supported: version) }
     guard found == version else {
       throw CofferError.damaged(part: "schema", reason: "its version is \(found)")

@@ -1,18 +1,43 @@
-/// The checksum of SQLite's log, as far as the VFS needs it: to know its own header again.
+/// The checksum of SQLite's log: two words, each summed over what came before.
 ///
 /// https://www.sqlite.org/fileformat2.html#checksum_algorithm
-enum LogChecksum {
+struct LogChecksum: Equatable {
+  private var first: UInt32 = 0
+  private var second: UInt32 = 0
+
+  private init() {}
+
+  /// As it stands in a header, in clear.
+  init(storedAt pointer: UnsafeRawPointer) {
+    first = UInt32(bigEndian: pointer.loadUnaligned(as: UInt32.self))
+    second = UInt32(bigEndian: pointer.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
+  }
+
+  /// Of a frame: the first 8 bytes of its header, and its page in clear.
+  init(ofFrameHeader header: [UInt8], page: [UInt8], after earlier: LogChecksum?, isBigEndian: Bool) {
+    self = earlier ?? LogChecksum()
+    header.withUnsafeBytes { add($0, isBigEndian: isBigEndian) }
+    page.withUnsafeBytes { add($0, isBigEndian: isBigEndian) }
+  }
+
+  /// Sums bytes whose number is a multiple of 8.
+  private mutating func add(_ bytes: UnsafeRawBufferPointer, isBigEndian: Bool) {
+    for offset in stride(from: 0, to: bytes.count - 7, by: 8) {
+      let words = (
+        bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self),
+        bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
+      )
+      first &+= (isBigEndian ? UInt32(bigEndian: words.0) : UInt32(littleEndian: words.0)) &+ second
+      second &+= (isBigEndian ? UInt32(bigEndian: words.1) : UInt32(littleEndian: words.1)) &+ first
+    }
+  }
+
   /// Whether bytes 24..<32 of the log's header are the checksum of bytes 0..<24.
   static func isValid(logHeader: UnsafeRawPointer) -> Bool {
-    func word(_ index: Int) -> UInt32 { logHeader.loadUnaligned(fromByteOffset: 4 * index, as: UInt32.self) }
     // The lowest bit of the magic number says in which byte order the words are summed.
-    let isBigEndian = UInt32(bigEndian: word(0)) & 1 == 1
-    var sum: (UInt32, UInt32) = (0, 0)
-    for index in stride(from: 0, to: 6, by: 2) {
-      let words = (word(index), word(index + 1))
-      sum.0 &+= (isBigEndian ? UInt32(bigEndian: words.0) : UInt32(littleEndian: words.0)) &+ sum.1
-      sum.1 &+= (isBigEndian ? UInt32(bigEndian: words.1) : UInt32(littleEndian: words.1)) &+ sum.0
-    }
-    return UInt32(bigEndian: word(6)) == sum.0 && UInt32(bigEndian: word(7)) == sum.1
+    let isBigEndian = UInt32(bigEndian: logHeader.loadUnaligned(as: UInt32.self)) & 1 == 1
+    var sum = LogChecksum()
+    sum.add(UnsafeRawBufferPointer(start: logHeader, count: 24), isBigEndian: isBigEndian)
+    return sum == LogChecksum(storedAt: logHeader + 24)
   }
 }

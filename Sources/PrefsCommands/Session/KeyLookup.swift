@@ -77,7 +77,8 @@ struct KeyLookup {
     return try newKeyFile(StoreLocation.defaultKeyFile())
   }
 
-  private func newKeyFile(_ path: String) throws -> KeySource {
+  /// The key file at `path`, which is made when it is missing.
+  func newKeyFile(_ path: String) throws -> KeySource {
     if !KeyFile.exists(at: path) {
       try KeyFile.create(at: path)
       options.note("made the key file \(path). Keep a copy of it: without it nobody reads the store again.")

@@ -36,6 +36,16 @@ struct Session {
     return try lookup.open(slots) { try Database.open(at: path, key: $0, options: databaseOptions) }
   }
 
+  /// Saves what is readable of a damaged store.
+  func salvage(to output: String, newKeyFile: String?, progress: (Double) -> Void) throws -> SalvageReport {
+    // Before anything is asked for or made.
+    if StoreLocation.isTaken(output) { throw CofferError.storeExists(path: output) }
+    return try lookup.open(try Database.slotKinds(at: path)) { key in
+      try Database.salvage(
+        at: path, key: key, to: output, newKey: newKeyFile.map { try lookup.newKeyFile($0) } ?? key, progress: progress)
+    }
+  }
+
   /// Makes a new store.
   func create(withPassphrase: Bool) throws -> Database {
     // Before anything is asked for or made.

@@ -21,6 +21,12 @@ enum StoreLocation {
     return access(store, W_OK) == 0 && access(String(folder), W_OK) == 0
   }
 
+  /// Whether there is anything at `path`, of whatever kind.
+  static func isTaken(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0
+  }
+
   /// The key file that is used when nothing else is named.
   static func defaultKeyFile() throws -> String {
     try Environment.configurationHome() + "/prefs/key"

@@ -1,0 +1,211 @@
+import CSQLite
+import CofferCrypto
+
+/// What the log of a store holds, found by reading it without SQLite (`FORMAT.md`, Log).
+package struct LogScan: Sendable {
+  /// The size of the file; 0 when there is none.
+  package private(set) var byteCount = 0
+  /// How many frames count: those up to the last whole commit.
+  package private(set) var committedFrameCount = 0
+  /// How many frames of the log's generation do not count, because one of them, or one before them, is damaged.
+  ///
+  /// Those of a commit that was never finished are none of them, as long as they are whole.
+  package private(set) var lostFrameCount = 0
+  /// The first frame that is damaged, from 1; nil when none is.
+  package private(set) var firstDamagedFrame: Int?
+  /// Whether the header is damaged, from which SQLite takes the whole log for empty.
+  package private(set) var isHeaderDamaged = false
+  /// How many pages the database has after the last commit; nil when there is none in the log.
+  package private(set) var pageCount: Int?
+  /// The newest frame that counts, by the page it holds.
+  private(set) var frames: [UInt32: UInt32] = [:]
+  /// Of the generation that counts, as they stand in its frames.
+  private(set) var salts: UInt64 = 0
+
+  /// The highest page that the log has.
+  var lastPage: Int { frames.keys.max().map(Int.init) ?? 0 }
+
+  /// Reads the log of `store`, if there is one.
+  package init(of store: Store) throws {
+    try store.checkProcess()
+    guard let file = try LogScanner(of: store) else { return }
+    byteCount = file.byteCount
+    try scan(file)
+  }
+
+  private mutating func scan(_ file: LogScanner) throws {
+    // A log without frames holds nothing, whatever its header says.
+    guard byteCount > Layout.logHeaderByteCount else { return }
+    let header = try file.header()
+    isHeaderDamaged = header == nil
+    var checksum = header?.checksum
+    salts = header?.salts ?? 0
+    var pending: [UInt32: UInt32] = [:]
+    for number in stride(from: 1, through: file.frameCount, by: 1) {
+      guard let frame = file.frame(UInt32(number)) else { return noteLoss(from: number, file) }
+      // Without a header the first frame says what it would have said: the salts, and where the sums begin.
+      if number == 1, header == nil {
+        salts = frame.salts
+      } else if frame.salts != salts {
+        return noteEnd(number, file)
+      }
+      guard let page = file.openPage(salts: salts) else { return noteLoss(from: number, file) }
+      let sum = LogChecksum(ofFrameHeader: frame.header, page: page, after: checksum, isBigEndian: file.isBigEndian)
+      // What a transaction that was rolled back left behind opens, too, and has the sums of another story.
+      guard frame.page > 0, checksum == nil || sum == frame.checksum else { return }
+      checksum = frame.checksum
+      pending[frame.page] = UInt32(number)
+      guard frame.pageCount > 0 else { continue }
+      frames.merge(pending) { $1 }
+      pending = [:]
+      (committedFrameCount, pageCount) = (number, Int(frame.pageCount))
+    }
+    // A torn end: the rest of a frame that was never written whole.
+    if file.hasTornFrame { noteLoss(from: file.frameCount + 1, file) }
+  }
+
+  /// The first frame that has other salts: one of an earlier generation, or a damaged one.
+  private mutating func noteEnd(_ number: Int, _ file: LogScanner) {
+    if file.lastFrame(ofGeneration: salts, from: number) != nil { noteLoss(from: number, file) }
+  }
+
+  /// Counts what is lost with frame `number`.
+  private mutating func noteLoss(from number: Int, _ file: LogScanner) {
+    let last = file.lastFrame(ofGeneration: salts, from: number)
+    // Without salts nothing tells the frames of one generation from those of another.
+    guard let last = last ?? (isHeaderDamaged && salts == 0 ? file.frameCount : nil) else { return }
+    firstDamagedFrame = number
+    lostFrameCount = last - committedFrameCount
+  }
+}
+
+/// Reads and opens frames one by one.
+private final class LogScanner {
+  struct Header {
+    let salts: UInt64
+    let checksum: LogChecksum
+  }
+
+  /// The header of a frame, in clear.
+  struct FrameHeader {
+    let header: [UInt8]
+    let page: UInt32
+    let pageCount: UInt32
+    let salts: UInt64
+    let checksum: LogChecksum
+  }
+
+  private let file: EnvelopeFile
+  private let codec: PageCodec
+  let byteCount: Int
+  private(set) var isBigEndian = false
+  private var bytes = [UInt8](repeating: 0, count: Layout.frameByteCount)
+  private var number: UInt32 = 0
+
+  var frameCount: Int { max(0, byteCount - Layout.logHeaderByteCount) / Layout.frameByteCount }
+
+  var hasTornFrame: Bool {
+    max(0, byteCount - Layout.logHeaderByteCount) % Layout.frameByteCount >= Layout.frameHeaderByteCount
+  }
+
+  /// nil when there is no log.
+  init?(of store: Store) throws {
+    do {
+      // As a database file, not as a log: for root, SQLite would hand a log to the owner of the store.
+      file = try EnvelopeFile(path: store.path + "-wal", below: store.below, isReadOnly: true)
+    } catch StorageError.notFound {
+      return nil
+    }
+    codec = try PageCodec(keys: store.keys.keys)
+    byteCount = try file.byteCount()
+  }
+
+  /// The log's header; nil when it is damaged.
+  func header() throws -> Header? {
+    var header = [UInt8](repeating: 0, count: Layout.logHeaderByteCount)
+    try file.read(into: &header, at: 0)
+    return header.withUnsafeMutableBytes { bytes in
+      guard let start = bytes.baseAddress else { return nil }
+      // The lowest bit of the magic number; a damaged one is taken for what today's machines write.
+      isBigEndian = bytes.loadUnaligned(as: UInt32.self).bigEndian == 0x377f_0683
+      guard let isWhole = try? codec.decipherLogHeader(start), isWhole else { return nil }
+      return Header(
+        salts: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), checksum: LogChecksum(storedAt: start + 24))
+    }
+  }
+
+  /// Loads a frame, its page still sealed; nil when its epoch is unknown, or the disk doesn't give it.
+  func frame(_ number: UInt32) -> FrameHeader? {
+    let offset = Layout.logHeaderByteCount + Int(number - 1) * Layout.frameByteCount
+    guard (try? file.read(into: &bytes, at: offset)) != nil else { return nil }
+    self.number = number
+    return bytes.withUnsafeMutableBytes { bytes in
+      guard let start = bytes.baseAddress,
+        let isKnown = try? codec.decipherHeader(
+          tail: start + 8, frame: number, sealedPage: start + Layout.frameHeaderByteCount), isKnown
+      else { return nil }
+      return FrameHeader(
+        header: Array(bytes[..<8]), page: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
+        pageCount: UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self)),
+        salts: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self), checksum: LogChecksum(storedAt: start + 16))
+    }
+  }
+
+  /// The page of the frame that was loaded last; nil when it does not authenticate.
+  func openPage(salts: UInt64) -> [UInt8]? {
+    var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
+    let isOpen = bytes.withUnsafeBytes { frame in
+      page.withUnsafeMutableBytes { page in
+        guard let frame = frame.baseAddress, let page = page.baseAddress else { return false }
+        return
+          (try? codec.open(
+            frame + Layout.frameHeaderByteCount, at: .log(frame: number, header: frame, salts: salts), into: page))
+          != nil
+      }
+    }
+    return isOpen ? page : nil
+  }
+
+  /// The last frame from `number` on that was once written to this generation: its page opens as such, or its header
+  /// has the salts.
+  func lastFrame(ofGeneration salts: UInt64, from number: Int) -> Int? {
+    let last = frameCount + (hasTornFrame ? 1 : 0)
+    return stride(from: last, through: number, by: -1).first { belongs(UInt32($0), salts: salts) }
+  }
+
+  private func belongs(_ number: UInt32, salts: UInt64) -> Bool {
+    if frame(number) != nil, openPage(salts: salts) != nil { return true }
+    let offset = Layout.logHeaderByteCount + Int(number - 1) * Layout.frameByteCount
+    guard (try? file.read(into: &bytes, at: offset)) != nil else { return false }
+    return bytes.withUnsafeBytes { frame in
+      guard let start = frame.baseAddress else { return false }
+      return codec.decipheredHeaderTails(start + 8, frame: number).contains { tail in
+        tail.prefix(8).elementsEqual(withUnsafeBytes(of: salts, Array.init))
+      }
+    }
+  }
+}
+
+// MARK: - Pages
+
+extension LogScan {
+  /// Reads the pages that the log holds.
+  final class Pages {
+    private let scan: LogScan
+    private let file: LogScanner?
+
+    init(_ scan: LogScan, of store: Store) throws {
+      self.scan = scan
+      file = try scan.frames.isEmpty ? nil : LogScanner(of: store)
+    }
+
+    /// Whether the newest state of a page stands in the log.
+    func has(_ page: Int) -> Bool { scan.frames[UInt32(page)] != nil }
+
+    /// A page as the log has it; nil when it has none, or it no longer opens.
+    func page(_ page: Int) -> [UInt8]? {
+      guard let number = scan.frames[UInt32(page)], let file, file.frame(number) != nil else { return nil }
+      return file.openPage(salts: scan.salts)
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import CSQLite
+import CofferCrypto
+
+/// Why a page of a store cannot be used.
+package enum PageDamage: Error, Sendable {
+  /// It does not authenticate, or the disk does not give it.
+  case unreadable
+  /// The file ends before it.
+  case missing
+  /// It is what was written, and not what SQLite's format asks for.
+  case malformed
+}
+
+/// The pages of a store as they were after its last whole commit, read and authenticated one by one, without SQLite:
+/// also those of a store that SQLite cannot open.
+///
+/// Nothing is locked and nothing is written.
+package final class PageReader {
+  /// How many pages the database has.
+  ///
+  /// When neither the log nor page 1 says so, it is what the file has room for; page 1 there always is.
+  package private(set) var pageCount: Int
+  /// Whether the log or page 1 says so.
+  package private(set) var isPageCountKnown: Bool
+  /// How many of them may be there; what comes behind is missing.
+  package private(set) var presentCount: Int
+  /// What the log holds.
+  package let log: LogScan
+  private let store: Store
+  private let codec: PageCodec
+  private let logPages: LogScan.Pages
+  private let filePageCount: Int
+  private let versions: [FileVersion?]
+
+  package init(_ store: Store) throws {
+    versions = Self.versions(of: store)
+    self.store = store
+    codec = try PageCodec(keys: store.keys.keys)
+    log = try LogScan(of: store)
+    logPages = try LogScan.Pages(log, of: store)
+    let byteCount = max(0, try store.fileByteCount() - Layout.envelopeByteCount)
+    filePageCount = (byteCount + Layout.pageByteCount - 1) / Layout.pageByteCount
+    let roomCount = max(filePageCount, log.lastPage)
+    presentCount = roomCount
+    pageCount = log.pageCount ?? max(1, roomCount)
+    isPageCountKnown = log.pageCount != nil
+    if !isPageCountKnown, case .success(let first) = page(1), let count = Self.count(inHeader: first) {
+      (pageCount, isPageCountKnown) = (count, true)
+    }
+    presentCount = min(roomCount, pageCount)
+  }
+
+  private static func versions(of store: Store) -> [FileVersion?] {
+    ["", "-wal"].map { FileVersion(ofFileAt: store.path + $0) }
+  }
+
+  /// Whether nobody has written to the store since this reader was made.
+  package var isUnchanged: Bool { Self.versions(of: store) == versions }
+
+  /// What page 1 says, where it can be relied on.
+  ///
+  /// https://www.sqlite.org/fileformat2.html#in_header_database_size
+  private static func count(inHeader page: [UInt8]) -> Int? {
+    guard page[24..<28] == page[92..<96] else { return nil }
+    let count = Int(page.bigEndian32(at: 28))
+    return count > 0 ? count : nil
+  }
+
+  /// A page in clear, its reserved bytes zero.
+  ///
+  /// - Parameter number: From 1 to `pageCount`.
+  package func page(_ number: Int) -> Result<[UInt8], PageDamage> {
+    if logPages.has(number) { return logPages.page(number).map(Result.success) ?? .failure(.unreadable) }
+    guard number <= filePageCount else { return .failure(.missing) }
+    var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
+    guard (try? store.readRaw(&page, at: Layout.envelopeByteCount + (number - 1) * Layout.pageByteCount)) != nil else {
+      return .failure(.unreadable)
+    }
+    let isOpen = page.withUnsafeMutableBytes { bytes in
+      bytes.baseAddress.map { start in
+        (try? codec.open(start, at: .database(page: UInt32(number)), into: start)) != nil
+      } ?? false
+    }
+    return isOpen ? .success(page) : .failure(.unreadable)
+  }
+}

@@ -1,0 +1,199 @@
+/// A row found by `TableSalvage`.
+package struct SalvagedRow: Sendable {
+  /// The table or index whose tree it was found in; nil on a page that no tree leads to.
+  package let table: String?
+  /// nil in an index, and in a table WITHOUT ROWID.
+  package let id: Int64?
+  /// What is left of the row.
+  package let record: Record
+}
+
+/// A row that is none of its table.
+package struct MalformedRow: Error {
+  package init() {}
+}
+
+/// Finds the rows of a damaged database: first those in the trees, as far as intact pages lead, then those on pages that
+/// no tree leads to any more.
+///
+/// Each page is looked at once, so that pages which refer to each other in a circle end like others.
+package final class TableSalvage {
+  /// Pages that are damaged, one behind the other.
+  package struct DamagedPages: Sendable {
+    package var numbers: ClosedRange<Int>
+    /// The table or index that they belong to, `""` for free ones; nil when it is not known.
+    package let table: String?
+    package let damage: PageDamage
+  }
+
+  private let pages: PageReader
+  private let progress: (Double) throws -> Void
+  /// The pages that were looked at, with what they belong to where they are damaged.
+  private var isDone: [Bool]
+  private var doneCount = 0
+  private var damaged: [Int: (table: String?, damage: PageDamage)] = [:]
+  /// Which table or index begins where, by the schema.
+  private var roots: [(table: String, page: Int)] = []
+
+  /// What a free page belongs to.
+  package static let free = ""
+  package static let schema = "sqlite_schema"
+  /// See `Store.lockPage`.
+  private static let lockPage = Store.lockPage
+
+  package init(_ pages: PageReader, progress: @escaping (Double) throws -> Void) {
+    self.pages = pages
+    self.progress = progress
+    isDone = [Bool](repeating: false, count: pages.presentCount + 1)
+  }
+
+  /// Hands all rows to `take`.
+  ///
+  /// - Parameter take: Gives the table that a row belongs to: the one it was found in, or the one it looks like; throws
+  ///   `MalformedRow` for one that makes no sense.
+  package func run(_ take: (SalvagedRow) throws -> String?) throws {
+    try walk(from: 1, of: Self.schema) { row in
+      noteRoot(row)
+      return Self.schema
+    }
+    for (table, page) in roots { try walk(from: page, of: table, take) }
+    noteFreePages()
+    // What a page looks like says what the pages it leads to belong to: those above come first. What is no page of a
+    // tree may be an overflow page of a row that comes later.
+    for kinds in [[BTreePage.Kind.indexInterior], [.indexLeaf, .tableLeaf]] {
+      for number in stride(from: 1, through: pages.presentCount, by: 1) where !isDone[number] {
+        guard case .success(let page) = pages.page(number), let kind = BTreePage.kind(page, number: number),
+          kinds.contains(kind)
+        else { continue }
+        try walk(from: number, of: nil, take)
+      }
+    }
+    for number in stride(from: 1, through: pages.presentCount, by: 1) { _ = try load(number, of: nil) }
+    try progress(1)
+  }
+
+  /// The damaged pages, in order.
+  package var damagedPages: [DamagedPages] {
+    var ranges: [DamagedPages] = []
+    func add(_ numbers: ClosedRange<Int>, _ table: String?, _ damage: PageDamage) {
+      if let last = ranges.last, last.numbers.upperBound + 1 == numbers.lowerBound, last.table == table,
+        last.damage == damage
+      {
+        ranges[ranges.count - 1].numbers = last.numbers.lowerBound...numbers.upperBound
+      } else {
+        ranges.append(DamagedPages(numbers: numbers, table: table, damage: damage))
+      }
+    }
+    var next = pages.presentCount + 1
+    for (number, page) in damaged.sorted(by: { $0.key < $1.key }) {
+      if number > next { add(next...number - 1, nil, .missing) }
+      if number >= next { next = number + 1 }
+      add(number...number, page.table, page.damage)
+    }
+    if pages.pageCount >= next { add(next...pages.pageCount, nil, .missing) }
+    return ranges
+  }
+
+  // MARK: Trees
+
+  /// Looks at a page and at all that it leads to.
+  private func walk(
+    from root: Int, of table: String?, _ take: (SalvagedRow) throws -> String?
+  ) throws {
+    var waiting = [(number: root, table: table)]
+    while let (number, table) = waiting.popLast() {
+      guard let bytes = try load(number, of: table) else { continue }
+      guard let page = BTreePage(bytes, number: number) else {
+        damaged[number] = (table, .malformed)
+        continue
+      }
+      var found = table
+      var isMalformed = page.isMalformed
+      for row in page.rows {
+        do {
+          let (record, end) = try record(of: row, table)
+          let belonging = try take(SalvagedRow(table: table, id: row.id, record: record))
+          found = found ?? belonging
+          if let end, let damage = damaged[end] { damaged[end] = (damage.table ?? belonging, damage.damage) }
+        } catch is MalformedRow {
+          isMalformed = true
+        }
+      }
+      if isMalformed { damaged[number] = (found, .malformed) }
+      waiting += page.children.reversed().map { ($0, found) }
+    }
+  }
+
+  /// A page that nobody has looked at yet; nil otherwise, and when it is damaged.
+  private func load(_ number: Int, of table: String?) throws -> [UInt8]? {
+    guard number >= 1, number != Self.lockPage else { return nil }
+    guard number <= pages.presentCount else {
+      // Of a file that ends before its first page, nobody can say what else it held.
+      let isMissing = number <= pages.pageCount || !pages.isPageCountKnown
+      if isMissing, number > 1, damaged[number] == nil { damaged[number] = (table, .missing) }
+      return nil
+    }
+    guard !isDone[number] else { return nil }
+    isDone[number] = true
+    doneCount += 1
+    if doneCount % 64 == 0 { try progress(Double(doneCount) / Double(pages.presentCount)) }
+    switch pages.page(number) {
+    case .success(let page): return page
+    case .failure(let damage):
+      damaged[number] = (table, damage)
+      return nil
+    }
+  }
+
+  /// A row with what lies on its overflow pages, as far as they are there.
+  ///
+  /// - Returns: Also the overflow page that cannot be had, where one is missing.
+  private func record(of row: BTreePage.Row, _ table: String?) throws -> (Record, end: Int?) {
+    var bytes = row.local
+    var next = row.overflowPage
+    // More than all pages hold is no length.
+    guard row.byteCount <= bytes.count + pages.pageCount * Layout.payloadByteCount else { throw MalformedRow() }
+    while let number = next, bytes.count < row.byteCount, let page = try load(number, of: table) {
+      bytes += page[4..<min(Layout.payloadByteCount, 4 + row.byteCount - bytes.count)]
+      next = Int(page.bigEndian32(at: 0))
+    }
+    guard let record = Record(payload: bytes, byteCount: row.byteCount) else { throw MalformedRow() }
+    return (record, bytes.count < row.byteCount ? next : nil)
+  }
+
+  /// Takes a row of the schema, https://www.sqlite.org/schematab.html.
+  private func noteRoot(_ row: SalvagedRow) {
+    guard row.record.columns.count >= 4, case .text(let name) = row.record.columns[1],
+      case .integer(let page) = row.record.columns[3], let page = Int(exactly: page), page > 1
+    else { return }
+    roots.append((String(decoding: name, as: UTF8.self), page))
+  }
+
+  // MARK: Free pages
+
+  /// Marks the pages of the free list, https://www.sqlite.org/fileformat2.html#the_freelist.
+  private func noteFreePages() {
+    guard case .success(let first) = pages.page(1) else { return }
+    var trunk = Int(first.bigEndian32(at: 32))
+    while noteFree(trunk), case .success(let page) = pages.page(trunk) {
+      let count = min(Int(page.bigEndian32(at: 4)), Layout.payloadByteCount / 4 - 2)
+      for index in 0..<count { _ = noteFree(Int(page.bigEndian32(at: 8 + 4 * index))) }
+      trunk = Int(page.bigEndian32(at: 0))
+    }
+  }
+
+  /// - Returns: Whether it is a page that no tree leads to.
+  private func noteFree(_ number: Int) -> Bool {
+    guard number > 0, number != Self.lockPage else { return false }
+    guard number <= pages.presentCount else {
+      guard number <= pages.pageCount, damaged[number] == nil else { return false }
+      damaged[number] = (Self.free, .missing)
+      return false
+    }
+    guard !isDone[number] else { return false }
+    isDone[number] = true
+    doneCount += 1
+    if case .failure(let damage) = pages.page(number) { damaged[number] = (Self.free, damage) }
+    return true
+  }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs salvage`.
+struct SalvageCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "salvage",
+    abstract: "Save what is readable of a damaged store.",
+    discussion: """
+      Writes everything that still authenticates into a new store, and lists what is lost. The damaged store is only read, \
+      and nobody may write to it meanwhile. What opens it opens the new one, too, unless --new-key-file names another key. \
+      The exit code is 7 when something is lost; the new store is there then as well.
+
+      Examples:
+        prefs salvage -o saved.coffer
+        prefs salvage --store damaged.coffer -o saved.coffer --json
+      """)
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp("Where the new store is made; nothing may be there.", valueName: "path"), completion: .file())
+  var output: String
+
+  @Option(
+    help: ArgumentHelp("Let this key file open the new store; it is made when it is missing.", valueName: "path"),
+    completion: .file())
+  var newKeyFile: String?
+
+  @Flag(help: "Print a JSON object.")
+  var json = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if output == "" { throw ValidationError("--output needs a path.") }
+    if newKeyFile == "" { throw ValidationError("--new-key-file needs a path.") }
+  }
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
+    let report: SalvageReport
+    do {
+      defer { bar.finish() }
+      report = try session.salvage(to: output, newKeyFile: newKeyFile) { bar.show($0, of: "reading") }
+    }
+    let text = SalvageText(report: report, source: session.path, output: output)
+    let style = Style(isOn: common.color.applies(to: 1))
+    try StandardOutput.write(json ? text.json + "\n" : text.summary(style))
+    if !report.isComplete { throw ExitCode(ExitStatus.integrity.rawValue) }
+  }
+}

@@ -1,0 +1,128 @@
+import CofferCrypto
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferStorage
+
+/// Pages that authenticate and make no sense: SQLite's structure broken, or crafted by somebody with the key.
+@Suite("Salvage of a broken structure") struct SalvageStructureTests {
+  private let fixture: SalvageFixture
+  private let store: Store
+  private let codec: PageCodec
+
+  init() throws {
+    fixture = try SalvageFixture(itemCount: 300)
+    store = try Store.open(at: fixture.original.path, key: fixture.original.key, isReadOnly: true)
+    codec = try PageCodec(keys: store.keys.keys)
+  }
+
+  private func page(_ number: Int) throws -> [UInt8] {
+    try PageReader(store).page(number).get()
+  }
+
+  /// Salvages a copy with other contents of a page, sealed like any other.
+  private func salvage(
+    _ number: Int, _ change: (inout [UInt8]) -> Void
+  ) throws -> (report: SalvageReport, contents: StoreContents) {
+    try fixture.salvage { data in try replace(number, in: &data, change) }
+  }
+
+  private func replace(_ number: Int, in data: inout Data, _ change: (inout [UInt8]) -> Void) throws {
+    var page = try page(number)
+    change(&page)
+    var sealed = [UInt8](repeating: 0, count: Layout.pageByteCount)
+    try page.withUnsafeBytes { page in
+      try sealed.withUnsafeMutableBytes { sealed in
+        try codec.seal(
+          #require(page.baseAddress), at: .database(page: UInt32(number)), into: #require(sealed.baseAddress))
+      }
+    }
+    let offset = SalvageFixture.offset(ofPage: number)
+    data.replaceSubrange(offset..<offset + Layout.pageByteCount, with: sealed)
+  }
+
+  private func set(_ value: Int, at offset: Int, in page: inout [UInt8]) {
+    for index in 0..<4 { page[offset + index] = UInt8(truncatingIfNeeded: value >> (24 - 8 * index)) }
+  }
+
+  @Test("finds the pages that a wrong pointer no longer leads to", arguments: [0, 1, 2, 5, 1 << 31])
+  func pointer(_ target: Int) throws {
+    let root = try #require(fixture.roots["items"])
+    let (report, saved) = try salvage(root) { page in set(target == 5 ? root : target, at: 8, in: &page) }
+    #expect(saved.items == fixture.contents.items)
+    #expect(report.itemCount == fixture.contents.items.count)
+  }
+
+  @Test("ends when overflow pages lead in a circle, and loses that item alone")
+  func circle() throws {
+    // One with another one behind it.
+    let overflow = try #require(try fixture.overflows.first { try page($0).bigEndian32(at: 0) > 0 })
+    let (report, saved) = try salvage(overflow) { set(overflow, at: 0, in: &$0) }
+    let lost = try #require(fixture.names[overflow])
+    #expect(saved.items == fixture.contents.without(lost).items)
+    #expect(report.lostItems.map(\.key) == lost.map(\.key))
+  }
+
+  @Test("lists a value that does not decode")
+  func undecodable() throws {
+    // The UTF-8 of a string that only this item has, made invalid where it lies.
+    let name = StoreContents.Name(collection: "accounts", key: "key 5 kkkkk")
+    let leaf = try #require(fixture.leaves.first { fixture.names[$0]?.contains(name) ?? false })
+    let (report, saved) = try salvage(leaf) { page in
+      let text = Array("value 5 ".utf8)
+      for offset in 0..<page.count - text.count where Array(page[offset..<offset + text.count]) == text {
+        page[offset] = 0xff
+      }
+    }
+    #expect(saved.items == fixture.contents.without([name]).items)
+    #expect(
+      report.lostItems == [
+        SalvageReport.LostItem(
+          collection: "accounts", key: "key 5 kkkkk", part: .item, reason: "its value does not decode")
+      ])
+  }
+
+  @Test("copies items of a kind that is not known here as they are")
+  func unknownKind() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    try database.makeConnection().readWrite { try $0.setObject("sealed", forKey: "k", withMetadata: "m") }
+    try database.close()
+    let connection = try SQLiteConnection(store: Store.open(at: store.path, key: store.key), busyTimeout: .zero)
+    try connection.execute("UPDATE items SET type = 99, metadata = x'63010203', data = x'040506'")
+    try connection.close()
+    let path = store.folder + "/new"
+    let report = try Database.salvage(at: store.path, key: store.key, to: path, newKey: store.key)
+    #expect(report.isComplete && report.itemCount == 1)
+    let copy = try SQLiteConnection(store: Store.open(at: path, key: store.key), busyTimeout: .zero)
+    defer { try? copy.close() }
+    let row = try copy.statement("SELECT type, metadata, data FROM items").first {
+      ($0.integer(0), $0.bytes(1), $0.bytes(2))
+    }
+    #expect(row?.0 == 99 && row?.1 == [99, 1, 2, 3] && row?.2 == [4, 5, 6])
+  }
+
+  @Test("neither crashes nor hangs, whatever stands on the pages", arguments: 0..<60)
+  func crafted(_ seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let (report, _) = try fixture.salvage { data in
+      for _ in 0..<Int.random(in: 1...12, using: &random) {
+        // Headers, cell pointers and the beginnings of cells decide most.
+        let number = Bool.random(using: &random) ? 1 : Int.random(in: 1...fixture.pageCount, using: &random)
+        try replace(number, in: &data) { page in
+          for _ in 0..<Int.random(in: 1...40, using: &random) {
+            let limit = [16, 64, 400, Layout.payloadByteCount].randomElement(using: &random) ?? 16
+            // The fields that the codec itself looks at stay.
+            let offset = Int.random(in: 0..<limit, using: &random)
+            guard number > 1 || !(16...20).contains(offset), number > 1 || !(60..<64).contains(offset) else { continue }
+            page[offset] =
+              [0, 1, 0x7f, 0x80, 0xff, UInt8.random(in: 0...255, using: &random)]
+              .randomElement(using: &random) ?? 0
+          }
+        }
+      }
+    }
+    #expect(report.pageCount > 0)
+  }
+}
