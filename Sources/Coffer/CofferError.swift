@@ -124,8 +124,8 @@ extension CofferError: CustomStringConvertible {
       "The store is re-encrypted, but its old key could not be dropped yet: another connection or process still reads an "
         + "old snapshot. Rotate again when it has ended; until then the store goes on with both keys."
     case .damaged(let part, let reason):
-      "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file. Restore a backup, "
-        + "or save what is readable with `prefs salvage`."
+      "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup"
+        + (part == "envelope" ? "." : ", or save what is readable with `prefs salvage`.")
     case .busy:
       "The store is busy: another connection or process holds its lock. Try again, or raise the busy timeout."
     case .diskFull(let path):

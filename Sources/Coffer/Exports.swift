@@ -32,3 +32,10 @@ extension KeyFile {
     isPresent(at: path)
   }
 }
+
+extension KeyFile {
+  /// What lets others at the key file, or put another one in its place, in sentences.
+  public static func fileProblems(at path: String) -> [String] {
+    FilePermissions.problems(ofFileAt: path) + FilePermissions.problems(ofFolderAbove: path)
+  }
+}

@@ -3,10 +3,18 @@ import CofferCrypto
 
 /// What reading all pages of a store found.
 package struct PageVerification: Sendable {
+  /// How many pages the file has.
   package var count = 0
+  /// The pages that do not authenticate, and that the log has no newer state of.
   package var damaged: [Int] = []
+  /// The pages that the file ends before.
+  package var missing: Range<Int> = 0..<0
+  /// The pages that hold something in clear: SQLite's magic at their beginning, or bytes that are not random.
+  package var clear: [Int] = []
   /// Bits per byte, over the whole file.
   package var entropy = 0.0
+  /// Bits per byte of the page where it is least.
+  package var leastPageEntropy = 8.0
 }
 
 extension Store {
@@ -15,11 +23,14 @@ extension Store {
   /// https://www.sqlite.org/fileformat2.html#the_lock_byte_page
   static let lockPage = 0x4000_0000 / Layout.pageByteCount + 1
 
-  /// Reads and authenticates every page of the database file; the log is not looked at.
+  /// Of 4,096 random bytes hardly ever a set has fewer than 7.9 bits a byte; what is not compressed stays below 7.
+  private static let leastEntropy = 7.5
+
+  /// Reads and authenticates every page of the database file.
   package func verifyPages(progress: (Double) -> Void) throws -> PageVerification {
     try checkProcess()
     var result = PageVerification()
-    var histogram = [Int](repeating: 0, count: 256)
+    var histogram = Histogram()
     let codec = try PageCodec(keys: keys.keys)
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     let size = try fileByteCount()
@@ -34,17 +45,46 @@ extension Store {
           (try? codec.open(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil
         }
       }
-      for byte in page { histogram[Int(byte)] += 1 }
+      var ofPage = Histogram()
+      ofPage.add(page)
+      histogram.add(ofPage)
+      let entropy = ofPage.entropy
+      result.leastPageEntropy = min(result.leastPageEntropy, entropy)
+      if entropy < Self.leastEntropy || page.starts(with: "SQLite format 3".utf8) { result.clear.append(number) }
       if !isAuthentic { result.damaged.append(number) }
       if number % 256 == 0 { progress(Double(number) / Double(result.count)) }
     }
-    result.entropy = Self.entropy(histogram)
+    result.entropy = histogram.entropy
+    let reader = try PageReader(self)
+    result.damaged.removeAll { reader.log.frames[UInt32($0)] != nil }
+    if reader.presentCount < reader.pageCount { result.missing = reader.presentCount + 1..<reader.pageCount + 1 }
     return result
   }
 
-  private static func entropy(_ histogram: [Int]) -> Double {
-    let total = Double(histogram.reduce(0, +))
-    return histogram.reduce(0) { sum, count in
+  /// Whether SQLite opens the file as it is, without the VFS: never, unless nothing is sealed.
+  package var opensWithoutKey: Bool {
+    guard let connection = try? SQLiteConnection(readingPlainFileAt: path) else { return false }
+    try? connection.close()
+    return true
+  }
+}
+
+/// How often each byte occurs.
+private struct Histogram {
+  private var counts = [Int](repeating: 0, count: 256)
+
+  mutating func add(_ bytes: [UInt8]) {
+    for byte in bytes { counts[Int(byte)] += 1 }
+  }
+
+  mutating func add(_ other: Histogram) {
+    for (byte, count) in other.counts.enumerated() { counts[byte] += count }
+  }
+
+  /// Shannon's, in bits per byte.
+  var entropy: Double {
+    let total = Double(counts.reduce(0, +))
+    return counts.reduce(0) { sum, count in
       guard count > 0 else { return sum }
       let share = Double(count) / total
       return sum - share * log2(share)

@@ -257,15 +257,10 @@ extension Store {
     return FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino), isReadOnly: isReadOnly)
   }
 
-  /// What is wider than it should be about the files of this store: modes that let others in.
+  /// What lets others at the files of this store: their modes, and that of their folder.
   package func fileProblems() -> [String] {
-    var problems: [String] = []
-    for suffix in ["", "-wal", "-shm"] {
-      var status = stat()
-      guard lstat(path + suffix, &status) == 0, status.st_mode & 0o077 != 0 else { continue }
-      problems.append("\(path)\(suffix) is open to others (mode \(String(status.st_mode & 0o777, radix: 8))).")
-    }
-    return problems
+    ["", "-wal", "-shm"].flatMap { FilePermissions.problems(ofFileAt: path + $0) }
+      + FilePermissions.problems(ofFolderAbove: path)
   }
 
   /// The size of the log file, 0 when there is none.

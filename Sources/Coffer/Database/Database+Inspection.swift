@@ -13,12 +13,16 @@ public struct DatabaseStatus: Sendable {
   /// How many pages the database has, the log's included.
   public let pageCount: Int
   /// The size of the log in bytes; 0 when there is none.
-  public let logByteCount: Int
+  public var logByteCount: Int { log.byteCount }
+  /// What the log holds, and whether it recovers whole.
+  public let log: LogStatus
   /// What opens the store.
   public let slots: [SlotInfo]
   /// The number of the last commit.
   public let snapshot: UInt64
-  /// What lets others at the files, in sentences: modes wider than 0600.
+  /// Under how many keys pages may stand: one, and more while a re-encryption is unfinished.
+  public let epochCount: Int
+  /// What lets others at the files, in sentences: modes wider than 0600, a folder that others can write.
   public let fileProblems: [String]
   /// What opening had to leave out because the log did not authenticate, in a sentence; nil when nothing was lost.
   public let logProblem: String?
@@ -26,18 +30,9 @@ public struct DatabaseStatus: Sendable {
   ///
   /// One is no loss; the other one serves.
   public let damagedEnvelopeCopies: [Int]
-}
-
-/// What a verification found.
-public struct VerificationReport: Sendable {
-  /// How many pages were read and authenticated.
-  public let pageCount: Int
-  /// How many items were decoded.
-  public let itemCount: Int
-  /// What is wrong, in sentences; empty when all is well.
-  public let problems: [String]
-  /// The Shannon entropy of the file's bytes: close to 8 for ciphertext, below 6 for settings in clear.
-  public let entropyBitsPerByte: Double
+  /// What is no problem and yet worth knowing, in sentences: a passphrase stretched less than it would be today, a
+  /// re-encryption that is not finished, files that were left over.
+  public let notes: [String]
 }
 
 extension Database {
@@ -63,9 +58,10 @@ extension Database {
             storeID: store.storeID.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined(),
             pageSize: Layout.pageByteCount,
             pageCount: try session.connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0,
-            logByteCount: store.logByteCount, slots: store.envelope.slots.map(SlotInfo.init),
-            snapshot: try session.snapshot(), fileProblems: store.fileProblems(), logProblem: logProblem,
-            damagedEnvelopeCopies: try store.damagedEnvelopeCopies())
+            log: try LogStatus(of: store), slots: store.envelope.slots.map(SlotInfo.init),
+            snapshot: try session.snapshot(), epochCount: store.envelope.epochs.count,
+            fileProblems: store.fileProblems(), logProblem: logProblem,
+            damagedEnvelopeCopies: try store.damagedEnvelopeCopies(), notes: store.notes())
         }
       }
     }
@@ -78,8 +74,9 @@ extension Database {
   public func verify(progress: (Double) -> Void = { _ in }) throws -> VerificationReport {
     let store = try storeOnDisk()
     let pages = try CofferError.translating { try store.verifyPages { progress($0 * 0.5) } }
-    var problems = pages.damaged.map { "Page \($0) does not authenticate." }
+    var problems = pages.problems(opensWithoutKey: store.opensWithoutKey)
     var itemCount = 0
+    var historicItemCount = 0
     do {
       try makeConnection().perform { session in
         try session.read {
@@ -99,7 +96,7 @@ extension Database {
               if itemCount % 1000 == 0 { progress(0.6 + 0.4 * Double(itemCount) / Double(max(total, 1))) }
             }
           }
-          problems += try session.historicProblems()
+          problems += try session.historicProblems(&historicItemCount)
         }
       }
     } catch CofferError.damaged(let part, let reason) {
@@ -109,8 +106,32 @@ extension Database {
       }
     }
     progress(1)
-    return VerificationReport(
-      pageCount: pages.count, itemCount: itemCount, problems: problems, entropyBitsPerByte: pages.entropy)
+    return VerificationReport(pages, itemCount, historicItemCount, problems)
+  }
+
+  /// Reads and authenticates every page of a store, whether it still opens or not; its values are not looked at.
+  ///
+  /// ```swift
+  /// do {
+  ///   report = try Database.open(at: path, key: key).verify()
+  /// } catch CofferError.damaged {
+  ///   report = try Database.verifyPages(at: path, key: key)
+  /// }
+  /// ```
+  ///
+  /// - Parameter progress: Gets the share that is done, from 0 to 1.
+  /// - Throws: `CofferError.damaged` when both copies of the envelope are; `.wrongKey`, `.storeNotFound` and what else
+  ///   keeps anything from being read.
+  public static func verifyPages(
+    at path: String, key: KeySource, progress: (Double) -> Void = { _ in }
+  ) throws -> VerificationReport {
+    try CofferError.translating {
+      let store = try Store.open(at: path, key: key, isReadOnly: true)
+      let pages = try store.verifyPages(progress: progress)
+      let log = try LogStatus(of: store)
+      let problems = pages.problems(opensWithoutKey: store.opensWithoutKey) + store.fileProblems() + log.problems
+      return VerificationReport(pages, 0, 0, problems)
+    }
   }
 
   func storeOnDisk() throws -> Store {
@@ -134,11 +155,12 @@ extension Session {
   }
 
   /// What does not decode among the earlier values.
-  fileprivate func historicProblems() throws -> [String] {
+  fileprivate func historicProblems(_ count: inout Int) throws -> [String] {
     var problems: [String] = []
     for collection in try CofferError.translating({ try CommitFeed.names(connection) }).values.sorted() {
       for key in try keysWithHistory(in: collection) {
         for row in try history(key, in: collection) {
+          count += 1
           do {
             _ = try row.item.object.decoded(as: Value.self, key, in: collection)
             _ = try row.item.metadata?.decoded(as: Value.self, key, in: collection)

@@ -187,7 +187,7 @@ final class SalvageCopy {
     report.lostItems = lost.map { row in
       SalvageReport.LostItem(
         collection: names[row.collection] ?? "lost-\(row.collection)", key: row.key, part: row.part, reason: row.reason)
-    }
+    }.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
   }
 
   /// Adds what the newest commits set and did not remove, and what nevertheless is nowhere.

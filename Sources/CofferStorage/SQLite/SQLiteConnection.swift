@@ -90,19 +90,37 @@ package final class SQLiteConnection {
     try execute("PRAGMA journal_mode=WAL")
   }
 
-  private init(context: ConnectionContext?, path: String, vfs: String?, busyTimeout: Duration) throws {
+  /// Opens a plain SQLite database, which nothing seals, for reading alone.
+  ///
+  /// It is taken for one that nobody writes to: no lock, no log, no file beside it
+  /// (https://www.sqlite.org/uri.html, "immutable").
+  package convenience init(readingPlainFileAt path: String) throws {
+    try self.init(context: nil, path: path, vfs: nil, busyTimeout: .zero, query: "immutable=1", isReadOnly: true)
+    do {
+      // Opening is lazy; the first read tells whether it is a database at all.
+      try execute("PRAGMA main.schema_version")
+    } catch {
+      try? close()
+      throw error
+    }
+  }
+
+  private init(
+    context: ConnectionContext?, path: String, vfs: String?, busyTimeout: Duration, query: String = "",
+    isReadOnly: Bool = false
+  ) throws {
     self.context = context
     self.path = path
     var handle: OpaquePointer?
-    let isReadOnly = context?.store.isReadOnly ?? false
+    let isReadOnly = context?.store.isReadOnly ?? isReadOnly
     var flags = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
     flags |= SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-    if context == nil { flags |= SQLITE_OPEN_CREATE }
+    if context == nil, !isReadOnly { flags |= SQLITE_OPEN_CREATE }
     let uri = "file:" + Self.percentEncoded(path)
     let code =
       context?.whileListed { token in
         sqlite3_open_v2("\(uri)?coffer=\(token)", &handle, flags | SQLITE_OPEN_NOFOLLOW, vfs)
-      } ?? sqlite3_open_v2(uri, &handle, flags, vfs)
+      } ?? sqlite3_open_v2("\(uri)?\(query)", &handle, flags, vfs)
     guard let handle else { throw StorageError.inputOutput(path: path, reason: "out of memory") }
     self.handle = handle
     updateCount.initialize(to: 0)

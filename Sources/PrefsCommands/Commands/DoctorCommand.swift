@@ -7,9 +7,10 @@ struct DoctorCommand: ParsableCommand {
     commandName: "doctor",
     abstract: "Check a store.",
     discussion: """
-      Looks at permissions, key slots and both copies of the envelope; reads and authenticates every page, decodes every \
-      value, and measures how random the bytes on the disk are. Pages and values of a store above 64 MiB are checked with \
-      --deep only. The exit code is 7 when there is a problem. Nothing is changed.
+      Looks at the permissions of store, key file and their folders, at key slots, both copies of the envelope and the log; \
+      reads and authenticates every page, decodes every value, earlier ones too, and measures how random the bytes on the \
+      disk are. Pages and values of a store above 64 MiB are checked with --deep only. The exit code is 7 when there is a \
+      problem; notes do not change it. Of a store that no longer opens it names what is damaged. Nothing is changed.
 
       Examples:
         prefs doctor
@@ -26,17 +27,27 @@ struct DoctorCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try Session(common)
-    let findings: Findings
-    do {
-      findings = try session.using(try session.openForReading()) {
-        try Findings(of: $0, deep: deep, progress: progress())
-      }
-    } catch let error as CofferError where error.exitStatus == .integrity {
-      findings = Findings(path: session.path, problem: error.description)
-    }
+    let findings = try examine(session)
     let style = Style(isOn: common.color.applies(to: 1))
-    try StandardOutput.write(json ? findings.json + "\n" : findings.text(style))
+    let text = FindingsText(findings: findings)
+    try StandardOutput.write(json ? text.json + "\n" : text.summary(style))
     if !findings.problems.isEmpty { throw ExitCode(ExitStatus.integrity.rawValue) }
+  }
+
+  private func examine(_ session: Session) throws -> Findings {
+    var key: KeySource?
+    do {
+      let database = try session.openForReading { key = $0 }
+      return try session.using(database) { try Findings(of: $0, key: key, deep: deep, progress: progress()) }
+    } catch let error as CofferError where error.exitStatus == .integrity {
+      let bar = progress()
+      defer { bar.finish() }
+      // Where the envelope is damaged, too, the error is all there is to say.
+      let report = try? key.map { key in
+        try Database.verifyPages(at: session.path, key: key) { bar.show($0, of: "checking") }
+      }
+      return Findings(path: session.path, problem: error.description, report: report)
+    }
   }
 
   private func progress() -> ProgressBar {

@@ -27,13 +27,20 @@ struct Session {
   }
 
   /// Opens the store for a command that only reads, which may then lie on a read-only medium.
-  func openForReading() throws -> Database {
-    try open(databaseOptions(isReadOnly: !StoreLocation.isWritable(path)))
+  ///
+  /// - Parameter willOpen: Is told what is tried.
+  func openForReading(willOpen: (KeySource) -> Void = { _ in }) throws -> Database {
+    try open(databaseOptions(isReadOnly: !StoreLocation.isWritable(path)), willOpen: willOpen)
   }
 
-  private func open(_ databaseOptions: Database.Options) throws -> Database {
+  private func open(
+    _ databaseOptions: Database.Options, willOpen: (KeySource) -> Void = { _ in }
+  ) throws -> Database {
     let slots = try Database.slotKinds(at: path)
-    return try lookup.open(slots) { try Database.open(at: path, key: $0, options: databaseOptions) }
+    return try lookup.open(slots) { key in
+      willOpen(key)
+      return try Database.open(at: path, key: key, options: databaseOptions)
+    }
   }
 
   /// Saves what is readable of a damaged store.

@@ -1,0 +1,35 @@
+/// Who besides the owner gets at a file.
+package enum FilePermissions {
+  /// What lets others read or write the file at `path`, in sentences; nothing about one that is not there.
+  package static func problems(ofFileAt path: String) -> [String] {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return [] }
+    return ["\(path) is open to others (mode \(octal(status.st_mode & 0o777)))."]
+  }
+
+  /// What lets others put files into the folder that the file at `path` lies in.
+  package static func problems(ofFolderAbove path: String) -> [String] {
+    let folder = FilePath.folder(above: path)
+    var status = stat()
+    guard stat(folder, &status) == 0 else { return [] }
+    var problems: [String] = []
+    if status.st_mode & 0o022 != 0 {
+      // "A file in a sticky directory may only be renamed or deleted by the owner": unlink(2), EPERM.
+      let isSticky = status.st_mode & S_ISVTX != 0
+      problems.append(
+        "The folder \(folder) can be written by others (mode \(octal(status.st_mode & 0o1777))), who can put files there"
+          + (isSticky ? "." : ", and others in the place of yours."))
+    }
+    if status.st_uid != 0, status.st_uid != geteuid(), status.st_uid != owner(of: path) {
+      problems.append("The folder \(folder) belongs to another user (\(status.st_uid)), who can put other files there.")
+    }
+    return problems
+  }
+
+  private static func owner(of path: String) -> uid_t? {
+    var status = stat()
+    return lstat(path, &status) == 0 ? status.st_uid : nil
+  }
+
+  private static func octal(_ mode: mode_t) -> String { String(mode, radix: 8) }
+}

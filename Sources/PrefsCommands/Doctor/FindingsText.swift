@@ -1,0 +1,141 @@
+import Coffer
+
+/// What `doctor` says.
+struct FindingsText {
+  let findings: Findings
+
+  // MARK: - Text
+
+  /// The findings for people.
+  func summary(_ style: Style) -> String {
+    var table = Table()
+    table.add(["store", DisplayText.escapingControls(findings.path)])
+    if let status = findings.status { addStatus(status, to: &table, style) }
+    if let report = findings.report { addReport(report, to: &table, style) }
+    var lines = table.lines()
+    if findings.problems.isEmpty {
+      lines.append(style.good("No problems found."))
+      if findings.report == nil { lines.append(" Pages and values were not checked; --deep does that.") }
+      lines.append("\n")
+    } else {
+      lines += list(
+        style.bad(DisplayText.count(findings.problems.count, "problem", "problems") + ":"), findings.problems)
+    }
+    if !findings.notes.isEmpty {
+      lines += list(DisplayText.count(findings.notes.count, "note", "notes") + ":", findings.notes)
+    }
+    if findings.isDamaged {
+      lines.append("What is readable can be saved into a new store: prefs salvage -o NEW\n")
+    }
+    return lines.joined()
+  }
+
+  private func list(_ title: String, _ sentences: [String]) -> [String] {
+    [title + "\n"] + sentences.map { "  " + DisplayText.escapingControls($0) + "\n" }
+  }
+
+  private func addStatus(_ status: DatabaseStatus, to table: inout Table, _ style: Style) {
+    let fine = style.good("ok")
+    table.add(["format", "version \(status.formatVersion), store \(status.storeID)"])
+    let byteCount = status.pageCount * status.pageSize
+    table.add(["size", "\(DisplayText.count(status.pageCount, "page", "pages")), \(DisplayText.byteCount(byteCount))"])
+    for (index, slot) in status.slots.enumerated() {
+      table.add([index == 0 ? "opens with" : "", Self.describe(slot)])
+    }
+    if let keyFile = findings.keyFile { table.add(["key file", DisplayText.escapingControls(keyFile)]) }
+    table.add(["permissions", findings.permissionProblems.isEmpty ? fine : style.bad("see below")])
+    table.add(["envelope", status.damagedEnvelopeCopies.isEmpty ? fine + ", both copies" : style.bad("see below")])
+    let isLogWhole = status.log.isWhole && status.logProblem == nil
+    table.add(["log", isLogWhole ? "\(fine), \(Self.describe(status.log))" : style.bad("see below")])
+  }
+
+  private func addReport(_ report: VerificationReport, to table: inout Table, _ style: Style) {
+    if report.problems.isEmpty {
+      let fine = style.good("ok")
+      table.add(["pages", "\(fine), \(DisplayText.count(report.pageCount, "page", "pages")) authenticated"])
+      let history = report.historicItemCount
+      table.add([
+        "values",
+        "\(fine), \(DisplayText.count(report.itemCount, "value", "values")) decoded"
+          + (history == 0 ? "" : ", and \(DisplayText.count(history, "earlier one", "earlier ones"))"),
+      ])
+    } else {
+      table.add(["contents", style.bad("see below")])
+    }
+    let isRandom = report.entropyBitsPerByte >= Findings.leastEntropy
+    let verdict = isRandom ? style.good("yes") : style.bad("no")
+    let entropy = Self.rounded(report.entropyBitsPerByte)
+    let least = Self.rounded(report.leastPageEntropyBitsPerByte)
+    table.add([
+      "encrypted", "\(verdict), \(entropy) of 8 bits of entropy in a byte of the file, no page below \(least)",
+    ])
+  }
+
+  private static func describe(_ slot: SlotInfo) -> String {
+    let kind = slot.kind == .passphrase ? "passphrase" : "key file"
+    let label = slot.label.isEmpty ? "" : " \"\(DisplayText.escapingControls(slot.label))\""
+    return "\(kind)\(label); stretching: \(slot.costDescription); since \(Timestamp.text(slot.created))"
+  }
+
+  private static func describe(_ log: LogStatus) -> String {
+    guard log.byteCount > 0 else { return "there is none, or it is empty" }
+    let frames = DisplayText.count(log.frameCount, "frame", "frames")
+    return "\(DisplayText.byteCount(log.byteCount)), \(frames) of whole commits"
+  }
+
+  /// Three digits after the point, without what formatting would cost at start-up.
+  private static func rounded(_ number: Double) -> String {
+    let thousandths = Int((number * 1000).rounded())
+    let digits = String(thousandths % 1000)
+    return "\(thousandths / 1000)." + String(repeating: "0", count: 3 - digits.count) + digits
+  }
+
+  // MARK: - JSON
+
+  /// The findings for programs.
+  var json: String {
+    var members: [(name: String, json: String)] = [
+      ("path", JSONText.quoted(findings.path)), ("ok", findings.problems.isEmpty ? "true" : "false"),
+      ("opens", findings.status == nil ? "false" : "true"),
+    ]
+    if let status = findings.status {
+      members += [
+        ("format", "\(status.formatVersion)"), ("store", JSONText.quoted(status.storeID)),
+        ("pageSize", "\(status.pageSize)"), ("pages", "\(status.pageCount)"), ("logBytes", "\(status.logByteCount)"),
+        ("log", Self.json(status.log)), ("snapshot", "\(status.snapshot)"), ("epochs", "\(status.epochCount)"),
+        ("slots", JSONText.array(status.slots.map(Self.json))),
+        ("damagedEnvelopeCopies", JSONText.array(status.damagedEnvelopeCopies.map { "\($0)" })),
+      ]
+    }
+    if let keyFile = findings.keyFile { members.append(("keyFile", JSONText.quoted(keyFile))) }
+    if let report = findings.report {
+      members += [
+        ("checkedPages", "\(report.pageCount)"), ("checkedValues", "\(report.itemCount)"),
+        ("checkedEarlierValues", "\(report.historicItemCount)"),
+        ("entropyBitsPerByte", Self.rounded(report.entropyBitsPerByte)),
+        ("leastPageEntropyBitsPerByte", Self.rounded(report.leastPageEntropyBitsPerByte)),
+      ]
+    }
+    members += [
+      ("problems", JSONText.array(findings.problems.map(JSONText.quoted))),
+      ("notes", JSONText.array(findings.notes.map(JSONText.quoted))),
+      ("salvage", findings.isDamaged ? "true" : "false"),
+    ]
+    return JSONText.object(members)
+  }
+
+  private static func json(_ log: LogStatus) -> String {
+    JSONText.object([
+      ("bytes", "\(log.byteCount)"), ("frames", "\(log.frameCount)"), ("lostFrames", "\(log.lostFrameCount)"),
+      ("headerDamaged", log.isHeaderDamaged ? "true" : "false"), ("whole", log.isWhole ? "true" : "false"),
+    ])
+  }
+
+  private static func json(_ slot: SlotInfo) -> String {
+    JSONText.object([
+      ("id", "\(slot.id)"), ("kind", JSONText.quoted(slot.kind == .passphrase ? "passphrase" : "keyFile")),
+      ("cost", JSONText.quoted(slot.costDescription)), ("label", JSONText.quoted(slot.label)),
+      ("created", JSONText.quoted(Timestamp.text(slot.created))),
+    ])
+  }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferCrypto
+@testable import CofferStorage
+
+@Suite("Inspection") struct InspectionTests {
+  private func filled() throws -> TemporaryStore {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    try database.makeConnection().readWrite { transaction in
+      try transaction.setHistoryLimits(HistoryLimits(), forCollection: "c")
+      for number in 0..<200 {
+        try transaction.setObject("value \(number)", forKey: "key \(number)", inCollection: "c")
+      }
+    }
+    try database.makeConnection().readWrite { try $0.setObject("later", forKey: "key 7", inCollection: "c") }
+    try database.close()
+    return store
+  }
+
+  private func change(_ store: TemporaryStore, _ body: (inout Data) throws -> Void) throws {
+    var bytes = try store.bytes()
+    try body(&bytes)
+    try bytes.write(to: URL(fileURLWithPath: store.path))
+    chmod(store.path, 0o600)
+  }
+
+  @Test("counts earlier values among what it decodes, and finds each page random")
+  func verification() throws {
+    let store = try filled()
+    let database = try store.open()
+    let report = try database.verify()
+    #expect(report.problems.isEmpty && report.itemCount == 200 && report.historicItemCount == 1)
+    #expect(report.leastPageEntropyBitsPerByte > 7.9)
+    #expect(try database.status().notes.isEmpty)
+    try database.close()
+  }
+
+  @Test("says what is in the log, and whether it comes back whole")
+  func log() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    for number in 0..<5 { try connection.readWrite { try $0.setObject(number, forKey: "key \(number)") } }
+    let status = try database.status()
+    #expect(status.log.isWhole && status.log.frameCount > 5)
+    #expect(status.log.byteCount == status.logByteCount && status.logByteCount > 5 * 4096)
+    let copy = try TemporaryStore()
+    try store.copyAsAfterCrash(to: copy)
+    try database.close()
+    #expect(try store.open().status().log.frameCount == 0)
+
+    var damaged = try copy.bytes("-wal")
+    damaged[damaged.count - 3 * Layout.frameByteCount + 100] ^= 1
+    try damaged.write(to: URL(fileURLWithPath: copy.path + "-wal"))
+    let recovered = try copy.open()
+    let log = try recovered.status().log
+    #expect(!log.isWhole && log.frameCount < status.log.frameCount && log.lostFrameCount > 0)
+    #expect(log.frameCount + log.lostFrameCount == status.log.frameCount)
+    #expect(log.problems.count == 1)
+    try recovered.close()
+  }
+
+  @Test("names the damaged and the missing pages of a store that no longer opens")
+  func unopenable() throws {
+    let store = try filled()
+    let count = (try store.bytes().count - Layout.envelopeByteCount) / Layout.pageByteCount
+    try change(store) { data in
+      for page in [1, 2, 3, 6] { data.flipBit(ofPage: page) }
+    }
+    #expect(throws: CofferError.self) { try store.open() }
+    let report = try Database.verifyPages(at: store.path, key: store.key)
+    #expect(report.problems == ["Pages 1 to 3 do not authenticate.", "Page 6 does not authenticate."])
+    #expect(report.pageCount == count)
+
+    let cut = try filled()
+    try change(cut) { $0 = $0.prefix(SalvageFixture.offset(ofPage: 5)) }
+    let problems = try Database.verifyPages(at: cut.path, key: cut.key).problems
+    #expect(problems == ["The file was cut short: pages 5 to \(count) are missing."])
+    #expect(throws: CofferError.wrongKey) {
+      try Database.verifyPages(at: cut.path, key: .key(SecretBytes.random(count: 32)))
+    }
+  }
+
+  @Test("finds a page in clear")
+  func clearPage() throws {
+    let store = try filled()
+    try change(store) { data in
+      let offset = SalvageFixture.offset(ofPage: 4)
+      data.replaceSubrange(offset..<offset + 4096, with: Data("SQLite format 3\0".utf8) + Data(count: 4080))
+    }
+    let problems = try Database.verifyPages(at: store.path, key: store.key).problems
+    #expect(problems.contains { $0.hasPrefix("From page 4 to 4 the bytes are not random") })
+  }
+
+  @Test("notes a passphrase that is stretched less than a new one would be")
+  func weakSlot() throws {
+    let folder = try TemporaryStore()
+    for (stretching, isWeak) in [
+      (Slot.Stretching.password(.scrypt(log2N: 14, r: 8, p: 1)), true), (.standard, false),
+      (.password(.pbkdf2HMACSHA512(iterations: 100_000)), true),
+    ] {
+      let key = KeySource.passphrase(SecretBytes(copying: Array("correct horse".utf8)))
+      try Store.create(at: folder.path, key: key, stretching: stretching) { connection, store in
+        try Schema.create(in: connection)
+        try Metadata(connection: connection).bind(to: store)
+      }
+      let database = try Database.open(at: folder.path, key: key)
+      let notes = try database.status().notes
+      #expect(notes.contains { $0.contains("stretches its passphrase") } == isWeak, "\(stretching.name)")
+      try database.close()
+      try FileManager.default.removeItem(atPath: folder.path)
+    }
+  }
+
+  @Test("notes a re-encryption that is not finished, and files that were left over")
+  func unfinished() throws {
+    let store = try filled()
+    try change(store) { data in
+      var envelope = try Store.peekEnvelope(at: store.path)
+      let rootKey = try envelope.unlock(store.key.secret(), kind: .keyFile)
+      envelope.epochs.append(
+        try Epoch(number: 2, created: envelope.created, rootKey: rootKey, storeID: envelope.storeID))
+      envelope.sequence += 1
+      let copy = try envelope.encoded(rootKey: rootKey)
+      data.replaceSubrange(0..<Layout.envelopeByteCount, with: copy + copy)
+    }
+    let leftover = store.folder + "/.settings.coffer.0123456789abcdef.tmp"
+    try Data("x".utf8).write(to: URL(fileURLWithPath: leftover))
+    let database = try store.open()
+    let status = try database.status()
+    #expect(status.epochCount == 2 && status.notes.count == 2)
+    #expect(status.notes[0].contains("prefs rotate") && status.notes[1].contains("0123456789abcdef.tmp"))
+    #expect(try database.verify().problems.isEmpty)
+    try database.close()
+  }
+
+  @Test("names a folder that others can write, and a key file that they can read")
+  func folders() throws {
+    let store = try filled()
+    chmod(store.folder, 0o770)
+    let database = try store.open()
+    let problems = try database.status().fileProblems
+    #expect(problems.count == 1 && problems[0].contains("mode 770"))
+    chmod(store.folder, 0o1777)
+    #expect(try database.status().fileProblems.first?.contains("mode 1777") ?? false)
+    chmod(store.folder, 0o755)
+    #expect(try database.status().fileProblems.isEmpty && KeyFile.fileProblems(at: store.keyFile).isEmpty)
+    chmod(store.keyFile, 0o640)
+    #expect(KeyFile.fileProblems(at: store.keyFile) == ["\(store.keyFile) is open to others (mode 640)."])
+    try database.close()
+  }
+}
