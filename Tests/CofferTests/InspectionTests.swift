@@ -120,7 +120,7 @@ import Testing
     let store = try filled()
     try change(store) { data in
       var envelope = try Store.peekEnvelope(at: store.path)
-      let rootKey = try envelope.unlock(store.key.secret(), kind: .keyFile)
+      let rootKey = try envelope.open(store.key).key
       envelope.epochs.append(
         try Epoch(number: 2, created: envelope.created, rootKey: rootKey, storeID: envelope.storeID))
       envelope.sequence += 1
@@ -129,7 +129,8 @@ import Testing
     }
     let leftover = store.folder + "/.settings.coffer.0123456789abcdef.tmp"
     try Data("x".utf8).write(to: URL(fileURLWithPath: leftover))
-    let database = try store.open()
+    // Opened for writing it would go on with it.
+    let database = try Database.open(at: store.path, key: store.key, options: .init(isReadOnly: true))
     let status = try database.status()
     #expect(status.epochCount == 2 && status.notes.count == 2)
     #expect(status.notes[0].contains("prefs rotate") && status.notes[1].contains("0123456789abcdef.tmp"))

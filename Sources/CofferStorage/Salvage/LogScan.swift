@@ -128,7 +128,7 @@ private final class LogScanner {
       guard let start = bytes.baseAddress else { return nil }
       // The lowest bit of the magic number; a damaged one is taken for what today's machines write.
       isBigEndian = bytes.loadUnaligned(as: UInt32.self).bigEndian == 0x377f_0683
-      guard let isWhole = try? codec.decipherLogHeader(start), isWhole else { return nil }
+      guard (try? codec.decipherLogHeader(start)) ?? nil != nil else { return nil }
       return Header(
         salts: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self), checksum: LogChecksum(storedAt: start + 24))
     }
