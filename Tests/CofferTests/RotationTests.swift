@@ -96,24 +96,24 @@ import Testing
     for copy in cut {
       let reopened = try copy.open()
       try expectWhole(reopened)
+      #expect(try Store.peekEnvelope(at: copy.path).epochs.count == 2, "reading alone changes nothing")
+      try reopened.makeConnection().readWrite { try $0.setObject("next", forKey: "next") }
       try reopened.close()
       #expect(try StoreFiles.epochs(copy) == [2])
       #expect(try Store.peekEnvelope(at: copy.path).epochs.map(\.number) == [2])
     }
   }
 
-  @Test("opened only for reading stays where it was cut short")
-  func cutShortAndReadOnly() throws {
-    let copy = try TemporaryStore()
-    let isCopied = Lock(false)
+  @Test("is nobody else's while somebody is at it")
+  func oneAtATime() throws {
+    let hasty = try Database.open(at: store.path, key: store.key, options: .init(busyTimeout: .milliseconds(50)))
+    let refusals = Lock(0)
     try database.rotate { share in
-      guard share > 0.3, !isCopied.withLock({ $0 }) else { return }
-      isCopied.withLock { $0 = (try? store.copyAsAfterCrash(to: copy)) != nil }
+      guard share < 0.5 else { return }
+      if (try? hasty.rotate()) == nil { refusals.withLock { $0 += 1 } }
     }
-    let reader = try Database.open(at: copy.path, key: copy.key, options: .init(isReadOnly: true))
-    try expectWhole(reader)
-    try reader.close()
-    #expect(try Store.peekEnvelope(at: copy.path).epochs.map(\.number) == [1, 2])
+    #expect(refusals.withLock { $0 } > 0)
+    #expect(try StoreFiles.epochs(store) == [2])
   }
 
   // MARK: A new root key

@@ -9,8 +9,8 @@ extension Database {
   ///
   /// Everything is rewritten in one transaction: readers go on, writers of all processes wait for it, about a second for
   /// each 40 MB, and the log takes as much room as the store until it is folded in. Every process seals under the new key from its next
-  /// write; the old one is dropped when nothing needs it any more. Cut short at any point, the store opens as before, and
-  /// goes on with it when it is next opened for writing.
+  /// write; the old one is dropped when nothing needs it any more. Cut short at any point, the store opens as before, and the
+  /// next process that writes to it goes on.
   ///
   /// The root key and the slots stay as they are; see `rotate(newRootKeyFor:droppingSlots:progress:)`.
   ///
@@ -53,44 +53,69 @@ extension Database {
     try makeConnection().perform { try $0.rotate(replacement, progress) }
   }
 
-  /// Goes on with a rotation that was cut short, on a connection of its own.
+  /// Goes on with a rotation that was cut short, on a connection of its own, unless somebody is at it.
   ///
-  /// `close()` waits for it.
+  /// Called after commits; `close()` waits for it. It does not wait long for others, and is tried again later.
   func resumeRotation() {
-    guard let connection = try? makeConnection() else { return }
+    guard startResumption() else { return }
     resumption.enter()
-    connection.enqueue { [options, path, resumption] session in
+    resumptionQueue.async { [self] in
       defer { resumption.leave() }
       do {
-        // The connection stays until this has run.
-        try withExtendedLifetime(connection) { try session.get().finishRotation(rewritesFirst: false) { _ in } }
+        let connection = try makeConnection()
+        try connection.perform { try $0.resumeRotation() }
       } catch {
-        options.logger.warning("\(path): the rotation of its keys is not finished yet. \(error)")
+        options.logger.debug("\(path): the rotation of its keys is not finished yet. \(error)")
       }
     }
   }
 }
 
 extension Session {
+  /// How long others are waited for where nobody has asked for the rotation.
+  private static let resumptionTimeout = Duration.milliseconds(250)
+
   fileprivate func rotate(_ replacement: RootKeyReplacement?, _ progress: (Double) -> Void) throws {
     try requireWritable()
-    try changeEnvelope { change in
-      if let replacement { try change.replaceRootKey(replacement) }
-      try change.addEpoch()
+    let deadline = ContinuousClock.now + core.options.busyTimeout
+    while true {
+      if let lock = try CofferError.translating({ try RotationLock(connection) }) {
+        try changeEnvelope { change in
+          if let replacement { try change.replaceRootKey(replacement) }
+          try change.addEpoch()
+        }
+        try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout, progress)
+        return withExtendedLifetime(lock) {}
+      }
+      guard ContinuousClock.now < deadline else { throw CofferError.busy }
+      usleep(20_000)
     }
-    try finishRotation(rewritesFirst: true, progress)
+  }
+
+  fileprivate func resumeRotation() throws {
+    guard let lock = try CofferError.translating({ try RotationLock(connection) }) else { return }
+    connection.setBusyTimeout(Self.resumptionTimeout)
+    try finishRotation(rewritesFirst: false, timeout: Self.resumptionTimeout) { _ in }
+    withExtendedLifetime(lock) {}
   }
 
   /// Rewrites what is sealed under an old key, and drops that.
   ///
-  /// - Parameter rewritesFirst: Whether to rewrite everything without looking whether that is needed.
-  fileprivate func finishRotation(rewritesFirst: Bool, _ progress: (Double) -> Void) throws {
+  /// - Parameters:
+  ///   - rewritesFirst: Whether to rewrite everything without looking whether that is needed.
+  ///   - timeout: How long to wait for others.
+  private func finishRotation(
+    rewritesFirst: Bool, timeout: Duration, _ progress: (Double) -> Void
+  ) throws {
     try withoutActuallyEscaping(progress) { progress in
       let onPage = try pageCounter(progress)
       var rewrites = rewritesFirst
-      let deadline = ContinuousClock.now + core.options.busyTimeout
+      var deadline = ContinuousClock.now + timeout
       while true {
-        if rewrites { try vacuum(onPage: onPage) }
+        if rewrites {
+          try vacuum(onPage: onPage)
+          deadline = ContinuousClock.now + timeout
+        }
         rewrites = false
         if try CofferError.translating({ try connection.checkpointAndTruncate(onPage: onPage) }) {
           switch try dropOldEpochs() {
@@ -100,7 +125,7 @@ extension Session {
           case .neededByLog: break
           }
         }
-        guard ContinuousClock.now < deadline else { throw CofferError.oldKeyInUse }
+        guard rewrites || ContinuousClock.now < deadline else { throw CofferError.oldKeyInUse }
         usleep(5000)
       }
     }
@@ -125,7 +150,7 @@ extension Session {
   private func dropOldEpochs() throws -> SQLiteConnection.EpochDrop? {
     try write(.full) {
       try CofferError.translating {
-        guard try connection.hasOldEpochs() else { return nil }
+        guard connection.hasOldEpochs else { return nil }
         let result = try connection.dropOldEpochs()
         if case .dropped(let sequence) = result { try noteEnvelope(sequence) }
         return result

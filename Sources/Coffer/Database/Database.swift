@@ -57,8 +57,9 @@ public final class Database: Sendable {
   let backing: Backing
   let core: DatabaseCore
   var isReadOnly: Bool { options.isReadOnly }
-  /// The rotation that opening went on with.
+  /// A rotation of others that this database goes on with.
   let resumption = DispatchGroup()
+  let resumptionQueue = DispatchQueue(label: "coffer.rotation")
   private let state: Lock<State>
 
   private struct State {
@@ -70,6 +71,8 @@ public final class Database: Sendable {
     var spare: SpareConnection?
     /// Connections of `concurrentRead` that nobody uses at the moment.
     var idleReaders: [Connection] = []
+    /// When it was last tried to go on with a rotation.
+    var lastResumption: ContinuousClock.Instant?
   }
 
   /// Unchecked: whoever takes it out of the state has it alone.
@@ -109,7 +112,8 @@ public final class Database: Sendable {
     core = DatabaseCore(
       options: options, path: isOnDisk ? path : nil,
       connect: { try Self.connect(to: backing, busyTimeout: options.busyTimeout) },
-      onLogTooLarge: { this.database?.expireLongLivedReads() })
+      onLogTooLarge: { this.database?.expireLongLivedReads() },
+      onUnfinishedRotation: { this.database?.resumeRotation() })
     this.set(self)
   }
 
@@ -129,7 +133,7 @@ public final class Database: Sendable {
 
   /// Opens the store at `path`.
   ///
-  /// Opening alone changes nothing in it; but where a rotation of its keys was cut short, it goes on, beside this call.
+  /// Opening alone changes nothing in it.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
   ///   `.busy`, `.permissionDenied` or `.inputOutput`; after each of them every file is as it was.
@@ -142,7 +146,6 @@ public final class Database: Sendable {
       let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
       let database = try Database(backing: .file(store), options: options)
       try database.checkContents(of: store)
-      if !options.isReadOnly, store.envelope.epochs.count > 1 { database.resumeRotation() }
       return database
     }
   }
@@ -257,6 +260,16 @@ public final class Database: Sendable {
 
   func makeSession() throws -> sending Session {
     try CofferError.translating { Session(connection: try makeSQLiteConnection(), core: core) }
+  }
+
+  /// Whether to try to go on with a rotation: not all the time, since trying keeps writers waiting for a moment.
+  func startResumption() -> Bool {
+    state.withLock { state in
+      let now = ContinuousClock.now
+      guard !state.isClosed, state.lastResumption.map({ now - $0 > .seconds(10) }) ?? true else { return false }
+      state.lastResumption = now
+      return true
+    }
   }
 
   var logProblem: String? { state.withLock { $0.logProblem } }

@@ -18,18 +18,22 @@ final class DatabaseCore: Sendable {
   private let rules = Lock<[ByteString: CollectionRules]>([:])
   private let hasRules = Atomic<Bool>(false)
   private let onLogTooLarge: @Sendable () -> Void
+  /// Goes on with a rotation that was cut short.
+  let onUnfinishedRotation: @Sendable () -> Void
   private let hasWarned = Atomic<Bool>(false)
 
   /// - Parameters:
   ///   - path: The store file; nil for a store in memory.
   ///   - connect: Makes a connection to read the change log with.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
+  ///   - onUnfinishedRotation: Is told of each commit to a store that has keys of more than one epoch.
   init(
     options: Database.Options, path: String?, connect: @escaping CommitFeed.Connect,
-    onLogTooLarge: @escaping @Sendable () -> Void
+    onLogTooLarge: @escaping @Sendable () -> Void, onUnfinishedRotation: @escaping @Sendable () -> Void
   ) {
     self.options = options
     self.onLogTooLarge = onLogTooLarge
+    self.onUnfinishedRotation = onUnfinishedRotation
     writer = Int64.random(in: .min ... .max)
     feed = CommitFeed(path: path, writer: writer, connect: connect)
   }

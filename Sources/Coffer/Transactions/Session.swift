@@ -247,6 +247,7 @@ final class Session {
       if isCacheCurrent { cache.snapshot = sequence }
       connection.announceCommit()
       core.feed.didCommit()
+      if connection.hasOldEpochs { core.onUnfinishedRotation() }
       if sequence % Self.logCheckInterval == 0 { core.checkLog(byteCount: (try? connection.logByteCount) ?? 0) }
     } else if !changes.isEmpty || isRolledBack {
       cache.removeAll()

@@ -15,11 +15,8 @@ extension SQLiteConnection {
     return (result, context.store.envelope.sequence)
   }
 
-  /// Whether there are keys of more than one epoch; the caller holds the write lock.
-  package func hasOldEpochs() throws -> Bool {
-    try context?.synchronizeEnvelope()
-    return (context?.store.envelope.epochs.count ?? 0) > 1
-  }
+  /// Whether there were keys of more than one epoch when this connection last took the write lock.
+  package var hasOldEpochs: Bool { context?.codec.hasOldEpochs ?? false }
 
   /// What came of an attempt to drop the keys of old epochs.
   package enum EpochDrop {

@@ -129,7 +129,7 @@ package final class SQLiteConnection {
       try check(code)
       // A log stays as it is; SQLite would try to fold it in.
       if isReadOnly { try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)) }
-      sqlite3_busy_timeout(handle, Int32(clamping: busyTimeout.milliseconds))
+      setBusyTimeout(busyTimeout)
       // https://www.sqlite.org/security.html, "Untrusted SQLite database files"
       try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
       try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_DEFENSIVE, 1))
@@ -149,6 +149,11 @@ package final class SQLiteConnection {
       sqlite3_close_v2(handle)
       throw error
     }
+  }
+
+  /// Says how long to wait for a lock of others.
+  package func setBusyTimeout(_ timeout: Duration) {
+    sqlite3_busy_timeout(handle, Int32(clamping: timeout.milliseconds))
   }
 
   /// Folds the log into the database after each 1,000 frames.

@@ -50,6 +50,9 @@ final class PageCodec {
     }
   }
 
+  /// Whether there are keys of more than one epoch.
+  var hasOldEpochs: Bool { ciphers.count > 1 }
+
   /// Draws nonces afresh from here on.
   func beginWriteTransaction() {
     random.refresh()
