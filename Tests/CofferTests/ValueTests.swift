@@ -116,14 +116,15 @@ import Testing
     var generator = SplitMix64(state: 7)
     for sample in samples {
       let stored = try sample.stored
+      let original = stored.bytes.withUnsafeBytes(Array.init)
       for kind in Value.Kind.allCases {
-        _ = try? Value(StoredValue(kind: kind, bytes: stored.bytes))
-        for cut in 0..<stored.bytes.count {
-          _ = try? Value(StoredValue(kind: kind, bytes: Array(stored.bytes[..<cut])))
+        _ = try? Value(StoredValue(kind: kind, bytes: original))
+        for cut in original.indices {
+          _ = try? Value(StoredValue(kind: kind, bytes: Array(original[..<cut])))
         }
       }
       for _ in 0..<2000 {
-        var bytes = stored.bytes
+        var bytes = original
         bytes[Int.random(in: 0..<bytes.count, using: &generator)] = .random(in: 0...255, using: &generator)
         _ = try? Value(StoredValue(kind: stored.kind, bytes: bytes))
       }

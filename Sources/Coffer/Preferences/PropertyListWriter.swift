@@ -51,6 +51,7 @@ struct PropertyListWriter {
     case .null: throw failure(key, "it holds null")
     case .url: throw failure(key, "it holds a URL inside a list")
     case .uuid: throw failure(key, "it holds a UUID")
+    case .secret: throw failure(key, "it is a secret, which an export would show")
     }
   }
 

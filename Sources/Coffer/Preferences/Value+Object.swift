@@ -26,6 +26,7 @@ extension Value {
     case .array(let elements): elements.map(\.asObject)
     case .dictionary(let members): members.mapValues(\.asObject)
     case .json(let text): (try? JSONReader.value(text))?.asObject ?? text
+    case .secret(let secret): secret
     }
   }
 

@@ -88,7 +88,9 @@ extension Session {
   static func storedValue(
     _ row: borrowing Statement.Row, typeColumn: Int32, dataColumn: Int32
   ) throws -> StoredValue {
-    StoredValue(kind: try kind(row.integer(typeColumn)), bytes: row.bytes(dataColumn))
+    let kind = try kind(row.integer(typeColumn))
+    return StoredValue(
+      kind: kind, bytes: row.withBytes(dataColumn) { StoredBytes(copying: $0, isSecret: kind == .secret) })
   }
 
   private static func kind(_ code: Int64) throws -> Value.Kind {
@@ -100,11 +102,13 @@ extension Session {
 
   static func metadata(_ row: borrowing Statement.Row, _ column: Int32) throws -> StoredValue? {
     guard !row.isNull(column) else { return nil }
-    let bytes = row.bytes(column)
-    guard let tag = bytes.first, let kind = Value.Kind(rawValue: tag) else {
-      throw StorageError.damaged(part: "items", reason: "metadata has no kind")
+    return try row.withBytes(column) { bytes in
+      guard let tag = bytes.first, let kind = Value.Kind(rawValue: tag) else {
+        throw StorageError.damaged(part: "items", reason: "metadata has no kind")
+      }
+      let rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
+      return StoredValue(kind: kind, bytes: StoredBytes(copying: rest, isSecret: kind == .secret))
     }
-    return StoredValue(kind: kind, bytes: Array(bytes.dropFirst()))
   }
 
   // MARK: Counts and lists

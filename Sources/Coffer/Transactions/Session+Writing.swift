@@ -177,11 +177,6 @@ extension Session {
   }
 }
 
-extension StoredValue {
-  /// Kind and bytes in one, as metadata is stored.
-  var tagged: [UInt8] { [kind.rawValue] + bytes }
-}
-
 extension Session {
   /// Sets what `encode` gives.
   ///

@@ -10,14 +10,14 @@
 public struct SerializedValue: Hashable, Sendable {
   /// What the bytes stand for.
   public let kind: Value.Kind
-  /// The encoded value.
+  /// The encoded value, in clear; of a secret, too, whose bytes are then the caller's.
   public let bytes: Data
 
   /// Takes bytes that were serialized before.
   ///
-  /// - Throws: `CofferError.unsupported` when they are no value of that kind.
+  /// - Throws: `CofferError.unsupported` when they are no value of that kind; sealed bytes are none.
   public init(kind: Value.Kind, bytes: Data) throws {
-    let stored = StoredValue(kind: kind, bytes: Array(bytes))
+    let stored = Self.stored(kind, bytes)
     // Other bytes for the same value would count as a change when it is set again.
     guard let value = try? Value(stored), try value.stored == stored else {
       throw CofferError.unsupported(reason: "the bytes are no serialized \(kind.name)")
@@ -28,8 +28,21 @@ public struct SerializedValue: Hashable, Sendable {
 
   init(_ stored: StoredValue) {
     kind = stored.kind
-    bytes = Data(stored.bytes)
+    bytes = stored.bytes.withUnsafeBytes { Data($0) }
   }
 
-  var stored: StoredValue { StoredValue(kind: kind, bytes: Array(bytes)) }
+  var stored: StoredValue { Self.stored(kind, bytes) }
+
+  private static func stored(_ kind: Value.Kind, _ bytes: Data) -> StoredValue {
+    StoredValue(
+      kind: kind, bytes: bytes.withUnsafeBytes { StoredBytes(copying: $0, isSecret: kind == .secret) })
+  }
+}
+
+extension SerializedValue: CustomStringConvertible, CustomReflectable {
+  /// Kind and length, never the bytes.
+  public var description: String { "<serialized \(kind.name): \(bytes.count) bytes>" }
+
+  /// A mirror without children.
+  public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }

@@ -1,7 +1,31 @@
 /// A value as it lies in the store: its kind, and the bytes that stand for it (`FORMAT.md`, Values).
 struct StoredValue: Equatable, Sendable {
   var kind: Value.Kind
-  var bytes: [UInt8]
+  var bytes: StoredBytes
+
+  init(kind: Value.Kind, bytes: StoredBytes) {
+    self.kind = kind
+    self.bytes = bytes
+  }
+
+  init(kind: Value.Kind, bytes: [UInt8]) {
+    self.init(kind: kind, bytes: .array(bytes))
+  }
+
+  /// Kind and bytes in one, as metadata is stored.
+  var tagged: StoredBytes {
+    if case .array(let bytes) = bytes { .array([kind.rawValue] + bytes) } else { .secret(taggedSecret) }
+  }
+
+  /// Kind and bytes in one, in protected memory, whatever kind it is.
+  var taggedSecret: SecretBytes {
+    bytes.withUnsafeBytes { bytes in
+      SecretBytes(count: bytes.count + 1) { tagged in
+        tagged[0] = kind.rawValue
+        UnsafeMutableRawBufferPointer(rebasing: tagged[1...]).copyMemory(from: bytes)
+      }
+    }
+  }
 }
 
 /// Why a value could not be coded; whoever knows the collection and the key turns it into a `CofferError`.

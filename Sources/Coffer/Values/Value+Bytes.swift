@@ -14,6 +14,7 @@ extension Value {
   /// The value as it is stored.
   var stored: StoredValue {
     get throws {
+      if case .secret(let secret) = self { return StoredValue(kind: .secret, bytes: .secret(secret.bytes)) }
       guard kind != .null else { throw ValueCodingError(reason: "null is not a value; remove the key instead") }
       var bytes: [UInt8] = []
       try append(to: &bytes, depth: 0)
@@ -23,8 +24,12 @@ extension Value {
 
   /// Reads a stored value.
   init(_ stored: StoredValue) throws {
-    var reader = ValueReader(bytes: stored.bytes[...])
-    self = try reader.readPayload(stored.kind, count: stored.bytes.count, depth: 0)
+    switch stored.bytes {
+    case .secret(let bytes): self = .secret(Secret(bytes))
+    case .array(let bytes):
+      var reader = ValueReader(bytes: bytes[...])
+      self = try reader.readPayload(stored.kind, count: bytes.count, depth: 0)
+    }
   }
 
   private var canonicalKind: Kind {
@@ -62,6 +67,7 @@ extension Value {
         bytes.append(contentsOf: entry.key)
         try entry.value.appendElement(to: &bytes, depth: depth + 1)
       }
+    case .secret: throw ValueCodingError(reason: "a secret is stored by itself, not inside a list or a dictionary")
     }
   }
 
@@ -144,6 +150,8 @@ private struct ValueReader {
         values[key] = try reader.readElement(depth: depth + 1)
       }
       return .dictionary(values)
+    case .secret where depth == 0: return .secret(try take(count).withUnsafeBytes(Secret.init(copying:)))
+    case .secret, .sealed: throw malformed("kind")
     }
   }
 

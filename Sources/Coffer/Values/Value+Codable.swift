@@ -36,6 +36,8 @@ extension Value: Codable {
   }
 
   /// Writes the value as the encoder's own kinds; URLs and UUIDs become text.
+  ///
+  /// - Throws: What the encoder throws; `EncodingError` for a secret.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -51,6 +53,7 @@ extension Value: Codable {
     case .uuid(let value): try container.encode(value.uuidString)
     case .array(let value): try container.encode(value)
     case .dictionary(let value): try container.encode(value)
+    case .secret(let secret): try secret.encode(to: encoder)
     case .json(let text): try container.encode(JSONCoding.decode(Value.self, from: Array(text.utf8)))
     }
   }

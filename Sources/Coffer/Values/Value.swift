@@ -41,6 +41,8 @@ public enum Value: Hashable, Sendable {
   case dictionary([String: Value])
   /// A `Codable` value of none of the types above, as the JSON text that Foundation's `JSONEncoder` made of it.
   case json(String)
+  /// A value that is never shown by itself; not inside a list or a dictionary.
+  case secret(Secret)
 }
 
 extension Value {
@@ -48,6 +50,10 @@ extension Value {
   public enum Kind: UInt8, Sendable, CaseIterable {
     case null = 0
     case bool, int, uint64, double, string, data, date, url, uuid, array, dictionary, json
+    /// See ``Secret``.
+    case secret
+    /// What a value of a sealed collection is until it is opened: the kind of what is stored, never of a ``Value``.
+    case sealed
 
     /// The word for this kind, as `prefs type` prints it.
     public var name: String {
@@ -75,6 +81,7 @@ extension Value {
     case .array: .array
     case .dictionary: .dictionary
     case .json: .json
+    case .secret: .secret
     }
   }
 }

@@ -21,21 +21,26 @@ enum ValueCoder {
 
   static func decode<Object: Decodable>(_ stored: StoredValue, as type: Object.Type) throws -> Object {
     if let convertible = type as? any ValueConvertible.Type {
-      if stored.kind == .json, type != Value.self { return try JSONCoding.decode(type, from: stored.bytes) }
+      if let json = json(stored), type != Value.self { return try JSONCoding.decode(type, from: json) }
       // In two steps: what the initializer refuses is nil, which is an object to an optional type.
       guard let converted = convertible.init(try Value(stored)), let object = converted as? Object else {
         throw ValueCodingError(reason: "it is of another type, or does not fit")
       }
       return object
     }
-    if stored.kind == .json { return try JSONCoding.decode(type, from: stored.bytes) }
+    if let json = json(stored) { return try JSONCoding.decode(type, from: json) }
     if let representable = type as? any RawRepresentable.Type,
       let object = try make(representable, from: Value(stored)) as? Object
     {
       return object
     }
+    guard stored.kind != .secret else { throw ValueCodingError(reason: "a secret reads as nothing but Secret") }
     // A list or dictionary that `prefs set` made, asked for as a `Codable` type.
     return try JSONCoding.decode(type, from: JSONCoding.encode(Value(stored)))
+  }
+
+  private static func json(_ stored: StoredValue) -> [UInt8]? {
+    if stored.kind == .json, case .array(let bytes) = stored.bytes { bytes } else { nil }
   }
 
   private static func rawValue<Object: RawRepresentable>(of object: Object) -> (any ValueConvertible)? {
@@ -81,7 +86,7 @@ enum JSONCoding {
 extension EncodingError {
   fileprivate var summary: String {
     guard case .invalidValue(_, let context) = self else { return "it cannot be encoded" }
-    return "it cannot be encoded\(place(context.codingPath))"
+    return "\(Secret.reason(of: self) ?? "it cannot be encoded")\(place(context.codingPath))"
   }
 }
 

@@ -47,6 +47,10 @@ package final class Statement {
     value.withUnsafeBytes { note(coffer_bind_blob(pointer, index, $0.baseAddress, UInt64($0.count))) }
   }
 
+  package func bind(copying bytes: UnsafeRawBufferPointer, at index: Int32) {
+    note(coffer_bind_blob(pointer, index, bytes.baseAddress, UInt64(bytes.count)))
+  }
+
   /// Binds bytes where they are; nothing may throw between here and the run.
   package func bind(borrowing bytes: UnsafeRawBufferPointer, at index: Int32) {
     note(coffer_bind_blob_static(pointer, index, bytes.baseAddress, UInt64(bytes.count)))

@@ -7,7 +7,7 @@ struct GetCommand: ParsableCommand {
     commandName: "get",
     abstract: "Print one value.",
     discussion: """
-      Prints the value and a newline. Data goes to a file or a pipe as it is, byte for byte; a terminal needs --base64 or \
+      Prints the value and a newline, also that of a secret. Data goes to a file or a pipe as it is, byte for byte; a terminal needs --base64 or \
       --hex.
 
       Examples:
@@ -89,7 +89,7 @@ struct GetCommand: ParsableCommand {
   }
 
   private func endsLine(_ value: Value) -> Bool {
-    if case .data = value { return json || base64 || hex }
+    if case .data = ValueText.revealed(value) { return json || base64 || hex }
     return true
   }
 

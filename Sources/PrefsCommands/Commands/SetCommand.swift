@@ -47,7 +47,11 @@ struct SetCommand: ParsableCommand {
   @Flag(help: "Drop one newline at the end of what - or --value-file gives.")
   var stripNewline = false
 
-  @Flag(help: "The value is a secret: never an argument, but from -, --value-file, or asked for twice without echo.")
+  @Flag(
+    help: """
+      The value is a secret, text or bytes, which no list shows: never an argument, but from -, --value-file, or asked for \
+      twice without echo.
+      """)
   var secret = false
 
   @Option(help: ArgumentHelp("Write only over this version of the value; 0 stands for none.", valueName: "n"))
@@ -78,6 +82,9 @@ struct SetCommand: ParsableCommand {
       throw ValidationError(
         "A secret must not be an argument: other users and the shell's history see it. "
           + "Pipe it in with -, name a file with --value-file, or leave it out to be asked.")
+    }
+    if secret, ![nil, .string, .data].contains(type ?? shortType?.type) {
+      throw ValidationError("A secret is text or bytes and has no other type.")
     }
     if value == nil, valueFile == nil, !secret {
       throw ValidationError("The value is missing. Give VALUE, - or --value-file.")
@@ -123,6 +130,11 @@ struct SetCommand: ParsableCommand {
 
   private func readValue(_ reference: KeyReference) throws -> Value {
     do {
+      // As it is, unless it has to be decoded: then it was in other memory before.
+      if secret, !base64, !hex { return .secret(Secret(try secretBytes(reference))) }
+      if secret, case .data(let data) = try ValueReader(type: .data, encoding: encoding).value(try bytes(reference)) {
+        return .secret(data.withUnsafeBytes(Secret.init(copying:)))
+      }
       return try ValueReader(type: readType, encoding: encoding).value(try bytes(reference))
     } catch let failure as Failure where failure.status == .format {
       throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message)")
@@ -145,17 +157,25 @@ struct SetCommand: ParsableCommand {
     } else if let value {
       return Array(CommandArguments.value(value).utf8)
     } else {
-      return try secretFromTerminal(reference)
+      return try secretFromTerminal(reference).withUnsafeBytes { Array($0) }
     }
     if stripNewline, bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
     return bytes
   }
 
-  private func secretFromTerminal(_ reference: KeyReference) throws -> [UInt8] {
+  /// The value, straight into protected memory.
+  private func secretBytes(_ reference: KeyReference) throws -> SecretBytes {
+    if let valueFile { return try FileDescriptor.readSecretFile(valueFile, droppingNewline: stripNewline) }
+    guard value == "-" else { return try secretFromTerminal(reference) }
+    return try FileDescriptor.readSecret(
+      0, named: "standard input", limit: FileDescriptor.secretValueLimit, droppingNewline: stripNewline)
+  }
+
+  private func secretFromTerminal(_ reference: KeyReference) throws -> SecretBytes {
     if common.noInput {
       throw Failure(.keyUnavailable, "--no-input forbids asking for the value. Pipe it in with -, or use --value-file.")
     }
     let name = DisplayText.escapingControls(reference.key)
-    return try Terminal.newSecret("Value for \(name): ", again: "The same again: ").withUnsafeBytes { Array($0) }
+    return try Terminal.newSecret("Value for \(name): ", again: "The same again: ")
   }
 }

@@ -8,14 +8,14 @@ import Coffer
 
 /// The JSON objects that stand for entries, with their members always in the same order.
 enum ItemJSON {
-  /// A stored entry, as `get --json` prints it.
+  /// A stored entry, as `get --json` prints it: a secret in clear.
   static func text(_ item: Item) -> String {
     JSONText.object(
       [
         ("collection", JSONText.quoted(item.collection)),
         ("key", JSONText.quoted(item.key)),
         ("type", JSONText.quoted(item.value.kind.name)),
-      ] + value(item.value) + [
+      ] + value(ValueText.revealed(item.value)) + [
         ("version", "\(item.version)"),
         ("modified", JSONText.quoted(Timestamp.text(item.modified))),
         ("origin", JSONText.quoted("store")),

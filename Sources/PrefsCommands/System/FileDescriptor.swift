@@ -14,6 +14,8 @@ enum FileDescriptor {
   static let valueLimit = 1 << 30
   /// The largest secret: a key file has less than a hundred bytes, a passphrase seldom more.
   static let secretLimit = 8 << 10
+  /// The largest secret that is stored: a certificate with its key has some thousand bytes.
+  static let secretValueLimit = 1 << 20
 
   // MARK: - Reading
 
@@ -42,8 +44,10 @@ enum FileDescriptor {
   /// Everything up to the end of `descriptor`, straight into protected memory.
   ///
   /// - Parameter droppingNewline: Leaves out one newline at the end, which `echo` and editors add to a passphrase.
-  static func readSecret(_ descriptor: Int32, named name: String, droppingNewline: Bool) throws -> SecretBytes {
-    try secret(capacity: secretLimit + 1) { buffer in
+  static func readSecret(
+    _ descriptor: Int32, named name: String, limit: Int = secretLimit, droppingNewline: Bool
+  ) throws -> SecretBytes {
+    try secret(capacity: limit + 1) { buffer in
       var count = 0
       while count < buffer.count {
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
@@ -56,13 +60,21 @@ enum FileDescriptor {
         if read == 0 { break }
         count += read
       }
-      guard count <= secretLimit else {
-        throw Failure(.keyUnavailable, "\(name) holds more than 8 KiB, which is no key.")
+      guard count <= limit else {
+        throw Failure(.keyUnavailable, "\(name) holds more than \(limit >> 10) KiB, the largest secret here.")
       }
       if droppingNewline, count > 0, buffer[count - 1] == UInt8(ascii: "\n") { count -= 1 }
       guard count > 0 else { throw Failure(.keyUnavailable, "\(name) is empty.") }
       return count
     }
+  }
+
+  /// The secret in the file at `path`.
+  static func readSecretFile(_ path: String, droppingNewline: Bool) throws -> SecretBytes {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    defer { close(descriptor) }
+    return try readSecret(descriptor, named: path, limit: secretValueLimit, droppingNewline: droppingNewline)
   }
 
   /// A secret whose length is known only once it is there: `fill` says how many bytes of its buffer it wrote.

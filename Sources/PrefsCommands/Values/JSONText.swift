@@ -21,7 +21,7 @@ enum JSONText {
 
   /// `value` as JSON.
   ///
-  /// Data, dates, URLs and UUIDs are strings; so are numbers that are not finite.
+  /// Data, dates, URLs and UUIDs are strings; so are numbers that are not finite. A secret is its length.
   static func text(_ value: Value, bigIntegers: BigIntegers) -> String {
     var result = ""
     write(value, bigIntegers, to: &result)
@@ -94,7 +94,7 @@ enum JSONText {
       } else {
         result += quoted(text)
       }
-    case .string, .data, .date, .url, .uuid:
+    case .string, .data, .date, .url, .uuid, .secret:
       result += quoted(ValueText.scalar(value) ?? "")
     }
   }

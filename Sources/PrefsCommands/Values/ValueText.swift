@@ -10,7 +10,8 @@ import Coffer
 ///
 /// What it prints never changes between versions.
 enum ValueText {
-  /// Scalars as their plain text, arrays, dictionaries and JSON as one line of JSON with sorted names, data as base64.
+  /// Scalars as their plain text, arrays, dictionaries and JSON as one line of JSON with sorted names, data as base64, a
+  /// secret as its length.
   static func text(_ value: Value) -> String {
     scalar(value) ?? JSONText.text(value, bigIntegers: .numbers)
   }
@@ -28,14 +29,24 @@ enum ValueText {
     case .date(let date): Timestamp.text(date)
     case .url(let url): url.absoluteString
     case .uuid(let uuid): uuid.uuidString
+    case .secret(let secret): secret.description
     case .array, .dictionary, .json: nil
     }
   }
 
-  /// The bytes that `get` writes: data as it is, everything else as its text in UTF-8.
+  /// The bytes that `get` writes: data and secrets as they are, everything else as its text in UTF-8.
   static func bytes(_ value: Value) -> [UInt8] {
-    if case .data(let data) = value { return Array(data) }
-    return Array(text(value).utf8)
+    switch value {
+    case .data(let data): Array(data)
+    case .secret(let secret): secret.withUnsafeBytes(Array.init)
+    default: Array(text(value).utf8)
+    }
+  }
+
+  /// The value as `get` shows it: a secret as the text or the data that it is.
+  static func revealed(_ value: Value) -> Value {
+    guard case .secret(let secret) = value else { return value }
+    return secret.revealed().map(Value.string) ?? .data(secret.withUnsafeBytes { Data($0) })
   }
 
   /// `bytes` as base64, in one line.

@@ -1,0 +1,45 @@
+import CofferCrypto
+import CofferStorage
+
+/// The bytes of a stored value; those of a secret never lie in an array, whose copies nobody wipes.
+enum StoredBytes: Sendable {
+  case array([UInt8])
+  case secret(SecretBytes)
+
+  init(copying bytes: UnsafeRawBufferPointer, isSecret: Bool) {
+    self = isSecret ? .secret(SecretBytes(copying: bytes)) : .array(Array(bytes))
+  }
+
+  var count: Int {
+    switch self {
+    case .array(let bytes): bytes.count
+    case .secret(let bytes): bytes.count
+    }
+  }
+
+  /// Lends the bytes for the time of `body`.
+  @inline(__always)
+  func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    switch self {
+    case .array(let bytes): try bytes.withUnsafeBytes(body)
+    case .secret(let bytes): try bytes.withUnsafeBytes(body)
+    }
+  }
+}
+
+extension StoredBytes: Equatable {
+  static func == (a: Self, b: Self) -> Bool {
+    if case .array(let a) = a, case .array(let b) = b { return a == b }
+    return a.withUnsafeBytes { a in b.withUnsafeBytes { b in ConstantTime.isEqual(a, b) } }
+  }
+}
+
+extension Statement {
+  func bind(_ bytes: StoredBytes?, at index: Int32) {
+    switch bytes {
+    case nil: bind([UInt8]?.none, at: index)
+    case .array(let bytes): bind(bytes, at: index)
+    case .secret(let bytes): bytes.withUnsafeBytes { bind(copying: $0, at: index) }
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+@Suite("A secret on the command line") struct SecretCommandTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+  }
+
+  @Test("is printed by get, and shown as its length in every list")
+  func lists() throws {
+    try tool.succeed("set", "mail/password", "--secret", "-", input: "hunter2")
+    #expect(try tool.succeed("get", "mail/password") == "hunter2\n")
+    #expect(try tool.succeed("get", "-n", "mail/password") == "hunter2")
+    #expect(try tool.succeed("get", "--hex", "mail/password") == "68756e74657232\n")
+    #expect(try tool.succeed("get", "--json", "mail/password").contains("\"type\":\"secret\",\"value\":\"hunter2\""))
+    #expect(try tool.succeed("type", "mail/password") == "secret\n")
+    for form in [
+      ["--values"], ["-l", "--values"], ["--values", "--json"], ["--values", "--plain"], ["--values", "-0"],
+    ] {
+      let run = try tool.run(["list", "mail"] + form, input: [])
+      #expect(run.code == 0 && run.text.contains("<secret: 7 bytes>") && !run.text.contains("hunter2"), "\(form)")
+    }
+  }
+
+  @Test("is stored as it comes, byte for byte, from a file, a pipe, or decoded")
+  func bytes() throws {
+    let bytes = (0...255).map { UInt8($0) }
+    try tool.succeed("set", "k", "--secret", "--value-file", try tool.write("f", bytes))
+    #expect(try tool.run("get", "k").output == bytes)
+    let json = try tool.succeed("get", "--json", "k")
+    #expect(json.contains("\"encoding\":\"base64\"") && json.contains("\"type\":\"secret\""))
+    // JSON and numbers are no more than text here.
+    try tool.succeed("set", "k", "--secret", "-", input: "{\"a\": 1}")
+    #expect(try tool.succeed("get", "k") == "{\"a\": 1}\n")
+    try tool.succeed("set", "k", "--secret", "--data", "--hex", "-", input: "00ff")
+    #expect(try tool.run("get", "k").output == [0, 255])
+  }
+
+  @Test("has no other type, and is never empty or huge")
+  func limits() throws {
+    #expect(try tool.run("set", "k", "--secret", "--int", "-", input: "1").code == 2)
+    #expect(try tool.run("set", "k", "--secret", "-", input: "").code == 6)
+    let huge = try tool.write("huge", [UInt8](repeating: 120, count: 2 << 20))
+    #expect(try tool.run("set", "k", "--secret", "--value-file", huge).code == 6)
+    #expect(!tool.exists(tool.store))
+  }
+}
