@@ -38,6 +38,16 @@ public enum CofferError: Error, Equatable, Sendable {
   /// Everything is sealed under a new key, and the old one could not be dropped yet: somebody reads an old snapshot.
   case oldKeyInUse
 
+  // MARK: The vault
+
+  /// A value of a sealed collection was to be read or set, nil: the vault itself to be changed, while the vault is locked, or
+  /// since another process has given it a new key.
+  case locked(collection: String?)
+  /// The store has no vault yet.
+  case vaultNotFound
+  /// The store has a vault already.
+  case vaultExists
+
   // MARK: Files
 
   /// A part of the store does not authenticate or does not parse. Nothing was changed.
@@ -123,6 +133,13 @@ extension CofferError: CustomStringConvertible {
     case .oldKeyInUse:
       "The store is re-encrypted, but its old key could not be dropped yet: another connection or process still reads an "
         + "old snapshot. Rotate again when it has ended; until then the store goes on with both keys."
+    case .locked(let collection):
+      "\(collection.map { "Collection \"\($0)\" is sealed, and the vault is locked" } ?? "The vault is locked"). Unlock it; "
+        + "nothing was changed."
+    case .vaultNotFound:
+      "The store has no vault. Create it first."
+    case .vaultExists:
+      "The store has a vault already. Unlock it, or change its slots; nothing was changed."
     case .damaged(let part, let reason):
       "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup"
         + (part == "envelope" ? "." : ", or save what is readable with `prefs salvage`.")

@@ -24,7 +24,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .notFound: "key or collection not found"
     case .storeNotFound: "store not found"
     case .wrongKey: "wrong key or passphrase"
-    case .keyUnavailable: "key unavailable: missing file, failed command, no terminal to ask on"
+    case .keyUnavailable: "key unavailable: missing file, failed command, no terminal to ask on, vault locked"
     case .integrity: "integrity failure: the store is damaged, or doctor found a problem"
     case .format: "type or format: a value that does not parse, or a file that is not a store"
     case .conflict: "conflict: --if-version or --if-absent did not hold, or the store exists already"

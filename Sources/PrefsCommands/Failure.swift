@@ -16,13 +16,13 @@ extension CofferError {
   var exitStatus: ExitStatus {
     switch self {
     case .storeNotFound: .storeNotFound
-    case .storeExists, .versionMismatch: .conflict
-    case .versionNotFound, .slotNotFound: .notFound
+    case .storeExists, .versionMismatch, .vaultExists: .conflict
+    case .versionNotFound, .slotNotFound, .vaultNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened: .refused
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .notExportable, .malformedSettings: .format
     case .newerFormat: .newerFormat
     case .wrongKey: .wrongKey
-    case .keyUnavailable: .keyUnavailable
+    case .keyUnavailable, .locked: .keyUnavailable
     case .damaged: .integrity
     case .busy, .oldKeyInUse: .busy
     case .collectionNotAllowed: .refused

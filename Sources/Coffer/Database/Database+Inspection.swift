@@ -67,7 +67,8 @@ extension Database {
     }
   }
 
-  /// Reads and authenticates every page, lets SQLite check its structures, and decodes every value and metadata.
+  /// Reads and authenticates every page, lets SQLite check its structures, and decodes every value and metadata, sealed ones
+  /// where the vault is unlocked.
   ///
   /// - Parameter progress: Gets the share that is done, from 0 to 1.
   /// - Throws: What keeps the verification from being made at all; what it finds is in the report.
@@ -85,12 +86,9 @@ extension Database {
           let total = try session.count(in: nil)
           for collection in try session.collectionNames() {
             for key in try session.keys(in: collection, .all) {
-              do {
-                guard let row = try session.fullRow(key, in: collection) else { continue }
-                _ = try row.item.object.decoded(as: Value.self, key, in: collection)
-                _ = try row.item.metadata?.decoded(as: Value.self, key, in: collection)
-              } catch CofferError.notDecodable {
-                problems.append("The value for \"\(key)\" in \"\(collection)\" does not decode.")
+              guard let row = try session.fullRow(key, in: collection) else { continue }
+              if let problem = session.problem(of: row.item, key, in: collection) {
+                problems.append("The value for \"\(key)\" in \"\(collection)\" \(problem).")
               }
               itemCount += 1
               if itemCount % 1000 == 0 { progress(0.6 + 0.4 * Double(itemCount) / Double(max(total, 1))) }
@@ -154,6 +152,23 @@ extension Session {
     }
   }
 
+  /// What is wrong with an item, as the end of a sentence; nil when it decodes.
+  ///
+  /// Sealed values are opened where the vault is unlocked; their pages were authenticated in any case.
+  fileprivate func problem(of item: StoredItem, _ key: String, in collection: String) -> String? {
+    do {
+      _ = try core.value(.object, item.object, key, in: collection)
+      _ = try item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
+      return nil
+    } catch CofferError.locked {
+      return nil
+    } catch CofferError.damaged(_, let reason) {
+      return "is damaged: \(reason)"
+    } catch {
+      return "does not decode"
+    }
+  }
+
   /// What does not decode among the earlier values.
   fileprivate func historicProblems(_ count: inout Int) throws -> [String] {
     var problems: [String] = []
@@ -161,11 +176,8 @@ extension Session {
       for key in try keysWithHistory(in: collection) {
         for row in try history(key, in: collection) {
           count += 1
-          do {
-            _ = try row.item.object.decoded(as: Value.self, key, in: collection)
-            _ = try row.item.metadata?.decoded(as: Value.self, key, in: collection)
-          } catch CofferError.notDecodable {
-            problems.append("An earlier value for \"\(key)\" in \"\(collection)\" does not decode.")
+          if let problem = problem(of: row.item, key, in: collection) {
+            problems.append("An earlier value for \"\(key)\" in \"\(collection)\" \(problem).")
           }
         }
       }

@@ -214,6 +214,7 @@ public final class Database: Sendable {
       try connection.beginRead()
       try Schema.check(connection)
       try Metadata(connection: connection).check(against: store)
+      if try Session.hasVault(connection) { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()
     } catch {
       try? connection.closeUntouched()
@@ -300,7 +301,7 @@ public final class Database: Sendable {
     guard !state.withLock({ $0.isClosed }) else { throw CofferError.closed }
   }
 
-  /// Waits for transactions that are under way, and closes all connections.
+  /// Waits for transactions that are under way, closes all connections, and locks the vault.
   ///
   /// Everything else on this database throws `CofferError.closed` from now on. Proxies are flushed by their own
   /// `close()`, not by this.
@@ -317,6 +318,7 @@ public final class Database: Sendable {
       return (connections, state.spare.take())
     }
     core.feed.close()
+    defer { core.vault.lock() }
     var firstError: (any Error)?
     do {
       try CofferError.translating { try spare?.connection.close() }

@@ -15,6 +15,9 @@ final class DatabaseCore: Sendable {
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)
 
+  /// What opens sealed values.
+  let vault = VaultKeys()
+
   private let rules = Lock<[ByteString: CollectionRules]>([:])
   private let hasRules = Atomic<Bool>(false)
   private let onLogTooLarge: @Sendable () -> Void
@@ -61,13 +64,8 @@ final class DatabaseCore: Sendable {
     return rules.withLock { $0[ByteString(collection)] }
   }
 
-  /// Which of an item's two values is meant.
-  enum Part {
-    case object, metadata
-  }
-
   /// - Throws: `CofferError.notEncodable`, naming collection and key; what a sanitizer throws.
-  func encode(_ part: Part, _ value: some Encodable, _ key: String, in collection: String) throws -> StoredValue {
+  func encode(_ part: ItemPart, _ value: some Encodable, _ key: String, in collection: String) throws -> StoredValue {
     guard let rules = rules(of: collection) else { return try StoredValue(encoding: value, key, in: collection) }
     let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
     let stored = try StoredValue.encoding(key, in: collection) { try serializer.stored(value) }
@@ -75,13 +73,13 @@ final class DatabaseCore: Sendable {
   }
 
   /// What the sanitizers make of a value that was serialized before.
-  func sanitize(_ part: Part, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
+  func sanitize(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
     guard let rules = rules(of: collection) else { return stored }
     return try sanitize(part, stored, rules, key, in: collection)
   }
 
   private func sanitize(
-    _ part: Part, _ stored: StoredValue, _ rules: CollectionRules, _ key: String, in collection: String
+    _ part: ItemPart, _ stored: StoredValue, _ rules: CollectionRules, _ key: String, in collection: String
   ) throws -> StoredValue {
     guard let sanitizer = part == .object ? rules.objectSanitizer : rules.metadataSanitizer else { return stored }
     let original = try stored.decoded(as: Value.self, key, in: collection)
@@ -106,10 +104,26 @@ final class DatabaseCore: Sendable {
     hasRules.load(ordering: .acquiring) && sanitizingThreads.withLock { $0.contains(currentThread()) }
   }
 
-  /// - Throws: `CofferError.notDecodable`, naming collection, key and both types.
+  /// A value in clear.
+  ///
+  /// - Throws: `CofferError.locked`; `.damaged` where it was not sealed for this place.
+  @inline(__always)
+  func opened(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
+    stored.kind == .sealed ? try vault.open(stored, part, key, in: collection) : stored
+  }
+
+  /// A value as it describes itself.
+  ///
+  /// - Throws: As `decode`.
+  func value(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> Value {
+    try opened(part, stored, key, in: collection).decoded(as: Value.self, key, in: collection)
+  }
+
+  /// - Throws: `CofferError.notDecodable`, naming collection, key and both types; `.locked`, `.damaged`.
   func decode<Object: Decodable>(
-    _ part: Part, _ stored: StoredValue, as type: Object.Type, _ key: String, in collection: String
+    _ part: ItemPart, _ stored: StoredValue, as type: Object.Type, _ key: String, in collection: String
   ) throws -> Object {
+    let stored = try opened(part, stored, key, in: collection)
     guard let rules = rules(of: collection) else { return try stored.decoded(as: type, key, in: collection) }
     let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
     return try stored.decoding(type, key, in: collection) { try serializer.object(stored, as: type) }

@@ -10,9 +10,9 @@ public struct ItemInfo: Sendable, Equatable {
   public let collection: String
   /// Its key.
   public let key: String
-  /// What kind of value it holds.
+  /// What kind of value it holds; `.sealed` in a sealed collection, whatever it is.
   public let kind: Value.Kind
-  /// The size of its value as stored.
+  /// The size of its value as stored; a sealed one has some bytes more.
   public let byteCount: Int
   /// The number of the commit that changed it last: above 0, and never the same again for another value of this key, also
   /// when it is removed and set anew.

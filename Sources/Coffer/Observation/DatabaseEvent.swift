@@ -41,27 +41,33 @@ public struct DatabasePreUpdateEvent: Sendable {
   public let event: DatabaseEvent
   let old: StoredItem?
   let new: StoredItem?
+  let core: DatabaseCore
 
   /// The object before; nil for an insertion.
   ///
-  /// - Throws: `CofferError.notDecodable`, as do the others below.
+  /// - Throws: `CofferError.notDecodable`, as do the others below; `.locked` where it is sealed and the vault locked.
   public var oldObject: Value? {
-    get throws { try old?.object.decoded(as: Value.self, event.key, in: event.collection) }
+    get throws { try value(.object, old?.object) }
   }
 
   /// The object after; nil for a removal.
   public var newObject: Value? {
-    get throws { try new?.object.decoded(as: Value.self, event.key, in: event.collection) }
+    get throws { try value(.object, new?.object) }
   }
 
   /// The metadata before, if there was any.
   public var oldMetadata: Value? {
-    get throws { try old?.metadata?.decoded(as: Value.self, event.key, in: event.collection) }
+    get throws { try value(.metadata, old?.metadata) }
   }
 
   /// The metadata after, if there is any.
   public var newMetadata: Value? {
-    get throws { try new?.metadata?.decoded(as: Value.self, event.key, in: event.collection) }
+    get throws { try value(.metadata, new?.metadata) }
+  }
+
+  /// Opened only here: an event of a sealed collection has its values sealed.
+  private func value(_ part: ItemPart, _ stored: StoredValue?) throws -> Value? {
+    try stored.map { try core.value(part, $0, event.key, in: event.collection) }
   }
 }
 

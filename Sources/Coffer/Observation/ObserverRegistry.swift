@@ -90,11 +90,11 @@ struct Observation {
     entries.contains { !$0.isStopped.load(ordering: .relaxed) && $0.observer?.observes(eventsOfKind: kind) ?? false }
   }
 
-  func deliver(_ change: Change) {
+  func deliver(_ change: Change, _ core: DatabaseCore) {
     let interested = entries.filter { entry in
       !entry.isStopped.load(ordering: .relaxed) && entry.observer?.observes(eventsOfKind: change.event.kind) ?? false
     }
-    let event = DatabasePreUpdateEvent(event: change.event, old: change.old, new: change.new)
+    let event = DatabasePreUpdateEvent(event: change.event, old: change.old, new: change.new, core: core)
     for entry in interested { entry.observer?.databaseWillChange(with: event) }
     for entry in interested {
       ObserverRegistry.$changing.withValue(entry) { entry.observer?.databaseDidChange(with: change.event) }

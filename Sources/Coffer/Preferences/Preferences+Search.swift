@@ -78,7 +78,7 @@ extension ConnectionProxy {
     case .int(let number): .int(number)
     case .double(let number): .double(number)
     case .string(let text): .string(text)
-    case .stored(let stored): try stored.decoded(as: Value.self, key, in: collection)
+    case .stored(let stored): try state.core.value(.object, stored, key, in: collection)
     }
   }
 

@@ -48,6 +48,12 @@ struct ChangeSet: Equatable, Sendable {
     collections[collection] = CollectionChange(isCleared: true, clearedKeys: earlier + keys)
   }
 
+  /// What the collection was declared to be has changed: where no key says so, any may have changed.
+  mutating func recordDeclaration(of collection: Int64) {
+    guard collections[collection]?.isEmpty ?? true else { return }
+    collections[collection] = CollectionChange(isUnlisted: true)
+  }
+
   /// All items of all collections are removed.
   mutating func recordClearingOfAll() {
     for id in collections.keys { recordClearing(of: id) }

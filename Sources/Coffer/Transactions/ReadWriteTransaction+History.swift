@@ -44,8 +44,10 @@ extension ReadWriteTransaction {
       }
       try session.setAndTell(key, in: collection) { core in
         (
-          try core.sanitize(.object, item.object, key, in: collection),
-          try item.metadata.map { try core.sanitize(.metadata, $0, key, in: collection) }
+          try core.sanitize(.object, core.opened(.object, item.object, key, in: collection), key, in: collection),
+          try item.metadata.map {
+            try core.sanitize(.metadata, core.opened(.metadata, $0, key, in: collection), key, in: collection)
+          }
         )
       }
     }

@@ -4,6 +4,7 @@ import Dispatch
 ///
 /// `Connection.readWrite` lends it to a closure, which it cannot leave.
 ///
+/// All that sets a value in a sealed collection throws `CofferError.locked` while the vault is locked, with nothing changed.
 /// All that changes something throws `CofferError.diskFull`, `.damaged` or `.inputOutput` when the store cannot be
 /// written, and `.nestedTransaction` inside an observer or a sanitizer.
 public struct ReadWriteTransaction: ~Copyable, Reading {
@@ -181,6 +182,8 @@ extension ReadWriteTransaction {
   }
 
   /// Removes a collection: its items, their history and its limits, its name, and its keys in the change log.
+  ///
+  /// Of a sealed one its name stays, and that it is sealed.
   public borrowing func removeAllObjects(inCollection collection: String = "") throws {
     try session.removeAll(in: collection)
   }

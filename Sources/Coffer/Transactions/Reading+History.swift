@@ -5,14 +5,16 @@ extension Reading where Self: ~Copyable {
   ///
   /// The present value is not in it. A removed key has its history, too.
   ///
-  /// - Throws: `CofferError.notDecodable`.
+  /// - Throws: `CofferError.notDecodable`; `.locked` where the collection is sealed and the vault locked.
   public borrowing func history(
     forKey key: String, inCollection collection: String = ""
   ) throws -> [HistoricItem] {
-    try session.history(key, in: collection).map { row in
+    let core = session.core
+    return try session.history(key, in: collection).map { row in
       HistoricItem(
-        collection: collection, key: key, value: try row.item.object.decoded(as: Value.self, key, in: collection),
-        metadata: try row.item.metadata?.decoded(as: Value.self, key, in: collection), version: row.version,
+        collection: collection, key: key, value: try core.value(.object, row.item.object, key, in: collection),
+        metadata: try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) },
+        version: row.version,
         modified: .init(milliseconds: row.modified), endVersion: row.ended, ended: .init(milliseconds: row.time))
     }
   }

@@ -12,7 +12,8 @@ public struct TransactionContext {
 /// ```
 ///
 /// Everything here throws `CofferError.damaged` or `.inputOutput` when the store cannot be read, and `CancellationError`
-/// in the task of an asynchronous transaction that was cancelled.
+/// in the task of an asynchronous transaction that was cancelled. What gives values throws `CofferError.locked` where they
+/// are sealed and the vault is locked.
 public protocol Reading: ~Copyable {
   /// What the transaction works on.
   var context: TransactionContext { get }
@@ -82,26 +83,36 @@ extension Reading where Self: ~Copyable {
     )
   }
 
-  /// The object for a key as it is stored, nil when there is none.
+  /// The object for a key as it is stored, nil when there is none; a sealed one in clear.
   public borrowing func serializedObject(
     forKey key: String, inCollection collection: String = ""
   ) throws -> SerializedValue? {
-    try session.item(key, in: collection).map { SerializedValue($0.object) }
+    let core = session.core
+    return try session.item(key, in: collection).map {
+      SerializedValue(try core.opened(.object, $0.object, key, in: collection))
+    }
   }
 
-  /// The metadata for a key as it is stored, nil when there is none.
+  /// The metadata for a key as it is stored, nil when there is none; in clear, where it is sealed.
   public borrowing func serializedMetadata(
     forKey key: String, inCollection collection: String = ""
   ) throws -> SerializedValue? {
-    try session.item(key, in: collection)?.metadata.map(SerializedValue.init)
+    let core = session.core
+    return try session.item(key, in: collection)?.metadata.map {
+      SerializedValue(try core.opened(.metadata, $0, key, in: collection))
+    }
   }
 
-  /// Object and metadata for a key as they are stored, nil when there is none.
+  /// Object and metadata for a key as they are stored, nil when there is none; sealed ones in clear.
   public borrowing func serializedRow(
     forKey key: String, inCollection collection: String = ""
   ) throws -> (object: SerializedValue, metadata: SerializedValue?)? {
-    try session.item(key, in: collection).map {
-      (SerializedValue($0.object), $0.metadata.map(SerializedValue.init))
+    let core = session.core
+    return try session.item(key, in: collection).map { item in
+      (
+        SerializedValue(try core.opened(.object, item.object, key, in: collection)),
+        try item.metadata.map { SerializedValue(try core.opened(.metadata, $0, key, in: collection)) }
+      )
     }
   }
 
@@ -115,9 +126,10 @@ extension Reading where Self: ~Copyable {
   /// - Throws: `CofferError.notDecodable`.
   public borrowing func item(forKey key: String, inCollection collection: String = "") throws -> Item? {
     guard let row = try session.fullRow(key, in: collection) else { return nil }
+    let core = session.core
     return Item(
-      collection: collection, key: key, value: try row.item.object.decoded(as: Value.self, key, in: collection),
-      metadata: try row.item.metadata?.decoded(as: Value.self, key, in: collection), version: row.version,
+      collection: collection, key: key, value: try core.value(.object, row.item.object, key, in: collection),
+      metadata: try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }, version: row.version,
       modified: .init(milliseconds: row.modified))
   }
 

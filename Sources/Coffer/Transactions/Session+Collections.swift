@@ -4,11 +4,14 @@ import CofferStorage
 struct StoredCollection {
   /// The bits of its column `flags`.
   enum Flags {
+    /// Its values are sealed under the vault's key.
+    static let isSealed: Int64 = 1
     /// Its items leave their earlier values behind.
     static let keepsHistory: Int64 = 2
   }
 
   let id: Int64
+  var isSealed = false
   /// nil where no history is kept.
   var history: HistoryLimits?
 }
@@ -27,7 +30,7 @@ extension Session {
     statement.bind(name, at: 1)
     let collection = try statement.first { row in
       StoredCollection(
-        id: row.integer(0),
+        id: row.integer(0), isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
         history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
           ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
     }

@@ -8,8 +8,13 @@ extension Session {
     try changing {
       let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
-      let old = isObserved || stored.history != nil ? try storedItem(key, in: collection) : nil
-      let new = StoredItem(object: object, metadata: metadata)
+      let needsOld = isObserved || stored.history != nil || stored.isSealed
+      let old = needsOld ? try storedItem(key, in: collection) : nil
+      let new = StoredItem(
+        object: try fitted(object, .object, key, in: collection, stored, present: old?.object),
+        metadata: try metadata.map {
+          try fitted($0, .metadata, key, in: collection, stored, present: old?.metadata)
+        })
       if stored.history != nil, old == new { return }
       let kind: ChangeSet.Kind
       switch try keepingHistory(of: key, in: stored, { try upsert(new, key, inCollection: stored.id) }) {
@@ -54,7 +59,12 @@ extension Session {
     try changing {
       guard let stored = try storedCollection(collection) else { return false }
       let isObserved = observes(.update, in: collection, part)
-      let old = isObserved || stored.history != nil ? try storedItem(key, in: collection) : nil
+      let needsOld = isObserved || stored.history != nil || stored.isSealed
+      let old = needsOld ? try storedItem(key, in: collection) : nil
+      // Nothing to replace, and so nothing to seal.
+      if stored.isSealed, old == nil { return false }
+      let present = part == .object ? old?.object : old?.metadata
+      let value = try value.map { try fitted($0, part, key, in: collection, stored, present: present) }
       var new = old
       if part == .object, let value { new?.object = value } else { new?.metadata = value }
       if stored.history != nil, old == new { return false }
@@ -130,8 +140,9 @@ extension Session {
       try clear(collection, id)
       for sql: StaticString in [
         "DELETE FROM items WHERE collection = ?", "DELETE FROM history WHERE collection = ?",
-        // One that was declared to be of another kind than to keep history stays declared.
+        // One that is sealed stays so.
         "DELETE FROM collections WHERE id = ? AND flags & ~2 = 0",
+        "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL WHERE id = ?",
       ] {
         let statement = try connection.statement(sql)
         statement.bind(id, at: 1)
@@ -151,6 +162,7 @@ extension Session {
       for (id, name) in names { try clear(name, id) }
       for sql: StaticString in [
         "DELETE FROM items", "DELETE FROM history", "DELETE FROM collections WHERE flags & ~2 = 0",
+        "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL",
       ] {
         try connection.statement(sql).run()
       }
@@ -205,12 +217,12 @@ extension Session {
   /// Tells the post-sanitizers what was stored.
   func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
     guard let rules = core.rules(of: collection) else { return }
-    func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ stored: StoredValue?) throws {
+    func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ part: ItemPart, _ stored: StoredValue?) throws {
       guard let sanitizer, let stored else { return }
-      let value = try stored.decoded(as: Value.self, key, in: collection)
+      let value = try core.value(part, stored, key, in: collection)
       try encoding { _ in sanitizer(collection, key, value) }
     }
-    try tell(rules.objectPostSanitizer, object)
-    try tell(rules.metadataPostSanitizer, metadata)
+    try tell(rules.objectPostSanitizer, .object, object)
+    try tell(rules.metadataPostSanitizer, .metadata, metadata)
   }
 }

@@ -43,6 +43,10 @@ final class Session {
   var changes = ChangeSet()
   /// Whether it changed what a collection was declared to be, which no change of a key shows.
   var changesDeclarations = false
+  /// The collections where it sealed or opened what it was given: what lies there is not what a caller has in hand.
+  var sealedChanges: Set<ByteString> = []
+  /// Which of the vault's keys is in use, once it is known.
+  var vaultGeneration: UInt32?
   /// The version of what it changes, once it is known.
   var ownVersion: Int64?
   /// Where the change log ended last, and the data version as of which it did.
@@ -178,6 +182,8 @@ final class Session {
     mode = .writing
     changes = ChangeSet()
     changesDeclarations = false
+    sealedChanges = []
+    vaultGeneration = nil
     ownVersion = nil
     customObject = nil
     undelivered = []
@@ -392,7 +398,7 @@ final class Session {
     guard undoDepth == 0, !undelivered.isEmpty else { return }
     let changes = undelivered
     undelivered = []
-    callingOut { for change in changes { observation.deliver(change) } }
+    callingOut { for change in changes { observation.deliver(change, core) } }
   }
 
   func callingOut<Result>(_ body: () throws -> Result) rethrows -> Result {

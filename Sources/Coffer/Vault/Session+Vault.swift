@@ -1,0 +1,191 @@
+import CofferCrypto
+import CofferStorage
+
+extension Session {
+  // MARK: The table
+
+  /// The store's vault, in the transaction that is under way.
+  func vaultRecord() throws -> VaultRecord? {
+    try connection.statement("SELECT id, generation, slots FROM vault ORDER BY generation DESC LIMIT 1").first { row in
+      try VaultRecord(id: row.bytes(0), generation: row.integer(1), encoded: row.bytes(2))
+    }
+  }
+
+  /// Puts a vault in the place of the one that is there.
+  func setVault(_ record: VaultRecord) throws {
+    try changing {
+      try connection.statement("DELETE FROM vault").run()
+      let statement = try connection.statement("INSERT INTO vault(generation, id, slots) VALUES (?, ?, ?)")
+      statement.bind(Int64(record.generation), at: 1)
+      statement.bind(record.id, at: 2)
+      statement.bind(record.encoded, at: 3)
+      try statement.run()
+      vaultGeneration = nil
+      changesDeclarations = true
+    }
+  }
+
+  /// Notes whether the store has a vault by now.
+  func lookForVault() throws {
+    guard !core.vault.isThere.load(ordering: .relaxed) else { return }
+    if try Self.hasVault(connection) { core.vault.isThere.store(true, ordering: .releasing) }
+  }
+
+  static func hasVault(_ connection: SQLiteConnection) throws -> Bool {
+    try connection.statement("SELECT 1 FROM vault LIMIT 1").first { _ in true } ?? false
+  }
+
+  /// Which of the vault's keys the values of this store are sealed under.
+  private func storedGeneration() throws -> UInt32 {
+    if let vaultGeneration { return vaultGeneration }
+    guard let record = try vaultRecord() else {
+      throw StorageError.damaged(part: "vault", reason: "a collection is sealed, and there is no vault")
+    }
+    vaultGeneration = record.generation
+    return record.generation
+  }
+
+  // MARK: Values
+
+  /// A value as it is to lie in its collection: sealed in a sealed one, in clear in all others.
+  ///
+  /// - Parameter present: What is there now: an equal value stays as it is.
+  @inline(__always)
+  func fitted(
+    _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, _ stored: StoredCollection,
+    present: StoredValue?
+  ) throws -> StoredValue {
+    guard stored.isSealed || value.kind == .sealed else { return value }
+    return try fittedBySealing(value, part, key, in: collection, stored, present: present)
+  }
+
+  private func fittedBySealing(
+    _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, _ stored: StoredCollection,
+    present: StoredValue?
+  ) throws -> StoredValue {
+    sealedChanges.insert(ByteString(collection))
+    // It was set while the collection was sealed.
+    guard stored.isSealed else { return try core.vault.open(value, part, key, in: collection) }
+    return try core.vault.seal(
+      value, part, key, in: collection, under: storedGeneration(), keeping: present)
+  }
+
+  // MARK: Whole collections
+
+  /// Declares a collection sealed or not, and seals or opens all that is in it.
+  func setSealed(_ isSealed: Bool, _ collection: String) throws {
+    try changingTogether {
+      guard try isSealed || storedCollection(collection) != nil else { return }
+      var stored = try makeCollection(collection)
+      guard stored.isSealed != isSealed else { return }
+      stored.isSealed = isSealed
+      if isSealed {
+        // What was kept of earlier values would be in clear.
+        try setHistoryLimits(nil, of: collection)
+        stored.history = nil
+      }
+      let statement = try connection.statement(
+        "UPDATE collections SET flags = iif(?2, flags | 1, flags & ~1) WHERE id = ?1")
+      statement.bind(stored.id, at: 1)
+      statement.bind(isSealed ? 1 : 0, at: 2)
+      try statement.run()
+      knownCollections[collection] = stored
+      let generation = isSealed ? try storedGeneration() : 0
+      try rewriteValues(of: collection, stored.id) { value, part, key in
+        isSealed
+          ? try core.vault.seal(value, part, key, in: collection, under: generation)
+          : try core.vault.open(value, part, key, in: collection)
+      }
+      changes.recordDeclaration(of: stored.id)
+      if isFeedObserved { changedNames[stored.id] = collection }
+    }
+  }
+
+  /// Opens every sealed value, and seals it under another of the vault's keys.
+  func sealAnew(under generation: UInt32, _ progress: (Double) throws -> Void) throws {
+    try changing {
+      let names = try sealedCollections()
+      let total = try names.reduce(0) { try $0 + count(in: $1) }
+      var doneCount = 0
+      for name in names {
+        guard let id = try collectionID(name) else { continue }
+        try rewriteValues(of: name, id) { value, part, key in
+          if part == .object {
+            doneCount += 1
+            if doneCount % 256 == 0 { try progress(min(1, Double(doneCount) / Double(max(total, 1)))) }
+          }
+          return try core.vault.seal(value, part, key, in: name, under: generation)
+        }
+      }
+      try progress(1)
+    }
+  }
+
+  /// Puts other bytes in the place of every value of a collection, of earlier ones, too; their versions stay.
+  private func rewriteValues(
+    of collection: String, _ id: Int64, _ body: (StoredValue, ItemPart, _ key: String) throws -> StoredValue
+  ) throws {
+    func rewritten(_ item: StoredItem, _ key: String) throws -> StoredItem {
+      StoredItem(
+        object: try body(item.object, .object, key), metadata: try item.metadata.map { try body($0, .metadata, key) })
+    }
+    let isObserved = observes(.update, in: collection)
+    let cursor = Cursor(connection: connection, collection: id, range: .all, columns: .rows)
+    while let row = try cursor.next() {
+      guard let object = row.object else { continue }
+      let old = StoredItem(object: object, metadata: row.metadata)
+      let new = try rewritten(old, row.key)
+      let statement = try connection.statement(
+        "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2")
+      bind(new, row.key, id, to: statement)
+      try statement.run()
+      record(
+        .updated, row.key, in: collection, id: id, old: isObserved ? old : nil, new: isObserved ? new : nil)
+    }
+    for key in try keysWithHistory(in: collection) {
+      for row in try history(key, in: collection) {
+        let statement = try connection.statement(
+          "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6")
+        bind(try rewritten(row.item, key), key, id, to: statement)
+        statement.bind(row.version, at: 6)
+        try statement.run()
+      }
+    }
+  }
+
+  private func bind(_ item: StoredItem, _ key: String, _ collection: Int64, to statement: Statement) {
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    statement.bind(Int64(item.object.kind.rawValue), at: 3)
+    statement.bind(item.object.bytes, at: 4)
+    statement.bind(item.metadata?.tagged, at: 5)
+  }
+
+  // MARK: Reading
+
+  func isSealed(_ collection: String) throws -> Bool {
+    try reading { try storedCollection(collection)?.isSealed ?? false }
+  }
+
+  /// The names of the sealed collections, empty ones included, in their order.
+  func sealedCollections() throws -> [String] {
+    try reading {
+      var names: [String] = []
+      try connection.statement("SELECT name FROM collections WHERE flags & 1 ORDER BY name").query {
+        names.append($0.text(0))
+      }
+      return names
+    }
+  }
+
+  /// Sees to it that nothing of what was overwritten is left in the database file or the log.
+  ///
+  /// - Throws: `CofferError.busy` where someone still reads an older snapshot, which is in the log.
+  func clearTraces() throws {
+    try vacuum()
+    try CofferError.translating {
+      let isBusy = try connection.statement("PRAGMA wal_checkpoint(TRUNCATE)").first { $0.integer(0) != 0 } ?? false
+      if isBusy { throw CofferError.busy }
+    }
+  }
+}

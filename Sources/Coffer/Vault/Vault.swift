@@ -1,0 +1,132 @@
+import CofferCrypto
+import CofferStorage
+
+/// What keeps sealed collections secret where the store is open: a key of its own, in its own slots.
+///
+/// ```swift
+/// let vault = database.vault
+/// if try !vault.exists() { try vault.create(key: .passphrase(passphrase)) }
+/// try database.seal(collection: "tokens")
+/// vault.lock()
+/// try vault.unlock(.passphrase(passphrase))
+/// ```
+///
+/// A store has one vault at most. Its key is in memory from ``unlock(_:)`` to ``lock()``, for all connections and proxies of
+/// this `Database`; other processes unlock it for themselves. While it is locked the store works as ever, keys of sealed
+/// collections can be listed and removed, and what would read or set a value in one throws ``CofferError/locked(collection:)``.
+public struct Vault: Sendable {
+  let database: Database
+
+  var keys: VaultKeys { database.core.vault }
+
+  // MARK: Making
+
+  /// Whether the store has a vault.
+  ///
+  /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
+  public func exists() throws -> Bool {
+    try record() != nil
+  }
+
+  /// Makes the store's vault, with a key that `key` unlocks; it is unlocked afterwards.
+  ///
+  /// - Parameters:
+  ///   - key: A passphrase, usually: what opens the store should not open the vault as well.
+  ///   - label: What the slot is called.
+  ///   - stretching: How much each guess at a passphrase costs.
+  /// - Throws: `CofferError.vaultExists`, `.keyUnavailable`, `.unsupported`; what a write transaction throws.
+  public func create(key: KeySource, label: String = "", stretching: PasswordHash = .standard) throws {
+    guard try !exists() else { throw CofferError.vaultExists }
+    let (record, secret) = try CofferError.translating {
+      let id = try RandomSource.bytes(count: VaultRecord.idByteCount)
+      let slot = try PreparedSecret(key, stretching: .password(stretching), label: label, owner: id)
+      return try VaultRecord.make(id: id, slot: slot)
+    }
+    try database.write { session in
+      guard try session.vaultRecord() == nil else { throw CofferError.vaultExists }
+      try session.setVault(record)
+    }
+    try keys.add(secret, of: record)
+  }
+
+  // MARK: Locking
+
+  /// Whether the vault's key is in memory.
+  public var isUnlocked: Bool { keys.isUnlocked }
+
+  /// Brings the vault's key into memory.
+  ///
+  /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when no slot answers to `key`, `.keyUnavailable`; `.damaged` when
+  ///   the vault's slots were changed by someone without its key.
+  public func unlock(_ key: KeySource) throws {
+    let record = try existingRecord()
+    let secret = try CofferError.translating { try record.open(key) }
+    try keys.add(secret, of: record)
+  }
+
+  /// Forgets the vault's key, which is wiped.
+  ///
+  /// When this returns, nothing in Coffer's memory can open a sealed value. Pending changes are sealed already, and are
+  /// written all the same. Values that were handed out are the program's.
+  public func lock() {
+    keys.lock()
+  }
+
+  // MARK: For the tool
+
+  /// Brings the vault's key into memory, from where it was kept meanwhile.
+  ///
+  /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when it is another vault's key, or an earlier one.
+  package func unlock(vaultKey: SecretBytes) throws {
+    let record = try existingRecord()
+    guard try CofferError.translating({ try record.isAuthentic(under: vaultKey) }) else { throw CofferError.wrongKey }
+    try keys.add(vaultKey, of: record)
+  }
+
+  /// The vault's key, to be kept elsewhere for a while.
+  ///
+  /// - Throws: `CofferError.locked`.
+  package func vaultKey() throws -> SecretBytes {
+    guard let current = keys.current else { throw CofferError.locked(collection: nil) }
+    return current.secret
+  }
+
+  /// The vault's id, 16 random bytes; a backup has the same.
+  ///
+  /// - Throws: `CofferError.vaultNotFound`.
+  package func id() throws -> [UInt8] {
+    try existingRecord().id
+  }
+
+  // MARK: Parts
+
+  func record() throws -> VaultRecord? {
+    try database.read { try $0.vaultRecord() }
+  }
+
+  func existingRecord() throws -> VaultRecord {
+    guard let record = try record() else { throw CofferError.vaultNotFound }
+    return record
+  }
+}
+
+extension Database {
+  /// The vault of this store, which keeps sealed collections secret.
+  public var vault: Vault { Vault(database: self) }
+
+  /// Runs `body` in a read transaction of its own.
+  func read<Result>(_ body: (Session) throws -> Result) throws -> Result {
+    try makeConnection().perform { session in
+      try session.read { try CofferError.translating { try body(session) } }
+    }
+  }
+
+  /// Runs `body` in a write transaction of its own, synced to disk when this returns.
+  func write<Result>(_ body: (Session) throws -> Result) throws -> Result {
+    let connection = try makeConnection()
+    try connection.checkMayWrite()
+    return try connection.perform { session in
+      try session.write(.full) { try CofferError.translating { try body(session) } }
+    }
+  }
+}
