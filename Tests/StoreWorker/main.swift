@@ -22,6 +22,13 @@ func open() throws -> Database {
   try Database.open(at: store, key: .keyFile(keyFile), options: .init(busyTimeout: .seconds(60)))
 }
 
+/// With the vault unlocked by the key file that comes next.
+func openUnlocked() throws -> Database {
+  let database = try open()
+  try database.vault.unlock(.keyFile(rest[0]))
+  return database
+}
+
 /// Root may do everything.
 func becomeNobody() {
   guard getuid() == 0 else { return }
@@ -233,6 +240,55 @@ case "churn":
   }
   counts.sync { isEnded = true }
   say("ended")
+
+case "make-vault":
+  // make-vault … VAULTKEYFILE COLLECTION: makes a vault, and seals a collection.
+  let database = try open()
+  try database.vault.create(key: .keyFile(rest[0]))
+  try database.seal(collection: rest[1])
+
+case "seal":
+  // seal … VAULTKEYFILE COLLECTION
+  try openUnlocked().seal(collection: rest[1])
+
+case "add-vault-passphrase":
+  // add-vault-passphrase … VAULTKEYFILE PASSPHRASE: at a low cost.
+  try openUnlocked().vault.addSlot(
+    .passphrase(Secret(rest[1]).bytes), label: "passphrase", stretching: .scrypt(log2N: 14, r: 8, p: 1))
+
+case "rotate-vault":
+  // rotate-vault … VAULTKEYFILE [PASSPHRASE]: gives the vault a new key.
+  let passphrases = rest.dropFirst().map { KeySource.passphrase(Secret($0).bytes) }
+  try openUnlocked().vault.rotate(openedBy: [.keyFile(rest[0])] + passphrases)
+
+case "keep-sealed":
+  // keep-sealed … VAULTKEYFILE COLLECTION KEY COUNT: sets a secret so often, and the collection keeps it all.
+  let connection = try openUnlocked().makeConnection()
+  try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: rest[1]) }
+  for number in 0..<Int(rest[3])! {
+    try connection.readWrite {
+      try $0.setObject(Secret("secret \(number)"), forKey: rest[2], inCollection: rest[1], withMetadata: number)
+    }
+  }
+
+case "set-sealed":
+  // set-sealed … VAULTKEYFILE COLLECTION KEY TEXT
+  try openUnlocked().makeConnection().readWrite {
+    try $0.setObject(Secret(rest[3]), forKey: rest[2], inCollection: rest[1])
+  }
+
+case "get-sealed", "get-locked":
+  // get-sealed … VAULTKEYFILE COLLECTION KEY: says a text or a secret; the other one, without unlocking, why not.
+  let database = try command == "get-sealed" ? openUnlocked() : open()
+  do {
+    switch try database.makeConnection().read({ try $0.value(forKey: rest[2], inCollection: rest[1]) }) {
+    case .string(let text): say(text)
+    case .secret(let secret): say(secret.revealed() ?? "bytes")
+    default: say("nothing")
+    }
+  } catch let error as CofferError {
+    say("\(error)")
+  }
 
 case "hold-snapshot":
   // Until its standard input ends.

@@ -1,3 +1,5 @@
+import CofferCrypto
+
 extension Preferences {
   /// The values of a setting as they come, for `for await`; see ``Preferences/values(of:)``.
   ///
@@ -22,8 +24,10 @@ extension Preferences {
       fileprivate let key: Key<Object>
       fileprivate var changes: Changes.Iterator?
       fileprivate let preferences: WeakPreferences
-      /// What was handed out last; nil before the first one.
-      fileprivate var last: StoredValue?
+      /// The hash of what was handed out last; nil before the first one.
+      ///
+      /// The value itself may be one of a sealed collection, which nothing keeps in clear.
+      fileprivate var last: [UInt8]?
 
       /// The value of the setting, at first the present one; nil when the settings were closed or are gone, or the task was
       /// cancelled.
@@ -33,17 +37,17 @@ extension Preferences {
 
       /// The value of the setting, as ``next()``.
       public mutating func next(isolation: isolated (any Actor)?) async -> Object? {
-        if last == nil, let object = current()?.object { return object }
+        if last == nil, let object = current() { return object }
         while await changes?.next(isolation: isolation) != nil {
           let previous = last
           // Events may come as one, or late: the same value again is no change.
-          guard let (object, stored) = current() else { return nil }
-          if stored != previous { return object }
+          guard let object = current() else { return nil }
+          if last != previous { return object }
         }
         return nil
       }
 
-      private mutating func current() -> (object: Object, stored: StoredValue)? {
+      private mutating func current() -> Object? {
         guard let preferences = preferences.preferences else { return nil }
         let object: Object
         do {
@@ -55,9 +59,8 @@ extension Preferences {
           // Reads again, and reports.
           object = preferences[key]
         }
-        let stored = (try? ValueCoder.encode(object)) ?? StoredValue(kind: .null, bytes: [])
-        last = stored
-        return (object, stored)
+        last = (try? ValueCoder.encode(object).hash) ?? []
+        return object
       }
     }
 
@@ -76,5 +79,11 @@ extension Preferences {
   /// - Throws: As ``changes()``.
   public func values<Object>(of key: Key<Object>) throws -> Values<Object> {
     Values(key, of: self, changes: try changes(of: key))
+  }
+}
+
+extension StoredValue {
+  fileprivate var hash: [UInt8] {
+    get throws { [kind.rawValue] + (try bytes.withUnsafeBytes(SHA256.digest)) }
   }
 }

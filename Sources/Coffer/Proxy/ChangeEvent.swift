@@ -45,6 +45,8 @@ extension ConnectionProxy {
 
       /// The new object; nil where the key was removed.
       ///
+      /// An event of a sealed collection has its values sealed; this opens them, and throws while the vault is locked.
+      ///
       /// - Throws: `CofferError.notDecodable` when it is of another type.
       public func object<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object? {
         try after.map { try core.decode(.object, $0.object.stored, as: type, key, in: collection) }

@@ -1,7 +1,8 @@
 extension ConnectionProxy {
   /// The object for a key: the one set last through this proxy, else the committed one; nil when there is none.
   ///
-  /// - Throws: `CofferError.notDecodable` when another type is stored; `.closed`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable` when another type is stored; `.locked` when the value is sealed and the vault locked;
+  ///   `.closed`, `.damaged` or `.inputOutput`.
   @inlinable
   public func object<Object: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self

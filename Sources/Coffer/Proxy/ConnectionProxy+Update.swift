@@ -59,7 +59,7 @@ extension ConnectionProxy {
     let new = try new.map { try core.hold($0, key, in: collection) }
     var isExpected = false
     try pending.change(key, in: collection, durability) { item in
-      isExpected = item?.object == expected
+      isExpected = try core.isSame(item?.object, expected, key, in: collection)
       guard isExpected else { return item }
       return new.map { HeldItem(object: $0, metadata: item?.metadata) }
     }

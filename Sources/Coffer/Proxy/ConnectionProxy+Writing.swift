@@ -5,8 +5,8 @@ extension ConnectionProxy {
   ///
   /// nil removes the key.
   ///
-  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, and what a sanitizer
-  ///   throws, with nothing changed. With `.committed` and `.synced` also what a flush throws; the change is then
+  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, `.locked` for a value in a sealed
+  ///   collection while the vault is locked, and what a sanitizer throws, with nothing changed. With `.committed` and `.synced` also what a flush throws; the change is then
   ///   pending. With these two `.nestedTransaction` inside a transaction of `readWriteConnection`, with nothing changed.
   @inlinable
   public func setObject<Object: Encodable>(
@@ -212,6 +212,12 @@ extension DatabaseCore {
   func hold<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> HeldValue {
     if !hasAnyRules, let held = HeldValue(unencoded: object) { return held }
     return HeldValue(try encode(.object, object, key, in: collection))
+  }
+
+  /// Whether a held object is the one that is expected, nil standing for none.
+  func isSame(_ held: HeldValue?, _ expected: HeldValue?, _ key: String, in collection: String) throws -> Bool {
+    guard case .stored(let stored)? = held, stored.kind == .sealed, let expected else { return held == expected }
+    return try HeldValue(opened(.object, stored, key, in: collection)) == expected
   }
 
   /// Encodes both values of an item.

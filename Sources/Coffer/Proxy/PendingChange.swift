@@ -1,6 +1,6 @@
 /// What was asked for a key and is not committed yet.
 ///
-/// Values are encoded when they are set: what the caller mutates later doesn't change them.
+/// Values are encoded when they are set, and in a sealed collection sealed: what the caller mutates later doesn't change them.
 enum PendingChange: Sendable {
   case set(HeldItem)
   case removed

@@ -67,22 +67,26 @@ final class PendingChanges: Sendable {
   }
 
   func add(_ change: KeyChange, durability: ConnectionProxy.Durability) throws {
-    try change.checkSize()
-    try prepare(change)
+    let pending = try prepared(change)
     try changing(durability) {
-      state.add(change.change, change.key, in: change.collection)
+      state.add(pending, change.key, in: change.collection)
     }
   }
 
   /// Adds several changes in one step.
   func add(_ changes: [KeyChange], durability: ConnectionProxy.Durability) throws {
-    for change in changes {
-      try change.checkSize()
-      try prepare(change)
-    }
+    let pending = try changes.map(prepared)
     try changing(durability) {
-      for change in changes { state.add(change.change, change.key, in: change.collection) }
+      for (change, pending) in zip(changes, pending) { state.add(pending, change.key, in: change.collection) }
     }
+  }
+
+  /// Checks a change, and makes of it what may wait in memory.
+  @inline(__always)
+  private func prepared(_ change: KeyChange) throws -> PendingChange {
+    try change.checkSize()
+    try prepare(change)
+    return try state.sealing(change.change, change.key, in: change.collection)
   }
 
   /// Where someone listens, has to be known what a change changes.
@@ -219,7 +223,8 @@ final class PendingChanges: Sendable {
       let count = session.connection.commitCountAfterWrite
       self.state.lock.withExclusive {
         let commit = sequence.map { ProxyState.FlushedCommit(sequence: $0, count: count) }
-        let isNext = self.state.settle(through: number, commit: commit, in: sequence ?? end)
+        let isNext = self.state.settle(
+          through: number, commit: commit, in: sequence ?? end, sealedIn: session.sealedChanges)
         didCommit(isNext)
       }
       self.retries.withLock { $0.failureCount = 0 }
@@ -275,6 +280,8 @@ final class PendingChanges: Sendable {
         let change = PendingChange.set(new)
         try KeyChange(change: change, key: key, collection: collection).checkSize()
         try session.write(change, key, in: collection)
+        // What is sealed is not what was to be set.
+        if !session.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection).map(HeldItem.init) }
       }
     }
   }

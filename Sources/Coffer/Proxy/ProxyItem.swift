@@ -19,6 +19,8 @@ final class ProxyCollection: @unchecked Sendable {
   var clearings: [UInt64] = []
   /// Whether the fetch filter hides what is committed; nil when it has not been asked yet.
   var isHidden: Bool?
+  /// Whether it is sealed; nil when that is not known, or may have changed.
+  var isSealed: Bool?
   /// Whether every committed item of it is known: an unknown key is absent.
   var isComplete = false
   /// How often something of it had to be read from the store since it was last complete.

@@ -169,6 +169,7 @@ extension ProxyState {
     let (known, inFlight) = lock.withShared { (sequence, self.inFlight) }
     guard known <= last else { return false }
     guard known != last, known >= 0 || inFlight != nil else {
+      if known < 0 { try session.lookForVault() }
       return lock.withExclusive {
         guard sequence == known else { return false }
         setKnown(sequence: last, count: count)
@@ -177,6 +178,7 @@ extension ProxyState {
     }
     // Before the first read nothing is known that others could have changed, but a flush may be under way.
     let start = known >= 0 ? known : (inFlight?.identity.sequence ?? last + 1) - 1
+    try session.lookForVault()
     let rows = try session.changeLog.rows(after: start)
     let missesNames = rows?.contains { $0.changes.collections.keys.contains { names[$0] == nil } } ?? false
     let newNames = missesNames ? try CommitFeed.names(session.connection) : [:]
@@ -227,6 +229,7 @@ extension ProxyState {
     _ foreign: inout ChangeListeners.Batch?
   ) {
     let isAnnounced = !isOwn && listeners.areThere && collection.isHidden != true
+    if !isOwn { collection.isSealed = nil }
     if change.isCleared || change.isUnlisted {
       collection.isComplete = false
       collection.missCount = 0
@@ -249,6 +252,7 @@ extension ProxyState {
 
   private func forgetEverything() {
     for collection in collections.values {
+      collection.isSealed = nil
       collection.isComplete = false
       collection.missCount = 0
     }

@@ -135,9 +135,12 @@ extension ProxyState {
   /// - Parameters:
   ///   - commit: nil where they had no effect, or what else was committed is not known here.
   ///   - snapshot: The oldest snapshot that has it all.
+  ///   - sealed: The collections where what lies there is not what was pending.
   /// - Returns: Whether nobody else has committed since what is known.
   @discardableResult
-  func settle(through number: UInt64, commit: FlushedCommit?, in snapshot: Int64) -> Bool {
+  func settle(
+    through number: UInt64, commit: FlushedCommit?, in snapshot: Int64, sealedIn sealed: Set<ByteString> = []
+  ) -> Bool {
     inFlight = nil
     settledSequence = max(settledSequence, snapshot)
     // Nobody else has committed since what is known.
@@ -156,7 +159,8 @@ extension ProxyState {
     }
     for item in settled.flatMap(\.items) where item.hasPending {
       if let change = item.pendingChange(through: number) {
-        item.committed = isNext ? ProxyItem.result(of: change, on: item.committed) : .unknown
+        let isKnown = isNext && (sealed.isEmpty || !sealed.contains(ByteString(item.collection.name)))
+        item.committed = isKnown ? ProxyItem.result(of: change, on: item.committed) : .unknown
       }
       item.removePending { $0 <= number }
     }

@@ -1,0 +1,59 @@
+import CofferStorage
+
+/// Of a sealed collection, nothing in clear stays in a proxy's memory: values are sealed when they are set, and opened when
+/// they are read.
+extension ProxyState {
+  /// The change as it may wait here for its flush.
+  ///
+  /// A value equal to the one that shows becomes the same bytes, and so a change without effect.
+  ///
+  /// - Throws: `CofferError.locked`; what a look into the store throws, where it is not known whether the collection is sealed.
+  func sealing(_ change: PendingChange, _ key: String, in collection: String) throws -> PendingChange {
+    guard core.vault.isThere.load(ordering: .relaxed), change.hasValues, try isSealed(collection) else { return change }
+    let present = lock.withShared {
+      find(key, collection)?._withUnsafeGuaranteedRef { $0.visible.item }
+    }
+    func sealed(_ value: StoredValue, _ part: ItemPart, _ present: StoredValue?) throws -> StoredValue {
+      try core.vault.seal(value, part, key, in: collection, keeping: present)
+    }
+    func object(_ held: HeldValue) throws -> HeldValue {
+      .stored(try sealed(held.stored, .object, present?.object.stored))
+    }
+    func metadata(_ stored: StoredValue) throws -> StoredValue {
+      try sealed(stored, .metadata, present?.metadata)
+    }
+    switch change {
+    case .set(let item):
+      return .set(HeldItem(object: try object(item.object), metadata: try item.metadata.map(metadata)))
+    case .replaced(let new):
+      return .replaced(
+        .init(object: try new.object.map(object), metadata: try new.metadata.map { try $0.map(metadata) }))
+    case .removed: return change
+    }
+  }
+
+  /// Whether a collection is sealed: asked of the store once, and after others have changed something in the collection.
+  private func isSealed(_ name: String) throws -> Bool {
+    let known = lock.withShared { isCurrent ? collections[ByteString(name)]?.isSealed : nil }
+    if let known { return known }
+    return try readCommitted { session, last in
+      let isSealed = try session.storedCollection(name)?.isSealed ?? false
+      return lock.withExclusive {
+        guard isUsable(last) else { return nil }
+        collection(name).isSealed = isSealed
+        return isSealed
+      }
+    }
+  }
+}
+
+extension PendingChange {
+  /// Whether it holds a value, beside what it does.
+  var hasValues: Bool {
+    switch self {
+    case .set: true
+    case .removed: false
+    case .replaced(let new): new.object != nil || (new.metadata ?? nil) != nil
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Several processes with a sealed collection", .serialized) struct SealedProcessTests {
+  private let fixture: SealedFixture
+  private let locked = CofferError.locked(collection: "mail")
+
+  init() throws {
+    fixture = try SealedFixture()
+  }
+
+  private func worker(_ command: String, _ arguments: String...) throws -> Child {
+    try Child.run(
+      TemporaryStore.worker, [command, fixture.store.path, fixture.store.keyFile, fixture.vaultKeyFile] + arguments)
+  }
+
+  @Test("read what another one set, once they have unlocked the vault, each for itself")
+  func reading() throws {
+    try fixture.set(Secret("s3cret"))
+    #expect(try worker("get-sealed", "tokens", "k").text == "s3cret\n")
+    #expect(try worker("get-locked", "tokens", "k").text == "\(CofferError.locked(collection: "tokens"))\n")
+    #expect(try worker("set-sealed", "tokens", "k", "new").status == 0)
+    #expect(try fixture.object() == Secret("new"))
+    fixture.vault.lock()
+    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: Secret.self) }
+  }
+
+  @Test("drop what they have in clear when another one seals it, and keep what is pending until it can be sealed")
+  func sealing() throws {
+    let database = try fixture.store.open()
+    let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    for key in ["cached", "pending"] {
+      try proxy.setObject("old", forKey: key, inCollection: "mail", durability: .committed)
+    }
+    #expect(try proxy.object(forKey: "cached", inCollection: "mail") == "old")
+    try proxy.setObject("new", forKey: "pending", inCollection: "mail")
+    #expect(try worker("seal", "mail").status == 0)
+    #expect(throws: locked) { try proxy.object(forKey: "cached", inCollection: "mail", as: String.self) }
+    #expect(throws: locked) { try proxy.setObject("x", forKey: "cached", inCollection: "mail") }
+    // What was set before is pending, and not written in clear.
+    #expect(try proxy.object(forKey: "pending", inCollection: "mail") == "new")
+    #expect(throws: locked) { try proxy.flushAndWait() }
+    #expect(proxy.pendingChangeCount == 1)
+    #expect(try fixture.connection.storedItem(forKey: "pending", inCollection: "mail")?.object.kind == .sealed)
+    try database.vault.unlock(fixture.vaultKey)
+    try proxy.flushAndWait()
+    #expect(proxy.pendingChangeCount == 0)
+    #expect(try fixture.connection.storedItem(forKey: "pending", inCollection: "mail")?.object.kind == .sealed)
+    #expect(try worker("get-sealed", "mail", "pending").text == "new\n")
+    #expect(try proxy.object(forKey: "cached", inCollection: "mail") == "old")
+    #expect(try proxy.state.visible("pending", in: "mail").item?.object.stored.kind == .sealed)
+  }
+
+  @Test("learn of a vault that another one made, and of a collection that it sealed, before they set a value there")
+  func newVault() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    try proxy.setObject("plain", forKey: "k", inCollection: "mail", durability: .committed)
+    let isThere = database.core.vault.isThere.load(ordering: .relaxed)
+    #expect(!isThere)
+    let child = try Child.run(
+      TemporaryStore.worker, ["make-vault", store.path, store.keyFile, fixture.vaultKeyFile, "mail"])
+    #expect(child.status == 0)
+    #expect(throws: locked) { try proxy.object(forKey: "k", inCollection: "mail", as: String.self) }
+    #expect(throws: locked) { try proxy.setObject("x", forKey: "k", inCollection: "mail") }
+    #expect(proxy.pendingChangeCount == 0)
+  }
+
+  @Test("are locked when another one gives the vault a new key, and go on when they unlock it again")
+  func rotation() throws {
+    try fixture.set("s3cret")
+    #expect(try worker("rotate-vault").status == 0)
+    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
+    try fixture.vault.unlock(fixture.vaultKey)
+    #expect(try fixture.object() == "s3cret")
+    #expect(try worker("get-sealed", "tokens", "k").status == 0)
+  }
+}
