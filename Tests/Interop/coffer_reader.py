@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Reads a Coffer store without Coffer. Written from FORMAT.md and nothing else.
 
-    coffer_reader.py STORE (--key-file FILE | --passphrase-fd N) -o PLAIN.db
+    coffer_reader.py STORE (--key-file FILE | --passphrase-fd N) [--vault-key-file FILE | --vault-passphrase-fd N]
+                     -o PLAIN.db
 
-decrypts a store, the log beside it included, into a plain SQLite database. The store is only read. No program may be
-writing to it meanwhile: this reader takes no locks.
+decrypts a store, the log beside it included, into a plain SQLite database. With a secret of the vault, sealed values are
+opened in it, too; without one they stay as they are. The store is only read. No program may be writing to it meanwhile:
+this reader takes no locks.
 
 As a module:
 
@@ -651,8 +653,11 @@ class Store:
         for number in range(2, self.page_count + 1):
             yield self.page(number)
 
-    def write_plain(self, path: str) -> None:
-        """Writes the plain database, readable by its owner only; on an error there is no file at all."""
+    def write_plain(self, path: str, vault_secret: Optional[Secret] = None) -> None:
+        """Writes the plain database, readable by its owner only; on an error there is no file at all.
+
+        With a secret of the vault, nothing is sealed in it.
+        """
         for suffix in ("", "-wal", "-shm", "-journal"):
             if os.path.lexists(path + suffix):
                 raise OutputExists(f"{path}{suffix} exists already.")
@@ -666,6 +671,8 @@ class Store:
                 file.flush()
                 os.fsync(file.fileno())
             self._check_plain(temporary)
+            if vault_secret is not None:
+                unseal(temporary, vault_secret)
             os.rename(temporary, path)
             temporary = None
         except OSError as error:
@@ -690,7 +697,100 @@ class Store:
             raise Damaged("The store is damaged: its envelope is older than its pages.")
 
 
+# MARK: - Vault
+
+
+class Vault:
+    """The vault of a plain database, opened with one of its secrets."""
+
+    def __init__(self, plain: sqlite3.Connection, secret: Secret):
+        with reading():
+            row = plain.execute("SELECT generation, id, slots FROM vault").fetchall()
+        if not row:
+            raise WrongKey("The store has no vault.")
+        (self.generation, id, record), = row
+        self.id, record = as_bytes(id), as_bytes(record)
+        if len(self.id) != 16 or not 0 < self.generation < 1 << 32 or len(record) < 32:
+            raise Damaged("The store is damaged: its vault makes no sense.")
+        slots, mac = record[:-32], record[-32:]
+        key = self._key(slots, secret)
+        mac_key = hkdf(key, self.id, "coffer v1 vault MAC")
+        code = hmac.new(mac_key, self.id + struct.pack(">I", self.generation) + slots, "sha256").digest()
+        if not hmac.compare_digest(code, mac):
+            raise Damaged("The store is damaged: its vault was edited.")
+        self._cipher = XAES(hkdf(key, self.id, "coffer v1 sealed value"))
+
+    def _key(self, data: bytes, secret: Secret) -> bytes:
+        fields, slots = Fields(data, "the vault"), []
+        while not fields.at_end:
+            slots.append(Slot.parse(fields.bytes(fields.integer(2))))
+        if not 1 <= len(slots) <= 16 or len({slot.id for slot in slots}) < len(slots):
+            raise Damaged("The store is damaged: its vault has too few or too many slots, or one twice.")
+        for slot in slots:
+            key = slot.root_key(secret, self.id) if slot.kind == secret.kind else None
+            if key is not None:
+                return key
+        raise WrongKey(f"The {secret.name} is not the vault's.")
+
+    def open(self, sealed: bytes, collection: bytes, key: bytes, field: int) -> bytes:
+        """Kind and bytes of a sealed value."""
+        fields = Fields(sealed, "a sealed value")
+        if fields.integer(4) != self.generation:
+            raise Damaged("The store is damaged: a value is sealed under a key that the vault does not have.")
+        nonce = fields.bytes(24)
+        additional = b"coffer/1 sealed" + self.id
+        for name in (collection, key):
+            additional += struct.pack(">Q", len(name)) + name
+        try:
+            plain = self._cipher.open(nonce, sealed[fields.offset :], additional + bytes([field]))
+        except InvalidTag:
+            raise Damaged("The store is damaged: a sealed value does not authenticate.")
+        if not plain or plain[0] == SEALED:
+            raise Damaged("The store is damaged: what was sealed is no value.")
+        return plain
+
+
+def unseal(path: str, secret: Secret) -> None:
+    """Opens all sealed values of a plain database, in their places."""
+    with contextlib.closing(sqlite3.connect(path)) as plain, reading():
+        plain.text_factory = bytes
+        plain.execute("PRAGMA journal_mode=MEMORY")
+        vault = Vault(plain, secret)
+        sealed = dict(plain.execute("SELECT id, name FROM collections WHERE flags & 1"))
+        for table in ("items", "history"):
+            for row in plain.execute(f"SELECT collection, key, version, type, data, metadata FROM {table}").fetchall():
+                collection, key, version, kind, data, metadata = row
+                if (kind == SEALED) != (collection in sealed):
+                    raise Damaged("The store is damaged: a value is sealed where it ought not to be, or not where it ought.")
+                if kind != SEALED:
+                    continue
+                opened = vault.open(as_bytes(data), sealed[collection], as_bytes(key), 1)
+                if metadata is not None:
+                    metadata = vault.open(as_bytes(metadata)[1:], sealed[collection], as_bytes(key), 2)
+                plain.execute(
+                    f"UPDATE {table} SET type = ?, data = ?, metadata = ?"
+                    " WHERE collection = ? AND key = CAST(? AS TEXT) AND version = ?",
+                    (opened[0], opened[1:], metadata, collection, key, version),
+                )
+        plain.execute("UPDATE collections SET flags = flags & ~1")
+        plain.commit()
+
+
 # MARK: - Values
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A secret."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A value that was not opened."""
+
+    data: bytes
 
 
 @dataclass(frozen=True)
@@ -721,9 +821,12 @@ class JSON:
 
 
 KIND_NAMES = (
-    "null", "bool", "int", "uint64", "double", "string", "data", "date", "url", "uuid", "array", "dictionary", "json"
+    "null", "bool", "int", "uint64", "double", "string", "data", "date", "url", "uuid", "array", "dictionary", "json",
+    "secret", "sealed",
 )
-NULL, BOOL, INT, UINT64, DOUBLE, STRING, DATA, DATE, URL_KIND, UUID, ARRAY, DICTIONARY, JSON_KIND = range(13)
+(
+    NULL, BOOL, INT, UINT64, DOUBLE, STRING, DATA, DATE, URL_KIND, UUID, ARRAY, DICTIONARY, JSON_KIND, SECRET, SEALED
+) = range(15)
 DEEPEST = 128  # levels below the outermost value
 
 
@@ -746,8 +849,9 @@ def as_text(data: Any) -> str:
 
 
 def decode_value(kind: int, data: bytes, depth: int = 0) -> Any:
-    """A value as a Python object: None, bool, int, float, str, bytes, `Date`, `URL`, UUID, list, dict or `JSON`."""
-    if depth > DEEPEST or (kind == NULL and depth == 0):
+    """A value as a Python object: None, bool, int, float, str, bytes, `Date`, `URL`, UUID, list, dict, `JSON`, `Hidden`, or
+    `Sealed`."""
+    if depth > DEEPEST or (kind == NULL and depth == 0) or (kind in (SECRET, SEALED) and depth > 0):
         malformed(kind)
     try:
         if kind == NULL and not data:
@@ -779,6 +883,10 @@ def decode_value(kind: int, data: bytes, depth: int = 0) -> Any:
             value = JSON(data.decode("utf-8"))
             value.value
             return value
+        if kind == SECRET:
+            return Hidden(data)
+        if kind == SEALED and len(data) > 4 + XAES.NONCE + XAES.TAG:
+            return Sealed(data)
     except (struct.error, UnicodeDecodeError, ValueError, RecursionError):
         pass
     malformed(kind)
@@ -923,7 +1031,7 @@ def history_limits(plain: sqlite3.Connection) -> dict:
     found = {}
     with reading():
         for name, flags, count, age in plain.execute("SELECT name, flags, history_count, history_age FROM collections"):
-            if flags & ~2:
+            if flags & ~3:
                 raise Damaged("The store is damaged: a collection has flags without a meaning.")
             if flags & 2:
                 if count is None or count < 1:
@@ -978,6 +1086,10 @@ def main(arguments: Optional[list] = None) -> int:
     secret = parser.add_mutually_exclusive_group(required=True)
     secret.add_argument("--key-file", metavar="FILE", help="open the store with this key file")
     secret.add_argument("--passphrase-fd", metavar="N", type=int, help="read the passphrase from this file descriptor")
+    vault = parser.add_mutually_exclusive_group()
+    vault.add_argument("--vault-key-file", metavar="FILE", help="open sealed values with this key file")
+    vault.add_argument(
+        "--vault-passphrase-fd", metavar="N", type=int, help="read the passphrase of the vault from this file descriptor")
     parser.add_argument("-o", "--output", metavar="PLAIN.db", required=True, help="the database to write, a new file")
     options = parser.parse_args(arguments)
     try:
@@ -987,8 +1099,13 @@ def main(arguments: Optional[list] = None) -> int:
             found: Secret = KeyFileSecret.read(options.key_file)
         else:
             found = PassphraseSecret.read(options.passphrase_fd)
+        vault_secret: Optional[Secret] = None
+        if options.vault_key_file is not None:
+            vault_secret = KeyFileSecret.read(options.vault_key_file)
+        elif options.vault_passphrase_fd is not None:
+            vault_secret = PassphraseSecret.read(options.vault_passphrase_fd)
         with Store(options.store, found) as store:
-            store.write_plain(options.output)
+            store.write_plain(options.output, vault_secret)
     except CofferError as error:
         print(f"coffer_reader: {error}", file=sys.stderr)
         return error.code

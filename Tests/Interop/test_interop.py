@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import math
@@ -133,16 +134,20 @@ class Place:
 
     # MARK: The reader
 
-    def read(self, secret: Optional[reader.Secret] = None) -> "Contents":
+    def read(
+        self, secret: Optional[reader.Secret] = None, vault_secret: Optional[reader.Secret] = None
+    ) -> "Contents":
         """What the reader makes of the store."""
         self.plain.unlink(missing_ok=True)
         with reader.Store(str(self.store), secret or reader.KeyFileSecret.read(str(self.key))) as store:
-            store.write_plain(str(self.plain))
+            store.write_plain(str(self.plain), vault_secret)
             return Contents(store, str(self.plain))
 
     def run_reader(self, *secret: Any, passphrase: Optional[bytes] = None) -> subprocess.CompletedProcess:
         if not secret:
             secret = ("--key-file", self.key) if passphrase is None else ("--passphrase-fd", 0)
+        elif secret[0].startswith("--vault"):
+            secret = ("--key-file", self.key, *secret)
         return WORKSHOP.run(
             sys.executable, "-B", HERE / "coffer_reader.py", self.store, *secret, "-o", self.plain,
             passphrase=passphrase,
@@ -586,6 +591,90 @@ class TheKey(InteropTestCase):
             self.assertNotEqual(place.prefs("collections").returncode, 0, text)
 
 
+# MARK: - Vault
+
+
+class ASealedCollection(InteropTestCase):
+    PASSPHRASE = b"correct horse battery staple"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """A store with every kind of value in a sealed collection, earlier ones, and the same values before they were."""
+        cls.place = Place()
+        cls.place.ask("init")
+        WORKSHOP.worker("set-samples", cls.place)
+        cls.before = cls.place.read()
+        cls.vault_key = cls.place.folder / "vault-key"
+        cls.place.write(cls.vault_key, b"coffer-key-1:" + os.urandom(32).hex().encode() + b"\n")
+        WORKSHOP.worker("make-vault", cls.place, cls.vault_key, "samples")
+        WORKSHOP.worker("add-vault-passphrase", cls.place, cls.vault_key, cls.PASSPHRASE.decode())
+        WORKSHOP.worker("rotate-vault", cls.place, cls.vault_key, cls.PASSPHRASE.decode())
+        WORKSHOP.worker("keep-sealed", cls.place, cls.vault_key, "samples", "token", 5)
+        cls.secret = reader.KeyFileSecret.read(str(cls.vault_key))
+
+    def setUp(self) -> None:
+        self.place.plain.unlink(missing_ok=True)
+
+    def test_is_read_with_a_secret_of_the_vault(self) -> None:
+        for secret in (self.secret, reader.PassphraseSecret(self.PASSPHRASE)):
+            contents = self.place.read(vault_secret=secret)
+            self.assertEqual(contents.integrity, [(b"ok",)])
+            for name, item in self.before.items.items():
+                self.assertTrue(is_same_value(contents.items[name].value, item.value), name)
+                self.assertEqual(contents.items[name].version, item.version)
+            self.assertEqual(contents.value("samples", "token"), reader.Hidden(b"secret 4"))
+            self.assertEqual(contents.items["samples", "token"].metadata, 4)
+            earlier = [row.item for row in contents.history]
+            self.assertEqual([item.value for item in earlier], [reader.Hidden(f"secret {n}".encode()) for n in range(4)])
+            self.assertEqual([item.metadata for item in earlier], list(range(4)))
+
+    def test_stays_sealed_without_one(self) -> None:
+        contents = self.place.read()
+        self.assertEqual(contents.items.keys(), self.before.items.keys() | {("samples", "token")})
+        for name, item in contents.items.items():
+            self.assertEqual(item.kind, "sealed", name)
+            self.assertIsInstance(item.value, reader.Sealed, name)
+        for row in contents.history:
+            self.assertIsInstance(row.item.value, reader.Sealed)
+            self.assertIsInstance(row.item.metadata, reader.Sealed)
+        for text in (b"secret 4", b"secret 0"):
+            self.assertNotIn(text, self.place.plain.read_bytes())
+
+    def test_is_opened_on_the_command_line(self) -> None:
+        for secret, text in (("--vault-key-file", self.vault_key), None), (("--vault-passphrase-fd", 0), self.PASSPHRASE):
+            self.place.plain.unlink(missing_ok=True)
+            done = self.place.run_reader(*secret, passphrase=text)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+            self.assertIn(b"secret 4", self.place.plain.read_bytes())
+
+    def test_has_a_key_of_its_own(self) -> None:
+        self.assertRefuses(self.place, 5, "--vault-key-file", self.place.key)
+        self.assertRefuses(self.place, 5, "--vault-passphrase-fd", 0, passphrase=b"wrong")
+        self.assertRefuses(CRASHED.copy(), 5, "--vault-key-file", self.vault_key)
+
+    def test_is_damaged_when_values_or_slots_were_edited(self) -> None:
+        edits = [
+            "UPDATE items SET data = (SELECT data FROM items WHERE key = 'int') WHERE key = 'token'",
+            "UPDATE items SET metadata = CAST(x'0e' || data AS BLOB) WHERE key = 'token'",
+            "UPDATE items SET data = substr(metadata, 2) WHERE key = 'token'",
+            "UPDATE collections SET name = 'elsewhere'", "UPDATE items SET key = 'renamed' WHERE key = 'token'",
+            "UPDATE history SET key = 'renamed'", "UPDATE vault SET generation = generation + 1",
+            "UPDATE vault SET slots = x'' ", "UPDATE collections SET flags = 0",
+        ]
+        for edit in edits:
+            self.place.read()
+            with contextlib.closing(sqlite3.connect(self.place.plain)) as plain:
+                plain.execute(edit)
+                plain.commit()
+            with self.assertRaises(reader.Damaged, msg=edit):
+                reader.unseal(str(self.place.plain), self.secret)
+
+
+def is_same_value(one: Any, other: Any) -> bool:
+    """Whether two decoded values are the same, NaN included."""
+    return repr(one) == repr(other)
+
+
 # MARK: - Envelope
 
 
@@ -994,11 +1083,11 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
         for _ in range(reader.DEEPEST + 1):
             deep = sealing.element(array, deep)
         values = [
-            (13, b""), (reader.BOOL, b"\2"), (reader.BOOL, b""), (reader.INT, bytes(7)), (reader.UINT64, b"\xff" * 9),
+            (15, b""), (reader.SEALED, bytes(44)), (reader.BOOL, b"\2"), (reader.BOOL, b""), (reader.INT, bytes(7)), (reader.UINT64, b"\xff" * 9),
             (reader.DOUBLE, bytes(9)), (reader.DATE, b""), (reader.STRING, b"\xff"),
             (reader.STRING, b"\xed\xa0\x80"), (reader.JSON_KIND, b"\xff"), (reader.UUID, bytes(15)),
             (array, b"\1"), (array, b"\5\4abc"),
-            (array, b"\5" + b"\xff" * 10 + b"\1"), (array, b"\x0d\0"), (array, b"\0\1\0"), (array, deep),
+            (array, b"\5" + b"\xff" * 10 + b"\1"), (array, b"\x0d\0"), (array, b"\x0e\0"), (array, b"\x0f\0"), (array, b"\0\1\0"), (array, deep),
             (dictionary, b"\1"), (dictionary, b"\1\xff\0\0"), (dictionary, b"\2a\0\0"),
         ]
         place, new = self.make()
