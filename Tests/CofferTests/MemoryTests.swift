@@ -109,5 +109,43 @@
       }
       Self.expectNothing(result)
     }
+
+    @Test("holds neither the vault's key nor a secret of a sealed collection after lock()")
+    func vault() async {
+      let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
+        let store = try TemporaryStore()
+        var search = MemorySearch()
+        let passphrase = try SecretBytes.random(count: 24)
+        let database = try store.open()
+        let proxy = try ConnectionProxy(database: database)
+        try database.vault.create(key: .passphrase(passphrase), stretching: .scrypt(log2N: 14, r: 8, p: 1))
+        try database.seal(collection: "tokens")
+        func use() throws {
+          let (first, second) = (try SecretBytes.random(count: 40), try SecretBytes.random(count: 40))
+          search.add("vault key", try database.vault.vaultKey())
+          search.add("secret set through the proxy", first)
+          search.add("secret set in a transaction", second)
+          try proxy.setObject(Secret(first), forKey: "proxy", inCollection: "tokens")
+          try proxy.flushAndWait()
+          let connection = try database.makeConnection()
+          try connection.readWrite { try $0.setObject(Secret(second), forKey: "connection", inCollection: "tokens") }
+          for key in ["proxy", "connection"] {
+            guard try proxy.object(forKey: key, inCollection: "tokens", as: Secret.self)?.count == 40,
+              try connection.read({ try $0.object(forKey: key, inCollection: "tokens", as: Secret.self) })?.count == 40
+            else { fatalError("the secrets are gone") }
+          }
+          // Pending when the vault is locked.
+          try proxy.setObject(Secret(second), forKey: "pending", inCollection: "tokens")
+          if try search.found().count != 3 { print("not found while it is there") }
+        }
+        try use()
+        database.vault.lock()
+        try proxy.flushAndWait()
+        let left = try search.found()
+        print("left behind: \(left.sorted())")
+        exit(0)
+      }
+      Self.expectNothing(result)
+    }
   }
 #endif

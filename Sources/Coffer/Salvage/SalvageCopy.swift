@@ -67,11 +67,11 @@ final class SalvageCopy {
     let place = try place(columns)
     guard let type = columns[4].integer else { throw MalformedRow() }
     guard isWhole, let data = columns[6].blob else { return lose(place, .item, Self.cutOff) }
-    guard StoredBytes(type: type, bytes: data).isReadable else {
+    guard SalvagedBytes(type: type, bytes: data).isReadable else {
       return lose(place, .item, "its value does not decode")
     }
     var metadata = columns[5].blob
-    if let bytes = metadata, !StoredBytes(tagged: bytes).isReadable {
+    if let bytes = metadata, !SalvagedBytes(tagged: bytes).isReadable {
       lose(place, .metadata, "it does not decode")
       metadata = nil
     }
@@ -94,7 +94,7 @@ final class SalvageCopy {
     lastSequence = max(lastSequence, ended)
     guard isWhole, let data = columns[8].blob else { return lose(place, .earlierValue, Self.cutOff) }
     let metadata = columns[7].blob
-    guard StoredBytes(type: type, bytes: data).isReadable, metadata.map({ StoredBytes(tagged: $0).isReadable }) ?? true
+    guard SalvagedBytes(type: type, bytes: data).isReadable, metadata.map({ SalvagedBytes(tagged: $0).isReadable }) ?? true
     else { return lose(place, .earlierValue, "it does not decode") }
     let statement = try connection.statement(
       """
@@ -285,7 +285,7 @@ extension SalvageReport.DamagedPages {
 }
 
 /// A value as it stands in a row.
-private struct StoredBytes {
+private struct SalvagedBytes {
   let type: Int64
   let bytes: [UInt8]
 
@@ -303,7 +303,8 @@ private struct StoredBytes {
   /// Whether the bytes are a value; those of a kind that is not known here are copied as they are.
   var isReadable: Bool {
     guard let code = UInt8(exactly: type) else { return false }
-    guard let kind = Value.Kind(rawValue: code) else { return true }
+    // A sealed value shows what it is worth when the vault is unlocked.
+    guard let kind = Value.Kind(rawValue: code), kind != .sealed else { return true }
     return kind != .null && (try? Value(StoredValue(kind: kind, bytes: bytes))) != nil
   }
 }

@@ -138,7 +138,8 @@ package struct VaultRecord: Equatable, Sendable {
     let (next, isOverflow) = generation.addingReportingOverflow(1)
     guard !isOverflow else { throw StorageError.unsupported(reason: "the vault has had all keys there are") }
     let key = try SecretBytes.random(count: 32)
-    let slots = try slots.rewrapped(key, openedBy: sources, dropping: dropped, owner: id)
+    let slotKeys = try slots.keys(from: sources, dropping: dropped, owner: id)
+    let slots = try slots.rewrapped(key, with: slotKeys, dropping: dropped, owner: id)
     return (try VaultRecord(id: id, generation: next, slots: slots, key: key), key)
   }
 }
