@@ -67,7 +67,7 @@ bench-proxy: deps ## Measure the front door beside its peers (ROUNDS=7 ARGUMENTS
 
 soak: test-deps ## Run the long versions of the tests beside a model and of those with many processes
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
-	  --filter 'ModelTests|ProcessTests'
+	  --filter 'ModelTests|ProcessTests|KilledRotation'
 
 lint: ## Check the format of the sources and who imports whom
 	$(SWIFT) format lint --strict --recursive $(SOURCES)

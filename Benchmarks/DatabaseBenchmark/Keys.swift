@@ -49,6 +49,44 @@ func measureKeys(megabytes: Int, rounds: Int) throws {
   }
 }
 
+/// What sealing adds to a value of 100 bytes: one set in a transaction of many, one read of it.
+func measureSealing(rounds: Int) throws {
+  try withStore { path, key, _ in
+    let database = try Database.create(at: path, key: key)
+    try database.vault.create(key: .key(.random(count: 32)))
+    try database.seal(collection: "sealed")
+    let connection = try database.makeConnection()
+    // Each read goes to the table.
+    try connection.setCacheLimit(0)
+    let count = 5000
+    var times: [String: [Double]] = [:]
+    for round in 0..<rounds {
+      let value = Data(repeating: UInt8(round & 255), count: 100)
+      for collection in round.isMultiple(of: 2) ? ["plain", "sealed"] : ["sealed", "plain"] {
+        var start = nanoseconds()
+        try connection.readWrite { transaction in
+          for number in 0..<count { try transaction.setObject(value, forKey: "\(number)", inCollection: collection) }
+        }
+        times["set, \(collection)", default: []].append(Double(nanoseconds() - start) / Double(count) / 1000)
+        start = nanoseconds()
+        try connection.read { transaction in
+          for number in 0..<count {
+            let read: Data? = try transaction.object(forKey: "\(number)", inCollection: collection)
+            precondition(read == value)
+          }
+        }
+        times["read, \(collection)", default: []].append(Double(nanoseconds() - start) / Double(count) / 1000)
+      }
+    }
+    print("| a value of 100 bytes | µs, median | sealed beside plain |\n| --- | --- | --- |")
+    for work in ["set", "read"] {
+      guard let plain = times["\(work), plain"], let sealed = times["\(work), sealed"] else { continue }
+      let ratio = median(zip(sealed, plain).map { $0 / $1 })
+      print("| \(work) | \(String(format: "%.2f → %.2f | %.2f", median(plain), median(sealed), ratio)) |")
+    }
+  }
+}
+
 private func readOnce(_ path: String, _ key: KeySource) throws {
   let database = try Database.open(at: path, key: key)
   let isThere = try database.makeConnection().read { try $0.hasObject(forKey: "1") }

@@ -4,6 +4,7 @@
 //   DatabaseBenchmark commits ROUNDS      commits with and without listeners
 //   DatabaseBenchmark latency COUNT       the latency between processes
 //   DatabaseBenchmark keys MB ROUNDS      slots, opening, and re-encrypting so many megabytes
+//   DatabaseBenchmark sealing ROUNDS      values in a sealed collection beside others
 
 import Coffer
 import Foundation
@@ -140,8 +141,10 @@ case "stamps": try writeStamps(path: arguments[1], keyFile: arguments[2], count:
 case "commits": try measureCommits(rounds: Int(arguments[1])!)
 case "latency": try measureLatency(count: Int(arguments[1])!)
 case "keys": try measureKeys(megabytes: Int(arguments[1])!, rounds: Int(arguments[2])!)
+case "sealing": try measureSealing(rounds: Int(arguments[1])!)
 default:
   try measureCommits(rounds: 9)
   try measureLatency(count: 500)
   try measureKeys(megabytes: 100, rounds: 9)
+  try measureSealing(rounds: 9)
 }

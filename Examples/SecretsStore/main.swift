@@ -18,8 +18,9 @@ for file in [path, "\(folder)/machine.key", "\(folder)/colleague.key"] {
 /// Stands for what somebody types; a program would read it without echo, straight into `SecretBytes`.
 func typed(_ text: String) -> SecretBytes { Secret(text).bytes }
 
-/// The lowest cost that is allowed, for an example that is run often. Leave it out, or let
-/// `PasswordHash.calibrated(for: .seconds(1))` find what this machine can bear.
+/// The lowest cost that is allowed, for an example that is run often.
+///
+/// Leave it out, or let `PasswordHash.calibrated(for: .seconds(1))` find what this machine can bear.
 let quick = PasswordHash.scrypt(log2N: 14, r: 8, p: 1)
 
 func show(_ slots: [SlotInfo]) {

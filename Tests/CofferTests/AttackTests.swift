@@ -204,6 +204,24 @@ import Testing
     #expect(try copy.open().makeConnection().read { try $0.object(forKey: "logged") } == 1)
   }
 
+  // MARK: Sealed values
+
+  @Test("who has the store's key and replays one sealed value is not found out: a limit that SECURITY.md names")
+  func replayOfASealedValue() throws {
+    let fixture = try SealedFixture()
+    try fixture.set(Secret("old"))
+    try fixture.execute("CREATE TABLE kept AS SELECT type, data FROM items WHERE key = 'k'")
+    try fixture.set(Secret("new"))
+    try fixture.execute("UPDATE items SET (type, data) = (SELECT type, data FROM kept) WHERE key = 'k'")
+    #expect(try fixture.object(as: Secret.self) == Secret("old"))
+    // Nowhere else, and not under another key of the vault.
+    try fixture.vault.rotate(openedBy: [fixture.vaultKey])
+    try fixture.execute("UPDATE items SET (type, data) = (SELECT type, data FROM kept) WHERE key = 'k'")
+    #expect { try fixture.object(as: Secret.self) } throws: {
+      if case CofferError.damaged = $0 { true } else { false }
+    }
+  }
+
   // MARK: The envelope
 
   /// Changes both copies of the envelope as someone can who knows the format and no key: with right checksums.

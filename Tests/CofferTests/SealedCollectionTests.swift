@@ -204,6 +204,27 @@ import Testing
     #expect(try fixture.store.bytes("-wal").isEmpty)
   }
 
+  @Test("comes through a salvage, vault included")
+  func salvage() throws {
+    try fixture.set(Secret("s3cret"), "note")
+    try fixture.database.close()
+    let path = "\(fixture.store.folder)/salvaged.coffer"
+    let report = try Database.salvage(
+      at: fixture.store.path, key: fixture.store.key, to: path, newKey: fixture.store.key)
+    #expect(report.isComplete && report.itemCount == 1)
+    let saved = try Database.open(at: path, key: fixture.store.key)
+    let connection = try saved.makeConnection()
+    #expect(try connection.read { try $0.sealedCollections() } == ["tokens"])
+    #expect(throws: locked) {
+      try connection.read { try $0.object(forKey: "k", inCollection: "tokens", as: Secret.self) }
+    }
+    try saved.vault.unlock(fixture.vaultKey)
+    let row = try connection.read {
+      try $0.row(forKey: "k", inCollection: "tokens", as: Secret.self, metadata: String.self)
+    }
+    #expect(row?.object == Secret("s3cret") && row?.metadata == "note")
+  }
+
   @Test("can be declared before there is anything in it, and stays declared when all is removed")
   func declaration() throws {
     try fixture.database.seal(collection: "empty")

@@ -94,7 +94,8 @@ final class SalvageCopy {
     lastSequence = max(lastSequence, ended)
     guard isWhole, let data = columns[8].blob else { return lose(place, .earlierValue, Self.cutOff) }
     let metadata = columns[7].blob
-    guard SalvagedBytes(type: type, bytes: data).isReadable, metadata.map({ SalvagedBytes(tagged: $0).isReadable }) ?? true
+    guard SalvagedBytes(type: type, bytes: data).isReadable,
+      metadata.map({ SalvagedBytes(tagged: $0).isReadable }) ?? true
     else { return lose(place, .earlierValue, "it does not decode") }
     let statement = try connection.statement(
       """
