@@ -39,6 +39,12 @@ static inline int coffer_db_config_int(sqlite3 *db, int op, int value) {
   return sqlite3_db_config(db, op, value, (int *)0);
 }
 
+// The same of another library, whose sqlite3_db_config is at `function`: variadic functions have calling conventions of
+// their own.
+static inline void coffer_call_db_config(void *function, sqlite3 *db, int op, int value) {
+  ((int (*)(sqlite3 *, int, ...))function)(db, op, value, (int *)0);
+}
+
 static inline void coffer_log(int code, const char *message) { sqlite3_log(code, "%s", message); }
 
 // SQLITE_TRANSIENT and SQLITE_STATIC are casts of integers to function pointers.

@@ -47,9 +47,13 @@ public enum CofferError: Error, Equatable, Sendable {
   case vaultNotFound
   /// The store has a vault already.
   case vaultExists
+  /// The passphrase does not open the file that is to be imported, or that file is not encrypted in this way.
+  case wrongKeyForSource(path: String)
 
   // MARK: Files
 
+  /// There is a file already where one was to be written; none is ever replaced.
+  case fileExists(path: String)
   /// A part of the store does not authenticate or does not parse. Nothing was changed.
   case damaged(part: String, reason: String)
   /// Another connection or process held a lock for longer than the busy timeout.
@@ -73,7 +77,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case invalidValue(collection: String, key: String)
   /// The value has no place in a property list; nothing was exported.
   case notExportable(collection: String, key: String, reason: String)
-  /// What was to be read is not JSON or a property list with settings by name; nothing was changed.
+  /// What was to be read is no file of settings: not JSON or a property list with settings by name, or not the database
+  /// it should be; nothing was changed.
   case malformedSettings(source: String, reason: String)
 
   // MARK: Versions
@@ -140,6 +145,10 @@ extension CofferError: CustomStringConvertible {
       "The store has no vault. Create it first."
     case .vaultExists:
       "The store has a vault already. Unlock it, or change its slots; nothing was changed."
+    case .wrongKeyForSource(let path):
+      "The passphrase does not open \(path), or it is no SQLCipher database. Nothing was changed."
+    case .fileExists(let path):
+      "There is a file at \(path) already. Choose another path; nothing was written."
     case .damaged(let part, let reason):
       "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup"
         + (part == "envelope" ? "." : ", or save what is readable with `prefs salvage`.")

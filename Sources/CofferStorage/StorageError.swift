@@ -21,4 +21,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case lastSlot
   case slotsFull(maximum: Int)
   case slotsNotOpened(ids: [Int])
+  /// A file of another program is not what it should be.
+  case unreadable(path: String, reason: String)
+  /// A file of another program does not open with its passphrase.
+  case wrongKeyForSource(path: String)
 }

@@ -16,12 +16,12 @@ extension CofferError {
   var exitStatus: ExitStatus {
     switch self {
     case .storeNotFound: .storeNotFound
-    case .storeExists, .versionMismatch, .vaultExists: .conflict
+    case .storeExists, .fileExists, .versionMismatch, .vaultExists: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened: .refused
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .notExportable, .malformedSettings: .format
     case .newerFormat: .newerFormat
-    case .wrongKey: .wrongKey
+    case .wrongKey, .wrongKeyForSource: .wrongKey
     case .keyUnavailable, .locked: .keyUnavailable
     case .damaged: .integrity
     case .busy, .oldKeyInUse: .busy

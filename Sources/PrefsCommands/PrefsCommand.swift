@@ -35,7 +35,8 @@ struct PrefsCommand: ParsableCommand {
 
   private static let subcommands: [any ParsableCommand.Type] = [
     InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
-    TypeCommand.self, DoctorCommand.self, SalvageCommand.self, CompletionCommand.self,
+    TypeCommand.self, ExportCommand.self, ImportCommand.self, DoctorCommand.self, SalvageCommand.self,
+    CompletionCommand.self,
   ]
 
   /// The names of all commands, aliases included.

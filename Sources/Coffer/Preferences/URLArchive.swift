@@ -60,29 +60,8 @@ enum URLArchive {
   static func unwrapped(_ value: Value) -> Value {
     guard case .data(let data) = value,
       data.starts(with: BinaryPropertyListReader.header) || data.starts(with: "<?xml".utf8),
-      case .dictionary(let archive)? = try? PropertyListReader.value(data),
-      archive["$archiver"] == "NSKeyedArchiver", case .dictionary(let top)? = archive["$top"],
-      case .array(let objects)? = archive["$objects"],
-      let url = url(top["root"], in: objects, depth: 0)
+      let list = try? PropertyListReader.value(data), case .url(let url)? = KeyedArchive.value(list)
     else { return value }
     return .url(url)
-  }
-
-  private static func url(_ reference: Value?, in objects: [Value], depth: Int) -> URL? {
-    // A base has no base of its own; an archive may still say so, and that without end.
-    guard depth < 4, case .dictionary(let members)? = object(reference, in: objects),
-      case .dictionary(let description)? = object(members["$class"], in: objects),
-      description["$classname"] == "NSURL",
-      case .string(let text)? = object(members["NS.relative"], in: objects)
-    else { return nil }
-    guard let base = object(members["NS.base"], in: objects), base != "$null" else { return URL(string: text) }
-    return url(members["NS.base"], in: objects, depth: depth + 1).flatMap { URL(string: text, relativeTo: $0) }
-  }
-
-  private static func object(_ reference: Value?, in objects: [Value]) -> Value? {
-    guard case .dictionary(let members)? = reference, case .int(let number)? = members["CF$UID"],
-      objects.indices.contains(Int(clamping: number))
-    else { return nil }
-    return objects[Int(clamping: number)]
   }
 }

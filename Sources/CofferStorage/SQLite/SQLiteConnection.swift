@@ -90,6 +90,14 @@ package final class SQLiteConnection {
     try execute("PRAGMA journal_mode=WAL")
   }
 
+  /// Opens an empty file, to be filled with a plain SQLite database, which nothing seals.
+  ///
+  /// Nothing is written beside it: whoever fills it throws it away when that fails.
+  convenience init(fillingPlainFileAt path: String) throws {
+    try self.init(context: nil, path: path, vfs: nil, busyTimeout: .zero)
+    try execute("PRAGMA journal_mode=MEMORY")
+  }
+
   /// Opens a plain SQLite database, which nothing seals, for reading alone.
   ///
   /// It is taken for one that nobody writes to: no lock, no log, no file beside it
@@ -210,7 +218,7 @@ package final class SQLiteConnection {
     triedFrameCount.deallocate()
   }
 
-  private static func percentEncoded(_ path: String) -> String {
+  static func percentEncoded(_ path: String) -> String {
     // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes. Most paths have none of them.
     func isSpecial(_ byte: UInt8) -> Bool {
       byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") || byte == UInt8(ascii: "%")

@@ -23,6 +23,10 @@ package final class Statement {
     note(sqlite3_bind_int64(pointer, index, value))
   }
 
+  package func bind(real value: Double, at index: Int32) {
+    note(sqlite3_bind_double(pointer, index, value))
+  }
+
   package func bind(_ value: String, at index: Int32) {
     var value = value
     value.withUTF8 { bytes in

@@ -81,6 +81,11 @@ struct Session {
     }
   }
 
+  /// Opens the store for trying something out; an empty one in memory where there is none.
+  func openForTrial() throws -> Database {
+    try exists() ? try open() : try Database.inMemory()
+  }
+
   // MARK: - Transactions
 
   /// Opens the store, reads in one transaction, and closes it.

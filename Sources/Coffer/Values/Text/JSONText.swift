@@ -1,5 +1,3 @@
-import Coffer
-
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -7,9 +5,9 @@ import Coffer
 #endif
 
 /// Values as one line of JSON that is the same each time: names sorted by their UTF-8 bytes, no spaces.
-enum JSONText {
+package enum JSONText {
   /// How integers are written that a reader with floating-point numbers only would round.
-  enum BigIntegers {
+  package enum BigIntegers {
     /// As numbers, exactly: for text that is to be read by this tool again.
     case numbers
     /// As strings beyond 2^53: for other programs.
@@ -22,14 +20,14 @@ enum JSONText {
   /// `value` as JSON.
   ///
   /// Data, dates, URLs and UUIDs are strings; so are numbers that are not finite. A secret is its length.
-  static func text(_ value: Value, bigIntegers: BigIntegers) -> String {
+  package static func text(_ value: Value, bigIntegers: BigIntegers) -> String {
     var result = ""
     write(value, bigIntegers, to: &result)
     return result
   }
 
   /// `text` as a JSON string with its quotes.
-  static func quoted(_ text: String) -> String {
+  package static func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {
       switch scalar {
@@ -50,13 +48,20 @@ enum JSONText {
   }
 
   /// An object whose members, in this order, are JSON already.
-  static func object(_ members: [(name: String, json: String)]) -> String {
+  package static func object(_ members: [(name: String, json: String)]) -> String {
     "{" + members.map { quoted($0.name) + ":" + $0.json }.joined(separator: ",") + "}"
   }
 
   /// An array whose elements are JSON already.
-  static func array(_ elements: [String]) -> String {
+  package static func array(_ elements: [String]) -> String {
     "[" + elements.joined(separator: ",") + "]"
+  }
+
+  /// `value` as JSON from which `JSONReader` makes the same value, bit for bit; nil when there is no such text.
+  static func lossless(_ value: Value) -> String? {
+    let text = text(value, bigIntegers: .numbers)
+    guard let read = try? JSONReader.value(text).stored, read == (try? value.stored) else { return nil }
+    return text
   }
 
   // MARK: - Writing

@@ -1,5 +1,3 @@
-import Coffer
-
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -9,15 +7,15 @@ import Coffer
 /// Values as the text that `get` prints.
 ///
 /// What it prints never changes between versions.
-enum ValueText {
+package enum ValueText {
   /// Scalars as their plain text, arrays, dictionaries and JSON as one line of JSON with sorted names, data as base64, a
   /// secret as its length.
-  static func text(_ value: Value) -> String {
+  package static func text(_ value: Value) -> String {
     scalar(value) ?? JSONText.text(value, bigIntegers: .numbers)
   }
 
   /// The text of a value that is not composed of others; nil for one that is.
-  static func scalar(_ value: Value) -> String? {
+  package static func scalar(_ value: Value) -> String? {
     switch value {
     case .null: "null"
     case .bool(let bool): bool ? "true" : "false"
@@ -35,7 +33,7 @@ enum ValueText {
   }
 
   /// The bytes that `get` writes: data and secrets as they are, everything else as its text in UTF-8.
-  static func bytes(_ value: Value) -> [UInt8] {
+  package static func bytes(_ value: Value) -> [UInt8] {
     switch value {
     case .data(let data): Array(data)
     case .secret(let secret): secret.withUnsafeBytes(Array.init)
@@ -44,11 +42,11 @@ enum ValueText {
   }
 
   /// The value as `get` shows it: a secret as the text or the data that it is.
-  static func revealed(_ value: Value) -> Value {
+  package static func revealed(_ value: Value) -> Value {
     guard case .secret(let secret) = value else { return value }
     return secret.revealed().map(Value.string) ?? .data(secret.withUnsafeBytes { Data($0) })
   }
 
   /// `bytes` as base64, in one line.
-  static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
+  package static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 }

@@ -1,0 +1,24 @@
+import CSQLite
+
+/// A new SQLite database in clear, for other programs.
+package enum PlainDatabase {
+  /// Makes one at `path` and fills it in one transaction.
+  ///
+  /// It appears under its name whole and durable, mode 0600, or not at all; what is there is never replaced.
+  package static func create(at path: String, fill: (SQLiteConnection) throws -> Void) throws {
+    guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
+    let file = try NewFile(besides: path)
+    let connection = try SQLiteConnection(fillingPlainFileAt: file.temporaryPath)
+    do {
+      try connection.beginWrite(.full)
+      try fill(connection)
+      try connection.commit()
+      try connection.close()
+    } catch {
+      try? connection.rollback()
+      try? connection.close()
+      throw error
+    }
+    try file.publish()
+  }
+}
