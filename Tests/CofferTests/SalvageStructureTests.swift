@@ -9,12 +9,10 @@ import Testing
 @Suite("Salvage of a broken structure") struct SalvageStructureTests {
   private let fixture: SalvageFixture
   private let store: Store
-  private let codec: PageCodec
 
   init() throws {
     fixture = try SalvageFixture(itemCount: 300)
     store = try Store.open(at: fixture.original.path, key: fixture.original.key, isReadOnly: true)
-    codec = try PageCodec(keys: store.keys.keys)
   }
 
   private func page(_ number: Int) throws -> [UInt8] {
@@ -31,15 +29,49 @@ import Testing
   private func replace(_ number: Int, in data: inout Data, _ change: (inout [UInt8]) -> Void) throws {
     var page = try page(number)
     change(&page)
+    let offset = SalvageFixture.offset(ofPage: number)
+    data.replaceSubrange(
+      offset..<offset + Layout.pageByteCount, with: try sealed(page, as: number, of: store))
+  }
+
+  /// Seals another page's contents, as somebody with the key could.
+  private func sealed(_ page: [UInt8], as number: Int, of store: Store) throws -> [UInt8] {
     var sealed = [UInt8](repeating: 0, count: Layout.pageByteCount)
     try page.withUnsafeBytes { page in
       try sealed.withUnsafeMutableBytes { sealed in
-        try codec.seal(
+        try PageCodec(keys: store.keys.keys).seal(
           #require(page.baseAddress), at: .database(page: UInt32(number)), into: #require(sealed.baseAddress))
       }
     }
-    let offset = SalvageFixture.offset(ofPage: number)
-    data.replaceSubrange(offset..<offset + Layout.pageByteCount, with: sealed)
+    return sealed
+  }
+
+  @Test("takes nothing from a page that the store says is free")
+  func freePage() throws {
+    let temporary = try TemporaryStore()
+    let database = try temporary.open()
+    let connection = try database.makeConnection()
+    try connection.readWrite { transaction in
+      for number in 0..<200 { try transaction.setObject("value \(number)", forKey: "key \(number)") }
+    }
+    try connection.readWrite { transaction in
+      for number in 1..<200 { try transaction.removeObject(forKey: "key \(number)") }
+    }
+    try database.close()
+    let store = try Store.open(at: temporary.path, key: temporary.key, isReadOnly: true)
+    let trunk = Int(try PageReader(store).page(1).get().bigEndian32(at: 32))
+    let free = Int(try PageReader(store).page(trunk).get().bigEndian32(at: 8))
+    #expect(trunk > 0 && free > 0)
+    // A leaf with items, as it may have been before it was freed.
+    let leaf = try sealed(page(fixture.leaves[1]), as: free, of: store)
+    var bytes = try temporary.bytes()
+    let offset = SalvageFixture.offset(ofPage: free)
+    bytes.replaceSubrange(offset..<offset + Layout.pageByteCount, with: leaf)
+    let (report, saved) = try SalvageFixture.salvage(bytes, key: temporary.key)
+    #expect(saved.items.keys.map(\.key) == ["key 0"] && report.isComplete)
+    // Where page 1 no longer says so, the page is taken for what it looks like.
+    bytes.flipBit(ofPage: 1)
+    #expect(try SalvageFixture.salvage(bytes, key: temporary.key).report.itemCount > 1)
   }
 
   private func set(_ value: Int, at offset: Int, in page: inout [UInt8]) {
