@@ -19,7 +19,7 @@ enum PlainValue {
   /// - Throws: `ValueCodingError`.
   static func column(for value: Value) throws -> RecordColumn {
     // What has no text or number of its own that reads back equal stands there as Coffer's own bytes.
-    try readableColumn(for: value) ?? .blob(value.stored.bytes[...])
+    try readableColumn(for: value) ?? .blob(value.stored.bytes.withUnsafeBytes(Array.init)[...])
   }
 
   private static func readableColumn(for value: Value) -> RecordColumn? {
@@ -34,6 +34,7 @@ enum PlainValue {
     case .date(let date): column(for: date)
     case .url(let url): url.baseURL == nil && URL(string: url.absoluteString) == url ? text(url.absoluteString) : nil
     case .uuid(let uuid): text(uuid.uuidString)
+    case .secret(let secret): secret.revealed().map(text)
     }
   }
 
@@ -63,7 +64,7 @@ enum PlainValue {
   /// - Throws: `ValueCodingError`, which never quotes the value.
   static func value(of column: RecordColumn, type: String?) throws -> Value {
     guard let type else { return try value(of: column) }
-    guard let kind = Value.Kind.allCases.first(where: { $0.name == type && $0 != .null }) else {
+    guard let kind = Value.Kind.allCases.first(where: { $0.name == type && $0 != .null && $0 != .sealed }) else {
       throw ValueCodingError(reason: "there is no type \"\(type)\"")
     }
     if case .blob(let bytes) = column {
@@ -98,6 +99,7 @@ enum PlainValue {
     case (.date, .text): Timestamp.date(try string(column)).map(Value.date)
     case (.date, .real(let seconds)): .date(Date(timeIntervalSinceReferenceDate: seconds))
     case (.url, .text): URL(string: try string(column)).map(Value.url)
+    case (.secret, .text): .secret(Secret(try string(column)))
     case (.uuid, .text): UUID(uuidString: try string(column)).map(Value.uuid)
     case (.array, .text), (.dictionary, .text): try composed(string(column), kind)
     default: nil
