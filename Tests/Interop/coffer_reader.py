@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Reads a Coffer store without Coffer. Written from FORMAT.md and nothing else.
 
-    coffer_reader.py STORE (--key-file FILE | --passphrase-fd N) [--vault-key-file FILE | --vault-passphrase-fd N]
-                     -o PLAIN.db
+    coffer_reader.py STORE (--key-file FILE | --passphrase-fd N | --recovery-key-fd N)
+                     [--vault-key-file FILE | --vault-passphrase-fd N] -o PLAIN.db
 
 decrypts a store, the log beside it included, into a plain SQLite database. With a secret of the vault, sealed values are
 opened in it, too; without one they stay as they are. The store is only read. No program may be writing to it meanwhile:
@@ -174,7 +174,7 @@ def hkdf(secret: bytes, salt: bytes, info: str, length: int = 32) -> bytes:
 
 
 class Secret:
-    kind = 0
+    kinds: tuple = ()
     name = "secret"
 
     def __init__(self, material: bytes):
@@ -182,7 +182,8 @@ class Secret:
 
 
 class KeyFileSecret(Secret):
-    kind = 1
+    # Whichever of them the key was given to.
+    kinds = (1, 4, 5)
     name = "key file"
     PREFIX = b"coffer-key-1:"
 
@@ -206,22 +207,54 @@ class KeyFileSecret(Secret):
         return cls.parse(data)
 
 
+def read_descriptor(descriptor: int, what: str) -> bytes:
+    try:
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    except OSError as error:
+        raise KeyUnavailable(f"No {what} can be read from descriptor {descriptor}: {error.strerror}.")
+
+
 class PassphraseSecret(Secret):
-    kind = 2
+    kinds = (2,)
     name = "passphrase"
 
     @classmethod
     def read(cls, descriptor: int) -> "PassphraseSecret":
         """Everything up to the end, a line feed at the end left out."""
-        try:
-            with open(descriptor, "rb", closefd=False) as file:
-                text = file.read()
-        except OSError as error:
-            raise KeyUnavailable(f"No passphrase can be read from descriptor {descriptor}: {error.strerror}.")
+        text = read_descriptor(descriptor, cls.name)
         text = text[:-1] if text.endswith(b"\n") else text
         if not text:
             raise KeyUnavailable(f"There is no passphrase in descriptor {descriptor}.")
         return cls(text)
+
+
+class RecoveryKeySecret(Secret):
+    kinds = (3,)
+    name = "recovery key"
+    ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+    @classmethod
+    def parse(cls, text: str) -> "RecoveryKeySecret":
+        letters = "".join(text.upper().replace("-", "").split()).translate(str.maketrans("OIL", "011"))
+        if len(letters) != 40 or not set(letters) <= set(cls.ALPHABET):
+            raise KeyUnavailable("This is not a recovery key.")
+        digits = [cls.ALPHABET.index(letter) for letter in letters]
+        bits = 0
+        for group in range(8):
+            *values, check = digits[group * 5 : group * 5 + 5]
+            expected = group
+            for value in values:
+                bits = bits << 5 | value
+                expected = (expected ^ value) << 1
+                expected ^= 0b100101 if expected & 32 else 0
+            if check != expected:
+                raise KeyUnavailable(f"Group {group + 1} of the recovery key was mistyped.")
+        return cls(bits.to_bytes(20, "big"))
+
+    @classmethod
+    def read(cls, descriptor: int) -> "RecoveryKeySecret":
+        return cls.parse(read_descriptor(descriptor, cls.name).decode("ascii", "replace"))
 
 
 # MARK: - Envelope
@@ -324,8 +357,8 @@ class Slot:
             return Argon2id(
                 salt=self.salt, length=32, iterations=second, lanes=third, memory_cost=first
             ).derive(secret.material)
-        if len(secret.material) != 32:
-            raise Damaged(f"Slot {self.id} takes its secret unstretched, and is not for a key file.")
+        if self.kind == 2:
+            raise Damaged(f"Slot {self.id} takes its passphrase unstretched.")
         return secret.material
 
     def root_key(self, secret: Secret, store_id: bytes) -> Optional[bytes]:
@@ -435,7 +468,7 @@ class Envelope:
         return cls(sequence, store_id, created, slots, epochs, authenticated, mac)
 
     def root_key(self, secret: Secret) -> bytes:
-        candidates = [slot for slot in self.slots if slot.kind == secret.kind]
+        candidates = [slot for slot in self.slots if slot.kind in secret.kinds]
         if not candidates:
             raise WrongKey(f"The store does not open with a {secret.name}.")
         refusal: Optional[CofferError] = None
@@ -727,7 +760,7 @@ class Vault:
         if not 1 <= len(slots) <= 16 or len({slot.id for slot in slots}) < len(slots):
             raise Damaged("The store is damaged: its vault has too few or too many slots, or one twice.")
         for slot in slots:
-            key = slot.root_key(secret, self.id) if slot.kind == secret.kind else None
+            key = slot.root_key(secret, self.id) if slot.kind in secret.kinds else None
             if key is not None:
                 return key
         raise WrongKey(f"The {secret.name} is not the vault's.")
@@ -1086,6 +1119,7 @@ def main(arguments: Optional[list] = None) -> int:
     secret = parser.add_mutually_exclusive_group(required=True)
     secret.add_argument("--key-file", metavar="FILE", help="open the store with this key file")
     secret.add_argument("--passphrase-fd", metavar="N", type=int, help="read the passphrase from this file descriptor")
+    secret.add_argument("--recovery-key-fd", metavar="N", type=int, help="read a recovery key from this file descriptor")
     vault = parser.add_mutually_exclusive_group()
     vault.add_argument("--vault-key-file", metavar="FILE", help="open sealed values with this key file")
     vault.add_argument(
@@ -1097,6 +1131,8 @@ def main(arguments: Optional[list] = None) -> int:
             raise StoreMissing(f"There is no store at {options.store}.")
         if options.key_file is not None:
             found: Secret = KeyFileSecret.read(options.key_file)
+        elif options.recovery_key_fd is not None:
+            found = RecoveryKeySecret.read(options.recovery_key_fd)
         else:
             found = PassphraseSecret.read(options.passphrase_fd)
         vault_secret: Optional[Secret] = None

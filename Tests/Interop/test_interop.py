@@ -132,6 +132,12 @@ class Place:
                 found[item["collection"], item["key"]] = item
         return found
 
+    def worker_says(self, command: str, *arguments: Any) -> str:
+        done = WORKSHOP.run(BIN / "StoreWorker", command, self.store, self.key, *arguments)
+        if done.returncode != 0:
+            raise AssertionError(f"StoreWorker {command} ended with {done.returncode}: {done.stderr.decode()}")
+        return done.stdout.decode()
+
     # MARK: The reader
 
     def read(
@@ -494,6 +500,31 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
             self.assertBothRefuse(place, 5, passphrase=wrong.encode())
         self.assertBothRefuse(place, 6, passphrase=b"")
         self.assertAgrees(contents, place.all_of_prefs(passphrase=secret))
+
+    def test_reads_a_store_by_each_of_its_slots_after_its_keys_were_changed(self) -> None:
+        place = CRASHED.copy()
+        before = place.read()
+        told = place.worker_says("change-keys", "a label of mine")
+        recovery_key = told.splitlines()[-1]
+        self.assertRegex(recovery_key, r"\A([0-9A-HJKMNP-TV-Z]{5}-){7}[0-9A-HJKMNP-TV-Z]{5}\Z")
+        for text in (recovery_key, recovery_key.lower().replace("-", " ").replace("0", "o")):
+            contents = place.read(reader.RecoveryKeySecret.parse(text))
+            self.assertEqual(contents.items, before.items)
+        envelope = contents.envelope
+        self.assertEqual([(slot.kind, slot.label) for slot in envelope.slots], [(1, "a label of mine"), (3, "paper"), (4, "")])
+        # Of another epoch and another root key, and nothing of the old ones is left.
+        self.assertEqual([epoch.number for epoch in envelope.epochs], [before.envelope.epochs[-1].number + 1])
+        self.assertGreater(envelope.sequence, before.envelope.sequence)
+        self.assertNotEqual(
+            envelope.root_key(reader.KeyFileSecret.read(str(place.key))),
+            before.envelope.root_key(reader.KeyFileSecret.read(str(place.key))))
+        old = place.store.read_bytes()
+        for record in before.envelope.epochs:
+            self.assertNotIn(record.wrapped, old)
+        done = place.run_reader("--recovery-key-fd", 0, passphrase=recovery_key.encode())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wrong = recovery_key[:-1] + ("0" if recovery_key[-1] != "0" else "1")
+        self.assertEqual(place.run_reader("--recovery-key-fd", 0, passphrase=wrong.encode()).returncode, 6)
 
     def test_writes_a_database_that_only_its_owner_can_read_and_other_tools_open(self) -> None:
         place = CRASHED.copy()

@@ -182,6 +182,17 @@ case "add-slot":
   try KeyFile.create(at: rest[0])
   try open().addSlot(.keyFile(rest[0]), label: "worker")
 
+case "change-keys":
+  // change-keys … LABEL: adds slots, replaces the root key, and says the recovery key.
+  let database = try open()
+  try database.labelSlot(0, rest[0])
+  let recoveryKey = try database.addRecoveryKey(label: "paper")
+  let command = KeySource.keyCommand("cat '\(keyFile)'")
+  try database.addSlot(command)
+  try database.rotate(newRootKeyFor: [.keyFile(keyFile), .recoveryKey(recoveryKey.text)])
+  try database.close()
+  say(recoveryKey.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+
 case "rotate":
   // Says when it begins.
   let database = try open()
