@@ -45,6 +45,19 @@ import Testing
     #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("Correct horse")) }
   }
 
+  @Test("stretch a passphrase at the cost that the store is created with, and refuse one that is too low")
+  func creation() throws {
+    let path = "\(store.folder)/created"
+    let made = try Database.create(at: path, key: passphrase("p"), stretching: cheap)
+    #expect(try made.slots().map(\.costDescription) == ["scrypt N=2^14 r=8 p=1"])
+    #expect {
+      try Database.create(at: path + "2", key: passphrase("p"), stretching: .pbkdf2HMACSHA512(iterations: 1))
+    } throws: {
+      if case CofferError.unsupported = $0 { true } else { false }
+    }
+    #expect(!FileManager.default.fileExists(atPath: path + "2"))
+  }
+
   @Test("take a credential of systemd")
   func credential() throws {
     let folder = "\(store.folder)/credentials"

@@ -154,18 +154,24 @@ public final class Database: Sendable {
   ///
   /// It appears whole and durable, or not at all; missing folders are made.
   ///
+  /// - Parameter stretching: How much work each guess at a passphrase is to cost; of no account for random keys.
   /// - Throws: `CofferError.storeExists` when there is a file already, also when another process was faster;
-  ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; `.unsupported` with `isReadOnly`.
-  public static func create(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
-    try create(at: path, key: key, options: options, vfs: .standard)
+  ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; `.unsupported` with `isReadOnly`, and when the
+  ///   cost lies outside its bounds.
+  public static func create(
+    at path: String, key: KeySource, stretching: PasswordHash = .standard, options: Options = Options()
+  ) throws -> Database {
+    try create(at: path, key: key, stretching: stretching, options: options, vfs: .standard)
   }
 
-  static func create(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
+  static func create(
+    at path: String, key: KeySource, stretching: PasswordHash = .standard, options: Options, vfs: EncryptingVFS
+  ) throws -> Database {
     guard !options.isReadOnly else {
       throw CofferError.unsupported(reason: "a store cannot be created by opening it read-only")
     }
     try CofferError.translating {
-      try Store.create(at: path, key: key, vfs: vfs, fill: fill)
+      try Store.create(at: path, key: key, stretching: .password(stretching), vfs: vfs, fill: fill)
     }
     return try open(at: path, key: key, options: options, vfs: vfs)
   }
