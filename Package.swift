@@ -61,7 +61,7 @@ let package = Package(
       name: "CofferTests",
       dependencies: ["Coffer", "CofferExtension", "CSQLite", "StoreWorker", "TestSupport", "prefs"],
       swiftSettings: strict),
-    .testTarget(name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "prefs"], swiftSettings: strict),
+    .testTarget(name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "Coffer", "prefs"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

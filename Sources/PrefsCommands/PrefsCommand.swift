@@ -15,8 +15,9 @@ struct PrefsCommand: ParsableCommand {
         prefs list editor -l
 
       The store is --store, else PREFS_STORE, else settings.coffer in the folder prefs of the user's data folder. It is \
-      opened by --key-file, --key-fd or --passphrase-fd, else by PREFS_KEY_FILE, PREFS_KEY_COMMAND, the systemd \
-      credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase that is asked for.
+      opened by --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, else by PREFS_KEY_FILE, PREFS_KEY_COMMAND, \
+      the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase or \
+      recovery key that is asked for.
       """,
     version: "prefs \(PrefsTool.version)",
     subcommands: subcommands)
@@ -35,8 +36,8 @@ struct PrefsCommand: ParsableCommand {
 
   private static let subcommands: [any ParsableCommand.Type] = [
     InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
-    TypeCommand.self, ExportCommand.self, ImportCommand.self, DoctorCommand.self, SalvageCommand.self,
-    CompletionCommand.self,
+    TypeCommand.self, ExportCommand.self, ImportCommand.self, KeyCommand.self, RotateCommand.self, DoctorCommand.self,
+    SalvageCommand.self, CompletionCommand.self,
   ]
 
   /// The names of all commands, aliases included.

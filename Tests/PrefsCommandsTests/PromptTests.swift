@@ -103,6 +103,100 @@
       #expect(try tool.succeed("get", "x") == "secret\n")
     }
 
+    @Test("key add asks twice; where a recovery key may be typed the question says so, and takes both")
+    func recoveryKey() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "x", "1")
+      let terminal = try PseudoTerminal()
+      let adder = try tool.start("key", "add", "--cost", "14", on: terminal)
+      for question in ["New passphrase: ", "The same again: "] {
+        try terminal.expect(question)
+        terminal.type("open sesame\n")
+      }
+      #expect(try Tool.exitCode(of: adder) == 0)
+      try tool.succeed("key", "recovery", "-o", tool.path("paper"))
+      let key = String(decoding: try tool.contents(tool.path("paper")), as: UTF8.self)
+      unlink(tool.keyFile)
+
+      func open(_ typed: String) throws -> Int32 {
+        let reader = try tool.start("get", "x", on: terminal)
+        try terminal.expect("Passphrase or recovery key for \(tool.store): ")
+        terminal.type(typed)
+        return try Tool.exitCode(of: reader)
+      }
+      #expect(try open("open sesame\n") == 0)
+      #expect(try open(key.lowercased()) == 0)
+      #expect(try open("open\n") == 5)
+      #expect(try open(String(key.dropFirst(6).prefix(6)) + key.dropFirst(6)) == 6)
+      try terminal.expect("group 1 was mistyped")
+
+      try #require(try tool.run("key", "remove", "1", "-f", "--recovery-key-fd", "3", descriptors: [3: key]).code == 0)
+      let reader = try tool.start("get", "x", on: terminal)
+      try terminal.expect("Recovery key for \(tool.store): ")
+      terminal.type(key)
+      #expect(try Tool.exitCode(of: reader) == 0)
+    }
+
+    @Test("A recovery key is shown on a terminal once, with what it is for")
+    func shownRecoveryKey() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "x", "1")
+      let terminal = try PseudoTerminal()
+      let files = [(Int32(0), terminal.path, O_RDWR), (1, terminal.path, O_RDWR), (2, terminal.path, O_RDWR)]
+      #expect(try Tool.exitCode(of: tool.spawn(["key", "recovery"], files: files)) == 0)
+      try terminal.expect("Keep it on paper")
+      let key = try #require(terminal.shown.firstMatch(of: /([0-9A-Z]{5}-){7}[0-9A-Z]{5}/)).output.0
+      #expect(try tool.run("get", "x", "--recovery-key-fd", "3", descriptors: [3: String(key)]).code == 0)
+    }
+
+    @Test("A new root key asks for the passphrases of the slots that stay, by their names, with a bar")
+    func newRootKey() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "x", "1")
+      #expect(try tool.addPassphrase("hunter2", label: "Ada").code == 0)
+      #expect(try tool.addPassphrase("hunter3").code == 0)
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("rotate", "--new-root-key", on: terminal)
+      try terminal.expect("Passphrase of slot 1 \"Ada\": ")
+      terminal.type("hunter2\n")
+      try terminal.expect("Passphrase of slot 2: ")
+      terminal.type("hunter3\n")
+      try terminal.expect("re-encrypting [")
+      #expect(try Tool.exitCode(of: child) == 0)
+      #expect(try tool.run("get", "x", "--passphrase-fd", "3", descriptors: [3: "hunter3"]).code == 0)
+      #expect(try tool.succeed("get", "x") == "1\n")
+
+      let slip = try tool.start("rotate", "--new-root-key", "--drop", "2", on: terminal)
+      try terminal.expect("Passphrase of slot 1 \"Ada\": ")
+      terminal.type("hunter4\n")
+      #expect(try Tool.exitCode(of: slip) == 5)
+      #expect(try tool.slots().count == 3)
+    }
+
+    @Test("key remove asks, and then offers a new root key")
+    func removal() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "x", "1")
+      for label in ["Ada", "Bob"] { #expect(try tool.addPassphrase(label, label: label).code == 0) }
+      let terminal = try PseudoTerminal()
+      let unsure = try tool.start("key", "remove", "Ada", on: terminal)
+      try terminal.expect("Remove slot 1 (passphrase \"Ada\")? [y/N] ")
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: unsure) == 1)
+      #expect(try tool.slots().count == 3)
+      for (label, answer) in [("Ada", "n\n"), ("Bob", "y\n")] {
+        let child = try tool.start("key", "remove", label, on: terminal)
+        try terminal.expect("? [y/N] ")
+        terminal.type("y\n")
+        try terminal.expect("Replace the root key now? [y/N] ")
+        terminal.type(answer)
+        #expect(try Tool.exitCode(of: child) == 0)
+      }
+      try terminal.expect("replaced the root key")
+      #expect(try tool.slots().count == 1)
+      #expect(try tool.succeed("get", "x") == "1\n")
+    }
+
     @Test("unset --all asks, and takes yes for a yes")
     func confirmation() throws {
       let tool = try Tool()

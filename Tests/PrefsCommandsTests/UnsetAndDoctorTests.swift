@@ -114,8 +114,8 @@ struct DoctorTests {
 @Suite("Help")
 struct HelpTests {
   static let commands = [
-    "init", "get", "set", "unset", "list", "collections", "type", "export", "import", "doctor", "salvage",
-    "completion",
+    "init", "get", "set", "unset", "list", "collections", "type", "export", "import", "key", "rotate", "doctor",
+    "salvage", "completion",
   ]
 
   @Test("Each command explains itself, with an example", arguments: commands)
@@ -124,6 +124,13 @@ struct HelpTests {
     let text = try tool.succeed(command, "--help")
     #expect(text.contains("Example") && text.contains("prefs \(command)"))
     #expect(try tool.succeed("help", command) == text)
+  }
+
+  @Test(
+    "So does each command of key", arguments: ["list", "add", "remove", "change", "label", "recovery"])
+  func keyHelp(_ command: String) throws {
+    let text = try Tool().succeed("key", command, "--help")
+    #expect(text.contains("Example") && text.contains("prefs key \(command)"))
   }
 
   @Test("The tool names its commands and its version")

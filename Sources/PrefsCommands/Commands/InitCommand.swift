@@ -13,11 +13,14 @@ struct InitCommand: ParsableCommand {
       Examples:
         prefs init
         prefs init --passphrase
+        prefs init --passphrase --calibrate 1
         prefs init --store ./app.coffer --key-file ./app.key
       """)
 
   @Flag(help: "Open the store with a passphrase, asked for twice or read from --passphrase-fd.")
   var passphrase = false
+
+  @OptionGroup var stretching: StretchingOptions
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
@@ -25,11 +28,14 @@ struct InitCommand: ParsableCommand {
     if passphrase, common.keyFile != nil || common.keyFd != nil {
       throw ValidationError("Use --passphrase or a key, not both.")
     }
+    if stretching.areGiven, !passphrase, common.passphraseFd == nil {
+      throw ValidationError("Only a passphrase is stretched. Add --passphrase.")
+    }
   }
 
   mutating func run() throws {
     let session = try Session(common)
-    try session.create(withPassphrase: passphrase).close()
+    try session.create(withPassphrase: passphrase, stretching: stretching).close()
     common.note("made the store \(session.path).")
   }
 }

@@ -22,6 +22,9 @@ struct CommonOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Read the passphrase from this file descriptor.", valueName: "n"))
   var passphraseFd: Int32?
 
+  @Option(help: ArgumentHelp("Read a recovery key from this file descriptor.", valueName: "n"))
+  var recoveryKeyFd: Int32?
+
   @Flag(help: "Never ask; fail instead.")
   var noInput = false
 
@@ -40,11 +43,11 @@ struct CommonOptions: ParsableArguments {
   mutating func validate() throws {
     if store == "" { throw ValidationError("--store needs a path.") }
     if keyFile == "" { throw ValidationError("--key-file needs a path.") }
-    let keyOptions = [keyFile != nil, keyFd != nil, passphraseFd != nil].filter { $0 }.count
-    if keyOptions > 1 { throw ValidationError("Use one of --key-file, --key-fd and --passphrase-fd.") }
-    for descriptor in [keyFd, passphraseFd] {
-      if let descriptor, descriptor < 0 { throw ValidationError("A file descriptor is not negative.") }
+    let descriptors = [keyFd, passphraseFd, recoveryKeyFd].compactMap(\.self)
+    if descriptors.count + (keyFile == nil ? 0 : 1) > 1 {
+      throw ValidationError("Use one of --key-file, --key-fd, --passphrase-fd and --recovery-key-fd.")
     }
+    try DescriptorOptions.check(descriptors)
     if let timeout, !(timeout >= 0 && timeout <= 1_000_000) {
       throw ValidationError("--timeout needs a number of seconds from 0 to 1000000.")
     }
@@ -61,6 +64,13 @@ struct CommonOptions: ParsableArguments {
   /// Tells what happens inside, when `--verbose`.
   func detail(_ text: String) {
     if verbose { Message.error(text) }
+  }
+}
+
+/// What holds for every option that names a file descriptor.
+enum DescriptorOptions {
+  static func check(_ descriptors: [Int32]) throws {
+    if descriptors.contains(where: { $0 < 0 }) { throw ValidationError("A file descriptor is not negative.") }
   }
 }
 

@@ -22,38 +22,30 @@ struct KeyLookup {
   /// that lies around for another store does not stand in the way of the question.
   func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
     if let source = try namedByOption() { return try open(source) }
-    let takesKey = slots.contains { $0.kind.isRandomKey }
-    let takesPassphrase = slots.contains { $0.kind == .passphrase }
-    if takesKey {
+    let prompt = KeyPrompt(slots, of: store, options: options)
+    if slots.contains(where: \.kind.isRandomKey) {
       if let source = try namedByEnvironment() { return try open(source) }
       let keyFile = try StoreLocation.defaultKeyFile()
       if KeyFile.exists(at: keyFile) {
         options.detail("using the key file \(keyFile)")
         do {
           return try open(.keyFile(keyFile))
-        } catch CofferError.wrongKey where takesPassphrase && !options.noInput {
+        } catch CofferError.wrongKey where prompt.stands {
           options.detail("the key file \(keyFile) does not open this store")
         }
-      } else if !takesPassphrase {
-        throw Failure(
-          .keyUnavailable,
-          "the store opens with a key file, and there is none at \(keyFile). "
-            + "Name it with --key-file or PREFS_KEY_FILE.")
+      } else if !prompt.stands {
+        throw missing(keyFile, slots)
       }
     }
-    return try open(.passphrase(try askForPassphrase()))
+    return try prompt.open(open)
   }
 
-  private func askForPassphrase() throws -> SecretBytes {
-    let way = "Give the passphrase with --passphrase-fd."
-    if options.noInput {
-      throw Failure(.keyUnavailable, "the store needs a passphrase, and --no-input forbids asking. \(way)")
-    }
-    do {
-      return try Terminal.secret("Passphrase for \(DisplayText.escapingControls(store)): ")
-    } catch let failure as Failure {
-      throw Failure(.keyUnavailable, "the store needs a passphrase: \(failure.message) \(way)")
-    }
+  private func missing(_ keyFile: String, _ slots: [SlotInfo]) -> Failure {
+    let hasRecoveryKey = slots.contains { $0.kind == .recoveryKey }
+    return Failure(
+      .keyUnavailable,
+      "the store opens with a key file, and there is none at \(keyFile). Name it with --key-file or PREFS_KEY_FILE"
+        + (hasRecoveryKey ? ", or give the recovery key with --recovery-key-fd." : "."))
   }
 
   // MARK: - Creating
@@ -66,15 +58,20 @@ struct KeyLookup {
   func sourceForNewStore(withPassphrase: Bool) throws -> KeySource {
     if let keyFile = options.keyFile { return try newKeyFile(keyFile) }
     if let source = try namedByOption() { return source }
-    if withPassphrase {
-      if options.noInput {
-        throw Failure(.keyUnavailable, "--no-input forbids asking for a passphrase. Give it with --passphrase-fd.")
-      }
-      return .passphrase(try Terminal.newSecret("New passphrase: ", again: "The same again: "))
-    }
+    if withPassphrase { return .passphrase(try newPassphrase("New passphrase: ", option: "--passphrase-fd")) }
     if let keyFile = Environment.variable("PREFS_KEY_FILE") { return try newKeyFile(keyFile) }
     if let source = try namedByEnvironment() { return source }
     return try newKeyFile(StoreLocation.defaultKeyFile())
+  }
+
+  /// A passphrase that nobody has used yet, asked for twice.
+  ///
+  /// - Parameter option: What gives it where nobody can be asked.
+  func newPassphrase(_ question: String, option: String) throws -> SecretBytes {
+    if options.noInput {
+      throw Failure(.keyUnavailable, "--no-input forbids asking for a passphrase. Give it with \(option).")
+    }
+    return try Terminal.newSecret(question, again: "The same again: ")
   }
 
   /// The key file at `path`, which is made when it is missing.
@@ -95,8 +92,10 @@ struct KeyLookup {
       return .key(try FileDescriptor.readSecret(descriptor, named: name, droppingNewline: false))
     }
     if let descriptor = options.passphraseFd {
-      let name = "file descriptor \(descriptor)"
-      return .passphrase(try FileDescriptor.readSecret(descriptor, named: name, droppingNewline: true))
+      return .passphrase(try FileDescriptor.readTypedSecret(descriptor))
+    }
+    if let descriptor = options.recoveryKeyFd {
+      return .recoveryKey(try FileDescriptor.readTypedSecret(descriptor))
     }
     return nil
   }

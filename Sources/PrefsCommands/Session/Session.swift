@@ -11,7 +11,8 @@ struct Session {
     options.detail("using the store \(path)")
   }
 
-  private var lookup: KeyLookup { KeyLookup(options: options, store: path) }
+  /// Finds keys for this store.
+  var lookup: KeyLookup { KeyLookup(options: options, store: path) }
 
   private func databaseOptions(isReadOnly: Bool = false) -> Database.Options {
     var result = Database.Options(isReadOnly: isReadOnly)
@@ -43,6 +44,12 @@ struct Session {
     }
   }
 
+  /// Opens the store, and says what opened it.
+  func openWithKey() throws -> (database: Database, key: KeySource) {
+    let slots = try Database.slotKinds(at: path)
+    return try lookup.open(slots) { (try Database.open(at: path, key: $0, options: databaseOptions()), $0) }
+  }
+
   /// Saves what is readable of a damaged store.
   func salvage(to output: String, newKeyFile: String?, progress: (Double) -> Void) throws -> SalvageReport {
     // Before anything is asked for or made.
@@ -54,11 +61,14 @@ struct Session {
   }
 
   /// Makes a new store.
-  func create(withPassphrase: Bool) throws -> Database {
+  ///
+  /// - Parameter stretching: How a passphrase is to be stretched.
+  func create(withPassphrase: Bool, stretching: StretchingOptions) throws -> Database {
     // Before anything is asked for or made.
     if try exists() { throw CofferError.storeExists(path: path) }
+    let hash = try stretching.hash()
     let source = try lookup.sourceForNewStore(withPassphrase: withPassphrase)
-    return try Database.create(at: path, key: source, options: databaseOptions())
+    return try Database.create(at: path, key: source, stretching: hash, options: databaseOptions())
   }
 
   /// Opens the store, or makes it with what the options name, like `init`.

@@ -69,6 +69,11 @@ enum FileDescriptor {
     }
   }
 
+  /// A passphrase or another secret that somebody types, from `descriptor`.
+  static func readTypedSecret(_ descriptor: Int32) throws -> SecretBytes {
+    try readSecret(descriptor, named: "file descriptor \(descriptor)", droppingNewline: true)
+  }
+
   /// The secret in the file at `path`.
   static func readSecretFile(_ path: String, droppingNewline: Bool) throws -> SecretBytes {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -112,7 +117,10 @@ enum FileDescriptor {
     }
   }
 
-  private static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, named name: String) throws {
+  /// Writes all of `bytes`.
+  ///
+  /// - Throws: ``ClosedPipe`` when nobody reads the other end any more.
+  static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, named name: String) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
       let part = UnsafeRawBufferPointer(rebasing: rest)
@@ -134,6 +142,11 @@ enum FileDescriptor {
   static func writeFile(_ bytes: [UInt8], to path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    try bytes.withUnsafeBytes { try finish(descriptor, named: path, with: $0) }
+  }
+
+  /// Writes `bytes` and closes `descriptor`.
+  static func finish(_ descriptor: Int32, named path: String, with bytes: UnsafeRawBufferPointer) throws {
     var failure: (any Error)?
     do { try writeAll(bytes, to: descriptor, named: path) } catch { failure = error }
     // Some file systems report a full disk only at close.

@@ -13,6 +13,14 @@ enum Terminal {
   /// Whether `descriptor` is a terminal.
   static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
+  /// Whether there is somebody to ask.
+  static var isThere: Bool {
+    let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    close(descriptor)
+    return true
+  }
+
   // MARK: - Secrets
 
   /// Asks for a secret without echo.

@@ -121,6 +121,18 @@ final class Tool: Sendable {
     return run.text
   }
 
+  /// Adds a slot with a passphrase that is cheap to try.
+  func addPassphrase(_ passphrase: String, label: String = "") throws -> Run {
+    try run(
+      "key", "add", "--label", label, "--new-passphrase-fd", "3", "--cost", "14", descriptors: [3: passphrase])
+  }
+
+  /// What `key list --json` says.
+  func slots(_ options: String...) throws -> [[String: Any]] {
+    let run = try run(["key", "list", "--json"] + options, input: "".utf8)
+    return try #require(try JSONSerialization.jsonObject(with: Data(run.output)) as? [[String: Any]])
+  }
+
   /// Starts the tool in a session of its own, with each path open on its descriptor.
   ///
   /// There it is away from the terminal of whoever runs the tests, on which it would otherwise ask its questions.

@@ -1,0 +1,42 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs key change`.
+struct KeyChangeCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "change",
+    abstract: "Have a key slot open with something else.",
+    discussion: """
+      A slot with a passphrase gets a new one, unless told otherwise. Whoever had the old secret can still read copies of \
+      the store made before, and later ones until `prefs rotate --new-root-key`.
+
+      Examples:
+        prefs key change Ada
+        prefs key change 0 --new-key-file ~/.config/prefs/new-key
+        prefs key change 1 --passphrase --cost 19
+      """)
+
+  @Argument(help: "The slot's number or label.")
+  var slot: String
+
+  @OptionGroup var new: NewKeyOptions
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let session = try Session(common)
+    try session.withSlots { slots in
+      let slot = try SlotReference.slot(slot, in: slots.holder.slots())
+      if new.isEmpty, slot.kind != .passphrase {
+        throw Failure(
+          .usage,
+          "\(SlotText.describe(slot)) has no passphrase to change. Say what is to open it: --passphrase, "
+            + "--new-key-file, --key-command or --credential.")
+      }
+      let hash = try new.stretching.hash()
+      let changed = try slots.holder.changeSlot(
+        slot.id, to: try new.source(session.lookup), label: new.label.map(CommandArguments.value), stretching: hash)
+      common.note("changed \(SlotText.describe(changed)). \(KeyRemoveCommand.warning)")
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import ArgumentParser
+
+/// The command `prefs key`, which has only subcommands.
+struct KeyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "key",
+    abstract: "List, add, change and remove what opens the store.",
+    discussion: """
+      A store has up to 16 key slots, each of which opens it by itself. SLOT is a slot's number or its label.
+
+      Examples:
+        prefs key list
+        prefs key add --label Ada
+        prefs key recovery --label "in the safe"
+        prefs key remove Ada
+      """,
+    subcommands: [
+      KeyListCommand.self, KeyAddCommand.self, KeyRemoveCommand.self, KeyChangeCommand.self, KeyLabelCommand.self,
+      KeyRecoveryCommand.self,
+    ])
+}

@@ -1,0 +1,44 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs key list`.
+struct KeyListCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "List the key slots.",
+    discussion: """
+      Number, kind, label, how a passphrase is stretched, and since when. It needs no key, so what it says is not \
+      authenticated: `prefs doctor` says the same of a store that has been opened.
+
+      Examples:
+        prefs key list
+        prefs key list --json
+      """)
+
+  @Flag(help: "Print a JSON array.")
+  var json = false
+
+  @Flag(help: "Print one slot a line: fields separated by tabs, escapes with backslashes, nothing aligned.")
+  var plain = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if json, plain { throw ValidationError("Use --json or --plain, not both.") }
+  }
+
+  mutating func run() throws {
+    let slots = try Database.slotKinds(at: Session(common).path)
+    var output = StandardOutput()
+    if json {
+      output.write(JSONText.array(slots.map(SlotText.json)) + "\n")
+    } else if plain {
+      for slot in slots {
+        output.write(SlotText.fields(slot).map(DisplayText.plainField).joined(separator: "\t") + "\n")
+      }
+    } else {
+      for line in SlotText.lines(slots) { output.write(line) }
+    }
+    try output.finish()
+  }
+}

@@ -1,0 +1,90 @@
+import ArgumentParser
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The command `prefs key recovery`.
+struct KeyRecoveryCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "recovery",
+    abstract: "Add a recovery key, and print it this once.",
+    discussion: """
+      A random key to be written down and kept where a fire, a thief or a dead disk does not find it together with the \
+      store. It opens the store when nothing else does, typed where a passphrase is asked for. It is printed on a terminal; \
+      -o - sends it wherever standard output leads.
+
+      Examples:
+        prefs key recovery
+        prefs key recovery --label "in the safe"
+        prefs key recovery -o /media/stick/recovery-key.txt
+        prefs key recovery -o - | lpr
+      """)
+
+  @Option(
+    parsing: .unconditional, help: ArgumentHelp("What the slot is called, up to 64 bytes.", valueName: "text"))
+  var label: String?
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "Write the key to this new file, readable by you only; - for standard output.", valueName: "file"),
+    completion: .file())
+  var output: String?
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if output == "" { throw ValidationError("--output needs a path.") }
+    try SlotReference.check(label: label)
+  }
+
+  mutating func run() throws {
+    if output == nil, !Terminal.isTerminal(1) {
+      throw Failure(
+        .usage,
+        "standard output is no terminal, and whoever reads the key opens the store. Confirm with -o -, or name a "
+          + "file with -o.")
+    }
+    // A broken pipe has to come back as an error here, so that the slot can go again.
+    signal(SIGPIPE, SIG_IGN)
+    try Session(common).withSlots { slots in
+      let file = try output.flatMap { $0 == "-" ? nil : try NewOutputFile(path: $0) }
+      let known = try Set(slots.holder.slots().map(\.id))
+      do {
+        let key = try slots.holder.addRecoveryKey(label: label.map(CommandArguments.value) ?? "")
+        try write(key, to: file)
+      } catch {
+        file?.remove()
+        // A key that nobody has seen only takes up a slot.
+        for slot in try slots.holder.slots() where !known.contains(slot.id) && slot.kind == .recoveryKey {
+          try slots.holder.removeSlot(slot.id)
+        }
+        throw error
+      }
+      common.note(
+        "added a recovery key. Keep it on paper, away from this machine: it opens the store when nothing else does, and is "
+          + "not shown again.")
+    }
+  }
+
+  private func write(_ key: RecoveryKey, to file: NewOutputFile?) throws {
+    // With the newline it goes out in one piece.
+    let line = SecretBytes(count: key.text.count + 1) { buffer in
+      key.text.withUnsafeBytes { buffer.copyMemory(from: $0) }
+      buffer[buffer.count - 1] = UInt8(ascii: "\n")
+    }
+    try line.withUnsafeBytes { bytes in
+      if let file {
+        try file.finish(with: bytes)
+      } else {
+        try FileDescriptor.writeAll(bytes, to: 1, named: "standard output")
+      }
+    }
+  }
+}

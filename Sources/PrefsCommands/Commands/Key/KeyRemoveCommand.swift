@@ -1,0 +1,54 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs key remove`.
+struct KeyRemoveCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "remove",
+    abstract: "Remove a key slot.",
+    discussion: """
+      Its secret opens the store no longer. Whoever had it can still read copies made before, and later ones until \
+      `prefs rotate --new-root-key`, which is offered on a terminal. The last slot stays.
+
+      Examples:
+        prefs key remove Ada
+        prefs key remove 2 --force
+      """)
+
+  @Argument(help: "The slot's number or label.")
+  var slot: String
+
+  @Flag(name: .shortAndLong, help: "Do not ask, and offer nothing.")
+  var force = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  /// What removing a slot, or changing it, does not do.
+  static let warning =
+    "Whoever had its secret can still read copies of the store made before and, until the root key is replaced, later "
+    + "ones: prefs rotate --new-root-key."
+
+  mutating func run() throws {
+    try Session(common).withSlots { slots in
+      let all = try slots.holder.slots()
+      let slot = try SlotReference.slot(slot, in: all)
+      guard all.count > 1 else { throw CofferError.lastSlot }
+      if !force { try confirm(slot) }
+      try slots.holder.removeSlot(slot.id)
+      common.note("removed \(SlotText.describe(slot)). \(Self.warning)")
+      if !force, try Terminal.confirm("Replace the root key now?") == true {
+        try KeyReplacement(slots: slots, options: common).run()
+        common.note("replaced the root key.")
+      }
+    }
+  }
+
+  private func confirm(_ slot: SlotInfo) throws {
+    let name = SlotText.describe(slot)
+    let answer = common.noInput ? nil : try Terminal.confirm("Remove \(name)?")
+    guard let answer else {
+      throw Failure(.usage, "this removes \(name). Confirm with --force; there is nobody to ask.")
+    }
+    guard answer else { throw Failure(.other, "nothing was removed.") }
+  }
+}

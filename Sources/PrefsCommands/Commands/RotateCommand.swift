@@ -1,0 +1,106 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs rotate`.
+struct RotateCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rotate",
+    abstract: "Re-encrypt the store under a new key.",
+    discussion: """
+      Everything is encrypted anew, while others read and, for the while, wait to write. The slots stay as they are. With \
+      --new-root-key the key behind the slots is replaced, too: who had a slot that is gone, or a copy of the key, reads \
+      nothing that is written from then on. That needs the secret of every slot that is to stay; the one the store was \
+      opened with is kept by itself, and passphrases are asked for.
+
+      Examples:
+        prefs rotate
+        prefs rotate --new-root-key
+        prefs rotate --new-root-key --keep-key-file /media/stick/prefs-key --drop Ada
+      """)
+
+  @Flag(help: "Replace the root key as well.")
+  var newRootKey = false
+
+  @OptionGroup var keep: KeepOptions
+
+  @Flag(help: "Print a JSON object with what was done.")
+  var json = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if !newRootKey, !keep.isEmpty {
+      throw ValidationError(
+        "Without --new-root-key all slots stay. Leave out --drop and the options that begin with --keep.")
+    }
+  }
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let (database, key) = try session.openWithKey()
+    try session.using(database) { database in
+      let slots = OpenSlots(holder: database, key: key)
+      let before = try database.slots()
+      if newRootKey {
+        try KeyReplacement(slots: slots, keys: keep.sources(), dropped: keep.droppedSlots(in: before), options: common)
+          .run()
+      } else {
+        let progress = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
+        defer { progress.finish() }
+        try database.rotate { progress.show($0, of: "re-encrypting") }
+      }
+      try report(session, before: before, after: try database.slots())
+    }
+  }
+
+  private func report(_ session: Session, before: [SlotInfo], after: [SlotInfo]) throws {
+    let dropped = before.filter { slot in !after.contains { $0.id == slot.id } }
+    if json {
+      let object = JSONText.object([
+        ("store", JSONText.quoted(session.path)), ("newRootKey", newRootKey ? "true" : "false"),
+        ("dropped", JSONText.array(dropped.map(SlotText.json))), ("slots", JSONText.array(after.map(SlotText.json))),
+      ])
+      try StandardOutput.write(object + "\n")
+    }
+    let ending = dropped.isEmpty ? "" : " Gone: \(SlotText.list(dropped))."
+    common.note("encrypted \(session.path) under a new key.\(ending)")
+  }
+}
+
+/// The options that say which slots stay when the key behind them is replaced.
+struct KeepOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("Keep the slot that this key file opens.", valueName: "path"), completion: .file())
+  var keepKeyFile: [String] = []
+
+  @Option(help: ArgumentHelp("Keep the slot that what this command prints opens.", valueName: "command"))
+  var keepKeyCommand: [String] = []
+
+  @Option(help: ArgumentHelp("Keep the slot with the passphrase that this descriptor gives.", valueName: "n"))
+  var keepPassphraseFd: [Int32] = []
+
+  @Option(help: ArgumentHelp("Keep the slot with the recovery key that this descriptor gives.", valueName: "n"))
+  var keepRecoveryKeyFd: [Int32] = []
+
+  @Option(parsing: .unconditionalSingleValue, help: ArgumentHelp("Let this slot go.", valueName: "slot"))
+  var drop: [String] = []
+
+  var isEmpty: Bool {
+    keepKeyFile.isEmpty && keepKeyCommand.isEmpty && keepPassphraseFd.isEmpty && keepRecoveryKeyFd.isEmpty
+      && drop.isEmpty
+  }
+
+  mutating func validate() throws {
+    try DescriptorOptions.check(keepPassphraseFd + keepRecoveryKeyFd)
+  }
+
+  func sources() throws -> [KeySource] {
+    let random = keepKeyFile.map(KeySource.keyFile) + keepKeyCommand.map(KeySource.keyCommand)
+    let passphrases = try keepPassphraseFd.map { KeySource.passphrase(try FileDescriptor.readTypedSecret($0)) }
+    return try random + passphrases + keepRecoveryKeyFd.map { .recoveryKey(try FileDescriptor.readTypedSecret($0)) }
+  }
+
+  func droppedSlots(in slots: [SlotInfo]) throws -> Set<Int> {
+    Set(try drop.map { try SlotReference.slot($0, in: slots).id })
+  }
+}

@@ -1,0 +1,74 @@
+import Coffer
+
+/// Puts a new key behind the slots that stay: finds what opens each of them first.
+struct KeyReplacement {
+  let slots: OpenSlots
+  /// What was named as opening slots that stay.
+  var keys: [KeySource] = []
+  var dropped: Set<Int> = []
+  let options: CommonOptions
+
+  /// Replaces the key.
+  ///
+  /// What the slots were opened with need not be given again.
+  func run() throws {
+    var sources = (slots.key.map { [$0] } ?? []) + keys
+    var missing: [SlotInfo]
+    do {
+      missing = try attempt(sources)
+    } catch CofferError.wrongKey where slots.key != nil {
+      // Its own slot may be among those that go; if it was another one that is wrong, this finds it again.
+      sources = keys
+      missing = try attempt(sources)
+    }
+    if !missing.isEmpty { try replace(openedBy: sources + ask(missing)) }
+  }
+
+  /// - Returns: The slots that are left to be opened; none when the key is replaced.
+  private func attempt(_ sources: [KeySource]) throws -> [SlotInfo] {
+    do {
+      try replace(openedBy: sources)
+      return []
+    } catch CofferError.slotsNotOpened(let ids) {
+      return try slots.holder.slots().filter { ids.contains($0.id) }
+    }
+  }
+
+  private func replace(openedBy keys: [KeySource]) throws {
+    let progress = ProgressBar(isShown: !options.quiet && Terminal.isTerminal(2))
+    defer { progress.finish() }
+    try slots.holder.replaceKey(openedBy: keys, dropping: dropped) { progress.show($0, of: "re-encrypting") }
+  }
+
+  // MARK: - Slots that are left
+
+  /// Asks for what opens `missing`, one after the other.
+  private func ask(_ missing: [SlotInfo]) throws -> [KeySource] {
+    let canAsk = !options.noInput && missing.allSatisfy { !$0.kind.isRandomKey } && Terminal.isThere
+    guard canAsk else { throw refusal(missing) }
+    return try missing.map { slot in
+      let name = DisplayText.escapingControls(
+        slot.label.isEmpty ? "slot \(slot.id)" : "slot \(slot.id) \"\(slot.label)\"")
+      return slot.kind == .recoveryKey
+        ? .recoveryKey(try Terminal.secret("Recovery key of \(name): "))
+        : .passphrase(try Terminal.secret("Passphrase of \(name): "))
+    }
+  }
+
+  private func refusal(_ missing: [SlotInfo]) -> Failure {
+    let ways = missing.map { slot in
+      let option =
+        switch slot.kind {
+        case .passphrase: "--keep-passphrase-fd"
+        case .recoveryKey: "--keep-recovery-key-fd"
+        case .keyCommand: "--keep-key-command"
+        case .keyFile, .credential: "--keep-key-file"
+        }
+      return "\(SlotText.describe(slot)) with \(option)"
+    }
+    return Failure(
+      .refused,
+      "a new key needs the secret of every slot that is to stay. Give that of \(ways.joined(separator: ", of ")), or let "
+        + "it go with --drop. Nothing was changed.")
+  }
+}

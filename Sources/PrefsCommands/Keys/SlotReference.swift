@@ -1,0 +1,32 @@
+import ArgumentParser
+import Coffer
+
+/// Which key slot a command is about: a number or a label.
+enum SlotReference {
+  /// The one slot of this number or label.
+  ///
+  /// - Throws: ``Failure`` with the status `notFound`, or `usage` when more than one answers.
+  static func slot(_ argument: String, in slots: [SlotInfo]) throws -> SlotInfo {
+    let argument = CommandArguments.value(argument)
+    let matches = slots.filter { String($0.id) == argument || (!$0.label.isEmpty && $0.label == argument) }
+    guard let slot = matches.first else {
+      throw Failure(.notFound, "there is no key slot \"\(argument)\". There are \(SlotText.list(slots)).")
+    }
+    guard matches.count == 1 else {
+      throw Failure(
+        .usage,
+        "\"\(argument)\" may be \(SlotText.list(matches)). Give a number that is nobody's label, or label "
+          + "them anew.")
+    }
+    return slot
+  }
+
+  /// The longest label, in bytes.
+  private static let labelLimit = 64
+
+  static func check(label: String?) throws {
+    if let label, label.utf8.count > labelLimit {
+      throw ValidationError("A label has \(labelLimit) bytes at most.")
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import Coffer
+
+/// Key slots as text.
+enum SlotText {
+  /// The slot in a sentence: `slot 2 (passphrase "Ada")`.
+  static func describe(_ slot: SlotInfo) -> String {
+    "slot \(slot.id) (\(slot.kind.rawValue)\(slot.label.isEmpty ? "" : " \"\(slot.label)\""))"
+  }
+
+  /// Several slots in a sentence.
+  static func list(_ slots: some Sequence<SlotInfo>) -> String {
+    slots.map(describe).joined(separator: ", ")
+  }
+
+  /// The slots in columns, for people.
+  static func lines(_ slots: [SlotInfo]) -> [String] {
+    var table = Table()
+    for slot in slots { table.add(fields(slot).map { DisplayText.escapingControls($0) }) }
+    return table.lines(rightAligned: [0])
+  }
+
+  /// Number, kind, label, stretching and time.
+  static func fields(_ slot: SlotInfo) -> [String] {
+    ["\(slot.id)", slot.kind.rawValue, slot.label, slot.costDescription, Timestamp.text(slot.created)]
+  }
+
+  /// A slot as a JSON object.
+  static func json(_ slot: SlotInfo) -> String {
+    JSONText.object([
+      ("id", "\(slot.id)"), ("kind", JSONText.quoted(name(of: slot.kind))),
+      ("label", JSONText.quoted(slot.label)), ("cost", JSONText.quoted(slot.costDescription)),
+      ("created", JSONText.quoted(Timestamp.text(slot.created))),
+    ])
+  }
+
+  private static func name(of kind: SlotInfo.Kind) -> String {
+    switch kind {
+    case .keyFile: "keyFile"
+    case .passphrase: "passphrase"
+    case .recoveryKey: "recoveryKey"
+    case .keyCommand: "keyCommand"
+    case .credential: "credential"
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import Coffer
+
+/// Asks for what somebody knows or has on paper: a passphrase or a recovery key, whichever the slots take.
+struct KeyPrompt {
+  private let takesPassphrase: Bool
+  private let takesRecoveryKey: Bool
+  private let subject: String
+  private let options: CommonOptions
+  /// The option that gives a passphrase where nobody can be asked.
+  private let passphraseOption: String
+
+  /// - Parameters:
+  ///   - slots: Those of what is to be opened.
+  ///   - subject: What that is, in the question.
+  init(
+    _ slots: [SlotInfo], of subject: String, options: CommonOptions, passphraseOption: String = "--passphrase-fd"
+  ) {
+    takesPassphrase = slots.contains { $0.kind == .passphrase }
+    takesRecoveryKey = slots.contains { $0.kind == .recoveryKey }
+    self.subject = DisplayText.escapingControls(subject)
+    self.options = options
+    self.passphraseOption = passphraseOption
+  }
+
+  /// Whether asking is the next thing to do when a key does not serve.
+  ///
+  /// A recovery key is for the day all else is gone: without a terminal what went wrong before is the better news.
+  var stands: Bool {
+    !options.noInput && (takesPassphrase || (takesRecoveryKey && Terminal.isThere))
+  }
+
+  /// Asks, and opens with the answer.
+  func open<R>(_ open: (KeySource) throws -> R) throws -> R {
+    let answer = try ask()
+    guard takesRecoveryKey else { return try open(.passphrase(answer)) }
+    do {
+      return try open(.recoveryKey(answer))
+    } catch let error as CofferError {
+      guard takesPassphrase, error.exitStatus == .keyUnavailable || error == .wrongKey else { throw error }
+      do {
+        return try open(.passphrase(answer))
+      } catch CofferError.wrongKey where answer.count >= Self.recoveryKeyLength {
+        // Then it was meant as one, and the error says which group of it was mistyped.
+        throw error
+      }
+    }
+  }
+
+  /// The characters of a recovery key without its dashes.
+  private static let recoveryKeyLength = 40
+
+  private var question: String {
+    switch (takesPassphrase, takesRecoveryKey) {
+    case (true, true): "Passphrase or recovery key for \(subject): "
+    case (false, true): "Recovery key for \(subject): "
+    default: "Passphrase for \(subject): "
+    }
+  }
+
+  private func ask() throws -> SecretBytes {
+    let needed = takesPassphrase || !takesRecoveryKey ? "a passphrase" : "its recovery key"
+    let way = "Give it with \(takesPassphrase || !takesRecoveryKey ? passphraseOption : "--recovery-key-fd")."
+    if options.noInput {
+      throw Failure(.keyUnavailable, "\(subject) needs \(needed), and --no-input forbids asking. \(way)")
+    }
+    do {
+      return try Terminal.secret(question)
+    } catch let failure as Failure {
+      throw Failure(.keyUnavailable, "\(subject) needs \(needed): \(failure.message) \(way)")
+    }
+  }
+}

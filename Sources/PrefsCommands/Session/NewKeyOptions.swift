@@ -1,0 +1,57 @@
+import ArgumentParser
+import Coffer
+
+/// The options that name what is to open a slot.
+struct NewKeyOptions: ParsableArguments {
+  @Flag(help: "A passphrase, asked for twice without echo.")
+  var passphrase = false
+
+  @Option(help: ArgumentHelp("The passphrase that this file descriptor gives.", valueName: "n"))
+  var newPassphraseFd: Int32?
+
+  @Option(help: ArgumentHelp("A key file; it is made when it is missing.", valueName: "path"), completion: .file())
+  var newKeyFile: String?
+
+  @Option(help: ArgumentHelp("What this command line prints: 32 bytes, or a key file.", valueName: "command"))
+  var keyCommand: String?
+
+  @Option(help: ArgumentHelp("The credential of systemd with this name.", valueName: "name"))
+  var credential: String?
+
+  @Option(
+    parsing: .unconditional, help: ArgumentHelp("What the slot is called, up to 64 bytes.", valueName: "text"))
+  var label: String?
+
+  @OptionGroup var stretching: StretchingOptions
+
+  /// Whether none of the kinds was named.
+  var isEmpty: Bool {
+    !passphrase && newPassphraseFd == nil && !isRandomKey
+  }
+
+  private var isRandomKey: Bool { newKeyFile != nil || keyCommand != nil || credential != nil }
+
+  mutating func validate() throws {
+    let ways = [passphrase, newPassphraseFd != nil, newKeyFile != nil, keyCommand != nil, credential != nil]
+    if ways.filter({ $0 }).count > 1 {
+      throw ValidationError(
+        "Use one of --passphrase, --new-passphrase-fd, --new-key-file, --key-command and --credential.")
+    }
+    for (option, text) in [("new-key-file", newKeyFile), ("key-command", keyCommand), ("credential", credential)]
+    where text == "" {
+      throw ValidationError("--\(option) needs a value.")
+    }
+    try DescriptorOptions.check([newPassphraseFd].compactMap(\.self))
+    if stretching.areGiven, isRandomKey { throw ValidationError("Only a passphrase is stretched.") }
+    try SlotReference.check(label: label)
+  }
+
+  /// What is to open the slot: a passphrase when nothing was named.
+  func source(_ lookup: KeyLookup) throws -> KeySource {
+    if let newKeyFile { return try lookup.newKeyFile(newKeyFile) }
+    if let keyCommand { return .keyCommand(keyCommand) }
+    if let credential { return .credential(credential) }
+    if let newPassphraseFd { return .passphrase(try FileDescriptor.readTypedSecret(newPassphraseFd)) }
+    return .passphrase(try lookup.newPassphrase("New passphrase: ", option: "--new-passphrase-fd"))
+  }
+}
