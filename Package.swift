@@ -28,16 +28,19 @@ let package = Package(
       name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
     .systemLibrary(
       name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .systemLibrary(name: "CSystemCalls"),
     .target(name: "CofferCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "CofferStorage", dependencies: ["CofferCrypto", "CSQLite"], swiftSettings: strict),
     .target(name: "CofferExtension", dependencies: ["CofferStorage", "CSQLite"], swiftSettings: strict),
     .target(
       name: "Coffer",
-      dependencies: ["CofferStorage", .product(name: "Logging", package: "swift-log")],
+      dependencies: ["CofferStorage", "CSystemCalls", .product(name: "Logging", package: "swift-log")],
       swiftSettings: strict),
     .target(
       name: "PrefsCommands",
-      dependencies: ["Coffer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+      dependencies: [
+        "Coffer", "CSystemCalls", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
       swiftSettings: strict),
     .executableTarget(name: "prefs", dependencies: ["PrefsCommands"], swiftSettings: strict),
     // Measures layers that are not public, and so lives in this package.

@@ -4,6 +4,7 @@
 #
 #   prefs -> PrefsCommands -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
 #                                       CofferStorage -> CSQLite
+#           PrefsCommands, Coffer -> CSystemCalls
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
 
@@ -11,12 +12,12 @@ cd "${1:-"$(dirname "$0")/.."}"
 # built on.
 allowed() {
   case "$1" in
-    Sources/CSQLite | Sources/COpenSSL) echo "" ;;
+    Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls) echo "" ;;
     Sources/CofferCrypto) echo "COpenSSL" ;;
     Sources/CofferStorage) echo "CofferCrypto CSQLite" ;;
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
-    Sources/Coffer) echo "CofferStorage CofferCrypto" ;;
-    Sources/PrefsCommands) echo "Coffer" ;;
+    Sources/Coffer) echo "CofferStorage CofferCrypto CSystemCalls" ;;
+    Sources/PrefsCommands) echo "Coffer CSystemCalls" ;;
     Sources/prefs) echo "PrefsCommands" ;;
     Tests/TestSupport) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;

@@ -421,6 +421,21 @@ case "read-as-other-user":
     exit(1)
   }
 
+case "disable-core-dumps":
+  // Says whether the process can be dumped, before and after, and the limit that it has then.
+  #if os(Linux)
+    typealias ProcessControl = @convention(c) (CInt, CUnsignedLong, CUnsignedLong, CUnsignedLong, CUnsignedLong) -> CInt
+    let processControl = unsafeBitCast(dlsym(nil, "prctl"), to: ProcessControl.self)
+    let getDumpable: CInt = 3  // PR_GET_DUMPABLE in <linux/prctl.h>
+    say("\(processControl(getDumpable, 0, 0, 0, 0))")
+    try CoreDumps.disable()
+    say("\(processControl(getDumpable, 0, 0, 0, 0))")
+    let limits = try String(contentsOfFile: "/proc/self/limits", encoding: .utf8)
+    say(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") }.map(String.init) ?? "")
+  #else
+    try CoreDumps.disable()
+  #endif
+
 default:
   FileHandle.standardError.write(Data("there is no command \(command)\n".utf8))
   exit(2)

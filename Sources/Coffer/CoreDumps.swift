@@ -1,0 +1,46 @@
+#if os(Linux)
+  import CSystemCalls
+#endif
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Core dumps of this process, which hold whatever is in its memory.
+public enum CoreDumps {
+  /// Turns them off, for this process and those it starts.
+  ///
+  /// ```swift
+  /// try CoreDumps.disable()  // First thing in main.
+  /// let database = try Database.open(at: path, key: .passphrase(passphrase))
+  /// ```
+  ///
+  /// Keys and values of type ``Secret`` are left out of dumps without this on Linux; what else was read or written, and
+  /// what the program makes of it, is not. On Linux it also keeps debuggers of the same user, and `/proc`, out of the
+  /// process's memory, which may be unwelcome while one is developed: so a program decides for itself. Programs that it
+  /// executes have the limit, but can be traced again (`prctl(2)`, `PR_SET_DUMPABLE`; `core(5)`).
+  ///
+  /// - Throws: `CofferError.unsupported` when the system refuses.
+  public static func disable() throws {
+    var none = rlimit(rlim_cur: 0, rlim_max: 0)
+    #if canImport(Glibc)
+      let result = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+    #else
+      let result = setrlimit(RLIMIT_CORE, &none)
+    #endif
+    guard result == 0 else { throw refused(errno) }
+    #if os(Linux)
+      // A dump that is piped to a program, as systemd has it, does not mind the limit (core(5)).
+      let code = coffer_set_dumpable(0)
+      guard code == 0 else { throw refused(Int32(-code)) }
+    #endif
+  }
+
+  private static func refused(_ code: Int32) -> CofferError {
+    .unsupported(reason: "core dumps could not be turned off (\(String(cString: strerror(code))))")
+  }
+}
