@@ -37,7 +37,7 @@ struct PrefsCommand: ParsableCommand {
   private static let subcommands: [any ParsableCommand.Type] = [
     InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
     TypeCommand.self, ExportCommand.self, ImportCommand.self, KeyCommand.self, RotateCommand.self, DoctorCommand.self,
-    SalvageCommand.self, CompletionCommand.self,
+    SalvageCommand.self, CompletionCommand.self, AgentCommand.self,
   ]
 
   /// The names of all commands, aliases included.

@@ -1,0 +1,19 @@
+import CofferStorage
+
+extension Database {
+  /// The random id that the store at `path` got when it was created, in hexadecimal.
+  ///
+  /// Needs no key, and so is not authenticated.
+  ///
+  /// - Throws: As `slotKinds(at:)`.
+  package static func storeID(at path: String) throws -> String {
+    try CofferError.translating { try Store.peekEnvelope(at: path).storeID.hexadecimal }
+  }
+}
+
+extension [UInt8] {
+  /// Two digits for each byte.
+  var hexadecimal: String {
+    map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+  }
+}

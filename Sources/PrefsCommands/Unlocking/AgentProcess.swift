@@ -1,0 +1,73 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// This program started once more, by itself, away from the terminal.
+enum AgentProcess {
+  /// The descriptor on which an agent gets its listening socket; the key comes on 0.
+  static let listener: Int32 = 3
+
+  /// Starts the program in a session of its own.
+  static func spawn(_ arguments: [String], key: Int32, listener: Int32) throws {
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+      var attributes: posix_spawnattr_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+      var attributes = posix_spawnattr_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    posix_spawnattr_init(&attributes)
+    defer {
+      posix_spawn_file_actions_destroy(&actions)
+      posix_spawnattr_destroy(&attributes)
+    }
+    // Out of the way of 0 to 3, which it would otherwise overwrite when it is one of them itself.
+    let movedKey = fcntl(key, F_DUPFD_CLOEXEC, 16)
+    let movedListener = fcntl(listener, F_DUPFD_CLOEXEC, 16)
+    defer { for descriptor in [movedKey, movedListener] { close(descriptor) } }
+    posix_spawn_file_actions_adddup2(&actions, movedKey, 0)
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, movedListener, Self.listener)
+    posix_spawnattr_setflags(&attributes, Int16(newSession))
+
+    var words: [UnsafeMutablePointer<CChar>?] = (["prefs"] + arguments).map { (word: String) in strdup(word) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    var child: pid_t = 0
+    let path = executable
+    let code = posix_spawn(&child, path, &actions, &attributes, words, environ)
+    guard code == 0 else { throw Failure.system(path, errno: code) }
+  }
+
+  #if os(Linux)
+    /// `POSIX_SPAWN_SETSID`, which glibc shows to GNU programs only.
+    private static let newSession: Int32 = 0x80
+    private static let executable = "/proc/self/exe"
+  #else
+    private static let newSession = Int32(POSIX_SPAWN_SETSID)
+    private static var executable: String {
+      var size: UInt32 = 0
+      _NSGetExecutablePath(nil, &size)
+      var path = [CChar](repeating: 0, count: Int(size))
+      _NSGetExecutablePath(&path, &size)
+      return path.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    }
+  #endif
+
+  // MARK: - In the new process
+
+  /// Leaves behind what whoever ran the tool had open, and where they were; all but the listening socket.
+  static func detach() {
+    chdir("/")
+    let nothing = open("/dev/null", O_RDONLY)
+    if nothing > 0 { dup2(nothing, 0) }
+    let limit = min(sysconf(Int32(_SC_OPEN_MAX)), 1 << 16)
+    for descriptor in (listener + 1)..<max(listener + 2, Int32(clamping: limit)) { close(descriptor) }
+  }
+}

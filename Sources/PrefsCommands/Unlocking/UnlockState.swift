@@ -1,0 +1,46 @@
+import Coffer
+
+/// Where the key of a store's vault is kept from `prefs unlock` to `prefs lock`, or until its time is over: the kernel's
+/// keyring where it serves, else an agent.
+///
+/// It goes by the id of the store, which is readable without a key: locking never asks for anything.
+struct UnlockState {
+  private let storeID: String
+  private let options: CommonOptions
+
+  init(storeID: String, options: CommonOptions) {
+    self.storeID = storeID
+    self.options = options
+  }
+
+  private var agent: AgentClient { AgentClient(storeID: storeID) }
+
+  /// Keeps the key for the time of `ttl`.
+  func keep(_ key: SecretBytes, for ttl: TimeToLive) throws {
+    try forget()
+    #if os(Linux)
+      if let problem = KernelKeyring(storeID: storeID).keep(key, seconds: ttl.seconds) {
+        options.detail("the kernel keyring refused (\(Failure.systemMessage(problem))); starting an agent")
+      } else {
+        return options.detail("the key of the vault is in the kernel keyring")
+      }
+    #endif
+    try agent.start(with: key, for: ttl)
+  }
+
+  /// The key, when it is kept.
+  func key() -> SecretBytes? {
+    #if os(Linux)
+      if let key = KernelKeyring(storeID: storeID).key() { return key }
+    #endif
+    return agent.key()
+  }
+
+  /// Wipes the key wherever it is kept.
+  func forget() throws {
+    #if os(Linux)
+      KernelKeyring(storeID: storeID).forget()
+    #endif
+    try agent.stop()
+  }
+}
