@@ -64,7 +64,9 @@ let package = Package(
       name: "CofferTests",
       dependencies: ["Coffer", "CofferExtension", "CSQLite", "StoreWorker", "TestSupport", "prefs"],
       swiftSettings: strict),
-    .testTarget(name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "Coffer", "prefs"], swiftSettings: strict),
+    .testTarget(
+      name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "Coffer", "StoreWorker", "prefs"],
+      swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

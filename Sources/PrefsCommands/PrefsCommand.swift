@@ -36,7 +36,9 @@ struct PrefsCommand: ParsableCommand {
 
   private static let subcommands: [any ParsableCommand.Type] = [
     InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
-    TypeCommand.self, ExportCommand.self, ImportCommand.self, KeyCommand.self, RotateCommand.self, DoctorCommand.self,
+    TypeCommand.self, ExportCommand.self, ImportCommand.self, KeyCommand.self, RotateCommand.self, SealCommand.self,
+    UnsealCommand.self, UnlockCommand.self,
+    LockCommand.self, DoctorCommand.self,
     SalvageCommand.self, CompletionCommand.self, AgentCommand.self,
   ]
 

@@ -175,6 +175,32 @@
       #expect(try tool.slots().count == 3)
     }
 
+    @Test("seal asks twice for a passphrase of the vault; a locked value asks for it once, for that command only")
+    func vaultPassphrase() throws {
+      let tool = try Tool()
+      try tool.succeed("set", "tokens/key", "value")
+      let terminal = try PseudoTerminal()
+      let sealer = try tool.start("seal", "tokens", "--cost", "14", on: terminal)
+      for question in ["New passphrase for the vault: ", "The same again: "] {
+        try terminal.expect(question)
+        #expect(!terminal.echoes)
+        terminal.type("open sesame\n")
+      }
+      #expect(try Tool.exitCode(of: sealer) == 0)
+
+      for (command, typed, code) in [("get", "open sesame\n", Int32(0)), ("get", "open\n", 5), ("unlock", "open\n", 5)]
+      {
+        let reader = try tool.start(command, command == "get" ? "tokens/key" : "-v", on: terminal)
+        try terminal.expect("Passphrase for the vault of \(tool.store): ")
+        terminal.type(typed)
+        #expect(try Tool.exitCode(of: reader) == code)
+      }
+      let unasked = try tool.start("get", "tokens/key", "--no-input", on: terminal)
+      #expect(try Tool.exitCode(of: unasked) == 6)
+      try terminal.drain()
+      #expect(!terminal.shown.contains("sesame"))
+    }
+
     @Test("key remove asks, and then offers a new root key")
     func removal() throws {
       let tool = try Tool()
@@ -194,7 +220,7 @@
         terminal.type(answer)
         #expect(try Tool.exitCode(of: child) == 0)
       }
-      try terminal.expect("replaced the root key")
+      try terminal.expect("replaced it")
       #expect(try tool.slots().count == 1)
       #expect(try tool.succeed("get", "x") == "1\n")
     }

@@ -114,8 +114,8 @@ struct DoctorTests {
 @Suite("Help")
 struct HelpTests {
   static let commands = [
-    "init", "get", "set", "unset", "list", "collections", "type", "export", "import", "key", "rotate", "doctor",
-    "salvage", "completion",
+    "init", "get", "set", "unset", "list", "collections", "type", "export", "import", "key", "rotate", "seal", "unseal",
+    "unlock", "lock", "doctor", "salvage", "completion",
   ]
 
   @Test("Each command explains itself, with an example", arguments: commands)

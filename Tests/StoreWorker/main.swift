@@ -424,8 +424,6 @@ case "read-as-other-user":
 case "disable-core-dumps":
   // Says whether the process can be dumped, before and after, and the limit that it has then.
   #if os(Linux)
-    typealias ProcessControl = @convention(c) (CInt, CUnsignedLong, CUnsignedLong, CUnsignedLong, CUnsignedLong) -> CInt
-    let processControl = unsafeBitCast(dlsym(nil, "prctl"), to: ProcessControl.self)
     let getDumpable: CInt = 3  // PR_GET_DUMPABLE in <linux/prctl.h>
     say("\(processControl(getDumpable, 0, 0, 0, 0))")
     try CoreDumps.disable()
@@ -435,6 +433,32 @@ case "disable-core-dumps":
   #else
     try CoreDumps.disable()
   #endif
+
+#if os(Linux)
+  case "without-keyring":
+    // without-keyring - - PROGRAM [ARGUMENT…]: runs a program to which the kernel refuses its keyrings, as in a container.
+    refuseKeyrings()
+    execv(rest[0], rest.map { strdup($0) } + [nil])
+    fatalError("\(rest[0]) could not be run")
+
+  case "ask-as-other-user":
+    // ask-as-other-user - - SOCKET: says how many bytes an agent answers.
+    becomeNobody()
+    // The agent may have hung up before anything is said.
+    signal(SIGPIPE, SIG_IGN)
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: rest[0].utf8) }
+    let result = withUnsafeBytes(of: &address) {
+      connect(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress!, socklen_t($0.count))
+    }
+    guard result == 0 else { fatalError("cannot connect to \(rest[0])") }
+    var request = UInt8(ascii: "k")
+    write(descriptor, &request, 1)
+    var answer = [UInt8](repeating: 0, count: 64)
+    say("\(max(0, read(descriptor, &answer, answer.count)))")
+#endif
 
 default:
   FileHandle.standardError.write(Data("there is no command \(command)\n".utf8))

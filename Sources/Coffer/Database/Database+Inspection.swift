@@ -55,7 +55,7 @@ extension Database {
         try CofferError.translating {
           DatabaseStatus(
             path: path, formatVersion: Int(Layout.formatVersion),
-            storeID: store.storeID.hexadecimal,
+            storeID: HexText.text(store.storeID),
             pageSize: Layout.pageByteCount,
             pageCount: try session.connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0,
             log: try LogStatus(of: store), slots: store.envelope.slots.map(SlotInfo.init),

@@ -7,13 +7,6 @@ extension Database {
   ///
   /// - Throws: As `slotKinds(at:)`.
   package static func storeID(at path: String) throws -> String {
-    try CofferError.translating { try Store.peekEnvelope(at: path).storeID.hexadecimal }
-  }
-}
-
-extension [UInt8] {
-  /// Two digits for each byte.
-  var hexadecimal: String {
-    map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+    try CofferError.translating { try HexText.text(Store.peekEnvelope(at: path).storeID) }
   }
 }

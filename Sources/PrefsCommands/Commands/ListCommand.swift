@@ -14,12 +14,13 @@ struct ListCommand: ParsableCommand {
     abstract: "List the keys of a collection.",
     discussion: """
       One key a line, sorted by UTF-8 bytes. Control characters in names are shown as escapes; -0 and --json give names as \
-      they are.
+      they are. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
 
       Examples:
         prefs list editor
         prefs list editor -l --values
         prefs list editor --json
+        prefs list tokens --values --reveal
         prefs list editor -0 | xargs -0 -n 1 echo
       """)
 
@@ -32,11 +33,15 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Add the values.")
   var values = false
 
+  @Flag(help: "Show secrets in clear, too, among the values.")
+  var reveal = false
+
   @OptionGroup var form: ListForm
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
+    if reveal, !values { throw ValidationError("--reveal goes with --values.") }
     if let name, let collection = common.namedCollection, name != collection {
       throw ValidationError("Name one collection.")
     }
@@ -44,6 +49,8 @@ struct ListCommand: ParsableCommand {
 
   private struct Entry {
     let info: ItemInfo
+    /// What it is; `sealed` when that was not looked at.
+    let kind: Value.Kind
     let value: Value?
   }
 
@@ -52,16 +59,12 @@ struct ListCommand: ParsableCommand {
     let entries = try Session(common).read { transaction in
       let infos = try transaction.itemInfos(inCollection: collection)
       if infos.isEmpty { try explainEmpty(collection, transaction) }
-      return try infos.map { info in
-        Entry(
-          info: info,
-          value: values ? try transaction.item(forKey: info.key, inCollection: collection)?.value : nil)
-      }
+      return try infos.map { try entry($0, transaction) }
     }
     var output = StandardOutput()
     switch form.choice {
     case .json:
-      output.write(JSONText.array(entries.map { ItemJSON.text($0.info, value: $0.value) }) + "\n")
+      output.write(JSONText.array(entries.map { ItemJSON.text($0.info, kind: $0.kind, value: $0.value) }) + "\n")
     case .plain:
       for entry in entries {
         output.write(plainFields(entry).map(DisplayText.plainField).joined(separator: "\t") + "\n")
@@ -79,6 +82,16 @@ struct ListCommand: ParsableCommand {
       }
     }
     try output.finish()
+  }
+
+  private func entry(_ info: ItemInfo, _ transaction: borrowing ReadTransaction) throws -> Entry {
+    guard values else { return Entry(info: info, kind: info.kind, value: nil) }
+    if info.kind == .sealed, !reveal {
+      // It is not to be shown, and so need not be opened.
+      return Entry(info: info, kind: .sealed, value: .string("<sealed: \(info.byteCount) bytes>"))
+    }
+    let value = try transaction.item(forKey: info.key, inCollection: info.collection)?.value
+    return Entry(info: info, kind: value?.kind ?? info.kind, value: reveal ? value.map(ValueText.revealed) : value)
   }
 
   // MARK: - Nothing there
@@ -99,7 +112,7 @@ struct ListCommand: ParsableCommand {
 
   private func plainFields(_ entry: Entry) -> [String] {
     var fields = [entry.info.key]
-    if long { fields += longFields(entry.info) }
+    if long { fields += longFields(entry) }
     if let value = entry.value { fields.append(ValueText.text(value)) }
     return fields
   }
@@ -109,15 +122,16 @@ struct ListCommand: ParsableCommand {
     var table = Table()
     for entry in entries {
       var row = [DisplayText.escapingControls(entry.info.key)]
-      if long { row += longFields(entry.info) }
+      if long { row += longFields(entry) }
       if let value = entry.value { row.append(Self.shown(value)) }
       table.add(row)
     }
     return table.lines(rightAligned: long ? [2, 3] : [])
   }
 
-  private func longFields(_ info: ItemInfo) -> [String] {
-    [info.kind.name, "\(info.byteCount)", "\(info.version)", Timestamp.text(info.modified)]
+  private func longFields(_ entry: Entry) -> [String] {
+    let info = entry.info
+    return [entry.kind.name, "\(info.byteCount)", "\(info.version)", Timestamp.text(info.modified)]
   }
 
   /// A value in a table: on one line, and bytes by their number.

@@ -10,12 +10,14 @@ struct RotateCommand: ParsableCommand {
       Everything is encrypted anew, while others read and, for the while, wait to write. The slots stay as they are. With \
       --new-root-key the key behind the slots is replaced, too: who had a slot that is gone, or a copy of the key, reads \
       nothing that is written from then on. That needs the secret of every slot that is to stay; the one the store was \
-      opened with is kept by itself, and passphrases are asked for.
+      opened with is kept by itself, and passphrases are asked for. With --vault it is the key of the vault that is \
+      replaced, in the same way.
 
       Examples:
         prefs rotate
         prefs rotate --new-root-key
         prefs rotate --new-root-key --keep-key-file /media/stick/prefs-key --drop Ada
+        prefs rotate --vault
       """)
 
   @Flag(help: "Replace the root key as well.")
@@ -26,10 +28,13 @@ struct RotateCommand: ParsableCommand {
   @Flag(help: "Print a JSON object with what was done.")
   var json = false
 
+  @OptionGroup var whose: SlotOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
-    if !newRootKey, !keep.isEmpty {
+    if newRootKey, whose.vault { throw ValidationError("Use --new-root-key or --vault, not both.") }
+    if !newRootKey, !whose.vault, !keep.isEmpty {
       throw ValidationError(
         "Without --new-root-key all slots stay. Leave out --drop and the options that begin with --keep.")
     }
@@ -37,19 +42,21 @@ struct RotateCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try Session(common)
-    let (database, key) = try session.openWithKey()
-    try session.using(database) { database in
-      let slots = OpenSlots(holder: database, key: key)
-      let before = try database.slots()
-      if newRootKey {
-        try KeyReplacement(slots: slots, keys: keep.sources(), dropped: keep.droppedSlots(in: before), options: common)
-          .run()
-      } else {
-        let progress = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
-        defer { progress.finish() }
-        try database.rotate { progress.show($0, of: "re-encrypting") }
+    if newRootKey || whose.vault {
+      try session.withSlots(whose) { slots in
+        let before = try slots.holder.slots()
+        let dropped = try keep.droppedSlots(in: before)
+        try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common).run()
+        try report(session, before: before, after: try slots.holder.slots())
       }
-      try report(session, before: before, after: try database.slots())
+      // What is kept there is the old key.
+      if whose.vault { try UnlockState(storeID: Database.storeID(at: session.path), options: common).forget() }
+    } else {
+      try session.using(try session.open()) { database in
+        let slots = try database.slots()
+        try ProgressBar.during("re-encrypting", common) { try database.rotate(progress: $0) }
+        try report(session, before: slots, after: slots)
+      }
     }
   }
 
@@ -57,13 +64,15 @@ struct RotateCommand: ParsableCommand {
     let dropped = before.filter { slot in !after.contains { $0.id == slot.id } }
     if json {
       let object = JSONText.object([
-        ("store", JSONText.quoted(session.path)), ("newRootKey", newRootKey ? "true" : "false"),
+        ("store", JSONText.quoted(session.path)), ("vault", whose.vault ? "true" : "false"),
+        ("newRootKey", newRootKey ? "true" : "false"),
         ("dropped", JSONText.array(dropped.map(SlotText.json))), ("slots", JSONText.array(after.map(SlotText.json))),
       ])
       try StandardOutput.write(object + "\n")
     }
     let ending = dropped.isEmpty ? "" : " Gone: \(SlotText.list(dropped))."
-    common.note("encrypted \(session.path) under a new key.\(ending)")
+    let what = whose.vault ? "the vault of \(session.path), which is locked now," : session.path
+    common.note("encrypted \(what) under a new key.\(ending)")
   }
 }
 

@@ -79,9 +79,7 @@ struct SetCommand: ParsableCommand {
     if let ifVersion, ifVersion < 0 { throw ValidationError("--if-version needs a version, or 0.") }
     if value != nil, valueFile != nil { throw ValidationError("Give VALUE or --value-file, not both.") }
     if secret, value != nil, value != "-" {
-      throw ValidationError(
-        "A secret must not be an argument: other users and the shell's history see it. "
-          + "Pipe it in with -, name a file with --value-file, or leave it out to be asked.")
+      throw ValidationError(Self.argumentWarning.prefix(1).uppercased() + Self.argumentWarning.dropFirst())
     }
     if secret, ![nil, .string, .data].contains(type ?? shortType?.type) {
       throw ValidationError("A secret is text or bytes and has no other type.")
@@ -112,6 +110,7 @@ struct SetCommand: ParsableCommand {
       common.note("stored as text, for it does not parse as JSON. --dict and --array say why.")
     }
     try session.writeCreating { transaction in
+      if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused(reference) }
       if ifAbsent || ifVersion != nil {
         let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
         if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(reference, found: found) }
@@ -119,6 +118,17 @@ struct SetCommand: ParsableCommand {
       try transaction.setObject(newValue, forKey: reference.key, inCollection: reference.collection)
     }
   }
+
+  private var isArgument: Bool { value != nil && value != "-" }
+
+  private func argumentRefused(_ reference: KeyReference) -> Failure {
+    Failure(
+      .usage, "\(KeyReference.describe(reference.collection)) is sealed, and \(Self.argumentWarning)")
+  }
+
+  private static let argumentWarning =
+    "a secret must not be an argument: other users and the shell's history see it. Pipe it in with -, name a file with "
+    + "--value-file, or leave it out to be asked, with --secret."
 
   private func conflict(_ reference: KeyReference, found: Int64?) -> Failure {
     let name = "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection))"

@@ -72,9 +72,8 @@ struct FindingsText {
   }
 
   private static func describe(_ slot: SlotInfo) -> String {
-    let kind = slot.kind == .passphrase ? "passphrase" : "key file"
     let label = slot.label.isEmpty ? "" : " \"\(DisplayText.escapingControls(slot.label))\""
-    return "\(kind)\(label); stretching: \(slot.costDescription); since \(Timestamp.text(slot.created))"
+    return "\(slot.kind.rawValue)\(label); stretching: \(slot.costDescription); since \(Timestamp.text(slot.created))"
   }
 
   private static func describe(_ log: LogStatus) -> String {
@@ -103,7 +102,7 @@ struct FindingsText {
         ("format", "\(status.formatVersion)"), ("store", JSONText.quoted(status.storeID)),
         ("pageSize", "\(status.pageSize)"), ("pages", "\(status.pageCount)"), ("logBytes", "\(status.logByteCount)"),
         ("log", Self.json(status.log)), ("snapshot", "\(status.snapshot)"), ("epochs", "\(status.epochCount)"),
-        ("slots", JSONText.array(status.slots.map(Self.json))),
+        ("slots", JSONText.array(status.slots.map(SlotText.json))),
         ("damagedEnvelopeCopies", JSONText.array(status.damagedEnvelopeCopies.map { "\($0)" })),
       ]
     }
@@ -128,14 +127,6 @@ struct FindingsText {
     JSONText.object([
       ("bytes", "\(log.byteCount)"), ("frames", "\(log.frameCount)"), ("lostFrames", "\(log.lostFrameCount)"),
       ("headerDamaged", log.isHeaderDamaged ? "true" : "false"), ("whole", log.isWhole ? "true" : "false"),
-    ])
-  }
-
-  private static func json(_ slot: SlotInfo) -> String {
-    JSONText.object([
-      ("id", "\(slot.id)"), ("kind", JSONText.quoted(slot.kind == .passphrase ? "passphrase" : "keyFile")),
-      ("cost", JSONText.quoted(slot.costDescription)), ("label", JSONText.quoted(slot.label)),
-      ("created", JSONText.quoted(Timestamp.text(slot.created))),
     ])
   }
 }

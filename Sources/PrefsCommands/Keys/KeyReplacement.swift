@@ -35,9 +35,9 @@ struct KeyReplacement {
   }
 
   private func replace(openedBy keys: [KeySource]) throws {
-    let progress = ProgressBar(isShown: !options.quiet && Terminal.isTerminal(2))
-    defer { progress.finish() }
-    try slots.holder.replaceKey(openedBy: keys, dropping: dropped) { progress.show($0, of: "re-encrypting") }
+    try ProgressBar.during("re-encrypting", options) {
+      try slots.holder.replaceKey(openedBy: keys, dropping: dropped, progress: $0)
+    }
   }
 
   // MARK: - Slots that are left

@@ -1,6 +1,6 @@
 import Coffer
 
-/// What has key slots: a store.
+/// What has key slots: a store, or its vault.
 protocol SlotHolder {
   func slots() throws -> [SlotInfo]
   func addSlot(_ key: KeySource, label: String, stretching: PasswordHash) throws -> SlotInfo
@@ -18,16 +18,35 @@ extension Database: SlotHolder {
   }
 }
 
+extension Vault: SlotHolder {
+  func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
+    try rotate(openedBy: keys, dropping: dropping, progress: progress)
+  }
+}
+
 /// The slots that a command works on, and what opened them.
 struct OpenSlots {
   let holder: any SlotHolder
+  /// What opened them; nil for a vault that was unlocked before.
   let key: KeySource?
+  let areOfVault: Bool
+
+  /// What removing a slot, or changing it, does not do.
+  var warning: String {
+    let (key, command) = areOfVault ? ("the key of the vault", "--vault") : ("the root key", "--new-root-key")
+    return "Whoever had its secret can still read copies of the store made before and, until \(key) is replaced, later "
+      + "ones: prefs rotate \(command)."
+  }
 }
 
 extension Session {
-  /// Opens the store for work on its key slots, and closes it afterwards.
-  func withSlots<R>(_ body: (OpenSlots) throws -> R) throws -> R {
+  /// Opens the store, and unlocks the vault if it is about that, for work on key slots; closes it afterwards.
+  func withSlots<R>(_ options: SlotOptions, _ body: (OpenSlots) throws -> R) throws -> R {
     let (database, key) = try openWithKey()
-    return try using(database) { try body(OpenSlots(holder: $0, key: key)) }
+    return try using(database) { database in
+      guard options.vault else { return try body(OpenSlots(holder: database, key: key, areOfVault: false)) }
+      let vaultKey = try VaultAccess(vault: database.vault, session: self).unlock(with: options.vaultKey.source())
+      return try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true))
+    }
   }
 }

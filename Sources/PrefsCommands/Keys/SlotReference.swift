@@ -10,7 +10,7 @@ enum SlotReference {
     let argument = CommandArguments.value(argument)
     let matches = slots.filter { String($0.id) == argument || (!$0.label.isEmpty && $0.label == argument) }
     guard let slot = matches.first else {
-      throw Failure(.notFound, "there is no key slot \"\(argument)\". There are \(SlotText.list(slots)).")
+      throw Failure(.notFound, "there is no key slot \"\(argument)\"; known are \(SlotText.list(slots)).")
     }
     guard matches.count == 1 else {
       throw Failure(

@@ -36,12 +36,12 @@ enum ItemJSON {
   }
 
   /// An entry of a list, with its value or without.
-  static func text(_ info: ItemInfo, value: Value?) -> String {
+  static func text(_ info: ItemInfo, kind: Value.Kind, value: Value?) -> String {
     JSONText.object(
       [
         ("collection", JSONText.quoted(info.collection)),
         ("key", JSONText.quoted(info.key)),
-        ("type", JSONText.quoted(info.kind.name)),
+        ("type", JSONText.quoted(kind.name)),
         ("size", "\(info.byteCount)"),
       ] + (value.map(Self.value) ?? []) + [
         ("version", "\(info.version)"),

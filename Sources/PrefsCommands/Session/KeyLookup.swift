@@ -78,7 +78,7 @@ struct KeyLookup {
   func newKeyFile(_ path: String) throws -> KeySource {
     if !KeyFile.exists(at: path) {
       try KeyFile.create(at: path)
-      options.note("made the key file \(path). Keep a copy of it: without it nobody reads the store again.")
+      options.note("made the key file \(path). Keep a copy of it: what it alone opens is lost without it.")
     }
     return .keyFile(path)
   }

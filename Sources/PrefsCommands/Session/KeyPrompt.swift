@@ -6,20 +6,18 @@ struct KeyPrompt {
   private let takesRecoveryKey: Bool
   private let subject: String
   private let options: CommonOptions
-  /// The option that gives a passphrase where nobody can be asked.
-  private let passphraseOption: String
+  /// How the options begin that give the answer where nobody can be asked.
+  private let prefix: String
 
   /// - Parameters:
   ///   - slots: Those of what is to be opened.
   ///   - subject: What that is, in the question.
-  init(
-    _ slots: [SlotInfo], of subject: String, options: CommonOptions, passphraseOption: String = "--passphrase-fd"
-  ) {
+  init(_ slots: [SlotInfo], of subject: String, options: CommonOptions, prefix: String = "--") {
     takesPassphrase = slots.contains { $0.kind == .passphrase }
     takesRecoveryKey = slots.contains { $0.kind == .recoveryKey }
     self.subject = DisplayText.escapingControls(subject)
     self.options = options
-    self.passphraseOption = passphraseOption
+    self.prefix = prefix
   }
 
   /// Whether asking is the next thing to do when a key does not serve.
@@ -58,8 +56,9 @@ struct KeyPrompt {
   }
 
   private func ask() throws -> SecretBytes {
-    let needed = takesPassphrase || !takesRecoveryKey ? "a passphrase" : "its recovery key"
-    let way = "Give it with \(takesPassphrase || !takesRecoveryKey ? passphraseOption : "--recovery-key-fd")."
+    let wantsRecoveryKey = takesRecoveryKey && !takesPassphrase
+    let needed = wantsRecoveryKey ? "its recovery key" : "a passphrase"
+    let way = "Give it with \(prefix)\(wantsRecoveryKey ? "recovery-key-fd" : "passphrase-fd")."
     if options.noInput {
       throw Failure(.keyUnavailable, "\(subject) needs \(needed), and --no-input forbids asking. \(way)")
     }

@@ -98,19 +98,27 @@ struct Session {
 
   // MARK: - Transactions
 
+  // Where a transaction needs the vault, it is unlocked if that is possible, and the transaction begins anew.
+
   /// Opens the store, reads in one transaction, and closes it.
   func read<R>(_ body: (borrowing ReadTransaction) throws -> R) throws -> R {
-    try using(try openForReading()) { try $0.makeConnection().read(body) }
+    try using(try openForReading()) { database in
+      try unlocking(database) { try database.makeConnection().read(body) }
+    }
   }
 
   /// Opens the store, writes in one transaction that is on disk when this returns, and closes it.
   func write<R>(_ body: (borrowing ReadWriteTransaction) throws -> R) throws -> R {
-    try using(try open()) { try $0.makeConnection().readWrite(body) }
+    try using(try open()) { database in
+      try unlocking(database) { try database.makeConnection().readWrite(body) }
+    }
   }
 
   /// The same, and makes the store first when there is none.
   func writeCreating<R>(_ body: (borrowing ReadWriteTransaction) throws -> R) throws -> R {
-    try using(try openOrCreate()) { try $0.makeConnection().readWrite(body) }
+    try using(try openOrCreate()) { database in
+      try unlocking(database) { try database.makeConnection().readWrite(body) }
+    }
   }
 
   /// Closes `database` after `body`, whose error, if any, comes first.

@@ -3,6 +3,14 @@ struct ProgressBar {
   let isShown: Bool
   private static let width = 30
 
+  /// Shows a bar while `body` works, and takes it away.
+  static func during<R>(_ task: String, _ options: CommonOptions, _ body: ((Double) -> Void) throws -> R) rethrows -> R
+  {
+    let bar = ProgressBar(isShown: !options.quiet && Terminal.isTerminal(2))
+    defer { bar.finish() }
+    return try body { bar.show($0, of: task) }
+  }
+
   /// Draws the bar at `fraction` of its length.
   func show(_ fraction: Double, of task: String) {
     guard isShown else { return }

@@ -12,18 +12,38 @@ import Testing
 /// The built tool in a home of its own, which goes away with the last reference.
 final class Tool: Sendable {
   let home: URL
+  /// Whose home this is, when it is another one's.
+  private let host: Tool?
+  /// Whether the kernel refuses its keyrings, as in a container.
+  private let isRefusedKeyrings: Bool
 
-  init() throws {
+  init(isRefusedKeyrings: Bool = false) throws {
     home = FileManager.default.temporaryDirectory.appendingPathComponent("prefs-test-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(
-      at: home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    host = nil
+    self.isRefusedKeyrings = isRefusedKeyrings
+    for folder in [home.path, runtime] {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    }
   }
 
-  deinit { try? FileManager.default.removeItem(at: home) }
+  /// The same home, where the kernel refuses its keyrings.
+  init(withoutKeyrings host: Tool) {
+    home = host.home
+    self.host = host
+    isRefusedKeyrings = true
+  }
+
+  deinit {
+    guard host == nil else { return }
+    for folder in [home.path, runtime] { try? FileManager.default.removeItem(atPath: folder) }
+  }
 
   // MARK: - Places
 
   var store: String { home.path + "/.local/share/prefs/settings.coffer" }
+  /// The folder for sockets, beside the home: nothing is made there that was not asked for.
+  var runtime: String { home.path + "-run" }
   var keyFile: String { home.path + "/.config/prefs/key" }
 
   func path(_ name: String) -> String { home.path + "/" + name }
@@ -64,6 +84,11 @@ final class Tool: Sendable {
     return "prefs"
   }()
 
+  /// The program of tests that does what Swift cannot do to a process it starts.
+  static let worker = URL(fileURLWithPath: executable).deletingLastPathComponent().appendingPathComponent(
+    "StoreWorker"
+  ).path
+
   // MARK: - Running
 
   /// What a run left behind.
@@ -81,7 +106,7 @@ final class Tool: Sendable {
   /// - Parameters:
   ///   - input: What standard input holds.
   ///   - descriptors: What further descriptors hold.
-  ///   - environment: Added to `HOME` and `PATH`, which are all there is.
+  ///   - environment: Added to `HOME`, `PATH` and `XDG_RUNTIME_DIR`, which are all there is.
   @discardableResult
   func run(
     _ arguments: [String], input: some Sequence<UInt8>, descriptors: [Int32: String] = [:],
@@ -170,14 +195,18 @@ final class Tool: Sendable {
     for file in files {
       posix_spawn_file_actions_addopen(&actions, file.descriptor, file.path, file.flags, 0o600)
     }
-    var variables = ["HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C"]
+    var variables = [
+      "HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C", "XDG_RUNTIME_DIR": runtime,
+    ]
     variables.merge(environment) { $1 }
     let environmentWords = CWords(variables.map { "\($0.key)=\($0.value)" })
-    let argumentWords = CWords([Self.executable] + arguments)
+    let command =
+      (isRefusedKeyrings ? [Self.worker, "without-keyring", "-", "-"] : []) + [Self.executable] + arguments
+    let argumentWords = CWords(command)
     var child: pid_t = 0
     let result = posix_spawn(
-      &child, Self.executable, &actions, &attributes, argumentWords.pointers, environmentWords.pointers)
-    try #require(result == 0, "\(Self.executable) could not be started")
+      &child, command[0], &actions, &attributes, argumentWords.pointers, environmentWords.pointers)
+    try #require(result == 0, "\(command[0]) could not be started")
     return child
   }
 

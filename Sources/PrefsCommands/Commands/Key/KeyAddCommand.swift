@@ -18,11 +18,13 @@ struct KeyAddCommand: ParsableCommand {
 
   @OptionGroup var new: NewKeyOptions
 
+  @OptionGroup var whose: SlotOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
     let session = try Session(common)
-    try session.withSlots { slots in
+    try session.withSlots(whose) { slots in
       let hash = try new.stretching.hash()
       let slot = try slots.holder.addSlot(
         try new.source(session.lookup), label: new.label.map(CommandArguments.value) ?? "", stretching: hash)

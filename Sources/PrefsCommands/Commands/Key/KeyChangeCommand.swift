@@ -21,11 +21,13 @@ struct KeyChangeCommand: ParsableCommand {
 
   @OptionGroup var new: NewKeyOptions
 
+  @OptionGroup var whose: SlotOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
     let session = try Session(common)
-    try session.withSlots { slots in
+    try session.withSlots(whose) { slots in
       let slot = try SlotReference.slot(slot, in: slots.holder.slots())
       if new.isEmpty, slot.kind != .passphrase {
         throw Failure(
@@ -36,7 +38,7 @@ struct KeyChangeCommand: ParsableCommand {
       let hash = try new.stretching.hash()
       let changed = try slots.holder.changeSlot(
         slot.id, to: try new.source(session.lookup), label: new.label.map(CommandArguments.value), stretching: hash)
-      common.note("changed \(SlotText.describe(changed)). \(KeyRemoveCommand.warning)")
+      common.note("changed \(SlotText.describe(changed)). \(slots.warning)")
     }
   }
 }

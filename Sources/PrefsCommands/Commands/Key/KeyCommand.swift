@@ -6,13 +6,15 @@ struct KeyCommand: ParsableCommand {
     commandName: "key",
     abstract: "List, add, change and remove what opens the store.",
     discussion: """
-      A store has up to 16 key slots, each of which opens it by itself. SLOT is a slot's number or its label.
+      A store has up to 16 key slots, each of which opens it by itself, and so has its vault. SLOT is a slot's number or \
+      its label.
 
       Examples:
         prefs key list
         prefs key add --label Ada
         prefs key recovery --label "in the safe"
         prefs key remove Ada
+        prefs key add --vault --label "second passphrase"
       """,
     subcommands: [
       KeyListCommand.self, KeyAddCommand.self, KeyRemoveCommand.self, KeyChangeCommand.self, KeyLabelCommand.self,

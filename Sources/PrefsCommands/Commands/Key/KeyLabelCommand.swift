@@ -18,6 +18,8 @@ struct KeyLabelCommand: ParsableCommand {
   @Argument(help: "What it is to be called, up to 64 bytes.")
   var text: String
 
+  @OptionGroup var whose: SlotOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
@@ -25,7 +27,7 @@ struct KeyLabelCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    try Session(common).withSlots { slots in
+    try Session(common).withSlots(whose) { slots in
       let slot = try SlotReference.slot(slot, in: slots.holder.slots())
       try slots.holder.labelSlot(slot.id, CommandArguments.value(text))
     }

@@ -23,12 +23,15 @@ struct KeyListCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
+  @Flag(help: "The slots of the vault, for which the store has to be opened.")
+  var vault = false
+
   mutating func validate() throws {
     if json, plain { throw ValidationError("Use --json or --plain, not both.") }
   }
 
   mutating func run() throws {
-    let slots = try Database.slotKinds(at: Session(common).path)
+    let slots = try slots()
     var output = StandardOutput()
     if json {
       output.write(JSONText.array(slots.map(SlotText.json)) + "\n")
@@ -40,5 +43,14 @@ struct KeyListCommand: ParsableCommand {
       for line in SlotText.lines(slots) { output.write(line) }
     }
     try output.finish()
+  }
+
+  private func slots() throws -> [SlotInfo] {
+    let session = try Session(common)
+    guard vault else { return try Database.slotKinds(at: session.path) }
+    return try session.using(try session.openForReading()) { database in
+      try VaultAccess(vault: database.vault, session: session).requireVault()
+      return try database.vault.slots()
+    }
   }
 }

@@ -37,6 +37,8 @@ struct KeyRecoveryCommand: ParsableCommand {
     completion: .file())
   var output: String?
 
+  @OptionGroup var whose: SlotOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
@@ -53,24 +55,32 @@ struct KeyRecoveryCommand: ParsableCommand {
     }
     // A broken pipe has to come back as an error here, so that the slot can go again.
     signal(SIGPIPE, SIG_IGN)
-    try Session(common).withSlots { slots in
+    try Session(common).withSlots(whose) { slots in
       let file = try output.flatMap { $0 == "-" ? nil : try NewOutputFile(path: $0) }
       let known = try Set(slots.holder.slots().map(\.id))
       do {
         let key = try slots.holder.addRecoveryKey(label: label.map(CommandArguments.value) ?? "")
-        try write(key, to: file)
+        do {
+          try write(key, to: file)
+        } catch {
+          // A key that nobody has seen only takes up a slot.
+          try removeNewSlot(slots.holder, known)
+          throw error
+        }
       } catch {
         file?.remove()
-        // A key that nobody has seen only takes up a slot.
-        for slot in try slots.holder.slots() where !known.contains(slot.id) && slot.kind == .recoveryKey {
-          try slots.holder.removeSlot(slot.id)
-        }
         throw error
       }
       common.note(
         "added a recovery key. Keep it on paper, away from this machine: it opens the store when nothing else does, and is "
           + "not shown again.")
     }
+  }
+
+  private func removeNewSlot(_ holder: any SlotHolder, _ known: Set<Int>) throws {
+    let new = try holder.slots().filter { !known.contains($0.id) && $0.kind == .recoveryKey }
+    // Where another process has added one meanwhile, it is not known which is whose.
+    if let slot = new.first, new.count == 1 { try holder.removeSlot(slot.id) }
   }
 
   private func write(_ key: RecoveryKey, to file: NewOutputFile?) throws {

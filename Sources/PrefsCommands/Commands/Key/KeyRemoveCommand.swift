@@ -21,24 +21,22 @@ struct KeyRemoveCommand: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Do not ask, and offer nothing.")
   var force = false
 
+  @OptionGroup var whose: SlotOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  /// What removing a slot, or changing it, does not do.
-  static let warning =
-    "Whoever had its secret can still read copies of the store made before and, until the root key is replaced, later "
-    + "ones: prefs rotate --new-root-key."
-
   mutating func run() throws {
-    try Session(common).withSlots { slots in
+    try Session(common).withSlots(whose) { slots in
       let all = try slots.holder.slots()
       let slot = try SlotReference.slot(slot, in: all)
       guard all.count > 1 else { throw CofferError.lastSlot }
       if !force { try confirm(slot) }
       try slots.holder.removeSlot(slot.id)
-      common.note("removed \(SlotText.describe(slot)). \(Self.warning)")
-      if !force, try Terminal.confirm("Replace the root key now?") == true {
+      common.note("removed \(SlotText.describe(slot)). \(slots.warning)")
+      if !force, try Terminal.confirm("Replace the \(slots.areOfVault ? "key of the vault" : "root key") now?") == true
+      {
         try KeyReplacement(slots: slots, options: common).run()
-        common.note("replaced the root key.")
+        common.note("replaced it.")
       }
     }
   }

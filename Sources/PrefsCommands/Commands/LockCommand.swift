@@ -1,0 +1,23 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs lock`.
+struct LockCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "lock",
+    abstract: "Lock the vault.",
+    discussion: """
+      Wipes the key that `prefs unlock` has kept, if it is there. It asks for nothing. A command that is running has its \
+      own copy until it ends.
+
+      Examples:
+        prefs lock
+      """)
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let session = try Session(common)
+    try UnlockState(storeID: Database.storeID(at: session.path), options: common).forget()
+  }
+}

@@ -1,0 +1,36 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs unlock`.
+struct UnlockCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "unlock",
+    abstract: "Unlock the vault for a while.",
+    discussion: """
+      Until the time is over, or `prefs lock`, commands of this user read and write sealed collections without asking. The \
+      key of the vault is kept in the kernel's keyring, or by an agent of this user where that is not to be had; it never \
+      reaches a disk.
+
+      Examples:
+        prefs unlock
+        prefs unlock --ttl 2h
+        prefs unlock --ttl 90s --vault-passphrase-fd 3 3< passphrase
+      """)
+
+  @Option(help: ArgumentHelp("How long: seconds, minutes, hours or days, as in 90s, 15m, 2h, 1d.", valueName: "time"))
+  var ttl = TimeToLive(seconds: 15 * 60)
+
+  @OptionGroup var vaultKey: VaultKeyOptions
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let session = try Session(common)
+    try session.using(try session.openForReading()) { database in
+      let access = VaultAccess(vault: database.vault, session: session)
+      _ = try access.unlockAnew(with: vaultKey.source())
+      try access.state().keep(try database.vault.vaultKey(), for: ttl)
+      common.note("unlocked the vault for \(ttl.defaultValueDescription).")
+    }
+  }
+}

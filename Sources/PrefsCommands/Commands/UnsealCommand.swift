@@ -1,0 +1,35 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs unseal`.
+struct UnsealCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "unseal",
+    abstract: "Take back that a collection is sealed.",
+    discussion: """
+      Its values lie in the store as all others from then on: whoever opens the store reads them.
+
+      Examples:
+        prefs unseal tokens
+      """)
+
+  @Argument(help: "The collection.")
+  var collection: String
+
+  @OptionGroup var vaultKey: VaultKeyOptions
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let name = CommandArguments.value(collection)
+    try session.using(try session.open()) { database in
+      guard try database.makeConnection().read({ try $0.isSealed(collection: name) }) else {
+        throw Failure(.notFound, "\(KeyReference.describe(name)) is not sealed.")
+      }
+      _ = try VaultAccess(vault: database.vault, session: session).unlock(with: vaultKey.source())
+      try database.unseal(collection: name)
+      common.note("unsealed \(KeyReference.describe(name)).")
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Coffer
+
+/// A command's way to the vault of its store.
+struct VaultAccess {
+  let vault: Vault
+  let session: Session
+
+  // MARK: - Unlocking
+
+  /// Unlocks the vault with `named`, else with what `prefs unlock` left, else with an answer.
+  ///
+  /// - Returns: What unlocked it; nil when its key was kept.
+  func unlock(with named: KeySource?) throws -> KeySource? {
+    try requireVault()
+    if named == nil, try unlockWithKeptKey() { return nil }
+    return try unlockAnew(with: named)
+  }
+
+  /// Unlocks the vault with `named` or an answer.
+  func unlockAnew(with named: KeySource?) throws -> KeySource {
+    try requireVault()
+    if let named {
+      try vault.unlock(named)
+      return named
+    }
+    guard try vault.slots().contains(where: { !$0.kind.isRandomKey }) else {
+      throw Failure(.keyUnavailable, "the vault opens with a key file. Name it with --vault-key-file.")
+    }
+    return try prompt().open { key in
+      try vault.unlock(key)
+      return key
+    }
+  }
+
+  /// - Throws: ``Failure`` with the status `notFound` when there is none.
+  func requireVault() throws {
+    guard try vault.exists() else {
+      throw Failure(.notFound, "the store has no vault yet. prefs seal makes it, with the first collection.")
+    }
+  }
+
+  /// Unlocks the vault for the sake of a value, when that takes no more than an answer.
+  func unlock(for collection: String?) throws {
+    if try unlockWithKeptKey() { return }
+    let prompt = try prompt()
+    guard prompt.stands, Terminal.isThere else {
+      let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
+      throw Failure(.keyUnavailable, "\(what ?? "the vault is locked"): run `prefs unlock`.")
+    }
+    try prompt.open { try vault.unlock($0) }
+  }
+
+  private func prompt() throws -> KeyPrompt {
+    KeyPrompt(
+      try vault.slots(), of: "the vault of \(session.path)", options: session.options, prefix: "--vault-")
+  }
+
+  // MARK: - The kept key
+
+  /// Where the vault's key is kept between commands.
+  func state() throws -> UnlockState {
+    UnlockState(storeID: try Database.storeID(at: session.path), options: session.options)
+  }
+
+  private func unlockWithKeptKey() throws -> Bool {
+    let state = try state()
+    guard let key = state.key() else { return false }
+    do {
+      try vault.unlock(vaultKey: key)
+      return true
+    } catch CofferError.wrongKey {
+      // The vault has had a new key since.
+      try state.forget()
+      return false
+    }
+  }
+}
+
+extension Session {
+  /// Runs `body`, and once more when it needs the vault and that could be unlocked.
+  func unlocking<R>(_ database: Database, _ body: () throws -> R) throws -> R {
+    do {
+      return try body()
+    } catch CofferError.locked(let collection) {
+      try VaultAccess(vault: database.vault, session: self).unlock(for: collection)
+      return try body()
+    }
+  }
+}
