@@ -223,6 +223,49 @@ extension Store {
     try file.publish()
   }
 
+  /// Removes the store at `path` with its log and its shared memory; that takes no key.
+  ///
+  /// One that is damaged goes, too, and one of a newer format. The store file goes last, so that whoever is interrupted can
+  /// begin anew.
+  package static func remove(at path: String) throws {
+    do {
+      _ = try peekEnvelope(at: path)
+    } catch StorageError.damaged {
+    } catch StorageError.newerFormat {}
+    let path = try FilePath.resolved(path)
+    let identity = try checkFile(at: path, isReadOnly: true)
+    let isOpenHere = shared.withLock { table in
+      table.contains {
+        $0.key.device == identity.device && $0.key.inode == identity.inode && $0.value.store != nil
+      }
+    }
+    guard try !isOpenHere && !isOpenElsewhere(path) else { throw StorageError.busy }
+    for path in [path + "-wal", path + "-shm", path] where unlink(path) != 0 && errno != ENOENT {
+      throw StorageError(errno: errno, path: path)
+    }
+  }
+
+  /// Whether a process has the store open: each holds a lock on a byte of the shared memory then, the one after the eight
+  /// of https://www.sqlite.org/walformat.html#wal_locks.
+  ///
+  /// Only for a store that is not open in this process, whose locks closing the file would drop.
+  private static func isOpenElsewhere(_ path: String) throws -> Bool {
+    let path = path + "-shm"
+    let descriptor = Platform.openForReading(path)
+    guard descriptor >= 0 else {
+      if errno == ENOENT { return false }
+      throw StorageError(errno: errno, path: path)
+    }
+    defer { close(descriptor) }
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    lock.l_start = 128
+    lock.l_len = 1
+    guard fcntl(descriptor, F_GETLK, &lock) == 0 else { throw StorageError(errno: errno, path: path) }
+    return lock.l_type != Int16(F_UNLCK)
+  }
+
   /// Which file a path leads to.
   private struct FileIdentity: Hashable {
     let device: UInt64

@@ -36,16 +36,19 @@ struct PrefsCommand: ParsableCommand {
 
   private static let subcommands: [any ParsableCommand.Type] = [
     InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
-    TypeCommand.self, ExportCommand.self, ImportCommand.self, KeyCommand.self, RotateCommand.self, SealCommand.self,
-    UnsealCommand.self, UnlockCommand.self,
-    LockCommand.self, DoctorCommand.self,
-    SalvageCommand.self, CompletionCommand.self, AgentCommand.self,
+    TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
+    HistoryCommand.self, RestoreCommand.self, ExportCommand.self, ImportCommand.self, KeyCommand.self,
+    RotateCommand.self, SealCommand.self, UnsealCommand.self, UnlockCommand.self, LockCommand.self, DoctorCommand.self,
+    SalvageCommand.self, BackupCommand.self, CompactCommand.self, DestroyCommand.self, CompletionCommand.self,
+    AgentCommand.self,
   ]
 
   /// The names of all commands, aliases included.
   static let commandNames = names(of: subcommands)
   /// The commands that know `-0`.
-  static let listingCommandNames = names(of: [ListCommand.self, CollectionsCommand.self])
+  static let listingCommandNames = names(of: [
+    ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self,
+  ])
 
   private static func names(of commands: [any ParsableCommand.Type]) -> Set<String> {
     Set(commands.flatMap { [$0.configuration.commandName ?? ""] + $0.configuration.aliases })

@@ -7,12 +7,13 @@ struct GetCommand: ParsableCommand {
     commandName: "get",
     abstract: "Print one value.",
     discussion: """
-      Prints the value and a newline, also that of a secret. Data goes to a file or a pipe as it is, byte for byte; a terminal needs --base64 or \
-      --hex.
+      Prints the value and a newline, also that of a secret. Data goes to a file or a pipe as it is, byte for byte; a \
+      terminal needs --base64 or --hex.
 
       Examples:
         prefs get editor/theme
         prefs get editor/theme --default light
+        prefs get editor/theme --default light --show-origin
         prefs get tls/certificate -o certificate.der
       """,
     aliases: ["read"])
@@ -37,6 +38,9 @@ struct GetCommand: ParsableCommand {
   @Flag(help: "Print the bytes of the value as hexadecimal digits.")
   var hex = false
 
+  @Flag(help: "Print where the value comes from, store or default, and a tab before it.")
+  var showOrigin = false
+
   @Option(
     name: [.short, .long],
     help: ArgumentHelp("Write to this file instead of standard output.", valueName: "file"), completion: .file())
@@ -46,6 +50,7 @@ struct GetCommand: ParsableCommand {
 
   mutating func validate() throws {
     if [json, base64, hex].filter({ $0 }).count > 1 { throw ValidationError("Use one of --json, --base64 and --hex.") }
+    if json, showOrigin { throw ValidationError("--json has the origin already.") }
     if output == "" { throw ValidationError("--output needs a path.") }
   }
 
@@ -57,10 +62,13 @@ struct GetCommand: ParsableCommand {
     }
     let item = try item(reference, session)
     if let item {
-      try emit(json ? Array(ItemJSON.text(item).utf8) : encoded(item.value), endsLine: endsLine(item.value))
+      try emit(
+        json ? Array(ItemJSON.text(item).utf8) : originField("store") + encoded(item.value),
+        endsLine: endsLine(item.value))
     } else {
       let text = CommandArguments.value(fallback ?? "")
-      let bytes = json ? Array(ItemJSON.text(reference, fallback: text).utf8) : encoded(.string(text))
+      let bytes =
+        json ? Array(ItemJSON.text(reference, fallback: text).utf8) : originField("default") + encoded(.string(text))
       try emit(bytes, endsLine: true)
     }
   }
@@ -87,6 +95,8 @@ struct GetCommand: ParsableCommand {
     if hex { return Array(HexText.text(bytes).utf8) }
     return bytes
   }
+
+  private func originField(_ origin: String) -> [UInt8] { showOrigin ? Array((origin + "\t").utf8) : [] }
 
   private func endsLine(_ value: Value) -> Bool {
     if case .data = ValueText.revealed(value) { return json || base64 || hex }

@@ -49,7 +49,8 @@ enum ItemJSON {
       ])
   }
 
-  private static func value(_ value: Value) -> [(name: String, json: String)] {
+  /// The members that hold a value.
+  static func value(_ value: Value) -> [(name: String, json: String)] {
     var members = [(name: "value", json: JSONText.text(value, bigIntegers: .strings))]
     if case .data = value { members.append(("encoding", JSONText.quoted("base64"))) }
     return members

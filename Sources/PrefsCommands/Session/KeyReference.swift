@@ -21,8 +21,14 @@ struct KeyReference {
     }
   }
 
+  /// The entry as an argument that names it again.
+  static func text(_ key: String, in collection: String) -> String {
+    if collection.isEmpty { return key.utf8.contains(UInt8(ascii: "/")) ? "/" + key : key }
+    return collection + "/" + key
+  }
+
   /// The failure that says there is no such key, with the nearest name there is.
-  func notFound(in transaction: borrowing ReadTransaction) -> Failure {
+  func notFound(in transaction: borrowing some Reading & ~Copyable) -> Failure {
     guard let near = try? suggestion(in: transaction) else { return Failure(.notFound, notFoundMessage) }
     return Failure(.notFound, notFoundMessage.dropLast() + "; did you mean \"\(near)\"?")
   }
@@ -33,7 +39,7 @@ struct KeyReference {
   /// Looking at every name costs more than the hint is worth in a large collection.
   private static let suggestionLimit = 10_000
 
-  private func suggestion(in transaction: borrowing ReadTransaction) throws -> String? {
+  private func suggestion(in transaction: borrowing some Reading & ~Copyable) throws -> String? {
     let count = try transaction.numberOfKeys(inCollection: collection)
     if count == 0 {
       let near = NearName.best(for: collection, among: try transaction.allCollections().filter { !$0.isEmpty })
@@ -46,5 +52,12 @@ struct KeyReference {
   /// The collection in a sentence.
   static func describe(_ collection: String) -> String {
     collection.isEmpty ? "the default collection" : "collection \"\(collection)\""
+  }
+}
+
+extension KeyReference {
+  /// Whether both name the same entry, byte by byte.
+  func isSame(as other: KeyReference) -> Bool {
+    key.utf8.elementsEqual(other.key.utf8) && collection.utf8.elementsEqual(other.collection.utf8)
   }
 }

@@ -27,6 +27,14 @@ enum StoreLocation {
     return lstat(path, &status) == 0
   }
 
+  /// How many bytes the store and its log take.
+  static func byteCount(_ store: String) -> Int {
+    [store, store + "-wal"].reduce(0) { sum, path in
+      var status = stat()
+      return stat(path, &status) == 0 ? sum + Int(status.st_size) : sum
+    }
+  }
+
   /// The key file that is used when nothing else is named.
   static func defaultKeyFile() throws -> String {
     try Environment.configurationHome() + "/prefs/key"

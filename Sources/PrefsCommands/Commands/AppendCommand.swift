@@ -1,0 +1,117 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs append`.
+struct AppendCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "append",
+    abstract: "Add to an array or a dictionary.",
+    discussion: """
+      What is stored decides. To an array the values are added at its end. To a dictionary they are added as NAME VALUE \
+      pairs, or as one JSON object; names that are there get the new value. Where there is no such key yet, an array is \
+      made, with --dict-add a dictionary. Each value is read as `prefs set` reads it, so a number needs --int. Nothing else \
+      can be added to, texts neither.
+
+      Others who add at the same time lose nothing: value and change are one transaction.
+
+      Examples:
+        prefs append editor/recent a.txt b.txt
+        prefs append editor/sizes --int 9 12
+        prefs append editor/colors --dict-add text black paper white
+        prefs append editor/colors '{"text": "black"}'
+        printf %s "$line" | prefs append log/lines -
+      """)
+
+  @Argument(help: "KEY or COLLECTION/KEY.")
+  var key: String
+
+  @Argument(help: "What to add; - alone reads one value from standard input, to the end.")
+  var values: [String]
+
+  @Flag(help: "Add to a dictionary, which is made when it is missing.")
+  var dictAdd = false
+
+  @OptionGroup var types: ValueTypeOptions
+
+  @Flag(help: "Drop one newline at the end of what - gives.")
+  var stripNewline = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  private var isArgument: Bool { values != ["-"] }
+
+  mutating func validate() throws {
+    if isArgument, values.contains("-") { throw ValidationError("- stands alone: it is read to the end.") }
+    if isArgument, stripNewline { throw ValidationError("--strip-newline goes with -.") }
+  }
+
+  mutating func run() throws {
+    let reference = KeyReference(key, collection: common.namedCollection)
+    let session = try Session(common)
+    let texts = try self.texts()
+    // Not worth making a store for what is refused.
+    if try !session.exists() { _ = try sum(nil, texts, reference) }
+    try session.writeCreating { transaction in
+      if isArgument, try transaction.isSealed(collection: reference.collection) {
+        throw Failure(
+          .usage,
+          "\(KeyReference.describe(reference.collection)) is sealed, and a secret must not be an argument. Pipe it in with -."
+        )
+      }
+      let present = try transaction.value(forKey: reference.key, inCollection: reference.collection)
+      let new = try sum(present, texts, reference)
+      if present == nil {
+        try transaction.setObject(new, forKey: reference.key, inCollection: reference.collection)
+      } else {
+        // Its metadata stays.
+        try transaction.replaceObject(new, forKey: reference.key, inCollection: reference.collection)
+      }
+    }
+  }
+
+  private func texts() throws -> [[UInt8]] {
+    if isArgument { return values.map { Array(CommandArguments.value($0).utf8) } }
+    var bytes = try FileDescriptor.readAll(0, named: "standard input")
+    if stripNewline, bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+    return [bytes]
+  }
+
+  // MARK: - Adding
+
+  private func sum(_ present: Value?, _ texts: [[UInt8]], _ reference: KeyReference) throws -> Value {
+    do {
+      switch present {
+      case nil:
+        return dictAdd ? .dictionary(try members(texts)) : .array(try texts.map(read))
+      case .dictionary(let old):
+        return .dictionary(old.merging(try members(texts)) { $1 })
+      case .array(let old) where !dictAdd:
+        return .array(old + (try texts.map(read)))
+      case .some(let other):
+        let wanted = dictAdd ? "no dictionary" : "neither array nor dictionary"
+        throw Failure(.format, "it is of type \(other.kind.name), \(wanted); nothing was changed.")
+      }
+    } catch let failure as Failure where failure.status == .format {
+      throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message)")
+    }
+  }
+
+  private func read(_ text: [UInt8]) throws -> Value {
+    try types.reader(isArgument: isArgument).value(text)
+  }
+
+  private func members(_ texts: [[UInt8]]) throws -> [String: Value] {
+    if texts.count == 1 {
+      guard case .dictionary(let members) = try ValueReader(type: .auto, encoding: .raw).value(texts[0]) else {
+        throw Failure(.format, "a dictionary takes NAME VALUE pairs, or one JSON object.")
+      }
+      return members
+    }
+    guard texts.count.isMultiple(of: 2) else { throw Failure(.format, "the last name has no value.") }
+    var members: [String: Value] = [:]
+    for index in stride(from: 0, to: texts.count, by: 2) {
+      members[String(decoding: texts[index], as: UTF8.self)] = try read(texts[index + 1])
+    }
+    return members
+  }
+}

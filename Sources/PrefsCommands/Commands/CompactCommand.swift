@@ -1,0 +1,25 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs compact`.
+struct CompactCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "compact",
+    abstract: "Give back the room that removed values have left.",
+    discussion: """
+      Rebuilds the store file. That needs room for a copy of it, and other writers wait meanwhile.
+
+      Examples:
+        prefs compact
+      """)
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let before = StoreLocation.byteCount(session.path)
+    try session.using(try session.open()) { try $0.makeConnection().vacuum() }
+    let sizes = [before, StoreLocation.byteCount(session.path)].map(DisplayText.byteCount)
+    common.note("the store had \(sizes[0]), and has \(sizes[1]).")
+  }
+}

@@ -1,0 +1,120 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs find`.
+struct FindCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "find",
+    abstract: "Find keys and texts.",
+    discussion: """
+      Lists the entries whose key or text contains TEXT, with the values that do. Small letters stand for capitals, too, \
+      unless TEXT has a capital. Texts inside arrays and dictionaries count; secrets and sealed values are never looked at. \
+      Without -c all collections are searched. The exit code is 3 when there is nothing.
+
+      Examples:
+        prefs find theme
+        prefs find --values example.org
+        prefs find -c editor --keys -0 font
+      """)
+
+  @Argument(help: "What to look for.")
+  var text: String
+
+  @Flag(help: "Look at keys only.")
+  var keys = false
+
+  @Flag(help: "Look at values only.")
+  var values = false
+
+  @OptionGroup var form: ListForm
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if keys, values { throw ValidationError("Use --keys or --values; without them both are searched.") }
+    if text.isEmpty { throw ValidationError("Say what to look for.") }
+  }
+
+  private struct Match {
+    let collection: String
+    let key: String
+    /// The value, when that is what matches.
+    let value: Value?
+  }
+
+  mutating func run() throws {
+    let search = TextSearch(CommandArguments.value(text))
+    let (matches, sealed) = try Session(common).read { transaction in
+      let sealed = try transaction.sealedCollections()
+      var matches: [Match] = []
+      var skipped: [String] = []
+      for collection in try common.namedCollection.map({ [$0] }) ?? transaction.allCollections() {
+        let isSealed = sealed.contains { $0.utf8.elementsEqual(collection.utf8) }
+        if isSealed, !keys { skipped.append(collection) }
+        try matches += self.matches(search, collection, looksAtValues: !keys && !isSealed, transaction)
+      }
+      return (matches, skipped)
+    }
+    for collection in sealed {
+      common.note("the values in \(KeyReference.describe(collection)) are sealed and were not searched.")
+    }
+    guard !matches.isEmpty else { throw Failure(.notFound, "nothing contains \"\(CommandArguments.value(text))\".") }
+    try write(matches)
+  }
+
+  // MARK: - Searching
+
+  private func matches(
+    _ search: TextSearch, _ collection: String, looksAtValues: Bool, _ transaction: borrowing ReadTransaction
+  ) throws -> [Match] {
+    var matches: [Match] = []
+    for info in try transaction.itemInfos(inCollection: collection) {
+      var value: Value?
+      if looksAtValues, info.kind.holdsText,
+        let found = try transaction.value(forKey: info.key, inCollection: collection), search.matches(found)
+      {
+        value = found
+      }
+      guard value != nil || !values && search.matches(info.key) else { continue }
+      matches.append(Match(collection: collection, key: info.key, value: value))
+    }
+    return matches
+  }
+
+  // MARK: - Output
+
+  private func write(_ matches: [Match]) throws {
+    var output = StandardOutput()
+    switch form.choice {
+    case .json: output.write(JSONText.array(matches.map(json)) + "\n")
+    case .plain, .nul:
+      for match in matches {
+        let fields = [match.collection, match.key, match.value.map(ValueText.text) ?? ""]
+        output.write(
+          form.choice == .nul
+            ? KeyReference.text(match.key, in: match.collection) + "\0"
+            : fields.map(DisplayText.plainField).joined(separator: "\t") + "\n")
+        try output.breathe()
+      }
+    case .text:
+      var table = Table()
+      for match in matches {
+        let name = DisplayText.escapingControls(KeyReference.text(match.key, in: match.collection))
+        table.add([name] + (match.value.map { [DisplayText.escapingControls(ValueText.text($0))] } ?? []))
+      }
+      for line in table.lines() {
+        output.write(line)
+        try output.breathe()
+      }
+    }
+    try output.finish()
+  }
+
+  private func json(_ match: Match) -> String {
+    JSONText.object(
+      [
+        ("collection", JSONText.quoted(match.collection)), ("key", JSONText.quoted(match.key)),
+        ("matched", JSONText.quoted(match.value == nil ? "key" : "value")),
+      ] + (match.value.map(ItemJSON.value) ?? []))
+  }
+}

@@ -1,0 +1,138 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs history`.
+struct HistoryCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "history",
+    abstract: "Show earlier values of a key, or have a collection keep them.",
+    discussion: """
+      Lists versions, newest first: number, when it was set, when it ended, value. Without KEY it lists the keys of a \
+      collection that have earlier values, removed ones included. `prefs restore KEY@VERSION` brings one back.
+
+      A collection keeps earlier values once --keep says so: 32 of each key for 90 days, unless --count and --age say \
+      otherwise. --off drops them. Sealing a collection turns its history off; --keep turns it on again, and earlier values \
+      are then sealed, too. Secrets and sealed values are not shown, unless --reveal.
+
+      Examples:
+        prefs history --keep editor
+        prefs history --keep editor --count 5 --age 30d
+        prefs history editor/theme
+        prefs history -c editor
+        prefs history --off editor
+      """)
+
+  @Argument(help: "KEY or COLLECTION/KEY.")
+  var key: String?
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Keep earlier values in this collection from now on.", valueName: "collection"))
+  var keep: String?
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Keep none in this collection, and drop those there are.", valueName: "collection"))
+  var off: String?
+
+  @Option(help: ArgumentHelp("With --keep: how many of each key.", valueName: "n"))
+  var count: Int?
+
+  @Option(help: ArgumentHelp("With --keep: how long, as in 12h, 30d, 1y or forever.", valueName: "time"))
+  var age: HistoryAge?
+
+  @Option(help: ArgumentHelp("Show no more than this.", valueName: "n"))
+  var limit: Int?
+
+  @Flag(help: "Show secrets and sealed values in clear.")
+  var reveal = false
+
+  @OptionGroup var form: ListForm
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if [key != nil, keep != nil, off != nil].filter({ $0 }).count > 1 {
+      throw ValidationError("Use one of KEY, --keep and --off.")
+    }
+    if keep == nil, count != nil || age != nil { throw ValidationError("--count and --age go with --keep.") }
+    if let count, count < 1 { throw ValidationError("--count needs 1 at least; --off keeps none.") }
+    if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
+  }
+
+  mutating func run() throws {
+    let session = try Session(common)
+    if let keep {
+      try setLimits(limits, of: CommandArguments.value(keep), session)
+    } else if let off {
+      try setLimits(nil, of: CommandArguments.value(off), session)
+    } else if let key {
+      try showVersions(KeyReference(key, collection: common.namedCollection), session)
+    } else {
+      try showKeys(common.namedCollection ?? "", session)
+    }
+  }
+
+  // MARK: - Limits
+
+  private var limits: HistoryLimits {
+    let standard = HistoryLimits()
+    return HistoryLimits(
+      maximumCount: count ?? standard.maximumCount, maximumAge: age.map(\.duration) ?? standard.maximumAge)
+  }
+
+  private func setLimits(_ limits: HistoryLimits?, of collection: String, _ session: Session) throws {
+    try session.write { try $0.setHistoryLimits(limits, forCollection: collection) }
+    common.detail("\(KeyReference.describe(collection)) keeps \(limits == nil ? "no history" : "history")")
+  }
+
+  // MARK: - Showing
+
+  private func showKeys(_ collection: String, _ session: Session) throws {
+    let keys = try session.read { transaction in
+      let keys = try transaction.allKeysWithHistory(inCollection: collection)
+      if keys.isEmpty { try explainNone(collection, transaction) }
+      return keys.prefix(limit ?? .max)
+    }
+    var output = StandardOutput()
+    switch form.choice {
+    case .json: output.write(JSONText.array(keys.map(JSONText.quoted)) + "\n")
+    case .plain: for key in keys { output.write(DisplayText.plainField(key) + "\n") }
+    case .nul: for key in keys { output.write(key + "\0") }
+    case .text: for key in keys { output.write(DisplayText.escapingControls(key) + "\n") }
+    }
+    try output.finish()
+  }
+
+  private func showVersions(_ reference: KeyReference, _ session: Session) throws {
+    let (items, isSealed) = try session.read { transaction in
+      let items = try transaction.history(forKey: reference.key, inCollection: reference.collection)
+      if items.isEmpty {
+        guard try transaction.hasObject(forKey: reference.key, inCollection: reference.collection) else {
+          throw reference.notFound(in: transaction)
+        }
+        try explainNone(reference.collection, transaction)
+      }
+      return (items.prefix(limit ?? .max), try transaction.isSealed(collection: reference.collection))
+    }
+    let text = HistoryText(items: items, isSealed: isSealed, redaction: Redaction(reveals: reveal))
+    var output = StandardOutput()
+    switch form.choice {
+    case .json: output.write(text.json + "\n")
+    case .plain:
+      for fields in text.fields { output.write(fields.map(DisplayText.plainField).joined(separator: "\t") + "\n") }
+    case .nul: for fields in text.fields { output.write(fields.joined(separator: "\t") + "\0") }
+    case .text: for line in text.lines { output.write(line) }
+    }
+    try output.finish()
+  }
+
+  private func explainNone(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
+    let name = KeyReference.describe(collection)
+    if try transaction.historyLimits(forCollection: collection) == nil {
+      common.note("\(name) keeps no history. prefs history --keep has it keep what is overwritten from then on.")
+    } else {
+      common.note("nothing was overwritten in \(name) within the limits of its history.")
+    }
+  }
+}

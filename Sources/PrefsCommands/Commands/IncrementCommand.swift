@@ -1,0 +1,69 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs increment`.
+struct IncrementCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "increment",
+    abstract: "Add to a number, and print the sum.",
+    discussion: """
+      A missing key counts from 0, and becomes an integer, or a double when N has a point or --double is given. A number that \
+      is stored keeps its type; a sum that does not fit it is refused, with exit code 8. Of several who count at the same \
+      time each gets a number of its own.
+
+      Examples:
+        prefs increment visits
+        prefs increment stock/apples -12
+        prefs increment ratio 0.25
+      """)
+
+  @Argument(help: "KEY or COLLECTION/KEY.")
+  var key: String
+
+  @Argument(help: ArgumentHelp("What to add.", valueName: "n"))
+  var step = "1"
+
+  @Flag(help: "How to read N.")
+  var type: NumberType?
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  /// What numbers there are.
+  enum NumberType: String, EnumerableFlag {
+    case int, double
+  }
+
+  mutating func run() throws {
+    let reference = KeyReference(key, collection: common.namedCollection)
+    let session = try Session(common)
+    let step = try readStep()
+    let sum = try session.writeCreating { transaction in
+      let present = try transaction.value(forKey: reference.key, inCollection: reference.collection)
+      do {
+        let sum = try Sum.of(present ?? Sum.zero(like: step), step)
+        if present == nil {
+          try transaction.setObject(sum, forKey: reference.key, inCollection: reference.collection)
+        } else {
+          // Its metadata stays.
+          try transaction.replaceObject(sum, forKey: reference.key, inCollection: reference.collection)
+        }
+        return sum
+      } catch let failure as Failure {
+        throw Failure(failure.status, "the value for key \"\(reference.key)\": \(failure.message) Nothing was changed.")
+      }
+    }
+    try StandardOutput.write(ValueText.text(sum) + "\n")
+  }
+
+  private func readStep() throws -> Value {
+    let bytes = Array(CommandArguments.value(step).utf8)
+    func read(_ type: ValueType) throws -> Value { try ValueReader(type: type, encoding: .raw).value(bytes) }
+    switch type {
+    case .int: return try read(.int)
+    case .double: return try read(.double)
+    case nil:
+      if let integer = try? read(.int) { return integer }
+      return try read(.double)
+    }
+  }
+}

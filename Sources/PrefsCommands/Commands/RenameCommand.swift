@@ -1,0 +1,64 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs rename`.
+struct RenameCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rename",
+    abstract: "Give a value another key, in the same collection or another.",
+    discussion: """
+      The value moves with its metadata, in one transaction. A key that is there is not replaced without --force (exit code \
+      9), and a sealed value is not moved to where it would lie in clear (exit code 11). Where history is kept, earlier \
+      values stay with the old key.
+
+      Examples:
+        prefs rename editor/font-size editor/size
+        prefs rename editor/theme shared/theme
+        prefs rename -c urls https://old.example https://new.example
+      """)
+
+  @Argument(help: "KEY or COLLECTION/KEY.")
+  var old: String
+
+  @Argument(help: "KEY or COLLECTION/KEY.")
+  var new: String
+
+  @Flag(name: .shortAndLong, help: "Replace a key that is there, and move sealed values into the clear.")
+  var force = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let from = KeyReference(old, collection: common.namedCollection)
+    let to = KeyReference(new, collection: common.namedCollection)
+    try Session(common).write { transaction in
+      guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
+        throw from.notFound(in: transaction)
+      }
+      if from.isSame(as: to) { return }
+      if !force { try check(from, to, transaction) }
+      guard let row = try transaction.serializedRow(forKey: from.key, inCollection: from.collection) else { return }
+      try transaction.setSerializedObject(
+        row.object, forKey: to.key, inCollection: to.collection, withMetadata: row.metadata)
+      try transaction.removeObject(forKey: from.key, inCollection: from.collection)
+    }
+  }
+
+  private func check(
+    _ from: KeyReference, _ to: KeyReference, _ transaction: borrowing ReadWriteTransaction
+  ) throws {
+    if try transaction.hasObject(forKey: to.key, inCollection: to.collection) {
+      throw Failure(
+        .conflict,
+        "key \"\(to.key)\" in \(KeyReference.describe(to.collection)) exists already; nothing was changed. "
+          + "Replace it with --force.")
+    }
+    let becomesClear = try transaction.isSealed(collection: from.collection)
+    if becomesClear, try !transaction.isSealed(collection: to.collection) {
+      throw Failure(
+        .refused,
+        "\(KeyReference.describe(from.collection)) is sealed, and \(KeyReference.describe(to.collection)) is not; "
+          + "nothing was changed. Move the value into the clear with --force.")
+    }
+  }
+}

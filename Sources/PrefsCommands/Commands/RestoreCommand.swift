@@ -1,0 +1,35 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs restore`.
+struct RestoreCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Bring back an earlier value.",
+    discussion: """
+      The value comes back with its metadata as a new version; what is there now becomes history in its turn. Removed keys \
+      come back, too. `prefs history KEY` lists the versions.
+
+      Examples:
+        prefs restore editor/theme@12
+        prefs restore -c mail user@example.org@7
+      """)
+
+  @Argument(help: "KEY@VERSION or COLLECTION/KEY@VERSION.")
+  var version: String
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let argument = CommandArguments.value(version)
+    guard let at = argument.utf8.lastIndex(of: UInt8(ascii: "@")),
+      let number = Int64(argument[argument.utf8.index(after: at)...]), number > 0
+    else {
+      throw Failure(.usage, "the version is missing: write KEY@VERSION, with a number from prefs history.")
+    }
+    let reference = KeyReference(String(argument[..<at]), collection: common.namedCollection)
+    try Session(common).write { transaction in
+      try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Earlier values as they are listed.
+struct HistoryText {
+  let items: ArraySlice<HistoricItem>
+  let isSealed: Bool
+  let redaction: Redaction
+
+  /// Version, when it was set, when it ended, value.
+  var fields: [[String]] {
+    items.map { item in
+      [
+        "\(item.version)", Timestamp.text(item.modified), Timestamp.text(item.ended),
+        ValueText.text(redaction.shown(item.value, isSealed: isSealed)),
+      ]
+    }
+  }
+
+  /// The same as a table.
+  var lines: [String] {
+    var table = Table()
+    for fields in fields { table.add(fields.map { DisplayText.escapingControls($0) }) }
+    return table.lines(rightAligned: [0])
+  }
+
+  /// One array.
+  var json: String {
+    JSONText.array(
+      items.map { item in
+        JSONText.object(
+          [
+            ("collection", JSONText.quoted(item.collection)),
+            ("key", JSONText.quoted(item.key)),
+            ("type", JSONText.quoted(redaction.kind(item.value, isSealed: isSealed).name)),
+          ] + ItemJSON.value(redaction.shown(item.value, isSealed: isSealed)) + [
+            ("version", "\(item.version)"),
+            ("modified", JSONText.quoted(Timestamp.text(item.modified))),
+            ("endVersion", "\(item.endVersion)"),
+            ("ended", JSONText.quoted(Timestamp.text(item.ended))),
+          ])
+      })
+  }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+@Suite("Backup, compact and destroy") struct CareTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+    try tool.succeed("set", "a/b", "value")
+  }
+
+  @Test("A backup opens with the same key, or with one of its own")
+  func backup() throws {
+    let copy = tool.path("copy.coffer")
+    #expect(try tool.succeed("backup", copy) == "")
+    #expect(try tool.mode(copy) == 0o600)
+    try tool.succeed("set", "a/b", "later")
+    #expect(try tool.succeed("get", "a/b", "-d", copy) == "value\n")
+    let (other, key) = (tool.path("other.coffer"), tool.path("other.key"))
+    try tool.succeed("backup", other, "--new-key-file", key)
+    #expect(try tool.mode(key) == 0o600)
+    #expect(try tool.run("get", "a/b", "-d", other).code == 5)
+    #expect(try tool.succeed("get", "a/b", "-d", other, "--key-file", key) == "later\n")
+  }
+
+  @Test("A backup never replaces a file, and makes no key for one that fails")
+  func backupOverFile() throws {
+    let path = try tool.write("file", "precious".utf8)
+    #expect(try tool.run("backup", path, "--new-key-file", tool.path("new")).code == 9)
+    #expect(try tool.contents(path) == Array("precious".utf8) && !tool.exists(tool.path("new")))
+    #expect(try tool.run("backup", "").code == 2)
+  }
+
+  @Test("compact gives room back")
+  func compact() throws {
+    try tool.succeed("set", "big", "-", input: String(repeating: "x", count: 1 << 20))
+    try tool.succeed("unset", "big")
+    let before = try tool.contents(tool.store).count
+    try tool.succeed("compact")
+    #expect(try tool.contents(tool.store).count < before / 2)
+    #expect(try tool.succeed("get", "a/b") == "value\n")
+  }
+
+  @Test("destroy removes the store that is named, and leaves the key")
+  func destroy() throws {
+    for arguments in [["destroy"], ["destroy", "--confirm", ""], ["destroy", "--confirm", "other.coffer"]] {
+      #expect(try tool.run(arguments, input: []).code == 2)
+    }
+    #expect(try tool.succeed("get", "a/b") == "value\n")
+    let run = try tool.run("destroy", "--confirm", "settings.coffer")
+    #expect(run.code == 0 && run.message.contains(tool.keyFile))
+    let folder = (tool.store as NSString).deletingLastPathComponent
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+    #expect(tool.exists(tool.keyFile))
+    #expect(try tool.run("destroy", "--confirm", "settings.coffer").code == 4)
+  }
+
+  @Test("destroy needs no key, and takes a damaged store, too")
+  func destroyWithoutKey() throws {
+    var bytes = try tool.contents(tool.store)
+    for index in stride(from: 100, to: bytes.count, by: 64) { bytes[index] ^= 1 }
+    let path = try tool.write("damaged.coffer", bytes)
+    try FileManager.default.removeItem(atPath: tool.keyFile)
+    #expect(try tool.run("get", "a/b").code == 6)
+    try tool.succeed("destroy", "--confirm", "damaged.coffer", "-d", path)
+    try tool.succeed("destroy", "--confirm", "settings.coffer")
+    #expect(!tool.exists(path) && !tool.exists(tool.store))
+  }
+
+  @Test("destroy refuses what is no store")
+  func destroyOther() throws {
+    for path in [try tool.write("letter.txt", "Dear reader".utf8), tool.keyFile, tool.home.path] {
+      let name = (path as NSString).lastPathComponent
+      #expect(try tool.run("destroy", "--confirm", name, "-d", path).code == 8)
+      #expect(tool.exists(path))
+    }
+    try FileManager.default.createSymbolicLink(atPath: tool.path("link"), withDestinationPath: tool.store)
+    #expect(try tool.run("destroy", "--confirm", "link", "-d", tool.path("link")).code == 8)
+    #expect(try tool.succeed("get", "a/b") == "value\n")
+  }
+}
