@@ -129,6 +129,24 @@ struct VaultCommandTests {
     #expect(json.contains("\"type\":\"string\"") && json.contains("\"value\":\"clear text\""))
   }
 
+  @Test("export and import take sealed values where the vault is unlocked, and are 6 elsewhere")
+  func exportAndImport() throws {
+    let file = tool.path("plain.sqlite")
+    let export = ["export", "--format", "sqlite", "-o", file]
+    #expect(try tool.run(export, input: "".utf8).code == 6)
+    #expect(!tool.exists(file))
+    try tool.unlock()
+    #expect(try tool.run(export, input: "".utf8).code == 0)
+    try tool.succeed("unset", "tokens/old")
+    let take = ["import", file, "--format", "sqlite"]
+    #expect(try tool.run(take, input: "".utf8).code == 0)
+    #expect(try tool.succeed("get", "tokens/old") == "clear text\n")
+    try tool.succeed("unset", "tokens/old")
+    try tool.succeed("lock")
+    #expect(try tool.run(take, input: "".utf8).code == 6)
+    #expect(try tool.run("get", "tokens/old").code == 3)
+  }
+
   // MARK: - Slots
 
   @Test("The vault has slots of its own, for which it has to be unlocked")

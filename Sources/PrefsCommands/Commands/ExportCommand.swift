@@ -54,7 +54,9 @@ struct ExportCommand: ParsableCommand {
       defer { bar.finish() }
       return switch format {
       case .sqlite:
-        try database.exportPlain(to: output, collections: collection.map { [$0] }) { bar.show($0, of: "exporting") }
+        try session.unlocking(database) {
+          try database.exportPlain(to: output, collections: collection.map { [$0] }) { bar.show($0, of: "exporting") }
+        }
       }
     }
     common.note("\(output) holds its settings in clear: delete it when it is no longer needed.")

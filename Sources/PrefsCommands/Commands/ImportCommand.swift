@@ -75,9 +75,11 @@ struct ImportCommand: ParsableCommand {
     let database = try dryRun ? session.openForTrial() : session.openOrCreate()
     let report = try session.using(database) { database in
       defer { bar.finish() }
-      return try database.importPlain(
-        from: file, format: source, mode: mode == .merge ? .merge : .replace, isDryRun: dryRun
-      ) { bar.show($0, of: "importing") }
+      return try session.unlocking(database) {
+        try database.importPlain(
+          from: file, format: source, mode: mode == .merge ? .merge : .replace, isDryRun: dryRun
+        ) { bar.show($0, of: "importing") }
+      }
     }
     let text = ImportText(report: report, isDryRun: dryRun)
     try StandardOutput.write(json ? text.json + "\n" : text.summary)
