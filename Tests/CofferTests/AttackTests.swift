@@ -215,7 +215,7 @@ import Testing
     try fixture.execute("UPDATE items SET (type, data) = (SELECT type, data FROM kept) WHERE key = 'k'")
     #expect(try fixture.object(as: Secret.self) == Secret("old"))
     // Nowhere else, and not under another key of the vault.
-    try fixture.vault.rotate(openedBy: [fixture.vaultKey])
+    try fixture.vault.rotate(newKeyFor: [fixture.vaultKey])
     // Until it is locked, this process has the earlier key, for what is pending under it.
     fixture.vault.lock()
     try fixture.vault.unlock(fixture.vaultKey)

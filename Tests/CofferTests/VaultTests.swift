@@ -94,7 +94,7 @@ import Testing
     #expect(throws: locked) { try vault.changeSlot(0, to: fixture.store.key) }
     #expect(throws: locked) { try vault.labelSlot(0, "x") }
     #expect(throws: locked) { try vault.removeSlot(0) }
-    #expect(throws: locked) { try vault.rotate(openedBy: [fixture.vaultKey]) }
+    #expect(throws: locked) { try vault.rotate(newKeyFor: [fixture.vaultKey]) }
     #expect(throws: locked) { try vault.vaultKey() }
     #expect(throws: CofferError.locked(collection: "more")) { try fixture.database.seal(collection: "more") }
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.database.unseal(collection: "tokens") }
@@ -161,15 +161,17 @@ import Testing
     try vault.addSlot(passphrase("second"), stretching: Self.cheap)
 
     var shares: [Double] = []
-    #expect(throws: CofferError.slotsNotOpened(ids: [1])) { try vault.rotate(openedBy: [fixture.vaultKey]) }
-    #expect(throws: CofferError.wrongKey) { try vault.rotate(openedBy: [fixture.store.key], dropping: [1]) }
-    #expect(throws: CofferError.slotNotFound(id: 9)) { try vault.rotate(openedBy: [fixture.vaultKey], dropping: [9]) }
+    #expect(throws: CofferError.slotsNotOpened(ids: [1])) { try vault.rotate(newKeyFor: [fixture.vaultKey]) }
+    #expect(throws: CofferError.wrongKey) { try vault.rotate(newKeyFor: [fixture.store.key], droppingSlots: [1]) }
+    #expect(throws: CofferError.slotNotFound(id: 9)) {
+      try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [9])
+    }
     struct Enough: Error {}
     #expect(throws: Enough.self) {
-      try vault.rotate(openedBy: [fixture.vaultKey], dropping: [1]) { _ in throw Enough() }
+      try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1]) { _ in throw Enough() }
     }
     #expect(try vault.record()?.generation == 1 && fixture.storedItem(forKey: "7") == before)
-    try vault.rotate(openedBy: [fixture.vaultKey], dropping: [1]) { shares.append($0) }
+    try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1]) { shares.append($0) }
     #expect(shares.last == 1 && shares == shares.sorted() && shares.count > 1)
 
     #expect(try vault.record()?.generation == 2)
@@ -205,7 +207,7 @@ import Testing
     let proxy = try ConnectionProxy(database: other, flushPolicy: .manually)
     #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
     try proxy.setObject("pending", forKey: "p", inCollection: "tokens")
-    try vault.rotate(openedBy: [fixture.vaultKey])
+    try vault.rotate(newKeyFor: [fixture.vaultKey])
     let locked = CofferError.locked(collection: "tokens")
     #expect(throws: locked) { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
     #expect(throws: locked) {

@@ -270,7 +270,7 @@ case "add-vault-passphrase":
 case "rotate-vault":
   // rotate-vault … VAULTKEYFILE [PASSPHRASE]: gives the vault a new key.
   let passphrases = rest.dropFirst().map { KeySource.passphrase(Secret($0).bytes) }
-  try openUnlocked().vault.rotate(openedBy: [.keyFile(rest[0])] + passphrases)
+  try openUnlocked().vault.rotate(newKeyFor: [.keyFile(rest[0])] + passphrases)
 
 case "keep-sealed":
   // keep-sealed … VAULTKEYFILE COLLECTION KEY COUNT: sets a secret so often, and the collection keeps it all.

@@ -70,8 +70,8 @@ extension Session {
   }
 
   private func write(_ row: FullRow, _ key: String, _ collection: String, to plain: SQLiteConnection) throws {
-    let value = try row.item.object.decoded(as: Value.self, key, in: collection)
-    let metadata = try row.item.metadata?.decoded(as: Value.self, key, in: collection)
+    let value = try core.value(.object, row.item.object, key, in: collection)
+    let metadata = try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
     let statement = try plain.statement("INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
     statement.bind(collection, at: 1)
     statement.bind(key, at: 2)

@@ -60,7 +60,7 @@ extension Vault {
 
   /// Removes a slot.
   ///
-  /// Its owner may have kept a copy of the store, or the vault's key; ``rotate(openedBy:dropping:progress:)`` gives the vault
+  /// Its owner may have kept a copy of the store, or the vault's key; ``rotate(newKeyFor:droppingSlots:progress:)`` gives the vault
   /// a new one.
   ///
   /// - Throws: `CofferError.slotNotFound`, `.lastSlot`; as ``addSlot(_:label:stretching:)``.
@@ -106,7 +106,7 @@ extension Vault {
   /// Whoever had the earlier key, or a slot that was removed, opens nothing with it any more but older copies.
   ///
   /// ```swift
-  /// try vault.rotate(openedBy: [.passphrase(mine), .recoveryKey(written)], dropping: [2])
+  /// try vault.rotate(newKeyFor: [.passphrase(mine), .recoveryKey(written)], droppingSlots: [2])
   /// ```
   ///
   /// - Parameters:
@@ -119,7 +119,7 @@ extension Vault {
   ///   Nothing was changed then. As with ``Database/seal(collection:)``, `.busy` may also say that the log could not be
   ///   cleared.
   public func rotate(
-    openedBy keys: [KeySource], dropping dropped: Set<Int> = [], progress: (Double) throws -> Void = { _ in }
+    newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) throws -> Void = { _ in }
   ) throws {
     let record = try existingRecord()
     _ = try vaultKey()

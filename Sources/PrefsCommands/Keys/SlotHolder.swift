@@ -20,7 +20,7 @@ extension Database: SlotHolder {
 
 extension Vault: SlotHolder {
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
-    try rotate(openedBy: keys, dropping: dropping, progress: progress)
+    try rotate(newKeyFor: keys, droppingSlots: dropping, progress: progress)
   }
 }
 
