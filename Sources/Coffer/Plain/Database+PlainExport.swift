@@ -19,8 +19,8 @@ extension Database {
   ///   - collections: Which ones; nil stands for all.
   ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the export, and leaves nothing.
   /// - Returns: How many items were written.
-  /// - Throws: `CofferError.fileExists` when there is a file already; `.notDecodable`, `.diskFull`, `.permissionDenied` or
-  ///   `.inputOutput`; what `progress` throws.
+  /// - Throws: `CofferError.fileExists` when there is a file already; `.locked` for a value of a sealed collection while the
+  ///   vault is locked; `.notDecodable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; what `progress` throws.
   @discardableResult
   public func exportPlain(
     to path: String, collections: [String]? = nil, progress: (Double) throws -> Void = { _ in }
