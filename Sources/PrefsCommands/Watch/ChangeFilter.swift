@@ -1,0 +1,58 @@
+import Coffer
+
+/// Which changes are asked for.
+struct ChangeFilter {
+  /// nil for all.
+  let collection: String?
+  /// nil for all keys of the collection.
+  let key: String?
+
+  /// Reads `COLLECTION` or `COLLECTION/KEY`, split at the first slash; with `-c` the whole argument is a key.
+  init(_ argument: String?, collection: String?) {
+    let argument = argument.map(CommandArguments.value)
+    if let collection {
+      self.collection = collection
+      key = argument
+    } else if let argument, argument.utf8.contains(UInt8(ascii: "/")) {
+      let reference = KeyReference(argument, collection: nil)
+      self.collection = reference.collection
+      key = reference.key
+    } else {
+      self.collection = argument
+      key = nil
+    }
+  }
+
+  /// The changes of a commit, each key once.
+  func changes(in commit: CommitNotification) -> [KeyChange] {
+    var changes: [KeyChange] = []
+    func add(_ what: String, _ collection: String?, _ key: String?) {
+      changes.append(KeyChange(commit: commit.snapshot, what: what, collection: collection, key: key))
+    }
+    if commit.didClearAllCollections { add("everything", nil, nil) }
+    for name in commit.changedCollections where Self.accepts(collection, name) {
+      if !commit.didClearAllCollections, commit.didClear(collection: name) { add("cleared", name, nil) }
+      if commit.isUnlisted(collection: name) { add("unlisted", name, nil) }
+      for changed in commit.changedKeys(inCollection: name) where Self.accepts(key, changed) {
+        add("\(commit.kind(forKey: changed, inCollection: name) ?? .updated)", name, changed)
+      }
+    }
+    return changes
+  }
+
+  /// Names are the same when their bytes are.
+  private static func accepts(_ wanted: String?, _ name: String) -> Bool {
+    wanted.map { $0.utf8.elementsEqual(name.utf8) } ?? true
+  }
+}
+
+/// A change as a line tells it.
+struct KeyChange {
+  /// The number of the commit.
+  let commit: UInt64
+  let what: String
+  /// nil where it concerns the whole store.
+  let collection: String?
+  /// nil where it concerns the whole collection.
+  let key: String?
+}

@@ -1,0 +1,69 @@
+import Coffer
+
+/// Changes as lines.
+struct ChangeText {
+  enum Form {
+    case text, json, plain
+  }
+
+  /// A value to be shown, and the word for its type.
+  struct Shown {
+    let kind: Value.Kind
+    let value: Value
+  }
+
+  let form: Form
+
+  func line(_ change: KeyChange, _ shown: Shown?) -> String {
+    switch form {
+    case .json: json(change, shown)
+    case .plain: plain(change, shown)
+    case .text: text(change, shown)
+    }
+  }
+
+  private func text(_ change: KeyChange, _ shown: Shown?) -> String {
+    var words = ["\(change.commit)", change.what]
+    if let collection = change.collection {
+      words.append(DisplayText.escapingControls(KeyReference.text(change.key ?? "", in: collection)))
+    }
+    if let shown { words.append(DisplayText.escapingControls(ValueText.text(shown.value))) }
+    return words.joined(separator: "  ") + "\n"
+  }
+
+  private func plain(_ change: KeyChange, _ shown: Shown?) -> String {
+    var fields = ["\(change.commit)", change.what, change.collection ?? "", change.key ?? ""]
+    if let shown { fields.append(ValueText.text(shown.value)) }
+    return fields.map(DisplayText.plainField).joined(separator: "\t") + "\n"
+  }
+
+  private func json(_ change: KeyChange, _ shown: Shown?) -> String {
+    var members = [(name: "sequence", json: "\(change.commit)"), ("change", JSONText.quoted(change.what))]
+    if let collection = change.collection { members.append(("collection", JSONText.quoted(collection))) }
+    if let key = change.key { members.append(("key", JSONText.quoted(key))) }
+    if let shown { members += [("type", JSONText.quoted(shown.kind.name))] + ItemJSON.value(shown.value) }
+    return JSONText.object(members) + "\n"
+  }
+}
+
+/// The values that go with changes.
+struct ShownValues {
+  let connection: Connection
+  let redaction: Redaction
+
+  /// The value that a key has now; nil when it has none.
+  func value(for change: KeyChange) throws -> ChangeText.Shown? {
+    guard let collection = change.collection, let key = change.key else { return nil }
+    return try connection.read { transaction in
+      guard let info = try transaction.info(forKey: key, inCollection: collection) else { return nil }
+      let isSealed = info.kind == .sealed
+      // What is not shown need not be opened.
+      if isSealed, !redaction.reveals {
+        return ChangeText.Shown(kind: .sealed, value: .string("<sealed: \(info.byteCount) bytes>"))
+      }
+      return try transaction.value(forKey: key, inCollection: collection).map { value in
+        ChangeText.Shown(kind: value.kind, value: redaction.shown(value, isSealed: isSealed))
+      }
+    }
+  }
+}
