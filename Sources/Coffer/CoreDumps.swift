@@ -26,13 +26,16 @@ public enum CoreDumps {
   ///
   /// - Throws: `CofferError.unsupported` when the system refuses.
   public static func disable() throws {
-    var none = rlimit(rlim_cur: 0, rlim_max: 0)
+    // The hard limit stays: nobody but root could raise it again for a program that this one executes.
+    var limit = rlimit()
     #if canImport(Glibc)
-      let result = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+      let resource = __rlimit_resource_t(RLIMIT_CORE.rawValue)
     #else
-      let result = setrlimit(RLIMIT_CORE, &none)
+      let resource = RLIMIT_CORE
     #endif
-    guard result == 0 else { throw refused(errno) }
+    guard getrlimit(resource, &limit) == 0 else { throw refused(errno) }
+    limit.rlim_cur = 0
+    guard setrlimit(resource, &limit) == 0 else { throw refused(errno) }
     #if os(Linux)
       // A dump that is piped to a program, as systemd has it, does not mind the limit (core(5)).
       let code = coffer_set_dumpable(0)

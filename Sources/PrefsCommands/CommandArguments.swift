@@ -27,12 +27,17 @@ enum CommandArguments {
   /// The arguments with the negative numbers before `--` marked as values.
   static func marked(_ arguments: [String]) -> [String] {
     let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
-    let command = arguments[..<end].first(where: PrefsCommand.commandNames.contains)
+    let command = commandName(in: arguments)
     // `-0` separates names by NUL in the commands that list them; elsewhere it is a number.
     let zeroIsNumber = command.map { !PrefsCommand.listingCommandNames.contains($0) } ?? false
     return arguments[..<end].map { argument in
       isNegativeNumber(argument) && (argument != "-0" || zeroIsNumber) ? "\(mark)\(argument)" : argument
     } + arguments[end...]
+  }
+
+  /// Which command the arguments name.
+  static func commandName(in arguments: [String]) -> String? {
+    arguments.prefix { $0 != "--" }.first(where: PrefsCommand.commandNames.contains)
   }
 
   /// The text without the marks.

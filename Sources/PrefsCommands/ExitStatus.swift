@@ -14,6 +14,9 @@ enum ExitStatus: Int32, CaseIterable {
   case refused = 11
   case newerFormat = 12
   case inputOutput = 14
+  case execFailed = 125
+  case notExecutable = 126
+  case commandNotFound = 127
 
   /// What the code means, as the table of `--exit-codes` says it.
   var meaning: String {
@@ -32,7 +35,15 @@ enum ExitStatus: Int32, CaseIterable {
     case .refused: "refused by policy"
     case .newerFormat: "the store was written by a newer version"
     case .inputOutput: "disk full, permission denied, or an I/O error"
+    case .execFailed: "exec: prefs failed; otherwise the program's own code"
+    case .notExecutable: "exec: the program cannot be executed"
+    case .commandNotFound: "exec: the program was not found"
     }
+  }
+
+  /// The code of `prefs exec` where another command ends with `code`: apart from those of the program it runs.
+  static func ofExec(_ code: Int32) -> Int32 {
+    [success.rawValue, notExecutable.rawValue, commandNotFound.rawValue].contains(code) ? code : execFailed.rawValue
   }
 
   /// The whole table, one code a line.

@@ -19,6 +19,7 @@ public enum PrefsTool {
   /// Runs the tool with the arguments of this process, and ends the process with its exit code.
   public static func main() -> Never {
     // Where the system refuses, the tool works without, and keys are left out of dumps one by one.
+    CoreLimit.remember()
     try? CoreDumps.disable()
     Hardening.turnOffBacktraces()
     exit(run())
@@ -30,7 +31,10 @@ public enum PrefsTool {
       try command.run()
       return ExitStatus.success.rawValue
     } catch {
-      return report(error)
+      let code = report(error)
+      let name = CommandArguments.commandName(in: Array(CommandLine.arguments.dropFirst()))
+      let isExec = name == ExecCommand.configuration.commandName
+      return isExec ? ExitStatus.ofExec(code) : code
     }
   }
 

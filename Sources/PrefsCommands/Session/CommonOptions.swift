@@ -9,9 +9,9 @@ struct CommonOptions: ParsableArguments {
   var store: String?
 
   @Option(
-    name: [.customShort("c"), .long], parsing: .unconditional,
+    name: [.customShort("c"), .long], parsing: .unconditionalSingleValue,
     help: ArgumentHelp("The collection; KEY is then taken whole, slashes included.", valueName: "name"))
-  var collection: String?
+  var collection: [String] = []
 
   @Option(help: ArgumentHelp("Open the store with this key file.", valueName: "path"), completion: .file())
   var keyFile: String?
@@ -53,8 +53,11 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// The collection that `-c` names.
-  var namedCollection: String? { collection.map(CommandArguments.value) }
+  /// The collections that `-c` names, for commands that take several.
+  var namedCollections: [String] { collection.map(CommandArguments.value) }
+
+  /// The collection that `-c` names; the last one counts.
+  var namedCollection: String? { namedCollections.last }
 
   /// Tells something that helps but is not asked for, unless `--quiet`.
   func note(_ text: String) {

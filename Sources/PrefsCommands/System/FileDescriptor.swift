@@ -103,6 +103,11 @@ enum FileDescriptor {
     }
   }
 
+  /// Keeps `descriptor` from a program that takes this one's place.
+  static func closeOnExecution(_ descriptor: Int32) {
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+  }
+
   // MARK: - Writing
 
   /// Writes all of `bytes`.

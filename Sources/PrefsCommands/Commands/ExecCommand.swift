@@ -1,0 +1,82 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs exec`.
+struct ExecCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "exec",
+    abstract: "Run a program with settings in its environment.",
+    discussion: """
+      The keys of the collections, or of the default one, become variables: in capitals, with _ for every character but \
+      letters of ASCII and digits, and before a digit at the beginning. Two keys that become the same name are an error. \
+      They come before variables of the same name that are there already. Data is written as base64, the rest as \
+      `prefs get` prints it, secrets too; they reach nothing but the environment of CMD.
+
+      CMD takes the place of prefs: signals, input, output and its exit code are its own. The exit code is 125 when prefs \
+      fails, 126 when CMD cannot be executed, 127 when it is not found.
+
+      Examples:
+        prefs exec -c web -- ./server --port 8080
+        prefs exec -c common -c web --prefix APP_ -- env
+        prefs exec -c aws --only access-key-id,secret-access-key --pristine -- /usr/bin/env
+      """)
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("What all names begin with, as it is but in capitals.", valueName: "text"))
+  var prefix = ""
+
+  @Option(
+    parsing: .unconditionalSingleValue,
+    help: ArgumentHelp("Only these keys, separated by commas; each has to be there.", valueName: "keys"))
+  var only: [String] = []
+
+  @Flag(help: "Leave out the variables that prefs was started with.")
+  var pristine = false
+
+  @Argument(parsing: .postTerminator, help: ArgumentHelp("The program and its arguments.", valueName: "cmd"))
+  var command: [String]
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if command.first ?? "" == "" { throw ValidationError("Name the program after --.") }
+  }
+
+  mutating func run() throws {
+    let session = try Session(common)
+    var variables = EnvironmentVariables(prefix: prefix)
+    for item in try session.read(items) { try variables.add(item) }
+    // What the key came through is not for the program.
+    for descriptor in [common.keyFd, common.passphraseFd] {
+      if let descriptor, descriptor > 2 { FileDescriptor.closeOnExecution(descriptor) }
+    }
+    throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
+  }
+
+  private func items(_ transaction: borrowing ReadTransaction) throws -> [Item] {
+    let collections = common.namedCollections.isEmpty ? [""] : common.namedCollections
+    var items: [Item] = []
+    for collection in collections {
+      let keys = try transaction.allKeys(inCollection: collection)
+      if keys.isEmpty, !collection.isEmpty {
+        throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
+      }
+      for key in keys where isWanted(key) {
+        if let item = try transaction.item(forKey: key, inCollection: collection) { items.append(item) }
+      }
+    }
+    for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {
+      throw KeyReference(key, collection: collections[0]).notFound(in: transaction)
+    }
+    return items
+  }
+
+  private var wanted: [String] {
+    only.flatMap { CommandArguments.value($0).split(separator: ",", omittingEmptySubsequences: true).map(String.init) }
+  }
+
+  private func isWanted(_ key: String) -> Bool {
+    only.isEmpty || wanted.contains { $0.utf8.elementsEqual(key.utf8) }
+  }
+}

@@ -1,0 +1,74 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs inject`.
+struct InjectCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "inject",
+    abstract: "Fill settings into a template.",
+    discussion: """
+      Each {{prefs:COLLECTION/KEY}} or {{prefs:KEY}} is replaced by the value, as `prefs get` prints it, secrets too; \
+      everything else stays as it is, byte for byte. All values come from one moment. When a key is missing, nothing is \
+      written, and the exit code is 3.
+
+      Examples:
+        prefs inject server.conf.in -o server.conf
+        echo 'token={{prefs:api/token}}' | prefs inject - | ssh host 'cat > .tokenrc'
+      """)
+
+  @Argument(help: "The template; - reads it from standard input.", completion: .file())
+  var template: String
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "Write to this file, which nobody else can read then, instead of standard output.", valueName: "file"),
+    completion: .file())
+  var output: String?
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if template.isEmpty { throw ValidationError("The template needs a path, or - for standard input.") }
+    if output == "" { throw ValidationError("--output needs a path.") }
+  }
+
+  mutating func run() throws {
+    let session = try Session(common)
+    if let output, OutputFile.isPart(output, ofStore: session.path) {
+      throw Failure(.usage, "\(output) is the store itself; nothing was written.")
+    }
+    let name = template == "-" ? "standard input" : template
+    let template = try Template(
+      template == "-" ? FileDescriptor.readAll(0, named: name) : FileDescriptor.readFile(template), named: name)
+    let filled = try session.read { try fill(template, $0) }
+    if let output {
+      try PrivateFile.write(filled, to: output)
+    } else {
+      var answer = StandardOutput()
+      answer.write(filled)
+      try answer.finish()
+    }
+  }
+
+  private func fill(_ template: Template, _ transaction: borrowing ReadTransaction) throws -> [UInt8] {
+    var filled: [UInt8] = []
+    var missing: [Failure] = []
+    for piece in template.pieces {
+      switch piece {
+      case .text(let bytes): filled += bytes
+      case .reference(let text, let offset):
+        let reference = KeyReference(text, collection: common.namedCollection)
+        if let item = try transaction.item(forKey: reference.key, inCollection: reference.collection) {
+          filled += ValueText.bytes(item.value)
+        } else {
+          let failure = reference.notFound(in: transaction)
+          missing.append(Failure(failure.status, "\(template.place(offset)): \(failure.message)"))
+        }
+      }
+    }
+    guard let last = missing.last else { return filled }
+    for failure in missing.dropLast() { Message.error(failure.message) }
+    throw last
+  }
+}

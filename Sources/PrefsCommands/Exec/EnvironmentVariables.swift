@@ -1,0 +1,69 @@
+import Coffer
+
+#if canImport(Darwin)
+  @preconcurrency import Darwin
+#elseif canImport(Musl)
+  @preconcurrency import Musl
+#else
+  @preconcurrency import Glibc
+#endif
+
+/// Settings as environment variables.
+struct EnvironmentVariables {
+  private let prefix: String
+  private var values: [String: [UInt8]] = [:]
+  /// Which entry has a name.
+  private var sources: [String: String] = [:]
+
+  init(prefix: String) {
+    self.prefix = prefix
+  }
+
+  /// The name of the variable for a key.
+  static func name(forKey key: String, prefix: String) -> String {
+    let name = (prefix + key).unicodeScalars.map { scalar -> Character in
+      switch scalar {
+      case "A"..."Z", "0"..."9": Character(scalar)
+      case "a"..."z": Character(Unicode.Scalar(UInt8(scalar.value) - 32))
+      default: "_"
+      }
+    }
+    return (name.first?.isNumber ?? false ? "_" : "") + String(name)
+  }
+
+  /// - Throws: ``Failure`` when two keys become the same name, a key becomes none, or a value cannot be in an environment.
+  mutating func add(_ item: Item) throws {
+    let name = Self.name(forKey: item.key, prefix: prefix)
+    let source = "key \"\(item.key)\" in \(KeyReference.describe(item.collection))"
+    guard !name.isEmpty else { throw Failure(.format, "\(source) has no name as a variable. Give a --prefix.") }
+    if let other = sources.updateValue(source, forKey: name) {
+      throw Failure(.conflict, "\(other) and \(source) would both be \(name). Choose one with --only.")
+    }
+    let value =
+      if case .data = item.value { Array(ValueText.text(item.value).utf8) } else { ValueText.bytes(item.value) }
+    guard !value.contains(0) else {
+      throw Failure(.format, "the value of \(source) holds a NUL, which no environment can. Choose others with --only.")
+    }
+    values[name] = value
+  }
+
+  /// The entries `NAME=value` of an environment.
+  ///
+  /// - Parameter addingInherited: Adds those of this process whose names are not taken.
+  func block(addingInherited: Bool) -> [[UInt8]] {
+    let settings = values.sorted { $0.key < $1.key }.map { Array($0.key.utf8) + [UInt8(ascii: "=")] + $0.value }
+    return addingInherited ? inherited() + settings : settings
+  }
+
+  private func inherited() -> [[UInt8]] {
+    var entries: [[UInt8]] = []
+    var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = environ
+    while let entry = next?.pointee {
+      let bytes = Array(UnsafeRawBufferPointer(start: entry, count: strlen(entry)))
+      let name = String(decoding: bytes.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+      if values[name] == nil { entries.append(bytes) }
+      next = next?.advanced(by: 1)
+    }
+    return entries
+  }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("Settings for other programs") struct ExecAndInjectTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+    try tool.succeed("set", "web/port", "--int", "8080")
+    try tool.succeed("set", "web/db.url-ä", "x y")
+    try tool.succeed("set", "web/2nd", "--data", "aWNvbg==")
+    try tool.succeed("set", "web/token", "--secret", "-", input: "hunter2\nline")
+    try tool.succeed("set", "other/port", "--int", "1")
+    try tool.succeed("set", "top", "on")
+  }
+
+  // MARK: - exec
+
+  @Test("exec names variables in capitals, and keeps the environment or leaves it out")
+  func environment() throws {
+    let settings = "DB_URL__=x y\nPORT=8080\nTOKEN=hunter2\nline\n_2ND=aWNvbg==\n"
+    #expect(try tool.succeed("exec", "-c", "web", "--pristine", "--", "/usr/bin/env") == settings)
+    let all = try tool.succeed("exec", "-c", "web", "--", "env", environment: ["PORT": "9", "KEPT": "k"])
+    let lines = all.split(separator: "\n")
+    #expect(lines.contains("PORT=8080") && !lines.contains("PORT=9") && lines.contains("KEPT=k"))
+    #expect(try tool.succeed("exec", "--pristine", "--", "env") == "TOP=on\n")
+    let prefixed = try tool.succeed(
+      "exec", "-c", "web", "--prefix", "my_", "--only", "port,2nd", "--pristine", "--", "env")
+    #expect(prefixed == "MY_2ND=aWNvbg==\nMY_PORT=8080\n")
+  }
+
+  @Test("exec takes several collections, whose names must not meet")
+  func collections() throws {
+    let run = try tool.run("exec", "-c", "web", "-c", "other", "--", "env")
+    #expect(run.code == 125 && run.text == "" && run.message.contains("both be PORT"))
+    let both = try tool.succeed(
+      "exec", "-c", "web", "-c", "", "--only", "port", "--only", "top", "--pristine", "--", "env")
+    #expect(both == "PORT=8080\nTOP=on\n")
+  }
+
+  @Test("exec gives its arguments, input and exit code over to the program")
+  func program() throws {
+    #expect(try tool.succeed("exec", "--", "printf", "%s|", "-5", "--json", "a b", "") == "-5|--json|a b||")
+    #expect(try tool.succeed("exec", "--", "cat", input: "in") == "in")
+    for code: Int32 in [0, 1, 3, 125] {
+      #expect(try tool.run("exec", "--", "sh", "-c", "exit \(code)").code == code)
+    }
+    #expect(try tool.run("exec", "--", "sh", "-c", "kill -KILL $$").code == 128 + SIGKILL)
+  }
+
+  @Test("exec lets signals through")
+  func signals() throws {
+    let output = try LinePipe(tool.path("out"))
+    let child = try tool.spawn(
+      [
+        "exec", "--", "sh", "-c", "trap 'echo caught; exit 7' TERM; echo ready; while :; do read x <\"$0\"; done",
+        tool.path("none"),
+      ],
+      files: [(0, "/dev/null", O_RDONLY), (1, output.path, O_WRONLY), (2, "/dev/null", O_WRONLY)])
+    #expect(try output.next() == "ready")
+    kill(child, SIGTERM)
+    #expect(try output.next() == "caught")
+    #expect(try Tool.exitCode(of: child) == 7)
+  }
+
+  @Test("exec is 127 for what is not there, 126 for what cannot be run, 125 when it fails itself")
+  func codes() throws {
+    let script = try tool.write("script", "#!/bin/sh\n".utf8)
+    chmod(script, 0o600)
+    let codes: [([String], Int32)] = [
+      (["--", "no-such-program"], 127), (["--", tool.path("none")], 127), (["--", script], 126),
+      (["--", tool.home.path], 126), (["-c", "none", "--", "true"], 125), (["--only", "none", "--", "true"], 125),
+      (["--nonsense", "--", "true"], 125), (["true"], 125), (["--"], 125), (["-d", script, "--", "true"], 125),
+    ]
+    for (arguments, code) in codes {
+      let run = try tool.run(["exec"] + arguments, input: [])
+      #expect(run.code == code && run.message.hasPrefix("prefs: ") && run.text == "", "\(arguments) \(run.message)")
+    }
+    #expect(try tool.run("exec", "--help").code == 0)
+  }
+
+  @Test("exec refuses a value that no environment can hold, and does not show it")
+  func nul() throws {
+    try tool.succeed("set", "nul/x", "--secret", "-", input: "hunter\0two")
+    let run = try tool.run("exec", "-c", "nul", "--", "true")
+    #expect(run.code == 125 && run.message.contains("NUL") && !run.message.contains("hunter"))
+  }
+
+  @Test("exec leaves the limit of core dumps as it was, and no descriptor of a key")
+  func limits() throws {
+    let script = #"ulimit -Sc 4; ulimit -Sc; ulimit -Hc; exec "$0" exec -- sh -c 'ulimit -Sc; ulimit -Hc'"#
+    let lines = try tool.succeed("exec", "--", "sh", "-c", script, Tool.executable).split(separator: "\n")
+    #expect(lines.count == 4 && lines[0] == lines[2] && lines[1] == lines[3])
+    let key = String(decoding: try tool.contents(tool.keyFile), as: UTF8.self)
+    let run = try tool.run(
+      "exec", "--key-fd", "5", "--", "sh", "-c", "if (: <&5) 2>/dev/null; then echo open; else echo closed; fi",
+      descriptors: [5: key])
+    #expect(run.code == 0 && run.text == "closed\n", "\(run.message)")
+  }
+
+  // MARK: - inject
+
+  @Test("inject replaces references, and leaves every other byte")
+  func inject() throws {
+    let template: [UInt8] = Array("p={{prefs:web/port}}{{prefs:top}}\r\n{{x}} {{prefs:web/token}}".utf8) + [0xff, 0]
+    let run = try tool.run(["inject", "-"], input: template)
+    #expect(run.code == 0 && run.output == Array("p=8080on\r\n{{x}} hunter2\nline".utf8) + [0xff, 0])
+    let file = try tool.write("template", "{{prefs:port}}{{prefs:2nd}}".utf8)
+    #expect(try tool.succeed("inject", file, "-c", "web") == "8080icon")
+    #expect(try tool.succeed("inject", "-", input: "") == "")
+  }
+
+  @Test("inject writes a file that only its owner reads")
+  func injectFile() throws {
+    let path = try tool.write("out", "older and longer than the new one".utf8)
+    chmod(path, 0o644)
+    try tool.succeed("inject", "-", "-o", path, input: "{{prefs:top}}")
+    #expect(try tool.contents(path) == Array("on".utf8) && tool.mode(path) == 0o600)
+    try tool.succeed("inject", "-", "-o", tool.path("new"), input: "{{prefs:top}}")
+    #expect(try tool.mode(tool.path("new")) == 0o600)
+    #expect(try tool.run("inject", "-", "-o", tool.store, input: "x").code == 2)
+    #expect(try tool.succeed("get", "top") == "on\n")
+  }
+
+  @Test("inject says where a key is missing, and writes nothing then")
+  func injectMissing() throws {
+    let text = "{{prefs:top}}\nä {{prefs:none}} {{prefs:web/prot}}"
+    let run = try tool.run("inject", "-", "-o", tool.path("out"), input: text)
+    #expect(run.code == 3 && run.text == "" && !tool.exists(tool.path("out")))
+    #expect(run.message.contains("standard input, line 2, column 3: there is no key \"none\""))
+    #expect(run.message.contains("line 2, column 18") && run.message.contains("did you mean \"port\""))
+    for text in ["{{prefs:top", "{{prefs:top\n}}"] {
+      let open = try tool.run("inject", "-", input: "a" + text)
+      #expect(open.code == 8 && open.message.contains("line 1, column 2"))
+    }
+    #expect(try tool.run("inject", tool.path("none")).code == 14)
+    #expect(try tool.run("inject").code == 2)
+  }
+}

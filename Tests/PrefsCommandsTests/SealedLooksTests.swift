@@ -1,0 +1,48 @@
+import Coffer
+import Foundation
+import Testing
+
+@Suite("Commands beside a locked vault") struct SealedLooksTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+    try tool.succeed("set", "open/hunter", "x")
+    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
+    let vaultKey = tool.path("vault-key")
+    try KeyFile.create(at: vaultKey)
+    try database.vault.create(key: .keyFile(vaultKey))
+    try database.seal(collection: "tokens")
+    try database.makeConnection().readWrite {
+      try $0.setObject("hunter2", forKey: "mail", inCollection: "tokens")
+    }
+    try database.close()
+  }
+
+  @Test("find names what it did not look into")
+  func find() throws {
+    let run = try tool.run("find", "hunter")
+    #expect(run.text == "open/hunter  x\n" || run.text == "open/hunter\n")
+    #expect(run.message.contains("\"tokens\" are sealed"))
+    #expect(try tool.succeed("find", "mail") == "tokens/mail\n")
+  }
+
+  @Test("watch shows the size of a sealed value")
+  func watch() throws {
+    let watch = try Watch(tool, "--since", "0", "--values", "--json", "-c", "tokens")
+    let lines = try watch.end()
+    #expect(lines.contains { $0.contains(#""key":"mail","type":"sealed","value":"<sealed: "#) }, "\(lines)")
+    #expect(!lines.joined().contains("hunter2"))
+  }
+
+  @Test("A value that is locked is 6, an argument for a sealed collection 2, a move into the clear 11")
+  func refused() throws {
+    #expect(try tool.run("append", "tokens/list", "secret").code == 2)
+    #expect(try tool.run("append", "tokens/list", "-", input: "secret").code == 6)
+    #expect(try tool.run("rename", "tokens/mail", "open/mail").code == 11)
+    #expect(try tool.run("rename", "-f", "tokens/mail", "open/mail").code == 6)
+    #expect(try tool.run("exec", "-c", "tokens", "--", "true").code == 125)
+    #expect(try tool.run("inject", "-", input: "{{prefs:tokens/mail}}").code == 6)
+    #expect(try tool.succeed("list", "tokens") == "mail\n")
+  }
+}
