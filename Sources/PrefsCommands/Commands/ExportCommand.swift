@@ -42,7 +42,7 @@ struct ExportCommand: ParsableCommand {
 
   mutating func validate() throws {
     if output == "" { throw ValidationError("--output needs a path.") }
-    if name != nil, common.collection != nil { throw ValidationError("Name the collection once.") }
+    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collection once.") }
   }
 
   mutating func run() throws {
