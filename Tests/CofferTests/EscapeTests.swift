@@ -11,7 +11,7 @@ import Testing
     let file = folder.appendingPathComponent("snippet.swift")
     try Data("import Coffer\nfunc snippet(_ connection: Connection) throws {\n\(statements)\n}\n".utf8).write(to: file)
     let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../Sources")
-    let maps = ["CSQLite", "COpenSSL"].flatMap { name in
+    let maps = ["CSQLite", "COpenSSL", "CSystemCalls"].flatMap { name in
       ["-Xcc", "-fmodule-map-file=\(sources.path)/\(name)/module.modulemap"]
     }
     let process = Process()
