@@ -509,7 +509,8 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         self.assertRegex(recovery_key, r"\A([0-9A-HJKMNP-TV-Z]{5}-){7}[0-9A-HJKMNP-TV-Z]{5}\Z")
         for text in (recovery_key, recovery_key.lower().replace("-", " ").replace("0", "o")):
             contents = place.read(reader.RecoveryKeySecret.parse(text))
-            self.assertEqual(contents.items, before.items)
+            # By their texts: one is not a number, and so equals nothing.
+            self.assertEqual(sorted(map(repr, contents.items.items())), sorted(map(repr, before.items.items())))
         envelope = contents.envelope
         self.assertEqual([(slot.kind, slot.label) for slot in envelope.slots], [(1, "a label of mine"), (3, "paper"), (4, "")])
         # Of another epoch and another root key, and nothing of the old ones is left.
