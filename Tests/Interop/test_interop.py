@@ -522,6 +522,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         old = place.store.read_bytes()
         for record in before.envelope.epochs:
             self.assertNotIn(record.wrapped, old)
+        place.plain.unlink()
         done = place.run_reader("--recovery-key-fd", 0, passphrase=recovery_key.encode())
         self.assertEqual(done.returncode, 0, done.stderr)
         wrong = recovery_key[:-1] + ("0" if recovery_key[-1] != "0" else "1")
