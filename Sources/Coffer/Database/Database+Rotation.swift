@@ -8,7 +8,7 @@ extension Database {
   /// ```
   ///
   /// Everything is rewritten in one transaction: readers go on, writers of all processes wait for it, about a second for
-  /// each 40 MB, and the log takes as much room as the store until it is folded in. Every process seals under the new key from its next
+  /// each 30 MB, and the log takes as much room as the store until it is folded in. Every process seals under the new key from its next
   /// write; the old one is dropped when nothing needs it any more. Cut short at any point, the store opens as before, and the
   /// next process that writes to it goes on.
   ///
