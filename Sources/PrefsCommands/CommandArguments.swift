@@ -1,3 +1,5 @@
+import ArgumentParser
+
 /// The arguments of the process, made fit for the parser.
 enum CommandArguments {
   /// Stands before an argument that begins with a dash and yet is a value.
@@ -37,7 +39,42 @@ enum CommandArguments {
 
   /// Which command the arguments name.
   static func commandName(in arguments: [String]) -> String? {
-    arguments.prefix { $0 != "--" }.first(where: PrefsCommand.commandNames.contains)
+    words(in: arguments).first.flatMap { PrefsCommand.commandNames.contains($0) ? $0 : nil }
+  }
+
+  /// The common options that are followed by a value, which is not to be taken for a command.
+  static let optionsWithValue: Set<String> = [
+    "-d", "--store", "-c", "--collection", "--key-file", "--key-fd", "--passphrase-fd", "--recovery-key-fd",
+    "--timeout",
+    "--color",
+  ]
+
+  /// The arguments that are neither options nor their values.
+  private static func words(in arguments: [String]) -> [String] {
+    var words: [String] = []
+    var isValue = false
+    for argument in arguments.prefix(while: { $0 != "--" }) {
+      if !isValue, !argument.hasPrefix("-") { words.append(argument) }
+      isValue = !isValue && optionsWithValue.contains(argument)
+    }
+    return words
+  }
+
+  /// The failure for a command that there is not, with the nearest one there is; nil when the commands are fine.
+  static func unknownCommand(in arguments: [String]) -> Failure? {
+    var command: any ParsableCommand.Type = PrefsCommand.self
+    var path = "prefs"
+    for word in words(in: arguments) where word != "help" {
+      let subcommands = command.configuration.subcommands
+      if subcommands.isEmpty { return nil }
+      guard let next = subcommands.first(where: { PrefsCommand.names(of: [$0]).contains(word) }) else {
+        let near = NearName.best(for: word, among: PrefsCommand.names(of: subcommands).sorted() + ["help"])
+        let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
+        return Failure(.usage, "there is no command \"\(path) \(word)\"\(hint) Run `\(path) --help` for a list.")
+      }
+      (command, path) = (next, "\(path) \(word)")
+    }
+    return nil
   }
 
   /// The text without the marks.

@@ -50,7 +50,11 @@ struct PrefsCommand: ParsableCommand {
     ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self,
   ])
 
-  private static func names(of commands: [any ParsableCommand.Type]) -> Set<String> {
-    Set(commands.flatMap { [$0.configuration.commandName ?? ""] + $0.configuration.aliases })
+  /// The names of `commands` and their aliases, without those that only the tool itself uses.
+  static func names(of commands: [any ParsableCommand.Type]) -> Set<String> {
+    Set(
+      commands.filter { $0.configuration.shouldDisplay }.flatMap {
+        [$0.configuration.commandName ?? ""] + $0.configuration.aliases
+      })
   }
 }

@@ -60,6 +60,9 @@ public enum PrefsTool {
   /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.
   private static func reportFromParser(_ error: any Error) -> Int32 {
     let code = PrefsCommand.exitCode(for: error)
+    if let failure = CommandArguments.unknownCommand(in: Array(CommandLine.arguments.dropFirst())) {
+      return report(failure)
+    }
     let text = CommandArguments.unmarked(PrefsCommand.fullMessage(for: error))
     if code == .success {
       var output = StandardOutput()

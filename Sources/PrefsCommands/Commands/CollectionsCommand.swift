@@ -21,7 +21,7 @@ struct CollectionsCommand: ParsableCommand {
 
   mutating func run() throws {
     let names = try Session(common).read { try $0.allCollections() }
-    var output = StandardOutput()
+    var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(JSONText.array(names.map(JSONText.quoted)) + "\n")
     case .plain: for name in names { output.write(DisplayText.plainField(name) + "\n") }

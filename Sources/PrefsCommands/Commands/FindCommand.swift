@@ -84,7 +84,7 @@ struct FindCommand: ParsableCommand {
   // MARK: - Output
 
   private func write(_ matches: [Match]) throws {
-    var output = StandardOutput()
+    var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(JSONText.array(matches.map(json)) + "\n")
     case .plain, .nul:

@@ -94,7 +94,7 @@ struct HistoryCommand: ParsableCommand {
       if keys.isEmpty { try explainNone(collection, transaction) }
       return keys.prefix(limit ?? .max)
     }
-    var output = StandardOutput()
+    var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(JSONText.array(keys.map(JSONText.quoted)) + "\n")
     case .plain: for key in keys { output.write(DisplayText.plainField(key) + "\n") }
@@ -116,13 +116,13 @@ struct HistoryCommand: ParsableCommand {
       return (items.prefix(limit ?? .max), try transaction.isSealed(collection: reference.collection))
     }
     let text = HistoryText(items: items, isSealed: isSealed, redaction: Redaction(reveals: reveal))
-    var output = StandardOutput()
+    var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(text.json + "\n")
     case .plain:
       for fields in text.fields { output.write(fields.map(DisplayText.plainField).joined(separator: "\t") + "\n") }
     case .nul: for fields in text.fields { output.write(fields.joined(separator: "\t") + "\0") }
-    case .text: for line in text.lines { output.write(line) }
+    case .text: for line in text.lines(Style(isOn: common.color.applies(to: 1))) { output.write(line) }
     }
     try output.finish()
   }

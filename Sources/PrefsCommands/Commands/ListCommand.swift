@@ -61,7 +61,7 @@ struct ListCommand: ParsableCommand {
       if infos.isEmpty { try explainEmpty(collection, transaction) }
       return try infos.map { try entry($0, transaction) }
     }
-    var output = StandardOutput()
+    var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json:
       output.write(JSONText.array(entries.map { ItemJSON.text($0.info, kind: $0.kind, value: $0.value) }) + "\n")
@@ -88,7 +88,7 @@ struct ListCommand: ParsableCommand {
     guard values else { return Entry(info: info, kind: info.kind, value: nil) }
     if info.kind == .sealed, !reveal {
       // It is not to be shown, and so need not be opened.
-      return Entry(info: info, kind: .sealed, value: .string("<sealed: \(info.byteCount) bytes>"))
+      return Entry(info: info, kind: .sealed, value: Redaction.sealed(byteCount: info.byteCount))
     }
     let value = try transaction.item(forKey: info.key, inCollection: info.collection)?.value
     return Entry(info: info, kind: value?.kind ?? info.kind, value: reveal ? value.map(ValueText.revealed) : value)
@@ -126,7 +126,15 @@ struct ListCommand: ParsableCommand {
       if let value = entry.value { row.append(Self.shown(value)) }
       table.add(row)
     }
-    return table.lines(rightAligned: long ? [2, 3] : [])
+    guard long else { return table.lines() }
+    let style = Style(isOn: common.color.applies(to: 1))
+    return table.lines(rightAligned: [2, 3]) { column, cell in
+      switch column {
+      case 1: style.kind(cell, isHidden: cell == Value.Kind.secret.name || cell == Value.Kind.sealed.name)
+      case 2...4: style.faint(cell)
+      default: cell
+      }
+    }
   }
 
   private func longFields(_ entry: Entry) -> [String] {
@@ -152,6 +160,9 @@ struct ListForm: ParsableArguments {
   @Flag(name: .customShort("0"), help: "End each record with a NUL instead of a newline; nothing is escaped.")
   var nul = false
 
+  @Flag(help: "Write a long list straight to the terminal, and not through PAGER.")
+  var noPager = false
+
   enum Choice {
     case text, json, plain, nul
   }
@@ -161,6 +172,9 @@ struct ListForm: ParsableArguments {
     if nul { return .nul }
     return plain ? .plain : .text
   }
+
+  /// Shows a list that is longer than the terminal.
+  var pager: Pager? { choice == .text && !noPager ? Pager() : nil }
 
   mutating func validate() throws {
     if json, plain || nul { throw ValidationError("Use one of --json, --plain and -0.") }

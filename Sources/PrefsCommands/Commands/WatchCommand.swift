@@ -57,7 +57,9 @@ struct WatchCommand: ParsableCommand {
       let printer = ChangePrinter(
         filter: ChangeFilter(what, collection: common.namedCollection),
         text: ChangeText(form: json ? .json : plain ? .plain : .text),
-        values: values ? ShownValues(connection: connection, redaction: Redaction(reveals: reveal)) : nil)
+        values: values
+          ? ShownValues(
+            session: session, database: database, connection: connection, redaction: Redaction(reveals: reveal)) : nil)
       let registration = try database.onCommit(printer.print)
       defer { registration.cancel() }
       if let since {

@@ -1,7 +1,25 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
 /// A bar on standard error that grows in place.
-struct ProgressBar {
-  let isShown: Bool
+final class ProgressBar {
+  private let isShown: Bool
+  private let clock = ContinuousClock()
+  private var lastDrawn: ContinuousClock.Instant?
+
   private static let width = 30
+  /// Drawing more often only flickers, and costs the work its time.
+  private static let interval = Duration.milliseconds(100)
+
+  /// - Parameter isShown: Whether there is anybody to see it.
+  init(isShown: Bool) {
+    self.isShown = isShown
+  }
 
   /// Shows a bar while `body` works, and takes it away.
   static func during<R>(_ task: String, _ options: CommonOptions, _ body: ((Double) -> Void) throws -> R) rethrows -> R
@@ -11,17 +29,32 @@ struct ProgressBar {
     return try body { bar.show($0, of: task) }
   }
 
-  /// Draws the bar at `fraction` of its length.
+  /// Draws the bar at `fraction` of its length, unless that was done a moment ago.
   func show(_ fraction: Double, of task: String) {
     guard isShown else { return }
+    let now = clock.now
+    if let lastDrawn, now - lastDrawn < Self.interval { return }
+    lastDrawn = now
+    // Asked for anew each time, as a window may change its size.
+    Message.write("\r" + Self.line(fraction, of: task, columns: Terminal.size(of: 2)?.columns ?? 80) + "\u{1b}[K")
+  }
+
+  /// The bar in at most `columns` characters: a line that wraps could not be drawn over.
+  static func line(_ fraction: Double, of task: String, columns: Int) -> String {
     let clamped = fraction.isFinite ? min(1, max(0, fraction)) : 0
-    let filled = Int(clamped * Double(Self.width))
-    let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: Self.width - filled)
-    Message.write("\r\(task) [\(bar)] \(Int(clamped * 100)) %")
+    let percent = "\(Int(clamped * 100)) %"
+    // One column stays free: some terminals wrap as soon as the last one is filled.
+    let room = columns - 1 - task.count - percent.count - "  []".count
+    guard room >= 5 else { return String("\(task) \(percent)".prefix(max(0, columns - 1))) }
+    let width = min(room, Self.width)
+    let filled = Int(clamped * Double(width))
+    let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: width - filled)
+    return "\(task) [\(bar)] \(percent)"
   }
 
   /// Takes the bar away.
   func finish() {
-    if isShown { Message.write("\r\u{1b}[K") }
+    if lastDrawn != nil { Message.write("\r\u{1b}[K") }
+    lastDrawn = nil
   }
 }

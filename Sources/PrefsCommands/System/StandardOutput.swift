@@ -1,7 +1,13 @@
 /// Standard output: the answer of a command and nothing else, written in large pieces.
 struct StandardOutput {
   private var buffer: [UInt8] = []
+  private let pager: Pager?
   private static let pieceSize = 256 << 10
+
+  /// - Parameter pager: Shows an answer that does not fit on the terminal.
+  init(pager: Pager? = nil) {
+    self.pager = pager
+  }
 
   mutating func write(_ text: String) {
     buffer.append(contentsOf: text.utf8)
@@ -15,12 +21,13 @@ struct StandardOutput {
   ///
   /// To be called between records.
   mutating func breathe() throws {
-    if buffer.count >= Self.pieceSize { try finish() }
+    // Whether it fits is known only of the whole.
+    if pager == nil, buffer.count >= Self.pieceSize { try finish() }
   }
 
   /// Writes out what has gathered.
   mutating func finish() throws {
-    try FileDescriptor.writeAll(buffer, to: 1, named: "standard output")
+    if try pager?.show(buffer) != true { try FileDescriptor.writeAll(buffer, to: 1, named: "standard output") }
     buffer.removeAll(keepingCapacity: true)
   }
 

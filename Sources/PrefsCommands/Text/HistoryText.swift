@@ -23,10 +23,10 @@ struct HistoryText {
   }
 
   /// The same as a table.
-  var lines: [String] {
+  func lines(_ style: Style) -> [String] {
     var table = Table()
     for fields in fields { table.add(fields.map { DisplayText.escapingControls($0) }) }
-    return table.lines(rightAligned: [0])
+    return table.lines(rightAligned: [0]) { column, cell in column == 3 ? cell : style.faint(cell) }
   }
 
   /// One array.

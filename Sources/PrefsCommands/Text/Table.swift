@@ -9,8 +9,12 @@ struct Table {
 
   /// The lines, each with its newline.
   ///
-  /// - Parameter rightAligned: The indices of the columns that hold numbers.
-  func lines(rightAligned: Set<Int> = []) -> [String] {
+  /// - Parameters:
+  ///   - rightAligned: The indices of the columns that hold numbers.
+  ///   - colored: Adds colour to the text of a cell, which takes up no room.
+  func lines(
+    rightAligned: Set<Int> = [], colored: (_ column: Int, _ cell: String) -> String = { $1 }
+  ) -> [String] {
     var widths: [Int] = []
     for row in rows {
       for (column, cell) in row.enumerated() {
@@ -23,10 +27,10 @@ struct Table {
       for (column, cell) in row.enumerated() {
         let padding = String(repeating: " ", count: max(0, widths[column] - cell.count))
         if rightAligned.contains(column) {
-          line += padding + cell
+          line += padding + colored(column, cell)
         } else {
           // Nothing hangs over at the end of a line.
-          line += column == row.count - 1 ? cell : cell + padding
+          line += colored(column, cell) + (column == row.count - 1 ? "" : padding)
         }
         if column < row.count - 1 { line += "  " }
       }

@@ -12,6 +12,9 @@ struct Redaction {
     return value
   }
 
+  /// What stands for a sealed value that was not opened.
+  static func sealed(byteCount: Int) -> Value { .string("<sealed: \(byteCount) bytes>") }
+
   /// The word for its type.
   func kind(_ value: Value, isSealed: Bool) -> Value.Kind {
     isSealed && !reveals ? .sealed : value.kind

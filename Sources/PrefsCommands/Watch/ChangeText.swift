@@ -48,22 +48,30 @@ struct ChangeText {
 
 /// The values that go with changes.
 struct ShownValues {
+  let session: Session
+  let database: Database
   let connection: Connection
   let redaction: Redaction
 
   /// The value that a key has now; nil when it has none.
   func value(for change: KeyChange) throws -> ChangeText.Shown? {
     guard let collection = change.collection, let key = change.key else { return nil }
-    return try connection.read { transaction in
-      guard let info = try transaction.info(forKey: key, inCollection: collection) else { return nil }
-      let isSealed = info.kind == .sealed
-      // What is not shown need not be opened.
-      if isSealed, !redaction.reveals {
-        return ChangeText.Shown(kind: .sealed, value: .string("<sealed: \(info.byteCount) bytes>"))
-      }
-      return try transaction.value(forKey: key, inCollection: collection).map { value in
-        ChangeText.Shown(kind: value.kind, value: redaction.shown(value, isSealed: isSealed))
-      }
+    return try session.unlocking(database) {
+      try connection.read { try shown(key, collection, $0) }
+    }
+  }
+
+  private func shown(
+    _ key: String, _ collection: String, _ transaction: borrowing ReadTransaction
+  ) throws -> ChangeText.Shown? {
+    guard let info = try transaction.info(forKey: key, inCollection: collection) else { return nil }
+    let isSealed = info.kind == .sealed
+    // What is not shown need not be opened.
+    if isSealed, !redaction.reveals {
+      return ChangeText.Shown(kind: .sealed, value: Redaction.sealed(byteCount: info.byteCount))
+    }
+    return try transaction.value(forKey: key, inCollection: collection).map { value in
+      ChangeText.Shown(kind: value.kind, value: redaction.shown(value, isSealed: isSealed))
     }
   }
 }

@@ -79,4 +79,45 @@ struct TextTests {
   func sizes(_ count: Int, _ text: String) {
     #expect(DisplayText.byteCount(count) == text)
   }
+
+  @Test("A progress bar never wraps", arguments: [1, 5, 10, 20, 40, 80, 200])
+  func progress(_ columns: Int) {
+    for fraction in [0, 0.5, 1, 7, -1, .nan, .infinity] {
+      #expect(ProgressBar.line(fraction, of: "re-encrypting", columns: columns).count < max(1, columns) || columns == 1)
+    }
+    #expect(
+      ProgressBar.line(0.5, of: "x", columns: 80) == "x [" + String(repeating: "#", count: 15) + "---------------] 50 %"
+    )
+  }
+
+  @Test(
+    "What fits on a screen is told by its rows, with long lines counted as often as they wrap, and colour as nothing")
+  func fits() {
+    let line = String(repeating: "x", count: 25)
+    #expect(Pager.fits(Array("\(line)\n".utf8), rows: 4, columns: 10))
+    #expect(!Pager.fits(Array("\(line)\n".utf8), rows: 3, columns: 10))
+    #expect(Pager.fits(Array("\u{1b}[36m0123456789\u{1b}[0m\n\n".utf8), rows: 3, columns: 10))
+    #expect(!Pager.fits(Array("a\nb\nc\n".utf8), rows: 3, columns: 10))
+    #expect(Pager.fits(Array("ééééé\n".utf8), rows: 2, columns: 5))
+  }
+
+  @Test(
+    "A command that does not exist brings up the nearest one",
+    arguments: [
+      (["gte", "x"], "get"), (["-c", "list", "lst"], "list"), (["key", "lst"], "list"), (["help", "sett"], "set"),
+      (["hlep"], "help"), (["--timeout", "5", "wach"], "watch"),
+    ])
+  func unknownCommand(_ arguments: [String], _ near: String) {
+    let message = CommandArguments.unknownCommand(in: arguments)?.message
+    #expect(message?.contains("did you mean \"\(near)\"?") == true, "\(message ?? "")")
+  }
+
+  @Test(
+    "A command that exists is no mistake",
+    arguments: [
+      [], ["get", "gte"], ["key", "add", "lst"], ["help", "key", "add"], ["-c", "gte", "get"], ["--version"],
+    ])
+  func knownCommand(_ arguments: [String]) {
+    #expect(CommandArguments.unknownCommand(in: arguments) == nil)
+  }
 }

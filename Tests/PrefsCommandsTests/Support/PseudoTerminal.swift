@@ -33,6 +33,12 @@ final class PseudoTerminal {
     close(controller)
   }
 
+  /// Gives it a size, which a new one has not.
+  func resize(rows: UInt16, columns: UInt16) {
+    var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+    _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
+  }
+
   /// Whether what is typed is shown.
   var echoes: Bool {
     var modes = termios()
@@ -80,11 +86,16 @@ final class PseudoTerminal {
 
 extension Tool {
   /// Starts the tool with `terminal` as its controlling terminal, and as its input and error output.
-  func start(_ arguments: String..., on terminal: PseudoTerminal, environment: [String: String] = [:]) throws -> pid_t {
+  ///
+  /// - Parameter showsOutput: Whether standard output leads there, too, and not to a file.
+  func start(
+    _ arguments: String..., on terminal: PseudoTerminal, showsOutput: Bool = false, environment: [String: String] = [:]
+  ) throws -> pid_t {
     // The first terminal that the leader of a new session opens becomes its controlling one.
-    try spawn(
+    let output = showsOutput ? terminal.path : path("terminal-out")
+    return try spawn(
       arguments,
-      files: [(0, terminal.path, O_RDWR), (1, path("terminal-out"), O_WRONLY | O_CREAT), (2, terminal.path, O_RDWR)],
+      files: [(0, terminal.path, O_RDWR), (1, output, O_WRONLY | O_CREAT), (2, terminal.path, O_RDWR)],
       environment: environment)
   }
 }

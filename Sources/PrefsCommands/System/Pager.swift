@@ -1,0 +1,123 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The program named by `PAGER`, else `less`, which shows an answer that is longer than the terminal.
+struct Pager {
+  private let command: String
+
+  /// nil where nobody could turn the pages: standard input and output have to be a terminal that can move its cursor.
+  init?() {
+    guard Terminal.isTerminal(0), Terminal.isTerminal(1), Environment.variable("TERM") != "dumb" else { return nil }
+    // Set and empty, it asks for none.
+    if let named = getenv("PAGER"), named.pointee == 0 { return nil }
+    command = Environment.variable("PAGER") ?? "less"
+  }
+
+  /// Shows `answer` until the person leaves the pager.
+  ///
+  /// - Returns: Whether that was done: false for an answer that fits, and where the pager cannot be run.
+  func show(_ answer: [UInt8]) throws -> Bool {
+    guard let size = Terminal.size(of: 1), !Self.fits(answer, rows: size.rows, columns: size.columns) else {
+      return false
+    }
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw Failure.system("a pipe", errno: errno) }
+    let (input, output) = (ends[0], ends[1])
+    FileDescriptor.closeOnExecution(output)
+    // Before the pager runs: an interrupt is for it alone, and would else end this process, and the session with it.
+    return Signals.ignoring(Self.signals) {
+      let child = start(reading: input)
+      close(input)
+      // Whoever has seen enough leaves before the end.
+      if child != nil { try? FileDescriptor.writeAll(answer, to: output, named: "the pager") }
+      close(output)
+      return child.map(Self.wait) ?? false
+    }
+  }
+
+  // MARK: - Size
+
+  /// Whether `answer` leaves the last row of the terminal free, for the next prompt.
+  static func fits(_ answer: [UInt8], rows: Int, columns: Int) -> Bool {
+    var taken = 0
+    for line in answer.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast() {
+      taken += max(1, (width(line) + columns - 1) / columns)
+      if taken >= rows { return false }
+    }
+    return true
+  }
+
+  /// The number of characters of `line`, without the escape sequences for colour.
+  private static func width(_ line: ArraySlice<UInt8>) -> Int {
+    var width = 0
+    var isEscape = false
+    for scalar in String(decoding: line, as: UTF8.self).unicodeScalars {
+      if isEscape {
+        isEscape = scalar != "m"
+      } else if scalar == "\u{1b}" {
+        isEscape = true
+      } else {
+        width += 1
+      }
+    }
+    return width
+  }
+
+  // MARK: - The process
+
+  private static let signals = [SIGINT, SIGQUIT, SIGPIPE]
+
+  /// nil when it cannot be started.
+  private func start(reading input: Int32) -> pid_t? {
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+      var attributes: posix_spawnattr_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+      var attributes = posix_spawnattr_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    posix_spawnattr_init(&attributes)
+    defer {
+      posix_spawn_file_actions_destroy(&actions)
+      posix_spawnattr_destroy(&attributes)
+    }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for signal in Self.signals { sigaddset(&signals, signal) }
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+    posix_spawn_file_actions_adddup2(&actions, input, 0)
+    if input != 0 { posix_spawn_file_actions_addclose(&actions, input) }
+    // Colour as it is (R), the screen kept as it was (X), and no page for what fits on one (F).
+    setenv("LESS", "FRX", 0)
+    var words: [UnsafeMutablePointer<CChar>?] = ["sh", "-c", command].map { (word: String) in strdup(word) }
+    words.append(nil)
+    defer { for word in words { free(word) } }
+    var child: pid_t = 0
+    return posix_spawn(&child, "/bin/sh", &actions, &attributes, words, environ) == 0 ? child : nil
+  }
+
+  /// Whether the shell found the pager.
+  private static func wait(for child: pid_t) -> Bool {
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0 { guard errno == EINTR else { return true } }
+    let code = status & 0x7f == 0 ? (status >> 8) & 0xff : 0
+    return code != ExitStatus.notExecutable.rawValue && code != ExitStatus.commandNotFound.rawValue
+  }
+}
+
+/// Signals of this process.
+enum Signals {
+  /// Ignores `signals` while `body` works: they go to another process of the terminal, which knows what to do.
+  static func ignoring<R>(_ signals: [Int32], _ body: () throws -> R) rethrows -> R {
+    let previous = signals.map { signal($0, SIG_IGN) }
+    defer { for (number, handler) in zip(signals, previous) { signal(number, handler) } }
+    return try body()
+  }
+}

@@ -1,0 +1,12 @@
+/// A length of time as people type it: `90s`, `15m`, `12h`, `30d`, `1y`.
+enum DurationText {
+  private static let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400]
+
+  /// The seconds that `text` stands for; nil when it is none of these, or nothing.
+  static func seconds(_ text: String) -> Int64? {
+    guard let unit = text.last.flatMap({ units[$0] }), let count = UInt32(text.dropLast()), count > 0,
+      text.first != "+"
+    else { return nil }
+    return Int64(count) * unit
+  }
+}
