@@ -108,9 +108,9 @@
       let child = try tool.start("list", "long", on: terminal, showsOutput: true, environment: environment)
       try terminal.expect("ready")
       terminal.type("\u{3}")
-      try terminal.expect("interrupted")
       // Ends cat, in case the interrupt came before it.
       terminal.type("\u{4}")
+      try terminal.expect("interrupted")
       try terminal.expect("left")
       #expect(try Tool.exitCode(of: child) == 0)
     }

@@ -21,7 +21,7 @@ final class PseudoTerminal {
     controller = PseudoTerminalCalls.posix_openpt(O_RDWR | O_NOCTTY)
     try #require(controller >= 0)
     try #require(PseudoTerminalCalls.grantpt(controller) == 0 && PseudoTerminalCalls.unlockpt(controller) == 0)
-    path = String(cString: try #require(PseudoTerminalCalls.ptsname(controller)))
+    path = try #require(PseudoTerminalCalls.name(controller))
     terminal = open(path, O_RDWR | O_NOCTTY)
     try #require(terminal >= 0)
     _ = fcntl(controller, F_SETFD, FD_CLOEXEC)
@@ -103,14 +103,19 @@ extension Tool {
 /// The calls for pseudo-terminals, which glibc's headers show only to those who ask for X/Open, as Swift does not.
 private enum PseudoTerminalCalls {
   typealias OnDescriptor = @convention(c) (CInt) -> CInt
-  typealias Name = @convention(c) (CInt) -> UnsafeMutablePointer<CChar>?
+  typealias Name = @convention(c) (CInt, UnsafeMutablePointer<CChar>?, Int) -> CInt
 
   static func posix_openpt(_ flags: CInt) -> CInt { call("posix_openpt", flags) }
   static func grantpt(_ descriptor: CInt) -> CInt { call("grantpt", descriptor) }
   static func unlockpt(_ descriptor: CInt) -> CInt { call("unlockpt", descriptor) }
 
-  static func ptsname(_ descriptor: CInt) -> UnsafeMutablePointer<CChar>? {
-    dlsym(nil, "ptsname").flatMap { unsafeBitCast($0, to: Name.self)(descriptor) }
+  /// By `ptsname_r`: the buffer of `ptsname` is one for all threads, and tests run side by side.
+  static func name(_ descriptor: CInt) -> String? {
+    guard let function = dlsym(nil, "ptsname_r") else { return nil }
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+      let result = unsafeBitCast(function, to: Name.self)(descriptor, buffer.baseAddress, buffer.count)
+      return result == 0 ? buffer.baseAddress.map { String(cString: $0) } : nil
+    }
   }
 
   private static func call(_ name: String, _ argument: CInt) -> CInt {
