@@ -81,6 +81,7 @@ enum HeldValue: Sendable {
 
 extension HeldValue: Equatable {
   /// Whether both are the same bytes in the store.
+  @inline(__always)
   static func == (a: Self, b: Self) -> Bool {
     switch (a, b) {
     case (.bool(let a), .bool(let b)): a == b
@@ -95,13 +96,24 @@ extension HeldValue: Equatable {
 }
 
 /// Both values of an item, as a proxy holds them.
-struct HeldItem: Equatable, Sendable {
-  var object: HeldValue
-  var metadata: StoredValue?
+struct HeldItem: Sendable {
+  let object: HeldValue
+  /// In a box: hardly any item has metadata, and every read of a text copies the rest.
+  private let box: MetadataBox?
+
+  private final class MetadataBox: Sendable {
+    let value: StoredValue
+
+    init(_ value: StoredValue) {
+      self.value = value
+    }
+  }
+
+  var metadata: StoredValue? { box?.value }
 
   init(object: HeldValue, metadata: StoredValue?) {
     self.object = object
-    self.metadata = metadata
+    box = metadata.map(MetadataBox.init)
   }
 
   init(_ stored: StoredItem) {
@@ -109,4 +121,10 @@ struct HeldItem: Equatable, Sendable {
   }
 
   var byteCount: Int { object.byteCount + (metadata?.bytes.count ?? 0) }
+}
+
+extension HeldItem: Equatable {
+  static func == (a: Self, b: Self) -> Bool {
+    a.object == b.object && a.metadata == b.metadata
+  }
 }

@@ -67,26 +67,25 @@ final class PendingChanges: Sendable {
   }
 
   func add(_ change: KeyChange, durability: ConnectionProxy.Durability) throws {
-    let pending = try prepared(change)
+    // Nearly nobody has a vault: what they set goes the short way.
+    guard !state.core.vault.isThere.load(ordering: .relaxed) else { return try add([change], durability: durability) }
+    try change.checkSize()
+    try prepare(change)
     try changing(durability) {
-      state.add(pending, change.key, in: change.collection)
+      state.add(change.change, change.key, in: change.collection)
     }
   }
 
   /// Adds several changes in one step.
   func add(_ changes: [KeyChange], durability: ConnectionProxy.Durability) throws {
-    let pending = try changes.map(prepared)
-    try changing(durability) {
-      for (change, pending) in zip(changes, pending) { state.add(pending, change.key, in: change.collection) }
+    for change in changes {
+      try change.checkSize()
+      try prepare(change)
     }
-  }
-
-  /// Checks a change, and makes of it what may wait in memory.
-  @inline(__always)
-  private func prepared(_ change: KeyChange) throws -> PendingChange {
-    try change.checkSize()
-    try prepare(change)
-    return try state.sealing(change.change, change.key, in: change.collection)
+    let changes = try changes.map(state.sealing)
+    try changing(durability) {
+      for change in changes { state.add(change.change, change.key, in: change.collection) }
+    }
   }
 
   /// Where someone listens, has to be known what a change changes.

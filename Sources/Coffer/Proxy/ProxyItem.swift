@@ -150,18 +150,20 @@ final class ProxyItem: @unchecked Sendable {
 
   /// Brings up to date what shows, after something changed here or in the collection.
   func update() {
-    if let newest, older.isEmpty, case .set(let item) = newest.change, collection.clearings.isEmpty {
-      visible = .item(item)
-      return scalar.store(visible)
-    }
+    if older.isEmpty, case .set(let item)? = newest?.change, collection.clearings.isEmpty { return show(.item(item)) }
     let base: Knowledge =
       if !collection.clearings.isEmpty || collection.isHidden == true {
         .absent
       } else {
         collection.isHidden == nil ? .unknown : committed
       }
-    visible = Self.result(of: newest == nil ? nil : pendingChange(), on: base)
-    scalar.store(visible)
+    show(Self.result(of: newest == nil ? nil : pendingChange(), on: base))
+  }
+
+  @inline(__always)
+  private func show(_ knowledge: Knowledge) {
+    scalar.store(knowledge)
+    visible = knowledge
   }
 
   // MARK: Reading without a lock

@@ -8,8 +8,15 @@ extension ProxyState {
   /// A value equal to the one that shows becomes the same bytes, and so a change without effect.
   ///
   /// - Throws: `CofferError.locked`; what a look into the store throws, where it is not known whether the collection is sealed.
-  func sealing(_ change: PendingChange, _ key: String, in collection: String) throws -> PendingChange {
-    guard core.vault.isThere.load(ordering: .relaxed), change.hasValues, try isSealed(collection) else { return change }
+  func sealing(_ change: PendingChanges.KeyChange) throws -> PendingChanges.KeyChange {
+    guard core.vault.isThere.load(ordering: .relaxed), change.change.hasValues, try isSealed(change.collection) else {
+      return change
+    }
+    let sealed = try sealing(change.change, change.key, in: change.collection)
+    return PendingChanges.KeyChange(change: sealed, key: change.key, collection: change.collection)
+  }
+
+  private func sealing(_ change: PendingChange, _ key: String, in collection: String) throws -> PendingChange {
     let present = lock.withShared {
       find(key, collection)?._withUnsafeGuaranteedRef { $0.visible.item }
     }
