@@ -22,6 +22,9 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    // The formats of `prefs`; nothing that imports Coffer compiles them.
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
   ] + documentation,
   targets: [
     .systemLibrary(
@@ -39,7 +42,7 @@ let package = Package(
     .target(
       name: "PrefsCommands",
       dependencies: [
-        "Coffer", "CSystemCalls", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Coffer", "CSystemCalls", .product(name: "ArgumentParser", package: "swift-argument-parser"), "Yams", "TOMLKit",
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs", dependencies: ["PrefsCommands"], swiftSettings: strict),

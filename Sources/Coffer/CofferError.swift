@@ -75,7 +75,7 @@ public enum CofferError: Error, Equatable, Sendable {
   case notDecodable(collection: String, key: String, storedType: String, requestedType: String, reason: String)
   /// The value does not pass the validation of its typed key. Where it was to be set, nothing was changed.
   case invalidValue(collection: String, key: String)
-  /// The value has no place in a property list; nothing was exported.
+  /// The value has no place in a file of another format; nothing was exported.
   case notExportable(collection: String, key: String, reason: String)
   /// What was to be read is no file of settings: not JSON or a property list with settings by name, or not the database
   /// it should be; nothing was changed.
@@ -176,8 +176,7 @@ extension CofferError: CustomStringConvertible {
     case .invalidValue(let collection, let key):
       "The value for key \"\(key)\" in collection \"\(collection)\" does not pass its key's validation."
     case .notExportable(let collection, let key, let reason):
-      "The value for key \"\(key)\" in collection \"\(collection)\" has no place in a property list: \(reason). "
-        + "Nothing was exported."
+      "The value for key \"\(key)\" in collection \"\(collection)\" cannot be exported: \(reason). Nothing was exported."
     case .malformedSettings(let source, let reason):
       "No settings can be read from \(source): \(reason). Nothing was changed."
     case .nestedTransaction:

@@ -38,9 +38,9 @@ struct PrefsCommand: ParsableCommand {
     InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
     TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
     HistoryCommand.self, RestoreCommand.self, WatchCommand.self, ExecCommand.self, InjectCommand.self,
-    ExportCommand.self, ImportCommand.self, KeyCommand.self, RotateCommand.self, SealCommand.self, UnsealCommand.self,
-    UnlockCommand.self, LockCommand.self, DoctorCommand.self, SalvageCommand.self, BackupCommand.self,
-    CompactCommand.self, DestroyCommand.self, CompletionCommand.self, AgentCommand.self,
+    ExportCommand.self, ImportCommand.self, EditCommand.self, KeyCommand.self, RotateCommand.self, SealCommand.self,
+    UnsealCommand.self, UnlockCommand.self, LockCommand.self, DoctorCommand.self, SalvageCommand.self,
+    BackupCommand.self, CompactCommand.self, DestroyCommand.self, CompletionCommand.self, AgentCommand.self,
   ]
 
   /// The names of all commands, aliases included.

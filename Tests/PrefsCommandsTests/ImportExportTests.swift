@@ -38,10 +38,12 @@ struct ImportExportTests {
   func roundTrip() throws {
     let tool = try sample()
     let file = tool.path("all.sqlite")
-    let export = try tool.run("export", "--format", "sqlite", "-o", file)
+    let refused = try tool.run("export", "--format", "sqlite", "-o", file)
+    #expect(refused.code == 11 && refused.message.contains("--reveal") && !tool.exists(file))
+    let export = try tool.run("export", "--format", "sqlite", "-o", file, "--reveal")
     #expect(export.code == 0 && export.text == "5 items written to \(file)\n" && export.message.contains("in clear"))
     #expect(try tool.mode(file) == 0o600)
-    #expect(try tool.run("export", "--format", "sqlite", "-o", file).code == 9)
+    #expect(try tool.run("export", "--format", "sqlite", "-o", file, "--reveal").code == 0)
     let value = try run("sqlite3", [file, "SELECT value FROM settings WHERE key = 'theme'"])
     #expect(value.status == 0 && value.text == "dark\n")
 

@@ -30,60 +30,48 @@ extension Database {
       }
     }
     return try makeConnection().readWrite { transaction in
-      var merge = PlainImport()
-      try merge.run(source, path, transaction, progress)
-      if mode == .replace { try merge.removeOthers(transaction) }
-      if isDryRun { transaction.rollback() }
-      return merge.report
-    }
-  }
-}
-
-/// The items of a file on their way into a store.
-private struct PlainImport {
-  var report = PlainImportReport()
-  /// The keys that the file has, by collection.
-  private var keys: [ByteString: Set<ByteString>] = [:]
-
-  mutating func run(
-    _ source: PlainSource, _ path: String, _ transaction: borrowing ReadWriteTransaction,
-    _ progress: (Double) throws -> Void
-  ) throws {
-    let session = transaction.session
-    try CofferError.translating {
-      try source.readItems { item in
-        try set(item, path, session)
-        if report.itemCount % 256 == 0 { try progress(Double(report.itemCount) / Double(max(source.count, 1))) }
+      var items = ItemImport(lists: isDryRun)
+      let session = transaction.session
+      var number = 0
+      try CofferError.translating {
+        try source.readItems { item in
+          number += 1
+          guard try items.set(item, session) else {
+            throw CofferError.malformedSettings(
+              source: path, reason: "row \(number), column key: the same key comes twice in its collection")
+          }
+          if number % 256 == 0 { try progress(Double(number) / Double(max(source.count, 1))) }
+        }
       }
+      try progress(1)
+      return try items.end(mode, isDryRun: isDryRun, transaction)
     }
-    report.collections = keys.keys.sorted().map(\.string)
-    try progress(1)
   }
 
-  private mutating func set(_ item: PlainSource.Item, _ path: String, _ session: Session) throws {
-    report.itemCount += 1
-    report.opaqueCount += item.opaqueCount
-    guard keys[ByteString(item.collection), default: []].insert(ByteString(item.key)).inserted else {
-      throw CofferError.malformedSettings(
-        source: path, reason: "row \(report.itemCount), column key: the same key comes twice in its collection")
-    }
-    let earlier = try session.version(item.key, in: item.collection)
-    try session.setAndTell(item.key, in: item.collection) { core in
-      (
-        try core.encode(.object, item.value, item.key, in: item.collection),
-        try item.metadata.map { try core.encode(.metadata, $0, item.key, in: item.collection) }
-      )
-    }
-    let version = try session.version(item.key, in: item.collection)
-    if earlier == 0 { report.insertedCount += 1 } else if version != earlier { report.updatedCount += 1 }
-  }
-
-  /// Removes what the file doesn't have from the collections that it has.
-  mutating func removeOthers(_ transaction: borrowing ReadWriteTransaction) throws {
-    for (collection, kept) in keys {
-      let others = try transaction.allKeys(inCollection: collection.string).filter { !kept.contains(ByteString($0)) }
-      try transaction.removeObjects(forKeys: others, inCollection: collection.string)
-      report.removedCount += others.count
+  /// Sets settings that were read from a file of another format, all of them in one transaction.
+  ///
+  /// Items that are there keep their metadata, which those formats don't have.
+  ///
+  /// - Parameters:
+  ///   - collections: The collections that the file has, those without settings among them.
+  ///   - mode: What becomes of the items that are there already.
+  ///   - isDryRun: Whether nothing is to be changed, and only said what would be.
+  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the import, with nothing changed.
+  /// - Throws: `CofferError.notEncodable`, `.locked`; as `Connection.readWrite`. Nothing is changed then.
+  package func importSettings(
+    _ settings: [ImportedSetting], collections: [String], mode: ImportMode = .merge, isDryRun: Bool = false,
+    progress: (Double) throws -> Void = { _ in }
+  ) throws -> PlainImportReport {
+    try makeConnection().readWrite { transaction in
+      var items = ItemImport(lists: isDryRun)
+      let session = transaction.session
+      items.begin(collections)
+      for (index, setting) in settings.enumerated() {
+        try items.set(setting, session)
+        if index % 256 == 0 { try progress(Double(index) / Double(settings.count)) }
+      }
+      try progress(1)
+      return try items.end(mode, isDryRun: isDryRun, transaction)
     }
   }
 }

@@ -5,11 +5,11 @@
 #endif
 
 /// URLs as UserDefaults keeps them: what NSKeyedArchiver makes of an NSURL, which is a property list of its own.
-enum URLArchive {
+package enum URLArchive {
   // MARK: Writing
 
   /// The archive of a URL, in XML, which NSKeyedUnarchiver reads as well as the binary form.
-  static func data(_ url: URL) -> Data {
+  package static func data(_ url: URL) -> Data {
     // Objects refer to each other by number, the first one stands for nil.
     var objects = [
       "<string>$null</string>", object(base: url.baseURL == nil ? 0 : 4), string(url.relativeString), urlClass,
@@ -57,7 +57,7 @@ enum URLArchive {
   // MARK: Reading
 
   /// The URL of which `value` is an archive; any other value itself.
-  static func unwrapped(_ value: Value) -> Value {
+  package static func unwrapped(_ value: Value) -> Value {
     guard case .data(let data) = value,
       data.starts(with: BinaryPropertyListReader.header) || data.starts(with: "<?xml".utf8),
       let list = try? PropertyListReader.value(data), case .url(let url)? = KeyedArchive.value(list)

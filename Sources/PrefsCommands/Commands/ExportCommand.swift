@@ -7,15 +7,35 @@ struct ExportCommand: ParsableCommand {
     commandName: "export",
     abstract: "Write settings into a file in clear.",
     discussion: """
-      Writes one collection, or all of them, into a file that other programs read. The file holds everything in clear, \
-      secrets too; only you may read it, and it never replaces another one.
+      Writes one collection, or all of them by their names, in a format that other programs read. `prefs import` makes the \
+      same values of it again. Secrets and the values of sealed collections show as no more than that, unless --reveal is \
+      given; an import leaves those as they are. The formats env and sqlite, whose readers would take that for the value, \
+      need --reveal for them. A file is only for you to read, and appears whole or not at all, in the place of one that is there.
 
-      The format sqlite is a database with one table, settings: collection, key, type, value, metadata_type, metadata, \
-      version, modified. `prefs import` makes the same values of it again.
+      The format is --format, else what the file's name ends with, else json:
+        json    Text, numbers, truth values, null, lists and dictionaries are JSON's. Dates, data, URLs, UUIDs, JSON of \
+      programs, NaN and infinities have no form there, and stand as dictionaries with one name: \
+      {"$date": "2026-01-31T08:30:00.250Z"}, {"$data": BASE64}, {"$url": …}, {"$uuid": …}, {"$json": …}, \
+      {"$double": "nan"}. A secret is {"$secret": …}; a dictionary that itself looks so is inside of {"$dict": …}. \
+      Integers above 2^53 are exact, though other readers may round them.
+        yaml    The same, but data is !!binary, dates are timestamps, NaN and infinities .nan and .inf.
+        toml    The same, but dates are TOML's, NaN and infinities nan and inf; nulls are {"$null": true}, integers above \
+      2^63-1 {"$int": "…"}. Text with U+0000 is refused.
+        plist   XML to standard output, which takes dates of whole seconds and no control characters; binary into a file, \
+      which takes all. URLs are archived as by UserDefaults; UUIDs and nulls stand there as in toml.
+        env     One collection as lines NAME='value' for a POSIX shell: upper case, _ for other characters. All is text, \
+      as `prefs get` prints it, and comes back as text; data is refused, and so are two keys of one name.
+        sqlite  A database with one table, settings: collection, key, type, value, metadata_type, metadata, version, \
+      modified. Only this one keeps metadata.
+
+      What a format cannot hold exactly ends the export with exit code 8, before anything is written.
 
       Examples:
+        prefs export editor --format yaml
+        prefs export -o all.json
+        prefs export editor -o editor.plist
+        prefs export --format json | jq '.editor'
         prefs export --format sqlite -o settings.sqlite
-        prefs export editor --format sqlite -o editor.sqlite
         sqlite3 settings.sqlite "SELECT value FROM settings WHERE key = 'theme'"
       """)
 
@@ -23,52 +43,132 @@ struct ExportCommand: ParsableCommand {
   var name: String?
 
   @Option(help: "What to write.")
-  var format: Format
+  var format: Format?
 
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("Where to write it; nothing may be there.", valueName: "file"), completion: .file())
-  var output: String
+    help: ArgumentHelp("Where to write it; standard output when left out.", valueName: "file"), completion: .file())
+  var output: String?
 
-  @Flag(help: "Print a JSON object.")
+  @Flag(help: "Write secrets and the values of sealed collections in clear.")
+  var reveal = false
+
+  @Flag(help: "Print a JSON object about what was written; needs --output.")
   var json = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   /// What can be written.
   enum Format: String, CaseIterable, ExpressibleByArgument {
-    case sqlite
+    case plist, json, yaml, toml, env, sqlite
+
+    init?(fileName: String) {
+      if let format = SettingsFormat(fileName: fileName) {
+        self.init(rawValue: format.rawValue)
+      } else if [".sqlite", ".sqlite3"].contains(where: { fileName.lowercased().hasSuffix($0) }) {
+        self = .sqlite
+      } else {
+        return nil
+      }
+    }
   }
+
+  private var chosenFormat: Format { format ?? output.flatMap(Format.init(fileName:)) ?? .json }
+  private var collection: String? { name.map(CommandArguments.value) ?? common.namedCollection }
 
   mutating func validate() throws {
     if output == "" { throw ValidationError("--output needs a path.") }
     if name != nil, common.namedCollection != nil { throw ValidationError("Name the collection once.") }
+    if output == nil {
+      if chosenFormat == .sqlite { throw ValidationError("The format sqlite needs --output.") }
+      if json { throw ValidationError("--json goes with --output.") }
+    }
+    if chosenFormat == .env, collection == nil {
+      throw ValidationError("The format env holds one collection. Name it, or \"\" for the default collection.")
+    }
   }
 
   mutating func run() throws {
     let session = try Session(common)
-    let collection = name.map(CommandArguments.value) ?? common.namedCollection
-    let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
-    let count = try session.using(try session.openForReading()) { database in
-      if let collection { try Self.requireItems(collection, database) }
-      defer { bar.finish() }
-      return switch format {
-      case .sqlite:
-        try session.unlocking(database) {
-          try database.exportPlain(to: output, collections: collection.map { [$0] }) { bar.show($0, of: "exporting") }
-        }
-      }
+    if let output, OutputFile.isPart(output, ofStore: session.path) {
+      throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
+    let count =
+      try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, session) }
+      ?? exportDatabase(session)
+    guard let output else { return }
     common.note("\(output) holds its settings in clear: delete it when it is no longer needed.")
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
     let items = DisplayText.count(count, "item", "items")
     try StandardOutput.write((json ? text : "\(items) written to \(DisplayText.escapingControls(output))") + "\n")
   }
 
-  private static func requireItems(_ collection: String, _ database: Database) throws {
-    let count = try database.makeConnection().read { try $0.numberOfKeys(inCollection: collection) }
-    guard count > 0 || collection.isEmpty else {
+  // MARK: - Text
+
+  private func exportText(_ format: SettingsFormat, _ session: Session) throws -> Int {
+    let collection = collection
+    let isBinary = output != nil && format == .plist
+    let (bytes, tree) = try session.read { transaction in
+      var tree = SettingsTree(format: format, reveals: reveal, isBinary: isBinary)
+      guard let collection else { return (try tree.fileOfAllCollections(transaction), tree) }
+      try Self.requireItems(collection, transaction)
+      return (try tree.file(of: collection, transaction), tree)
+    }
+    if let output {
+      try OutputFile.place(bytes, at: output)
+    } else {
+      var answer = StandardOutput()
+      answer.write(bytes)
+      try answer.finish()
+    }
+    if tree.redactedCount > 0 {
+      let secrets = DisplayText.count(tree.redactedCount, "secret is", "secrets are")
+      common.note("\(secrets) not shown; --reveal writes them in clear.")
+    }
+    if tree.metadataCount > 0 {
+      let items = DisplayText.count(tree.metadataCount, "item has", "items have")
+      common.note("\(items) metadata, which only the format sqlite keeps.")
+    }
+    return tree.itemCount
+  }
+
+  // MARK: - SQLite
+
+  private func exportDatabase(_ session: Session) throws -> Int {
+    guard let output else { return 0 }
+    return try session.using(try session.openForReading()) { database in
+      try session.unlocking(database) {
+        let collections = try database.makeConnection().read { transaction in
+          if let collection { try Self.requireItems(collection, transaction) }
+          let names = try collection.map { [$0] } ?? transaction.allCollections()
+          if !reveal { try Self.requireNoSecrets(names, transaction) }
+          return names
+        }
+        var count = 0
+        try ProgressBar.during("exporting", common) { progress in
+          try OutputFile.place(at: output) { temporary, check in
+            count = try database.exportPlain(to: temporary, collections: collections) {
+              try check()
+              progress($0)
+            }
+          }
+        }
+        return count
+      }
+    }
+  }
+
+  private static func requireItems(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
+    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
       throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
+    }
+  }
+
+  private static func requireNoSecrets(_ collections: [String], _ transaction: borrowing ReadTransaction) throws {
+    for collection in collections {
+      let infos = try transaction.itemInfos(inCollection: collection)
+      guard let secret = infos.first(where: { $0.kind == .secret || $0.kind == .sealed }) else { continue }
+      throw Redaction.refusal(secret.key, collection, secret.kind)
     }
   }
 }

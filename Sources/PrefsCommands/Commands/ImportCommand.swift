@@ -10,26 +10,41 @@ struct ImportCommand: ParsableCommand {
       Sets everything that the file holds in one transaction: all of it, or nothing. Items that are there already and not in \
       the file stay; with --replace they go, in the collections that the file has. The store is made when there is none.
 
-      The formats are sqlite, what `prefs export` writes; yapdatabase; and sqlcipher, either of them encrypted by SQLCipher, \
-      whose library has to be installed.
+      The format is --format, else what the file's name ends with or its contents begin like. The formats plist, json, yaml, \
+      toml and env are those of `prefs export`. Their files hold collections by name; with -c, the settings of that one, as \
+      what `defaults export` writes does. A secret that an export did not show stays as it is.
+        plist        XML, binary or the old text form; a URL archived by UserDefaults becomes that URL.
+        yaml         One document of the core schema of YAML 1.2, with timestamps and !!binary: no and off are text. Aliases \
+      are followed within bounds, merge keys and other tags refused.
+        toml         Dates need an offset; a day alone is its midnight in UTC.
+        env          Lines NAME=value with shell quotes, export and comments; all values are text, nothing is expanded.
+        sqlite       What `prefs export` writes.
+        yapdatabase  A database of YapDatabase.
+        sqlcipher    One of the last two, encrypted by SQLCipher, whose library has to be installed.
+      A name that occurs twice, text that is not UTF-8, and a number that does not fit are exit code 8.
 
       Examples:
+        prefs import settings.yaml
+        defaults export org.example.editor - | prefs import - -c editor
+        prefs import .env -c service --replace --dry-run
         prefs import settings.sqlite --format sqlite
-        prefs import app.sqlite --format yapdatabase --dry-run
         prefs import app.db --format sqlcipher --source-passphrase-fd 3 3<passphrase
       """)
 
-  @Argument(help: "The file.", completion: .file())
+  @Argument(help: "The file; - is standard input.", completion: .file())
   var file: String
 
   @Option(help: "What it is.")
-  var format: Format
+  var format: Format?
 
   @Flag(help: "What becomes of items that the file does not have.")
   var mode: Mode = .merge
 
   @Flag(help: "Change nothing; say what would change.")
   var dryRun = false
+
+  @Flag(help: "Show secrets and the values of sealed collections among what would change.")
+  var reveal = false
 
   @Option(help: ArgumentHelp("Read the passphrase of the file from this file descriptor.", valueName: "n"))
   var sourcePassphraseFd: Int32?
@@ -41,7 +56,7 @@ struct ImportCommand: ParsableCommand {
 
   /// What can be read.
   enum Format: String, CaseIterable, ExpressibleByArgument {
-    case sqlite, yapdatabase, sqlcipher
+    case plist, json, yaml, toml, env, sqlite, yapdatabase, sqlcipher
   }
 
   /// What becomes of the items that are there.
@@ -65,31 +80,83 @@ struct ImportCommand: ParsableCommand {
     if let sourcePassphraseFd, sourcePassphraseFd == common.passphraseFd || sourcePassphraseFd == common.keyFd {
       throw ValidationError("Each secret needs a file descriptor of its own.")
     }
+    if reveal, !dryRun { throw ValidationError("--reveal goes with --dry-run.") }
+    if let format, SettingsFormat(rawValue: format.rawValue) == nil {
+      if file == "-" { throw ValidationError("A database cannot be read from standard input.") }
+      if common.namedCollection != nil {
+        throw ValidationError("A database names its collections itself; leave out -c.")
+      }
+    }
   }
+
+  // MARK: - Running
 
   mutating func run() throws {
     let session = try Session(common)
-    if OutputFile.isPart(file, ofStore: session.path) { throw Failure(.usage, "\(file) is the store itself.") }
-    let source = try source()
-    let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
-    let database = try dryRun ? session.openForTrial() : session.openOrCreate()
-    let report = try session.using(database) { database in
-      defer { bar.finish() }
-      return try session.unlocking(database) {
+    if file != "-", OutputFile.isPart(file, ofStore: session.path) {
+      throw Failure(.usage, "\(file) is the store itself.")
+    }
+    let (chosen, bytes) = try input()
+    let report: PlainImportReport
+    if let text = SettingsFormat(rawValue: chosen.rawValue) {
+      // Before a store is made for it.
+      let contents = try SettingsFile(
+        bytes ?? readBytes(), format: text, named: shownName, collection: common.namedCollection)
+      report = try apply(session) { database, progress in
+        try database.importSettings(
+          contents.settings, collections: contents.collections, mode: mode == .merge ? .merge : .replace,
+          isDryRun: dryRun, progress: progress)
+      }
+    } else {
+      let source = try source(chosen)
+      report = try apply(session) { database, progress in
         try database.importPlain(
-          from: file, format: source, mode: mode == .merge ? .merge : .replace, isDryRun: dryRun
-        ) { bar.show($0, of: "importing") }
+          from: file, format: source, mode: mode == .merge ? .merge : .replace, isDryRun: dryRun, progress: progress)
       }
     }
-    let text = ImportText(report: report, isDryRun: dryRun)
+    let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: reveal))
     try StandardOutput.write(json ? text.json + "\n" : text.summary)
   }
 
-  private func source() throws -> PlainImportFormat {
+  private func apply(
+    _ session: Session, _ body: (Database, (Double) -> Void) throws -> PlainImportReport
+  ) throws -> PlainImportReport {
+    try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in
+      try session.unlocking(database) {
+        let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
+        defer { bar.finish() }
+        return try body(database) { bar.show($0, of: "importing") }
+      }
+    }
+  }
+
+  // MARK: - The file
+
+  private var shownName: String { file == "-" ? "standard input" : file }
+
+  private func readBytes() throws -> [UInt8] {
+    file == "-" ? try FileDescriptor.readAll(0, named: shownName) : try FileDescriptor.readFile(file)
+  }
+
+  /// The format, and the contents where they were read to find it.
+  private func input() throws -> (format: Format, bytes: [UInt8]?) {
+    if let format { return (format, nil) }
+    if let format = SettingsFormat(fileName: file), let format = Format(rawValue: format.rawValue) {
+      return (format, nil)
+    }
+    let bytes = try readBytes()
+    if file != "-", bytes.starts(with: "SQLite format 3\0".utf8) { return (.sqlite, nil) }
+    guard let format = SettingsFormat(contents: bytes), let format = Format(rawValue: format.rawValue) else {
+      throw Failure(.usage, "\(shownName) does not tell its format. Name it with --format.")
+    }
+    return (format, bytes)
+  }
+
+  private func source(_ format: Format) throws -> PlainImportFormat {
     switch format {
-    case .sqlite: .sqlite
     case .yapdatabase: .yapDatabase
     case .sqlcipher: .sqlCipher(passphrase: try passphrase())
+    default: .sqlite
     }
   }
 

@@ -4,20 +4,26 @@ import Coffer
 struct ImportText {
   let report: PlainImportReport
   let isDryRun: Bool
+  /// How the values of what would change are shown.
+  let redaction: Redaction
 
   /// The report for people.
   var summary: String {
     let items = DisplayText.count(report.itemCount, "item", "items")
     let collections = DisplayText.count(report.collections.count, "collection", "collections")
-    var lines = [
+    var lines = report.changes.map(line)
+    lines.append(
       "\(items) in \(collections): \(report.insertedCount) new, \(report.updatedCount) changed, "
         + "\(report.unchangedCount) as they were"
-        + (report.removedCount == 0 ? "" : "; \(DisplayText.count(report.removedCount, "other", "others")) removed")
-    ]
+        + (report.removedCount == 0 ? "" : "; \(DisplayText.count(report.removedCount, "other", "others")) removed"))
     if report.opaqueCount > 0 {
       lines.append(
         "\(DisplayText.count(report.opaqueCount, "value is", "values are")) in a form of the application's own, kept as data"
       )
+    }
+    if report.redactedCount > 0 {
+      lines.append(
+        "\(DisplayText.count(report.redactedCount, "secret", "secrets")) not shown in the file, left as they are")
     }
     if isDryRun { lines.append("Nothing was changed.") }
     return lines.joined(separator: "\n") + "\n"
@@ -25,11 +31,35 @@ struct ImportText {
 
   /// The report for programs.
   var json: String {
-    JSONText.object([
-      ("dryRun", isDryRun ? "true" : "false"), ("items", "\(report.itemCount)"), ("new", "\(report.insertedCount)"),
-      ("changed", "\(report.updatedCount)"), ("unchanged", "\(report.unchangedCount)"),
-      ("removed", "\(report.removedCount)"), ("data", "\(report.opaqueCount)"),
-      ("collections", JSONText.array(report.collections.map(JSONText.quoted))),
+    JSONText.object(
+      [
+        ("dryRun", isDryRun ? "true" : "false"), ("items", "\(report.itemCount)"), ("new", "\(report.insertedCount)"),
+        ("changed", "\(report.updatedCount)"), ("unchanged", "\(report.unchangedCount)"),
+        ("removed", "\(report.removedCount)"), ("data", "\(report.opaqueCount)"),
+        ("redacted", "\(report.redactedCount)"),
+        ("collections", JSONText.array(report.collections.map(JSONText.quoted))),
+      ] + (isDryRun ? [("changes", JSONText.array(report.changes.map(object)))] : []))
+  }
+
+  // MARK: - Changes
+
+  private func line(_ change: PlainImportReport.Change) -> String {
+    let name = change.collection.isEmpty ? change.key : "\(change.collection)/\(change.key)"
+    let values = [change.before, change.after].compactMap { $0.map { shown($0, change) } }.joined(separator: " -> ")
+    let mark = change.before == nil ? "+" : change.after == nil ? "-" : "~"
+    return "\(mark) \(DisplayText.escapingControls(name)): \(values)"
+  }
+
+  private func object(_ change: PlainImportReport.Change) -> String {
+    let word = change.before == nil ? "added" : change.after == nil ? "removed" : "changed"
+    return JSONText.object([
+      ("change", JSONText.quoted(word)), ("collection", JSONText.quoted(change.collection)),
+      ("key", JSONText.quoted(change.key)), ("before", change.before.map { shown($0, change) } ?? "null"),
+      ("after", change.after.map { shown($0, change) } ?? "null"),
     ])
+  }
+
+  private func shown(_ value: Value, _ change: PlainImportReport.Change) -> String {
+    JSONText.text(redaction.shown(value, isSealed: change.isSealed), bigIntegers: .strings)
   }
 }

@@ -17,8 +17,13 @@ enum StoreLocation {
 
   /// Whether a store can be written, and a log made beside it.
   static func isWritable(_ store: String) -> Bool {
-    let folder = store.lastIndex(of: "/").map { store[...$0] } ?? "."
-    return access(store, W_OK) == 0 && access(String(folder), W_OK) == 0
+    access(store, W_OK) == 0 && access(folder(of: store), W_OK) == 0
+  }
+
+  /// The folder that `path` lies in.
+  static func folder(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
   /// Whether there is anything at `path`, of whatever kind.

@@ -158,4 +158,21 @@ enum FileDescriptor {
     if close(descriptor) != 0, failure == nil { failure = Failure.system(path, errno: errno) }
     if let failure { throw failure }
   }
+
+  /// Writes `bytes` to a new file with mode 0600, which is on the disk when this returns.
+  static func writeNewFile(_ bytes: [UInt8], to path: String) throws {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    defer { close(descriptor) }
+    try writeAll(bytes, to: descriptor, named: path)
+    guard fsync(descriptor) == 0 else { throw Failure.system(path, errno: errno) }
+  }
+
+  /// Brings the names in the folder at `path` to the disk, where the file system can.
+  static func synchronizeFolder(_ path: String) {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    fsync(descriptor)
+    close(descriptor)
+  }
 }

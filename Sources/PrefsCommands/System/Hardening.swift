@@ -23,7 +23,7 @@ enum Hardening {
     }
   }
 
-  private static func isIgnoring(_ action: sigaction) -> Bool {
+  static func isIgnoring(_ action: sigaction) -> Bool {
     // SIG_IGN is the number 1 in the place of a function, which Swift cannot compare.
     withUnsafeBytes(of: action) { $0.loadUnaligned(as: Int.self) } == 1
   }

@@ -20,4 +20,44 @@ enum OutputFile {
     guard stat(left, &first) == 0, stat(right, &second) == 0 else { return left == right }
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
+
+  /// Writes a file that only its owner may read, which appears whole and durable, or not at all.
+  ///
+  /// A file that is there gives way to it, as to that of any other program; to terminals, pipes and devices is written.
+  static func place(_ bytes: [UInt8], at path: String) throws {
+    if isSpecial(path) {
+      try FileDescriptor.writeFile(bytes, to: path)
+    } else {
+      try place(at: path) { temporary, _ in try FileDescriptor.writeNewFile(bytes, to: temporary) }
+    }
+  }
+
+  /// Lets `make` make a file in the same folder, and moves it to `path`.
+  ///
+  /// - Parameter make: Gets the path, and what throws when a signal wants to end the process.
+  static func place(
+    at path: String, _ make: (_ temporary: String, _ check: () throws -> Void) throws -> Void
+  ) throws {
+    let target = resolvingLinks(path)
+    let folder = StoreLocation.folder(of: target)
+    try HeldSignals.during { signals in
+      let temporary = "\(folder)/.prefs-\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
+      defer { unlink(temporary) }
+      try make(temporary, signals.check)
+      guard rename(temporary, target) == 0 else { throw Failure.system(path, errno: errno) }
+      FileDescriptor.synchronizeFolder(folder)
+    }
+  }
+
+  private static func isSpecial(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
+  }
+
+  /// The file that `path` leads to, so that a link stays one.
+  private static func resolvingLinks(_ path: String) -> String {
+    guard let resolved = realpath(path, nil) else { return path }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
 }

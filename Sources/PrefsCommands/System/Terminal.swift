@@ -61,7 +61,9 @@ enum Terminal {
   // MARK: - Confirmation
 
   /// Asks a question to be answered by yes or no; nil when there is no terminal.
-  static func confirm(_ question: String) throws -> Bool? {
+  ///
+  /// - Parameter signals: Those that are held back meanwhile; one that comes ends the question.
+  static func confirm(_ question: String, _ signals: HeldSignals? = nil) throws -> Bool? {
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
@@ -69,7 +71,11 @@ enum Terminal {
     try FileDescriptor.writeAll(Array("\(shown) [y/N] ".utf8), to: descriptor, named: "/dev/tty")
     var answer: [UInt8] = []
     var byte: UInt8 = 0
-    while read(descriptor, &byte, 1) == 1, byte != UInt8(ascii: "\n"), answer.count < 64 { answer.append(byte) }
+    repeat {
+      try signals?.awaitInput(descriptor)
+      guard read(descriptor, &byte, 1) == 1, byte != UInt8(ascii: "\n") else { break }
+      answer.append(byte)
+    } while answer.count < 64
     return ["y", "yes"].contains(String(decoding: answer, as: UTF8.self).lowercased())
   }
 }

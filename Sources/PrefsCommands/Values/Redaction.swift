@@ -8,7 +8,7 @@ struct Redaction {
   /// The value to show: a secret as its length, a sealed one by its kind alone.
   func shown(_ value: Value, isSealed: Bool) -> Value {
     if reveals { return ValueText.revealed(value) }
-    if isSealed { return .string("<sealed>") }
+    if isSealed { return .string(Self.sealed) }
     return value
   }
 
@@ -18,5 +18,26 @@ struct Redaction {
   /// The word for its type.
   func kind(_ value: Value, isSealed: Bool) -> Value.Kind {
     isSealed && !reveals ? .sealed : value.kind
+  }
+
+  /// Why an item is not written where its reader would take what stands for it for the value.
+  static func refusal(_ key: String, _ collection: String, _ kind: Value.Kind) -> Failure {
+    Failure(
+      .refused,
+      "key \"\(key)\" in \(KeyReference.describe(collection)) is \(kind.name), and this format has nothing to stand for it; "
+        + "nothing was written. Give --reveal to write it in clear.")
+  }
+
+  /// What stands for a value of a sealed collection.
+  static let sealed = "<sealed>"
+
+  /// Whether a text is what stands for a secret or a sealed value.
+  static func isPlaceholder(_ text: String) -> Bool {
+    if text == sealed { return true }
+    let (start, end) = ("<secret: ", " bytes>")
+    guard text.hasPrefix(start), text.hasSuffix(end), text.utf8.count > start.utf8.count + end.utf8.count else {
+      return false
+    }
+    return text.utf8.dropFirst(start.utf8.count).dropLast(end.utf8.count).allSatisfy { (0x30...0x39).contains($0) }
   }
 }

@@ -1,0 +1,101 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs edit`.
+struct EditCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "edit",
+    abstract: "Change a collection in an editor.",
+    discussion: """
+      Opens the collection as a file in $VISUAL, $EDITOR or vi, and sets what was changed there in one transaction: a line \
+      that is new sets a key, one that is gone removes it. Keys that were not touched stay as they are, their metadata too. \
+      When a key that was changed in the editor has been changed by somebody else meanwhile, nothing is set (exit code 9).
+
+      The file lies in a folder that only you may enter, in $XDG_RUNTIME_DIR or beside the store, and is overwritten and \
+      removed afterwards. Secrets show as no more than that, and stay as they are, unless --reveal is given; a sealed \
+      collection needs it. The formats are those of `prefs export`.
+
+      A file that does not parse can be edited again, on a terminal; else it is dropped, with exit code 8.
+
+      Examples:
+        prefs edit editor
+        EDITOR='code --wait' prefs edit editor --format json
+      """)
+
+  @Argument(help: "The collection; the default collection when left out.")
+  var name: String?
+
+  @Option(help: "The format of the file.")
+  var format: Format = .yaml
+
+  @Flag(help: "Show secrets and the values of a sealed collection to the editor.")
+  var reveal = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  /// The formats that keep every type.
+  enum Format: String, CaseIterable, ExpressibleByArgument {
+    case yaml, json, plist, toml
+
+    var text: SettingsFormat {
+      switch self {
+      case .yaml: .yaml
+      case .json: .json
+      case .plist: .plist
+      case .toml: .toml
+      }
+    }
+  }
+
+  mutating func validate() throws {
+    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collection once.") }
+  }
+
+  mutating func run() throws {
+    let collection = name.map(CommandArguments.value) ?? common.namedCollection ?? ""
+    let session = try Session(common)
+    try session.using(try session.open()) { database in
+      let edit = try session.unlocking(database) { try database.makeConnection().read { try begin(collection, $0) } }
+      let changes = try changes(edit, session)
+      try session.unlocking(database) { try database.makeConnection().readWrite { try edit.apply(changes, $0) } }
+      let count = DisplayText.count(changes.count, "key", "keys")
+      common.note(changes.isEmpty ? "nothing was changed." : "\(count) changed.")
+    }
+  }
+
+  private func begin(_ collection: String, _ transaction: borrowing ReadTransaction) throws -> CollectionEdit {
+    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
+      throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
+    }
+    if try !reveal && transaction.isSealed(collection: collection) {
+      throw Failure(
+        .refused, "\(KeyReference.describe(collection)) is sealed. Give --reveal to show its values to the editor.")
+    }
+    return try CollectionEdit(collection, format.text, reveals: reveal, transaction)
+  }
+
+  // MARK: - The editor
+
+  /// What the editor has changed, when it is done.
+  private func changes(_ edit: CollectionEdit, _ session: Session) throws -> [CollectionEdit.Change] {
+    try HeldSignals.during { signals in
+      let name = "settings.\(format.rawValue)"
+      let file = try EditedFile(edit.bytes, name: name, fallback: StoreLocation.folder(of: session.path))
+      defer { file.wipe() }
+      while true {
+        try EditorProcess.run(on: file.path, signals)
+        let contents = try file.contents()
+        do {
+          let settings = try SettingsFile(
+            contents, format: format.text, named: name, collection: edit.collection
+          ).settings
+          return try edit.changes(to: settings)
+        } catch let failure as Failure {
+          guard !common.noInput, Terminal.isTerminal(0), Terminal.isThere else { throw failure }
+          Message.error(failure.message)
+          guard try Terminal.confirm("Edit again?", signals) == true else { throw failure }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+#if canImport(Darwin)
+  @preconcurrency import Darwin
+#elseif canImport(Musl)
+  @preconcurrency import Musl
+#else
+  @preconcurrency import Glibc
+#endif
+
+/// The user's editor at work on a file.
+enum EditorProcess {
+  /// The command line of the editor: `$VISUAL`, `$EDITOR`, or vi.
+  static var command: String {
+    Environment.variable("VISUAL") ?? Environment.variable("EDITOR") ?? "vi"
+  }
+
+  /// How long an editor gets to end in order, when a signal ends it.
+  private static let patience: Int32 = 2_000
+
+  /// Runs the editor on the file at `path`, and waits for it.
+  ///
+  /// Control-C and Control-\ are the editor's meanwhile. SIGTERM and SIGHUP end it, too.
+  ///
+  /// - Throws: ``Failure`` when the editor could not be started, or failed, or a signal came.
+  static func run(on path: String, _ signals: HeldSignals) throws {
+    try signals.check()
+    let child = try start(path)
+    while true {
+      if let status = status(of: child) {
+        guard status == 0 else { throw Failure(.other, "the editor \(command) failed; nothing was changed.") }
+        return
+      }
+      guard let signal = signals.next(milliseconds: -1), [SIGTERM, SIGHUP].contains(signal) else { continue }
+      kill(child, signal)
+      // It takes its own files away.
+      while status(of: child) == nil, signals.next(milliseconds: patience) != nil {}
+      signals.note(signal)
+      try signals.check()
+    }
+  }
+
+  private static func start(_ path: String) throws -> pid_t {
+    // The shell splits the command into words; the path reaches it as an argument of its own.
+    let words = ["/bin/sh", "-c", "\(command) \"$@\"", command, path].map { (word: String) in strdup(word) } + [nil]
+    defer { for word in words { free(word) } }
+    var child: pid_t = 0
+    let result = posix_spawn(&child, "/bin/sh", nil, nil, words, environ)
+    guard result == 0 else { throw Failure.system("/bin/sh", errno: result) }
+    return child
+  }
+
+  /// How the child ended; nil while it runs.
+  private static func status(of child: pid_t) -> Int32? {
+    var status: Int32 = 0
+    let result = waitpid(child, &status, WNOHANG)
+    return result == 0 ? nil : result == child ? status : -1
+  }
+}

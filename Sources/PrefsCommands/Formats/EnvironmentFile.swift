@@ -1,0 +1,44 @@
+import Coffer
+
+/// Settings as lines `NAME='value'`, which a POSIX shell and the readers of `.env` files take.
+///
+/// All values are text there.
+enum EnvironmentFile {
+  // MARK: - Writing
+
+  static func text(_ tree: [String: Value]) -> String {
+    tree.sortedByName().map { "\($0.key)=\(quoted(ValueText.text($0.value)))\n" }.joined()
+  }
+
+  /// The variable's value for a setting: what `get` prints.
+  ///
+  /// - Throws: ``FormatProblem``.
+  static func variable(_ value: Value) throws -> Value {
+    let value = ValueText.revealed(value)
+    if case .data = value { throw FormatProblem("a variable holds text, and this is data") }
+    let text = ValueText.text(value)
+    if Redaction.isPlaceholder(text) { throw FormatProblem("it would be taken for a secret that is not shown") }
+    if text.utf8.contains(0) { throw FormatProblem("it holds the character U+0000") }
+    return .string(text)
+  }
+
+  /// The variable's name for a key, as `exec` has it.
+  ///
+  /// - Throws: ``FormatProblem``.
+  static func name(_ key: String) throws -> String {
+    let name = EnvironmentVariables.name(forKey: key, prefix: "")
+    guard !name.isEmpty else { throw FormatProblem("an empty key has no name as a variable") }
+    return name
+  }
+
+  private static func quoted(_ text: String) -> String {
+    "'" + text.replacing("'", with: "'\\''") + "'"
+  }
+
+  // MARK: - Reading
+
+  static func tree(_ text: String) throws -> Value {
+    var reader = EnvironmentReader(text)
+    return .dictionary(try reader.variables())
+  }
+}

@@ -1,0 +1,57 @@
+import Coffer
+
+/// Settings as a file in JSON (RFC 8259), with names sorted by their UTF-8 bytes, indented by two spaces.
+enum JSONFile {
+  static func tree(_ text: String) throws -> Value {
+    do {
+      return try JSONReader.value(text)
+    } catch {
+      throw FormatProblem("not JSON: \(error.reason), \(place(ofByte: error.offset, in: text))")
+    }
+  }
+
+  private static func place(ofByte offset: Int, in text: String) -> String {
+    let before = text.utf8.prefix(offset)
+    let line = before.count { $0 == UInt8(ascii: "\n") } + 1
+    let column = before.reversed().prefix { $0 != UInt8(ascii: "\n") }.count + 1
+    return "line \(line), column \(column)"
+  }
+
+  static func text(_ tree: Value) -> String {
+    var text = ""
+    write(tree, indent: "", to: &text)
+    return text + "\n"
+  }
+
+  private static func write(_ tree: Value, indent: String, to text: inout String) {
+    let inner = indent + "  "
+    switch tree {
+    case .dictionary(let members) where !members.isEmpty:
+      text += "{\n"
+      var separator = ""
+      for (name, member) in members.sortedByName() {
+        text += separator + inner + JSONText.quoted(name) + ": "
+        write(member, indent: inner, to: &text)
+        separator = ",\n"
+      }
+      text += "\n\(indent)}"
+    case .array(let elements) where !elements.isEmpty:
+      text += "[\n"
+      var separator = ""
+      for element in elements {
+        text += separator + inner
+        write(element, indent: inner, to: &text)
+        separator = ",\n"
+      }
+      text += "\n\(indent)]"
+    default: text += JSONText.text(tree, bigIntegers: .numbers)
+    }
+  }
+}
+
+extension [String: Value] {
+  /// The members in the order of the UTF-8 bytes of their names.
+  func sortedByName() -> [(key: String, value: Value)] {
+    sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+  }
+}

@@ -1,0 +1,81 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension PortableValue {
+  /// The value that a tree stands for.
+  ///
+  /// - Throws: ``FormatProblem``.
+  static func value(_ tree: Value) throws -> Value {
+    let value = try unwrapped(tree, isWhole: true)
+    guard value != .null else { throw FormatProblem("null is not a value; leave the key out") }
+    return value
+  }
+
+  private static func unwrapped(_ tree: Value, isWhole: Bool = false) throws -> Value {
+    switch tree {
+    case .array(let elements): return .array(try elements.map { try unwrapped($0) })
+    case .dictionary(let members):
+      guard members.count == 1, let (name, content) = members.first, let mark = Mark(rawValue: name) else {
+        return .dictionary(try members.mapValues { try unwrapped($0) })
+      }
+      if mark == .secret, !isWhole { throw FormatProblem("a secret is no part of another value") }
+      return try value(of: mark, content)
+    case .data where isWhole: return URLArchive.unwrapped(tree)
+    default: return tree
+    }
+  }
+
+  private static func value(of mark: Mark, _ content: Value) throws -> Value {
+    switch (mark, content) {
+    case (.null, .bool(true)): return .null
+    case (.integer, .string(let text)):
+      if let number = Int64(text) { return .int(number) }
+      if let number = UInt64(text) { return .uint64(number) }
+    case (.double, .string(let text)):
+      if let number = special(text) { return .double(number) }
+    case (.string, .string): return content
+    case (.data, .string(let text)):
+      if let data = Data(base64Encoded: text) { return .data(data) }
+    case (.date, .string(let text)):
+      if let date = Timestamp.date(text) { return .date(date) }
+    case (.date, .double(let seconds)): return .date(Date(timeIntervalSinceReferenceDate: seconds))
+    case (.date, .dictionary):
+      if case .double(let seconds) = try unwrapped(content) {
+        return .date(Date(timeIntervalSinceReferenceDate: seconds))
+      }
+    case (.url, .string(let text)):
+      if let url = URL(string: text) { return .url(url) }
+    case (.url, .array(let parts)):
+      if case .string(let text)? = parts.first, case .string(let base)? = parts.last, parts.count == 2,
+        let baseURL = URL(string: base), let url = URL(string: text, relativeTo: baseURL)
+      {
+        return .url(url)
+      }
+    case (.uuid, .string(let text)):
+      if let uuid = UUID(uuidString: text) { return .uuid(uuid) }
+    case (.json, .string(let text)):
+      if (try? JSONReader.value(text)) != nil { return .json(text) }
+    case (.json, _): return .json(JSONText.text(try unwrapped(content), bigIntegers: .numbers))
+    case (.secret, .string(let text)) where !text.isEmpty: return .secret(Secret(text))
+    case (.secret, .dictionary):
+      if case .data(let data) = try unwrapped(content), !data.isEmpty {
+        return .secret(data.withUnsafeBytes(Secret.init(copying:)))
+      }
+    case (.dictionary, .dictionary(let members)): return .dictionary(try members.mapValues { try unwrapped($0) })
+    default: break
+    }
+    throw FormatProblem("what stands after \(mark.rawValue) is none; a dictionary of this name is written as $dict")
+  }
+
+  private static func special(_ text: String) -> Double? {
+    if ["nan", "inf", "-inf"].contains(text) { return Double(text) }
+    guard text.hasPrefix("0x"), let bits = UInt64(text.dropFirst(2), radix: 16) else { return nil }
+    let number = Double(bitPattern: bits)
+    return number.isNaN ? number : nil
+  }
+}

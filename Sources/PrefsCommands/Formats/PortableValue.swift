@@ -1,0 +1,130 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Values as trees of what a format knows, from which the same values come back.
+///
+/// What a format has no form of its own for stands there as a dictionary with one name, which says what it is:
+/// `{"$date": "2026-01-31T08:30:00.250Z"}`. A dictionary of the user's that looks so is itself wrapped, as `$dict`.
+enum PortableValue {
+  /// What a wrapped value is.
+  enum Mark: String {
+    case null = "$null"
+    case integer = "$int"
+    case double = "$double"
+    case string = "$string"
+    case data = "$data"
+    case date = "$date"
+    case url = "$url"
+    case uuid = "$uuid"
+    case json = "$json"
+    case secret = "$secret"
+    case dictionary = "$dict"
+  }
+
+  /// How deep a tree may nest, so that what is written can be read by every reader.
+  private static let depthLimit = 190
+
+  /// The tree for a value.
+  ///
+  /// - Parameter native: What stands there as itself.
+  /// - Throws: ``FormatProblem``.
+  static func tree(_ value: Value, native: NativeKinds) throws -> Value {
+    try Writer(native: native).tree(value, depth: 0)
+  }
+
+  /// A number that is no ordinary one, as text: `nan`, `inf`, `-inf`, or the bits of another NaN.
+  static func text(ofSpecial number: Double) -> String {
+    guard number.isNaN, number.bitPattern != Double.nan.bitPattern else { return number.description }
+    return "0x" + String(number.bitPattern, radix: 16)
+  }
+
+  private struct Writer {
+    let native: NativeKinds
+
+    func tree(_ value: Value, depth: Int) throws -> Value {
+      guard depth <= PortableValue.depthLimit else { throw FormatProblem("it nests too deep") }
+      switch value {
+      case .null: return native.null ? .null : wrapped(.null, .bool(true))
+      case .bool, .int: return value
+      case .uint64(let number): return native.bigIntegers ? value : wrapped(.integer, .string("\(number)"))
+      case .double(let number): return double(number)
+      case .string(let text):
+        try check(text)
+        return Redaction.isPlaceholder(text) ? wrapped(.string, value) : value
+      case .data(let data): return self.data(data)
+      case .date(let date): return self.date(date)
+      case .url(let url): return self.url(url)
+      case .uuid(let uuid): return wrapped(.uuid, .string(uuid.uuidString))
+      case .array(let elements): return .array(try elements.map { try tree($0, depth: depth + 1) })
+      case .dictionary(let members): return try dictionary(members, depth: depth)
+      case .json(let text): return wrapped(.json, try json(text, depth: depth))
+      case .secret(let secret):
+        guard let text = secret.revealed() else {
+          return wrapped(.secret, wrapped(.data, .string(secret.withUnsafeBytes { Data($0) }.base64EncodedString())))
+        }
+        try check(text)
+        return wrapped(.secret, .string(text))
+      }
+    }
+
+    private func wrapped(_ mark: Mark, _ value: Value) -> Value { .dictionary([mark.rawValue: value]) }
+
+    private func check(_ text: String) throws {
+      if !native.nul, text.utf8.contains(0) { throw FormatProblem("it holds the character U+0000") }
+    }
+
+    private func double(_ number: Double) -> Value {
+      let isOrdinary = number.isFinite || native.nonFinite && !number.isNaN
+      let isNative = isOrdinary || native.nonFinite && number.bitPattern == Double.nan.bitPattern
+      return isNative ? .double(number) : wrapped(.double, .string(PortableValue.text(ofSpecial: number)))
+    }
+
+    private func data(_ data: Data) -> Value {
+      // Data that is the archive of a URL would come back as that URL.
+      let isPlain = native.data && !(native.urlArchives && URLArchive.unwrapped(.data(data)) != .data(data))
+      return isPlain ? .data(data) : wrapped(.data, .string(data.base64EncodedString()))
+    }
+
+    private func date(_ date: Date) -> Value {
+      let seconds = date.timeIntervalSinceReferenceDate
+      if native.dates == .exact, seconds.isFinite { return .date(date) }
+      let text = Timestamp.text(date)
+      guard Timestamp.date(text)?.timeIntervalSinceReferenceDate.bitPattern == seconds.bitPattern else {
+        return wrapped(.date, double(seconds))
+      }
+      // Years of more than four digits are known to nobody else.
+      return native.dates == .milliseconds && text.utf8.count == 24 && text.first != "-"
+        ? .date(date) : wrapped(.date, .string(text))
+    }
+
+    private func url(_ url: URL) -> Value {
+      if native.urlArchives, URLArchive.unwrapped(.data(URLArchive.data(url))) == .url(url) {
+        return .data(URLArchive.data(url))
+      }
+      guard let base = url.baseURL else { return wrapped(.url, .string(url.relativeString)) }
+      return wrapped(.url, .array([.string(url.relativeString), .string(base.absoluteString)]))
+    }
+
+    private func dictionary(_ members: [String: Value], depth: Int) throws -> Value {
+      for name in members.keys { try check(name) }
+      let isLikeWrapped = members.count == 1 && members.keys.first.flatMap(Mark.init) != nil
+      let tree = Value.dictionary(
+        try members.mapValues { try self.tree($0, depth: depth + (isLikeWrapped ? 2 : 1)) })
+      return isLikeWrapped ? wrapped(.dictionary, tree) : tree
+    }
+
+    /// As what it says where the same text comes of that again, else as text.
+    private func json(_ text: String, depth: Int) throws -> Value {
+      try check(text)
+      guard let parsed = try? JSONReader.value(text), parsed.kind != .string,
+        JSONText.text(parsed, bigIntegers: .numbers) == text
+      else { return .string(text) }
+      return try tree(parsed, depth: depth + 1)
+    }
+  }
+}

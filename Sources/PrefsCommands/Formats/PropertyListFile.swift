@@ -1,0 +1,58 @@
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Settings as a property list: XML where people read it, else binary, as `defaults export` does.
+enum PropertyListFile {
+  static func tree(_ bytes: [UInt8]) throws -> Value {
+    do {
+      return try PropertyListReader.value(Data(bytes))
+    } catch {
+      throw FormatProblem("not a property list: \(error.reason)")
+    }
+  }
+
+  static func bytes(_ tree: [String: Value], isBinary: Bool) throws -> [UInt8] {
+    let encoder = PropertyListEncoder()
+    encoder.outputFormat = isBinary ? .binary : .xml
+    return Array(try encoder.encode(tree))
+  }
+
+  /// - Throws: ``FormatProblem`` where XML cannot hold what the binary form can.
+  static func check(_ tree: Value) throws {
+    switch tree {
+    case .string(let text): try check(text)
+    case .date(let date):
+      let seconds = date.timeIntervalSince1970
+      // The years 1 to 9999.
+      guard seconds == seconds.rounded(), (-62_135_596_800..<253_402_300_800).contains(seconds) else {
+        throw FormatProblem("XML has whole seconds of the years 1 to 9999; the binary form, which -o writes, has all")
+      }
+    case .array(let elements): try elements.forEach(check)
+    case .dictionary(let members):
+      for (name, member) in members {
+        try check(name)
+        try check(member)
+      }
+    default: break
+    }
+  }
+
+  private static func check(_ text: String) throws {
+    // XML 1.0, production 2; and a carriage return is read as a newline, section 2.11.
+    let isWritable = text.unicodeScalars.allSatisfy { scalar in
+      switch scalar {
+      case "\t", "\n": true
+      case "\0"..<" ", "\u{fffe}", "\u{ffff}": false
+      default: true
+      }
+    }
+    guard isWritable else {
+      throw FormatProblem("XML has no control characters; the binary form, which -o writes, has")
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Coffer
+
+/// The settings that a file holds.
+struct SettingsFile {
+  /// The collections, those without settings among them.
+  let collections: [String]
+  let settings: [ImportedSetting]
+
+  /// Reads a file.
+  ///
+  /// - Parameters:
+  ///   - name: What to call the file in messages.
+  ///   - collection: The collection that its settings belong to; nil when it holds collections by name.
+  /// - Throws: ``Failure`` with the status `format`, which quotes no value.
+  init(_ bytes: [UInt8], format: SettingsFormat, named name: String, collection: String?) throws {
+    let members = try Self.members(bytes, format, named: name)
+    if let collection {
+      collections = [collection]
+      settings = try Self.settings(members, of: collection, named: name)
+      return
+    }
+    guard format != .env else {
+      throw Failure(.usage, "\(name): variables belong to one collection. Name it with -c.")
+    }
+    collections = Array(members.keys)
+    settings = try members.sortedByName().flatMap { collection, tree in
+      guard case .dictionary(let members) = tree else {
+        throw Failure(
+          .format,
+          "\(name): \"\(collection)\" is no collection. Name the collection that its settings belong to with -c; "
+            + "nothing was changed.")
+      }
+      return try Self.settings(members, of: collection, named: name)
+    }
+  }
+
+  private static func members(
+    _ bytes: [UInt8], _ format: SettingsFormat, named name: String
+  ) throws -> [String: Value] {
+    do {
+      guard case .dictionary(let members) = try format.tree(bytes) else {
+        throw FormatProblem("it holds no settings by name")
+      }
+      return members
+    } catch let problem as FormatProblem {
+      throw Failure(.format, "\(name): \(problem.reason). Nothing was changed.")
+    }
+  }
+
+  private static func settings(
+    _ members: [String: Value], of collection: String, named name: String
+  ) throws -> [ImportedSetting] {
+    try members.sortedByName().map { key, tree in
+      if case .string(let text) = tree, Redaction.isPlaceholder(text) {
+        return ImportedSetting(collection: collection, key: key, value: nil)
+      }
+      do {
+        return ImportedSetting(collection: collection, key: key, value: try PortableValue.value(tree))
+      } catch let problem as FormatProblem {
+        throw Failure(
+          .format,
+          "\(name): key \"\(key)\" in \(KeyReference.describe(collection)): \(problem.reason). Nothing was changed.")
+      }
+    }
+  }
+}

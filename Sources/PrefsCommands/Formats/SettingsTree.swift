@@ -1,0 +1,117 @@
+import Coffer
+
+/// Collections of a store on their way into a file, as a tree of what its format knows.
+struct SettingsTree {
+  let format: SettingsFormat
+  /// Whether secrets are written in clear.
+  let reveals: Bool
+  /// Whether the file is a binary property list, which holds what one in XML cannot.
+  var isBinary = false
+
+  /// How many items the tree has.
+  private(set) var itemCount = 0
+  /// How many of them stand there without their values.
+  private(set) var redactedCount = 0
+  /// How many of them have metadata, which no text holds.
+  private(set) var metadataCount = 0
+
+  init(format: SettingsFormat, reveals: Bool, isBinary: Bool = false) {
+    self.format = format
+    self.reveals = reveals
+    self.isBinary = isBinary
+  }
+
+  /// The file of all collections, by their names.
+  ///
+  /// - Throws: `CofferError.notExportable`; what reading throws.
+  mutating func fileOfAllCollections(_ transaction: borrowing some Reading & ~Copyable) throws -> [UInt8] {
+    var collections: [String: Value] = [:]
+    for name in try transaction.allCollections() {
+      try naming(name, "") { try check(name: name) }
+      guard collections.updateValue(.dictionary(try settings(of: name, transaction)), forKey: name) == nil else {
+        throw CofferError.notExportable(
+          collection: name, key: "", reason: "another collection differs from it in the form of its Unicode characters")
+      }
+    }
+    if format == .toml { return Array(TOMLWriter.text(ofCollections: collections).utf8) }
+    return try format.bytes(collections, isBinary: isBinary)
+  }
+
+  /// The file of one collection.
+  ///
+  /// - Throws: `CofferError.notExportable`; what reading throws.
+  mutating func file(of collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> [UInt8] {
+    try format.bytes(try settings(of: collection, transaction), isBinary: isBinary)
+  }
+
+  // MARK: - Settings
+
+  /// The settings of a collection, each a tree.
+  mutating func settings(
+    of collection: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [String: Value] {
+    var contents: [String: Value] = [:]
+    if try !reveals && transaction.isSealed(collection: collection) {
+      for key in try transaction.allKeys(inCollection: collection) {
+        try insert(redacted(Redaction.sealed, key, collection, .sealed), key, collection, into: &contents)
+      }
+      return contents
+    }
+    try transaction.enumerateRows(inCollection: collection, as: Value.self, metadata: Value.self) {
+      key, value, metadata, _ in
+      if metadata != nil { metadataCount += 1 }
+      if case .secret(let secret) = value, !reveals {
+        try insert(redacted(secret.description, key, collection, .secret), key, collection, into: &contents)
+      } else {
+        try insert(try naming(collection, key) { try tree(value) }, key, collection, into: &contents)
+      }
+    }
+    return contents
+  }
+
+  private mutating func insert(
+    _ tree: Value, _ key: String, _ collection: String, into contents: inout [String: Value]
+  ) throws {
+    itemCount += 1
+    try naming(collection, key) {
+      try check(name: key)
+      let name = format == .env ? try EnvironmentFile.name(key) : key
+      guard contents.updateValue(tree, forKey: name) == nil else {
+        throw FormatProblem(
+          format == .env
+            ? "another key has the name \(name), too"
+            : "another key differs from it in the form of its characters alone")
+      }
+    }
+  }
+
+  /// What stands for a value that is not shown.
+  private mutating func redacted(
+    _ placeholder: String, _ key: String, _ collection: String, _ kind: Value.Kind
+  ) throws -> Value {
+    // Whoever reads variables would take it for the value.
+    guard format != .env else { throw Redaction.refusal(key, collection, kind) }
+    redactedCount += 1
+    return .string(placeholder)
+  }
+
+  private func tree(_ value: Value) throws -> Value {
+    if format == .env { return try EnvironmentFile.variable(value) }
+    let tree = try PortableValue.tree(value, native: format.native)
+    if format == .plist, !isBinary { try PropertyListFile.check(tree) }
+    return tree
+  }
+
+  private func check(name: String) throws {
+    if !format.native.nul, name.utf8.contains(0) { throw FormatProblem("its name holds the character U+0000") }
+    if format == .plist, !isBinary { try PropertyListFile.check(.string(name)) }
+  }
+
+  private func naming<R>(_ collection: String, _ key: String, _ body: () throws -> R) throws -> R {
+    do {
+      return try body()
+    } catch let problem as FormatProblem {
+      throw CofferError.notExportable(collection: collection, key: key, reason: problem.reason)
+    }
+  }
+}

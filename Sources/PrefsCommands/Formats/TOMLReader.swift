@@ -1,0 +1,143 @@
+import Coffer
+import TOMLKit
+
+/// Reads settings in TOML 1.0.
+enum TOMLReader {
+  static func tree(_ text: String) throws -> Value {
+    var limits = TOMLLimits(text)
+    try limits.check()
+    do {
+      return .dictionary(try members(of: TOMLTable(string: text), depth: 0))
+    } catch let error as TOMLParseError {
+      // The parser's own words may quote the file.
+      throw FormatProblem("not TOML, line \(error.source.begin.line), column \(error.source.begin.column)")
+    }
+  }
+
+  private static func members(of table: TOMLTable, depth: Int) throws -> [String: Value] {
+    // TOML's names differ where Swift's may be equal: in the form of their Unicode characters.
+    var members: [String: Value] = [:]
+    for (name, node) in zip(table.keys, table.values) {
+      guard members.updateValue(try value(node, depth: depth + 1), forKey: name) == nil else {
+        throw FormatProblem("two names differ in the form of their Unicode characters alone")
+      }
+    }
+    return members
+  }
+
+  private static func value(_ node: TOMLValue, depth: Int) throws -> Value {
+    guard depth <= JSONReader.depthLimit else {
+      throw FormatProblem("it nests deeper than \(JSONReader.depthLimit) levels")
+    }
+    let value: Value? =
+      switch node.type {
+      case .bool: node.bool.map(Value.bool)
+      case .int: node.int.map { .int(Int64($0)) }
+      case .double: node.double.map(Value.double)
+      case .string: node.string.map(Value.string)
+      case .array: try node.array.map { .array(try $0.map { try Self.value($0.tomlValue, depth: depth + 1) }) }
+      case .table: try node.table.map { .dictionary(try members(of: $0, depth: depth)) }
+      case .date: node.date.flatMap { Timestamp.date(text($0)) }.map(Value.date)
+      case .dateTime: try node.dateTime.flatMap { Timestamp.date(try text($0)) }.map(Value.date)
+      case .time: throw FormatProblem("a time of day is no moment; write it as text")
+      }
+    guard let value else { throw FormatProblem("a value is none") }
+    return value
+  }
+
+  // MARK: - Dates
+
+  private static func text(_ date: TOMLDate) -> String {
+    "\(padded(date.year, 4))-\(padded(date.month, 2))-\(padded(date.day, 2))"
+  }
+
+  private static func text(_ moment: TOMLDateTime) throws -> String {
+    guard let offset = moment.offset?.offset else {
+      throw FormatProblem("a date and time without an offset is no moment; write Z behind it, or the offset")
+    }
+    let time = moment.time
+    let clock =
+      "\(padded(time.hour, 2)):\(padded(time.minute, 2)):\(padded(time.second, 2)).\(padded(time.nanoSecond, 9))"
+    let sign = offset < 0 ? "-" : "+"
+    return text(moment.date) + "T" + clock + sign + padded(abs(offset) / 60, 2) + ":" + padded(abs(offset) % 60, 2)
+  }
+
+  private static func padded(_ number: Int, _ width: Int) -> String {
+    let digits = String(number)
+    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+  }
+}
+
+/// What the parser would do no good with, found before it sees it.
+///
+/// Dotted keys make tables in tables, whose depth it does not bound; and text ends for it at U+0000.
+private struct TOMLLimits {
+  private let bytes: [UInt8]
+  private var position = 0
+  private var dots = 0
+  private static let dotLimit = 32
+
+  init(_ text: String) {
+    bytes = Array(text.utf8)
+  }
+
+  mutating func check() throws {
+    while let byte = next() {
+      switch byte {
+      case 0: throw FormatProblem("not TOML: it holds the character U+0000")
+      case UInt8(ascii: "#"): while let byte = peek(), byte != UInt8(ascii: "\n") { position += 1 }
+      case UInt8(ascii: "\""), UInt8(ascii: "'"): try skipString(byte)
+      case UInt8(ascii: "."):
+        dots += 1
+        guard dots <= Self.dotLimit else {
+          throw FormatProblem("a name has more than \(Self.dotLimit) dots, line \(line)")
+        }
+      case _ where "=,[]{}\n".utf8.contains(byte): dots = 0
+      default: break
+      }
+    }
+  }
+
+  private var line: Int { bytes[..<position].count { $0 == UInt8(ascii: "\n") } + 1 }
+
+  private func peek(_ distance: Int = 0) -> UInt8? {
+    position + distance < bytes.count ? bytes[position + distance] : nil
+  }
+
+  private mutating func next() -> UInt8? {
+    guard let byte = peek() else { return nil }
+    position += 1
+    return byte
+  }
+
+  /// Goes behind a string whose first quote was taken; the parser tells what is wrong with one.
+  private mutating func skipString(_ quote: UInt8) throws {
+    var isMultiline = false
+    if peek() == quote {
+      guard peek(1) == quote else {
+        position += 1
+        return
+      }
+      position += 2
+      isMultiline = true
+    }
+    while let byte = next() {
+      if byte == 0 { throw FormatProblem("not TOML: it holds the character U+0000") }
+      if byte == UInt8(ascii: "\n"), !isMultiline { return }
+      if byte == UInt8(ascii: "\\"), quote == UInt8(ascii: "\"") {
+        if ["u0000", "U00000000"].contains(where: { bytes[position...].starts(with: $0.utf8) }) {
+          throw FormatProblem("the character U+0000 cannot be read from TOML, line \(line)")
+        }
+        position += 1
+      } else if byte == quote {
+        guard isMultiline else { return }
+        if peek() == quote, peek(1) == quote {
+          position += 2
+          // Up to two quotes may stand before the last three.
+          while peek() == quote { position += 1 }
+          return
+        }
+      }
+    }
+  }
+}

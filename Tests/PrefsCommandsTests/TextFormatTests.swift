@@ -1,0 +1,289 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("Export and import of text")
+struct TextFormatTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+    try tool.succeed("set", "ui/theme", "it's dark")
+    try tool.succeed("set", "ui/size", "--int", "14")
+    try tool.succeed("set", "ui/big", "--int", "18446744073709551615")
+    try tool.succeed("set", "ui/nan", "--double", "nan")
+    try tool.succeed("set", "ui/shape", #"{"a":[1,2.5,null],"$b":{}}"#)
+    try tool.succeed("set", "ui/when", "--date", "2026-01-31T08:30:00.25Z")
+    try tool.succeed("set", "ui/link", "--url", "https://example.org/a")
+    try tool.succeed("set", "ui/id", "--uuid", "6F9619FF-8B86-D011-B42D-00C04FC964FF")
+    try tool.succeed("set", "ui/bytes", "--hex", "00ff")
+    try tool.succeed("set", "top", "--bool", "true")
+    try tool.succeed("set", "api/token", "--secret", "-", input: "hunter2")
+  }
+
+  /// All that the tool says of its items.
+  private func listing(_ tool: Tool) throws -> String {
+    try ["ui", "api", ""].map { collection in
+      try tool.succeed("list", collection, "--values", "--json").replacing(
+        #/"version":\d+,"modified":"[^"]*"/#, with: "")
+    }.joined()
+  }
+
+  @Test(
+    "Each format brings all collections into another store as they were", arguments: ["json", "yaml", "toml", "plist"])
+  func roundTrip(_ format: String) throws {
+    let file = tool.path("all.\(format)")
+    let export = try tool.run("export", "-o", file, "--reveal")
+    #expect(export.code == 0 && export.message.contains("in clear") && export.text == "11 items written to \(file)\n")
+    #expect(try tool.mode(file) == 0o600)
+    let other = try Tool()
+    #expect(try other.succeed("import", file).contains("11 items in 3 collections: 11 new"))
+    #expect(try listing(other) == listing(tool))
+    #expect(try other.succeed("get", "api/token") == "hunter2\n")
+    #expect(try other.succeed("import", file, "--replace").contains("11 as they were"))
+  }
+
+  @Test("Secrets are not shown without --reveal, and an import leaves them alone", arguments: ["json", "yaml", "toml"])
+  func secrets(_ format: String) throws {
+    let export = try tool.run("export", "--format", format)
+    #expect(export.code == 0 && !export.text.contains("hunter2") && export.text.contains("<secret: 7 bytes>"))
+    #expect(export.message.contains("1 secret is not shown"))
+    let again = try tool.succeed("import", "-", "--format", format, "--replace", input: export.text)
+    #expect(again.contains("1 secret not shown in the file, left as they are"))
+    #expect(try tool.succeed("get", "api/token") == "hunter2\n")
+    let refused = try tool.run("export", "api", "--format", "env")
+    #expect(refused.code == 11 && refused.text.isEmpty && refused.message.contains("--reveal"))
+    #expect(try tool.succeed("export", "api", "--format", "env", "--reveal") == "TOKEN='hunter2'\n")
+  }
+
+  @Test("One collection goes out by its name and comes in with -c")
+  func oneCollection() throws {
+    let text = try tool.succeed("export", "ui", "--format", "yaml")
+    #expect(text.hasPrefix("big: 18446744073709551615\n"))
+    try tool.succeed("import", "-", "-c", "copy", "--format", "yaml", input: text)
+    #expect(try tool.succeed("get", "copy/when") == "2026-01-31T08:30:00.250Z\n")
+    let run = try tool.run("import", "-", "--format", "yaml", input: text)
+    #expect(run.code == 8 && run.message.contains("-c"))
+    #expect(try tool.run("export", "none").code == 3)
+    #expect(try tool.run("export", "--format", "env").code == 2)
+    #expect(try tool.run("export", "--format", "sqlite").code == 2)
+  }
+
+  @Test("A shell reads the format env as what get prints")
+  func environment() throws {
+    try tool.succeed("set", "vars/a.b", "it's $x `y` \\ \"q\"\nnext")
+    try tool.succeed("set", "vars/n", "--int", "7")
+    try tool.succeed("export", "vars", "-o", tool.path("vars.env"))
+    let script = ". \"$1\"; printf '%s|%s' \"$A_B\" \"$N\""
+    let shown = try shell("sh", ["-c", script, "sh", tool.path("vars.env")])
+    #expect(shown.text == "it's $x `y` \\ \"q\"\nnext|7")
+    try tool.succeed("import", tool.path("vars.env"), "-c", "back")
+    #expect(try tool.succeed("get", "back/A_B") == "it's $x `y` \\ \"q\"\nnext\n")
+    #expect(try tool.succeed("type", "back/N") == "string\n")
+  }
+
+  @Test("What a format cannot hold is 8 and named, before anything is written")
+  func unexportable() throws {
+    let file = tool.path("out")
+    for (collection, format, key) in [("ui", "env", "bytes"), ("ui", "plist", "when")] {
+      let run = try tool.run(
+        ["export", collection, "--format", format] + (format == "env" ? ["-o", file] : []), input: "".utf8)
+      #expect(run.code == 8 && run.text.isEmpty && run.message.contains("\"\(key)\" in collection \"\(collection)\""))
+    }
+    try tool.succeed("set", "e/a.b", "1")
+    try tool.succeed("set", "e/a-b", "2")
+    let run = try tool.run("export", "e", "--format", "env", "-o", file)
+    #expect(run.code == 8 && run.message.contains("A_B") && !tool.exists(file))
+    try tool.succeed("set", "nul/k", "-", input: "a\0b")
+    #expect(try tool.run("export", "nul", "--format", "toml").code == 8)
+    try tool.succeed("export", "nul", "--format", "json")
+  }
+
+  @Test(
+    "A file that is there is replaced as a whole, private from then on, a link followed, and nothing left beside it")
+  func output() throws {
+    let file = try tool.write("ui.json", "old".utf8)
+    chmod(file, 0o644)
+    let folder = try emptyFolder()
+    let link = folder + "/link.json"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file)
+    try tool.succeed("export", "api", "-o", link)
+    #expect(String(decoding: try tool.contents(file), as: UTF8.self).contains("token"))
+    #expect(try tool.mode(file) == 0o600)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == file)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["link.json"])
+    #expect(try tool.run("export", "ui", "-o", tool.store).code == 2)
+    #expect(try tool.run("export", "ui", "-o", tool.path("none/x.json")).code == 14)
+    #expect(try tool.run("export", "ui", "-o", folder, "--format", "json").code == 14)
+    #expect(try tool.succeed("export", "ui", "-o", "/dev/null", "--format", "yaml").contains("items written"))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["link.json"])
+  }
+
+  @Test("A signal in the middle of an export leaves no file, or the whole one", arguments: ["sqlite", "yaml"])
+  func endedExport(_ format: String) throws {
+    let lines = (0..<3_000).map { "key\($0): value \($0)\n" }.joined()
+    try tool.succeed("import", "-", "-c", "bulk", "--format", "yaml", input: lines)
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+      let folder = try emptyFolder()
+      let child = try tool.spawn(
+        ["export", "bulk", "--format", format, "-o", folder + "/out"],
+        files: [(1, "/dev/null", O_WRONLY), (2, "/dev/null", O_WRONLY)])
+      // Until there is something that could stay.
+      while try isRunning(child), try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty { sched_yield() }
+      kill(child, signal)
+      let code = try Tool.exitCode(of: child)
+      let left = try FileManager.default.contentsOfDirectory(atPath: folder)
+      #expect(
+        left.isEmpty && code == 128 + signal || left == ["out"] && [0, 128 + signal].contains(code), "\(left) \(code)")
+    }
+  }
+
+  private func emptyFolder() throws -> String {
+    let folder = tool.path("folder-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    return folder
+  }
+
+  @Test("--dry-run says what would change, secrets hidden, and changes nothing")
+  func dryRun() throws {
+    let text = #"{"ui": {"theme": "light", "new": [1]}, "api": {"token": {"$secret": "other"}}}"#
+    let before = try listing(tool)
+    let run = try tool.run("import", "-", "--replace", "--dry-run", input: text)
+    #expect(run.code == 0 && run.text.contains("+ ui/new: [1]\n") && run.text.contains("- ui/size: 14\n"))
+    #expect(run.text.contains("~ ui/theme: \"it's dark\" -> \"light\"\n") && run.text.contains("Nothing was changed."))
+    #expect(run.text.contains("~ api/token: \"<secret: 7 bytes>\" -> \"<secret: 5 bytes>\"\n"))
+    let json = try tool.succeed("import", "-", "--format", "json", "--dry-run", "--json", input: text)
+    #expect(json.contains(#"{"change":"added","collection":"ui","key":"new","before":null,"after":[1]}"#))
+    #expect(try listing(tool) == before)
+  }
+
+  @Test("What `defaults export` writes is read, its archived URLs among it")
+  func propertyList() throws {
+    let list = """
+      <?xml version="1.0" encoding="UTF-8"?>
+      <plist version="1.0"><dict><key>Size</key><real>1</real><key>On</key><true/><key>Names</key>
+      <array><string>a</string></array></dict></plist>
+      """
+    try tool.succeed("import", "-", "-c", "app", input: list)
+    #expect(try tool.succeed("get", "app/Size") == "1.0\n")
+    #expect(try tool.succeed("get", "app/Names") == "[\"a\"]\n")
+    try tool.succeed("export", "app", "-o", tool.path("app.plist"))
+    #expect(try tool.contents(tool.path("app.plist")).starts(with: "bplist00".utf8))
+  }
+
+  @Test("Metadata stays when a value comes without, and an export says that it is left out")
+  func metadata() throws {
+    let database = tool.path("metadata.sqlite")
+    let sql = """
+      CREATE TABLE settings(collection, key, type, value, metadata_type, metadata);
+      INSERT INTO settings VALUES ('m', 'k', 'string', 'old', 'string', 'kept')
+      """
+    #expect(try shell("sqlite3", [database, sql]).status == 0)
+    try tool.succeed("import", database)
+    let export = try tool.run("export", "m")
+    #expect(export.code == 0 && export.message.contains("1 item has metadata"))
+    try tool.succeed("import", "-", "-c", "m", input: export.text.replacing("old", with: "new"))
+    try tool.succeed("export", "m", "-o", database)
+    #expect(try shell("sqlite3", [database, "SELECT value, metadata FROM settings"]).text == "new|kept\n")
+  }
+
+  private func shell(_ program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [program] + arguments
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+  }
+
+  @Test("A file that does not tell its format needs --format")
+  func unguessed() throws {
+    #expect(try tool.run("import", "-", input: "a: 1").code == 2)
+    #expect(try tool.run("import", try tool.write("x.unknown", "a: 1".utf8)).code == 2)
+    #expect(try tool.run("import", "-", "--format", "sqlite").code == 2)
+    #expect(try tool.run("import", tool.path("x.json")).code == 14)
+  }
+
+  @Test(
+    "A malformed or hostile file is 8, and neither changes a store nor makes one",
+    arguments: [
+      ("json", "{\"c\": {\"a\": 1, \"a\": 2}}"), ("json", "{\"a\": null}"), ("json", "[1]"),
+      ("json", "{\"c\": {\"a\": " + String(repeating: "[", count: 100_000)),
+      ("yaml", "c: {a: " + String(repeating: "[", count: 100_000)), ("yaml", String(repeating: "- ", count: 100_000)),
+      ("yaml", String(repeating: "? ", count: 100_000)), ("yaml", "c:\n  a: {$date: yesterday}"),
+      ("toml", "[c]\na = " + String(repeating: "[", count: 100_000)),
+      ("toml", "[c]\n" + String(repeating: "a.", count: 100_000) + "a = 1"),
+      ("toml", "[" + String(repeating: "a.", count: 100_000) + "a]"),
+      ("toml", "[c]\na = " + String(repeating: "{a=", count: 100_000)),
+      ("plist", "<plist><dict><key>c</key>" + String(repeating: "<array>", count: 100_000)),
+      ("env", "1=2"),
+    ])
+  func hostile(_ format: String, _ text: String) throws {
+    let empty = try Tool()
+    let run = try empty.run("import", "-", "--format", format, "-c", "c", input: text)
+    #expect(run.code == 8, "\(run.message)")
+    #expect(!empty.exists(empty.store))
+  }
+
+  @Test("An import that is killed while it writes has set all keys or none")
+  func killed() throws {
+    let count = ProcessInfo.processInfo.environment["COFFER_SOAK"] == "1" ? 100_000 : 5_000
+    let lines = (0..<count).map { "  key\($0): value \($0)\n" }.joined()
+    let file = try tool.write("large.yaml", "bulk:\n\(lines)".utf8)
+    for attempt in 0..<8 {
+      let code = try importing(file, killedBy: attempt % 2 == 0 ? SIGKILL : SIGINT, atWrite: attempt)
+      let listing = try tool.run("list", "bulk")
+      let found = listing.code == 3 ? 0 : listing.text.count { $0 == "\n" }
+      #expect(found == 0 || found == count)
+      #expect(code != 0 || found == count)
+      if found > 0 { try tool.succeed("unset", "-c", "bulk", "--all", "-f") }
+    }
+    #expect(try tool.succeed("import", file).contains("\(count) new"))
+    #expect(try tool.succeed("get", "bulk/key\(count - 1)") == "value \(count - 1)\n")
+  }
+
+  /// Starts an import, and sends a signal when its log has been seen to change so many times, or sooner if it ends.
+  private func importing(_ file: String, killedBy signal: Int32, atWrite number: Int) throws -> Int32 {
+    var last = logState()
+    var changes = 0
+    let child = try tool.spawn(
+      ["import", file, "-q"], files: [(1, "/dev/null", O_WRONLY), (2, "/dev/null", O_WRONLY)])
+    while try isRunning(child) {
+      let state = logState()
+      if state != last { (last, changes) = (state, changes + 1) }
+      if changes > number { break }
+      sched_yield()
+    }
+    kill(child, signal)
+    return try Tool.exitCode(of: child)
+  }
+
+  /// Looks whether the child has ended, and leaves its exit code for later.
+  private func isRunning(_ child: pid_t) throws -> Bool {
+    var information = siginfo_t()
+    try #require(waitid(P_PID, id_t(child), &information, WEXITED | WNOHANG | WNOWAIT) == 0)
+    return information.si_signo == 0
+  }
+
+  /// Size and time of the log, which every write changes.
+  private func logState() -> [Int] {
+    var status = stat()
+    guard stat(tool.store + "-wal", &status) == 0 else { return [] }
+    #if canImport(Darwin)
+      let time = status.st_mtimespec
+    #else
+      let time = status.st_mtim
+    #endif
+    return [Int(status.st_size), Int(time.tv_sec), Int(time.tv_nsec)]
+  }
+}
