@@ -26,8 +26,9 @@ enum EditorProcess {
     let child = try start(path)
     while true {
       if let status = status(of: child) {
-        guard status == 0 else { throw Failure(.other, "the editor \(command) failed; nothing was changed.") }
-        return
+        guard status != 0 else { return }
+        let end = status & 0x7f == 0 ? "failed with exit code \(status >> 8)" : "was ended by signal \(status & 0x7f)"
+        throw Failure(.other, "the editor \(command) \(end); nothing was changed.")
       }
       guard let signal = signals.next(milliseconds: -1), [SIGTERM, SIGHUP].contains(signal) else { continue }
       kill(child, signal)
@@ -52,6 +53,6 @@ enum EditorProcess {
   private static func status(of child: pid_t) -> Int32? {
     var status: Int32 = 0
     let result = waitpid(child, &status, WNOHANG)
-    return result == 0 ? nil : result == child ? status : -1
+    return result == 0 ? nil : result == child ? status : 0xff00
   }
 }
