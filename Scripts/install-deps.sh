@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what Coffer links against and Swift does not bring along: SQLite and OpenSSL with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
-# its own, and Python with its package `cryptography` or the means to install it. Does nothing when all are there.
+# its own, pass with GnuPG, and Python with its package `cryptography` or the means to install it. Does nothing when all
+# are there.
 set -eu
 
 has_libraries() {
@@ -9,7 +10,8 @@ has_libraries() {
 }
 
 has_test_tools() {
-  command -v sqlite3 >/dev/null 2>&1 && command -v sqlcipher >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
+  command -v sqlite3 >/dev/null 2>&1 && command -v sqlcipher >/dev/null 2>&1 && command -v pass >/dev/null 2>&1 &&
+    command -v gpg >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
     python3 -c 'try:
   import cryptography
 except ImportError:
@@ -18,8 +20,8 @@ except ImportError:
 
 if [ "${1:-}" = tests ]; then
   has_all() { has_libraries && has_test_tools; }
-  debian="pkg-config libsqlite3-dev libssl-dev sqlite3 sqlcipher python3 python3-venv python3-cryptography"
-  brew="pkg-config sqlite sqlcipher openssl@3 python"
+  debian="pkg-config libsqlite3-dev libssl-dev sqlite3 sqlcipher pass gnupg python3 python3-venv python3-cryptography"
+  brew="pkg-config sqlite sqlcipher pass gnupg openssl@3 python"
 else
   has_all() { has_libraries; }
   debian="pkg-config libsqlite3-dev libssl-dev"

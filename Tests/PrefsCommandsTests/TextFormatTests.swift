@@ -48,6 +48,12 @@ struct TextFormatTests {
     #expect(try listing(other) == listing(tool))
     #expect(try other.succeed("get", "api/token") == "hunter2\n")
     #expect(try other.succeed("import", file, "--replace").contains("11 as they were"))
+    // What the file does not have stays by itself, and goes with --replace.
+    try other.succeed("set", "api/extra", "x")
+    try other.succeed("import", file, "--merge")
+    #expect(try other.succeed("get", "api/extra") == "x\n")
+    try other.succeed("import", file, "--replace")
+    #expect(try other.run("get", "api/extra").code == 3)
   }
 
   @Test("Secrets are not shown without --reveal, and an import leaves them alone", arguments: ["json", "yaml", "toml"])

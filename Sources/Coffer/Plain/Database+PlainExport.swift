@@ -18,12 +18,17 @@ extension Database {
   /// - Parameters:
   ///   - collections: Which ones; nil stands for all.
   ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the export, and leaves nothing.
+  ///   - willWrite: Gets each item before it is opened and written: its key, its collection, and what it is, `secret` and
+  ///     `sealed` among them. What it throws does the same.
   /// - Returns: How many items were written.
   /// - Throws: `CofferError.fileExists` when there is a file already; `.locked` for a value of a sealed collection while the
-  ///   vault is locked; `.notDecodable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; what `progress` throws.
+  ///   vault is locked; `.notDecodable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; what `willWrite` and
+  ///   `progress` throw.
   @discardableResult
   public func exportPlain(
-    to path: String, collections: [String]? = nil, progress: (Double) throws -> Void = { _ in }
+    to path: String, collections: [String]? = nil,
+    progress: (Double) throws -> Void = { _ in },
+    willWrite: (_ key: String, _ collection: String, _ kind: Value.Kind) throws -> Void = { _, _, _ in }
   ) throws -> Int {
     try makeConnection().perform { session in
       try session.read {
@@ -31,7 +36,7 @@ extension Database {
           var count = 0
           try CofferError.translating {
             try PlainDatabase.create(at: path) { plain in
-              count = try session.write(collections, to: plain, progress)
+              count = try session.write(collections, to: plain, willWrite, progress)
             }
           }
           return count
@@ -46,7 +51,8 @@ extension Database {
 extension Session {
   /// - Returns: How many items were written.
   fileprivate func write(
-    _ collections: [String]?, to plain: SQLiteConnection, _ progress: (Double) throws -> Void
+    _ collections: [String]?, to plain: SQLiteConnection, _ willWrite: (String, String, Value.Kind) throws -> Void,
+    _ progress: (Double) throws -> Void
   ) throws -> Int {
     try plain.execute(
       """
@@ -60,6 +66,7 @@ extension Session {
     for name in names {
       for key in try keys(in: name, .all) {
         guard let row = try fullRow(key, in: name) else { continue }
+        try willWrite(key, name, row.item.object.kind)
         try write(row, key, name, to: plain)
         written += 1
         if written % 256 == 0 { try progress(Double(written) / Double(max(total, 1))) }

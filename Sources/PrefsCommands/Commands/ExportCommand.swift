@@ -138,19 +138,21 @@ struct ExportCommand: ParsableCommand {
     guard let output else { return 0 }
     return try session.using(try session.openForReading()) { database in
       try session.unlocking(database) {
-        let collections = try database.makeConnection().read { transaction in
-          if let collection { try Self.requireItems(collection, transaction) }
-          let names = try collection.map { [$0] } ?? transaction.allCollections()
-          if !reveal { try Self.requireNoSecrets(names, transaction) }
-          return names
-        }
+        if let collection { try database.makeConnection().read { try Self.requireItems(collection, $0) } }
         var count = 0
         try ProgressBar.during("exporting", common) { progress in
           try OutputFile.place(at: output) { temporary, check in
-            count = try database.exportPlain(to: temporary, collections: collections) {
-              try check()
-              progress($0)
-            }
+            count = try database.exportPlain(
+              to: temporary, collections: collection.map { [$0] },
+              progress: {
+                try check()
+                progress($0)
+              },
+              willWrite: { key, collection, kind in
+                guard reveal || kind != .secret && kind != .sealed else {
+                  throw Redaction.refusal(key, collection, kind)
+                }
+              })
           }
         }
         return count
@@ -161,14 +163,6 @@ struct ExportCommand: ParsableCommand {
   private static func requireItems(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
     guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
       throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
-    }
-  }
-
-  private static func requireNoSecrets(_ collections: [String], _ transaction: borrowing ReadTransaction) throws {
-    for collection in collections {
-      let infos = try transaction.itemInfos(inCollection: collection)
-      guard let secret = infos.first(where: { $0.kind == .secret || $0.kind == .sealed }) else { continue }
-      throw Redaction.refusal(secret.key, collection, secret.kind)
     }
   }
 }

@@ -43,7 +43,7 @@ struct InjectCommand: ParsableCommand {
       template == "-" ? FileDescriptor.readAll(0, named: name) : FileDescriptor.readFile(template), named: name)
     let filled = try session.read { try fill(template, $0) }
     if let output {
-      try PrivateFile.write(filled, to: output)
+      try OutputFile.place(filled, at: output)
     } else {
       var answer = StandardOutput()
       answer.write(filled)
