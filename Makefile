@@ -7,7 +7,8 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build demo test examples docs sanitize soak bench bench-database bench-proxy lint format clean
+.PHONY: help deps test-deps build release install uninstall demo test test-install examples docs sanitize soak \
+  bench bench-database bench-proxy bench-startup lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -22,6 +23,22 @@ test-deps: deps
 build: deps ## Build everything, for debugging
 	$(SWIFT) build
 
+release: deps ## Build the tool as it is meant to be used
+	@Scripts/build-release.sh
+
+# With BINARY nothing is built, as for `sudo make install BINARY=.build/release/prefs` after `make release`.
+BINARY = .build/release/prefs
+export DESTDIR PREFIX
+
+install: ## Install the tool, its manual page and completions (PREFIX=/usr/local DESTDIR= BINARY=)
+ifeq ($(origin BINARY),file)
+	@$(MAKE) release
+endif
+	@Scripts/install.sh install '$(BINARY)'
+
+uninstall: ## Remove what install put there (PREFIX=/usr/local DESTDIR=)
+	@Scripts/install.sh uninstall
+
 demo: deps ## Build the tool and take a short tour with it
 	@Scripts/build-release.sh
 	@Scripts/demo.sh "$$($(SWIFT) build -c release --show-bin-path)/prefs"
@@ -31,7 +48,13 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	@$(MAKE) test-install
 	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
+
+# The tool that the tests have built: one for release takes minutes more, and says the same.
+test-install: ## Install into a folder that goes away, and check the manual page and the completions
+	@Scripts/install-programs.sh mandoc zsh fish
+	@Tests/Install/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)/prefs"
 
 examples: test-deps ## Build and run the examples, and check what they say
 	@folder=$$(Scripts/build-examples.sh) && Examples/run "$$folder"
@@ -64,6 +87,12 @@ bench-database: deps ## Measure transactions with and without listeners, and how
 bench-proxy: deps ## Measure the front door beside its peers (ROUNDS=7 ARGUMENTS='--rows p1,p2f')
 	$(SWIFT) build -c release --package-path Benchmarks --product ProxyBenchmark
 	@"$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/ProxyBenchmark" --rounds $(ROUNDS) $(ARGUMENTS)
+
+bench-startup: deps ## Measure one `prefs get` as a whole process beside its peers (ROUNDS=50)
+	@Scripts/install-programs.sh python3 sqlite3 git gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas \
+	  pass gpg=gnupg
+	@Scripts/build-release.sh
+	@Benchmarks/Startup/measure "$$($(SWIFT) build -c release --show-bin-path)/prefs" $(if $(filter file,$(origin ROUNDS)),50,$(ROUNDS))
 
 soak: test-deps ## Run the long versions of the tests beside a model and of those with many processes
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \

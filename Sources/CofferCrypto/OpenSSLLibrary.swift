@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 /// OpenSSL as a whole.
-enum OpenSSLLibrary {
+package enum OpenSSLLibrary {
   /// Sets OpenSSL up, the first time; whatever uses it asks for this first.
   ///
   /// Without OpenSSL's own handler at the exit of the process: it takes its locks and generators away from threads that
@@ -10,4 +10,15 @@ enum OpenSSLLibrary {
   static let setUp: Void = {
     _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
   }()
+
+  /// Sets OpenSSL up for a program that uses it for Coffer alone, in half the time; before its first use.
+  ///
+  /// Neither its configuration file is read, which could name providers whose code would run beside the keys, nor are the
+  /// names of old ciphers and digests entered: those that are used here come with the default provider.
+  package static func setUpAlone() {
+    let choices =
+      OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ADD_ALL_CIPHERS
+      | OPENSSL_INIT_NO_ADD_ALL_DIGESTS
+    _ = OPENSSL_init_crypto(UInt64(choices), nil)
+  }
 }

@@ -23,7 +23,7 @@ enum CommandArguments {
       }
       arguments.append(argument)
     }
-    return marked(arguments)
+    return arguments
   }
 
   /// The arguments with the negative numbers before `--` marked as values.

@@ -22,13 +22,19 @@ public enum PrefsTool {
     CoreLimit.remember()
     try? CoreDumps.disable()
     Hardening.turnOffBacktraces()
+    Cryptography.setUpAlone()
     exit(run())
   }
 
   private static func run() -> Int32 {
     do {
-      var command = try PrefsCommand.parseAsRoot(CommandArguments.ofThisProcess())
-      try command.run()
+      let arguments = try CommandArguments.ofThisProcess()
+      if let request = ValueRequest(plainArguments: arguments) {
+        try request.run()
+      } else {
+        var command = try PrefsCommand.parseAsRoot(CommandArguments.marked(arguments))
+        try command.run()
+      }
       return ExitStatus.success.rawValue
     } catch {
       let code = report(error)

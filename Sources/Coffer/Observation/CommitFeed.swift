@@ -52,7 +52,6 @@ final class CommitFeed: Sendable {
     self.path = path
     self.writer = writer
     self.connect = connect
-    queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
   }
 
   private static let queueKey = DispatchSpecificKey<ObjectIdentifier>()
@@ -146,6 +145,8 @@ final class CommitFeed: Sendable {
   // MARK: Reading the log, on the queue
 
   private func start() throws {
+    // Not before: a queue with a value of its own starts a thread when it goes away.
+    queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
     // First the watcher, so that nothing slips in between.
     if let path { reader.watcher = try FileWatcher(path: path, queue: queue) { [weak self] in self?.wake() } }
     let connection = try connect()

@@ -37,7 +37,7 @@ struct BackupCommand: ParsableCommand {
     var used: KeySource?
     let database = try session.openForReading { used = $0 }
     try session.using(database) { database in
-      let newKey = try newKeyFile.map { try KeyLookup(options: common, store: file).newKeyFile($0) }
+      let newKey = try newKeyFile.map { try KeyLookup(options: common.ofSession, store: file).newKeyFile($0) }
       guard let key = newKey ?? used else { return }
       let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
       defer { bar.finish() }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Coffer
 
 /// The command `prefs get`.
 struct GetCommand: ParsableCommand {
@@ -55,66 +54,13 @@ struct GetCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let reference = KeyReference(key, collection: common.namedCollection)
-    let session = try Session(common)
-    if let output, OutputFile.isPart(output, ofStore: session.path) {
-      throw Failure(.usage, "\(output) is the store itself; nothing was written.")
-    }
-    let item = try item(reference, session)
-    if let item {
-      try emit(
-        json ? Array(ItemJSON.text(item).utf8) : originField("store") + encoded(item.value),
-        endsLine: endsLine(item.value))
-    } else {
-      let text = CommandArguments.value(fallback ?? "")
-      let bytes =
-        json ? Array(ItemJSON.text(reference, fallback: text).utf8) : originField("default") + encoded(.string(text))
-      try emit(bytes, endsLine: true)
-    }
+    try request.run()
   }
 
-  /// The entry; nil when it is missing and there is a default.
-  private func item(_ reference: KeyReference, _ session: Session) throws -> Item? {
-    do {
-      return try session.read { transaction in
-        let item = try transaction.item(forKey: reference.key, inCollection: reference.collection)
-        guard item != nil || fallback != nil else { throw reference.notFound(in: transaction) }
-        return item
-      }
-    } catch CofferError.storeNotFound where fallback != nil {
-      // Before the first `set` there is no store, and every key has its default.
-      return nil
-    }
-  }
-
-  // MARK: - Output
-
-  private func encoded(_ value: Value) -> [UInt8] {
-    let bytes = ValueText.bytes(value)
-    if base64 { return Array(ValueText.base64(bytes).utf8) }
-    if hex { return Array(HexText.text(bytes).utf8) }
-    return bytes
-  }
-
-  private func originField(_ origin: String) -> [UInt8] { showOrigin ? Array((origin + "\t").utf8) : [] }
-
-  private func endsLine(_ value: Value) -> Bool {
-    if case .data = ValueText.revealed(value) { return json || base64 || hex }
-    return true
-  }
-
-  private func emit(_ bytes: [UInt8], endsLine: Bool) throws {
-    let line = endsLine && !noNewline ? bytes + [UInt8(ascii: "\n")] : bytes
-    if let output {
-      try FileDescriptor.writeFile(line, to: output)
-      return
-    }
-    if !endsLine, Terminal.isTerminal(1) {
-      throw Failure(
-        .usage, "the value is data, which a terminal cannot show. Use --base64, --hex, -o FILE, or a pipe.")
-    }
-    var answer = StandardOutput()
-    answer.write(line)
-    try answer.finish()
+  var request: ValueRequest {
+    ValueRequest(
+      reference: KeyReference(key, collection: common.namedCollection), fallback: fallback.map(CommandArguments.value),
+      json: json, noNewline: noNewline, base64: base64, hex: hex, showOrigin: showOrigin, output: output,
+      options: common.ofSession)
   }
 }

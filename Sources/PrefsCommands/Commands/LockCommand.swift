@@ -18,6 +18,6 @@ struct LockCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try Session(common)
-    try UnlockState(storeID: Database.storeID(at: session.path), options: common).forget()
+    try UnlockState(storeID: Database.storeID(at: session.path), options: common.ofSession).forget()
   }
 }

@@ -46,11 +46,13 @@ struct RotateCommand: ParsableCommand {
       try session.withSlots(whose) { slots in
         let before = try slots.holder.slots()
         let dropped = try keep.droppedSlots(in: before)
-        try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common).run()
+        try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common.ofSession).run()
         try report(session, before: before, after: try slots.holder.slots())
       }
       // What is kept there is the old key.
-      if whose.vault { try UnlockState(storeID: Database.storeID(at: session.path), options: common).forget() }
+      if whose.vault {
+        try UnlockState(storeID: Database.storeID(at: session.path), options: common.ofSession).forget()
+      }
     } else {
       try session.using(try session.open()) { database in
         let slots = try database.slots()

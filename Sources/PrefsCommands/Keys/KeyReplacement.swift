@@ -6,7 +6,7 @@ struct KeyReplacement {
   /// What was named as opening slots that stay.
   var keys: [KeySource] = []
   var dropped: Set<Int> = []
-  let options: CommonOptions
+  let options: SessionOptions
 
   /// Replaces the key.
   ///

@@ -2,7 +2,7 @@ import ArgumentParser
 import Coffer
 
 /// The options that every command takes, before or after its name.
-struct CommonOptions: ParsableArguments {
+struct CommonOptions: ParsableArguments, Talking {
   @Option(
     name: [.customShort("d"), .long],
     help: ArgumentHelp("The store.", valueName: "path"), completion: .file())
@@ -59,14 +59,11 @@ struct CommonOptions: ParsableArguments {
   /// The collection that `-c` names; the last one counts.
   var namedCollection: String? { namedCollections.last }
 
-  /// Tells something that helps but is not asked for, unless `--quiet`.
-  func note(_ text: String) {
-    if !quiet { Message.error(text) }
-  }
-
-  /// Tells what happens inside, when `--verbose`.
-  func detail(_ text: String) {
-    if verbose { Message.error(text) }
+  /// What a session needs of them.
+  var ofSession: SessionOptions {
+    SessionOptions(
+      store: store, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,
+      noInput: noInput, timeout: timeout, quiet: quiet, verbose: verbose)
   }
 }
 

@@ -11,7 +11,7 @@ import Coffer
 /// Finds what opens the store: the options, then `PREFS_KEY_FILE`, `PREFS_KEY_COMMAND`, the credential `prefs-key`, the
 /// default key file, and a question on the terminal.
 struct KeyLookup {
-  let options: CommonOptions
+  let options: SessionOptions
   let store: String
 
   // MARK: - Opening

@@ -5,14 +5,14 @@ struct KeyPrompt {
   private let takesPassphrase: Bool
   private let takesRecoveryKey: Bool
   private let subject: String
-  private let options: CommonOptions
+  private let options: SessionOptions
   /// How the options begin that give the answer where nobody can be asked.
   private let prefix: String
 
   /// - Parameters:
   ///   - slots: Those of what is to be opened.
   ///   - subject: What that is, in the question.
-  init(_ slots: [SlotInfo], of subject: String, options: CommonOptions, prefix: String = "--") {
+  init(_ slots: [SlotInfo], of subject: String, options: SessionOptions, prefix: String = "--") {
     takesPassphrase = slots.contains { $0.kind == .passphrase }
     takesRecoveryKey = slots.contains { $0.kind == .recoveryKey }
     self.subject = DisplayText.escapingControls(subject)

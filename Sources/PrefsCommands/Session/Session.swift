@@ -2,10 +2,14 @@ import Coffer
 
 /// A command's way to its store.
 struct Session {
-  let options: CommonOptions
+  let options: SessionOptions
   let path: String
 
   init(_ options: CommonOptions) throws {
+    try self.init(options.ofSession)
+  }
+
+  init(_ options: SessionOptions) throws {
     self.options = options
     path = try StoreLocation.store(options)
     options.detail("using the store \(path)")

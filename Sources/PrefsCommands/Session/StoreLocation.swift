@@ -9,7 +9,7 @@
 /// Where things are.
 enum StoreLocation {
   /// `--store`, else `PREFS_STORE`, else `prefs/settings.coffer` in the user's data folder.
-  static func store(_ options: CommonOptions) throws -> String {
+  static func store(_ options: SessionOptions) throws -> String {
     if let path = options.store { return path }
     if let path = Environment.variable("PREFS_STORE") { return path }
     return try Environment.dataHome() + "/prefs/settings.coffer"

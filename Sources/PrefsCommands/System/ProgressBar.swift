@@ -22,8 +22,7 @@ final class ProgressBar {
   }
 
   /// Shows a bar while `body` works, and takes it away.
-  static func during<R>(_ task: String, _ options: CommonOptions, _ body: ((Double) -> Void) throws -> R) rethrows -> R
-  {
+  static func during<R>(_ task: String, _ options: some Talking, _ body: ((Double) -> Void) throws -> R) rethrows -> R {
     let bar = ProgressBar(isShown: !options.quiet && Terminal.isTerminal(2))
     defer { bar.finish() }
     return try body { bar.show($0, of: task) }

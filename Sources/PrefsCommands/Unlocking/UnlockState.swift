@@ -6,9 +6,9 @@ import Coffer
 /// It goes by the id of the store, which is readable without a key: locking never asks for anything.
 struct UnlockState {
   private let storeID: String
-  private let options: CommonOptions
+  private let options: SessionOptions
 
-  init(storeID: String, options: CommonOptions) {
+  init(storeID: String, options: SessionOptions) {
     self.storeID = storeID
     self.options = options
   }

@@ -35,7 +35,7 @@ struct KeyRemoveCommand: ParsableCommand {
       common.note("removed \(SlotText.describe(slot)). \(slots.warning)")
       if !force, try Terminal.confirm("Replace the \(slots.areOfVault ? "key of the vault" : "root key") now?") == true
       {
-        try KeyReplacement(slots: slots, options: common).run()
+        try KeyReplacement(slots: slots, options: common.ofSession).run()
         common.note("replaced it.")
       }
     }

@@ -1,0 +1,32 @@
+/// How to find and open the store, as ``CommonOptions`` say it.
+///
+/// Plain values: making those that the argument parser fills takes longer than opening the store.
+struct SessionOptions: Talking {
+  var store: String?
+  var keyFile: String?
+  var keyFd: Int32?
+  var passphraseFd: Int32?
+  var recoveryKeyFd: Int32?
+  var noInput = false
+  var timeout: Double?
+  var quiet = false
+  var verbose = false
+}
+
+/// Options that say how much to tell.
+protocol Talking {
+  var quiet: Bool { get }
+  var verbose: Bool { get }
+}
+
+extension Talking {
+  /// Tells something that helps but is not asked for, unless `--quiet`.
+  func note(_ text: String) {
+    if !quiet { Message.error(text) }
+  }
+
+  /// Tells what happens inside, when `--verbose`.
+  func detail(_ text: String) {
+    if verbose { Message.error(text) }
+  }
+}
