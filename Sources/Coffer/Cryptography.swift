@@ -5,5 +5,10 @@ package enum Cryptography {
   /// Leaves OpenSSL's configuration file unread, which belongs to the whole process.
   ///
   /// To be called before anything is opened.
-  package static func setUpAlone() { OpenSSLLibrary.setUpAlone() }
+  ///
+  /// - Parameter namingOldAlgorithms: Whether other libraries of the process, as SQLCipher's, may ask for algorithms by the
+  ///   names from before OpenSSL 3; entering them takes time.
+  package static func setUpAlone(namingOldAlgorithms: Bool) {
+    OpenSSLLibrary.setUpAlone(namingOldAlgorithms: namingOldAlgorithms)
+  }
 }

@@ -11,14 +11,15 @@ package enum OpenSSLLibrary {
     _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
   }()
 
-  /// Sets OpenSSL up for a program that uses it for Coffer alone, in half the time; before its first use.
+  /// Sets OpenSSL up for a program that has its process to itself; before its first use.
   ///
-  /// Neither its configuration file is read, which could name providers whose code would run beside the keys, nor are the
-  /// names of old ciphers and digests entered: those that are used here come with the default provider.
-  package static func setUpAlone() {
-    let choices =
-      OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ADD_ALL_CIPHERS
-      | OPENSSL_INIT_NO_ADD_ALL_DIGESTS
+  /// Its configuration file is not read, which could name providers whose code would run beside the keys.
+  ///
+  /// - Parameter namingOldAlgorithms: Whether to enter the names from before there were providers, which takes as long as
+  ///   all the rest. Coffer needs none of them; SQLCipher does, when a store of its is imported.
+  package static func setUpAlone(namingOldAlgorithms: Bool) {
+    var choices = OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG
+    if !namingOldAlgorithms { choices |= OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS }
     _ = OPENSSL_init_crypto(UInt64(choices), nil)
   }
 }

@@ -22,7 +22,6 @@ public enum PrefsTool {
     CoreLimit.remember()
     try? CoreDumps.disable()
     Hardening.turnOffBacktraces()
-    Cryptography.setUpAlone()
     exit(run())
   }
 
@@ -30,8 +29,10 @@ public enum PrefsTool {
     do {
       let arguments = try CommandArguments.ofThisProcess()
       if let request = ValueRequest(plainArguments: arguments) {
+        Cryptography.setUpAlone(namingOldAlgorithms: false)
         try request.run()
       } else {
+        Cryptography.setUpAlone(namingOldAlgorithms: true)
         var command = try PrefsCommand.parseAsRoot(CommandArguments.marked(arguments))
         try command.run()
       }

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Puts the tool, its manual page and what shells need to complete its words where they look for them, or takes them away.
+#
+# Usage: install.sh install BINARY | install.sh uninstall
+#
+# PREFIX says where, /usr/local unless set; DESTDIR comes before it and is written nowhere, for those who make packages.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+
+root=${DESTDIR:-}${PREFIX:-/usr/local}
+tool=$root/bin/prefs
+manual=$root/share/man/man1/prefs.1
+bash=$root/share/bash-completion/completions/prefs
+zsh=$root/share/zsh/site-functions/_prefs
+fish=$root/share/fish/vendor_completions.d/prefs.fish
+
+fail() {
+  printf 'install: %s\n' "$*" >&2
+  exit 1
+}
+
+# Writes what a command says to a file, whole or not at all.
+write() {
+  file=$1
+  shift
+  mkdir -p "$(dirname "$file")"
+  "$@" >"$file.new" || { rm -f "$file.new" && fail "$file could not be made"; }
+  chmod 644 "$file.new"
+  mv -f "$file.new" "$file"
+}
+
+install_all() {
+  binary=$1
+  [ -x "$binary" ] || fail "there is no program at $binary; build it with make release"
+  command -v python3 >/dev/null 2>&1 || fail "the manual page needs python3"
+  mkdir -p "$(dirname "$tool")"
+  cp "$binary" "$tool.new"
+  # What debuggers need is half of it. macOS has it in another file.
+  if [ "$(uname -s)" = Linux ] && command -v strip >/dev/null 2>&1; then strip "$tool.new"; fi
+  chmod 755 "$tool.new"
+  mv -f "$tool.new" "$tool"
+  write "$manual" "$here/manual-page" "$tool"
+  write "$bash" "$tool" completion bash
+  write "$zsh" "$tool" completion zsh
+  write "$fish" "$tool" completion fish
+  printf '%s\n' "$tool" "$manual" "$bash" "$zsh" "$fish"
+}
+
+case "${1:-}" in
+  install) install_all "${2:?which program?}" ;;
+  # The folders stay: others may have made them.
+  uninstall) rm -f "$tool" "$manual" "$bash" "$zsh" "$fish" ;;
+  *) fail "usage: install.sh install BINARY | install.sh uninstall" ;;
+esac
