@@ -15,8 +15,8 @@ package enum OpenSSLLibrary {
   ///
   /// Its configuration file is not read, which could name providers whose code would run beside the keys.
   ///
-  /// - Parameter namingOldAlgorithms: Whether to enter the names from before there were providers, which takes as long as
-  ///   all the rest. Coffer needs none of them; SQLCipher does, when a store of its is imported.
+  /// - Parameter namingOldAlgorithms: Whether to enter the names from before there were providers, which takes a
+  ///   third of the time. Coffer needs none of them; SQLCipher does, when a store of its is imported.
   package static func setUpAlone(namingOldAlgorithms: Bool) {
     var choices = OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG
     if !namingOldAlgorithms { choices |= OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS }

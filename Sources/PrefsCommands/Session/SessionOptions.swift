@@ -1,6 +1,6 @@
 /// How to find and open the store, as ``CommonOptions`` say it.
 ///
-/// Plain values: making those that the argument parser fills takes longer than opening the store.
+/// Plain values: making those that the argument parser fills is work that a bare `get` can do without.
 struct SessionOptions: Talking {
   var store: String?
   var keyFile: String?
