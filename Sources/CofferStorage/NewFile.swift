@@ -7,17 +7,21 @@ import CofferCrypto
 final class NewFile {
   let path: String
   let temporaryPath: String
-  private var descriptor: Int32
+  private let observer: FileCall.Observer?
+  private var descriptor: Int32 = -1
+  private var byteCount = 0
 
   /// Creates the temporary file, mode 0600, and the missing folders above it, mode 0700.
-  init(besides path: String) throws {
+  init(besides path: String, observer: FileCall.Observer? = nil) throws {
     let folder = try FilePath.makeFolder(above: path)
     self.path = path
+    self.observer = observer
     let tag = try RandomSource.bytes(count: 8).map { byte in
       let digits = String(byte, radix: 16)
       return digits.count == 1 ? "0" + digits : digits
     }.joined()
     temporaryPath = "\(folder)/.\(FilePath.lastComponent(of: path)).\(tag).tmp"
+    try announce(.create(path: temporaryPath))
     descriptor = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
     // The umask may have taken the owner's own rights away.
@@ -27,11 +31,13 @@ final class NewFile {
   func write(_ bytes: UnsafeRawBufferPointer) throws {
     var written = 0
     while written < bytes.count {
+      try announce(.write(path: temporaryPath, offset: byteCount + written, bytes: Array(bytes[written...])))
       let count = Platform.write(descriptor, bytes.baseAddress! + written, bytes.count - written)
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw StorageError(errno: errno, path: path) }
       written += count
     }
+    byteCount += written
   }
 
   /// Makes the contents durable and gives them their name.
@@ -41,17 +47,29 @@ final class NewFile {
   ///
   /// - Throws: `StorageError.exists` when the name is taken; the temporary file is gone either way.
   func publish() throws {
+    try announce(.sync(path: temporaryPath))
     guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
     close(descriptor)
     descriptor = -1
+    try announce(.link(from: temporaryPath, to: path))
     guard link(temporaryPath, path) == 0 else {
       throw errno == EEXIST ? StorageError.exists(path: path) : StorageError(errno: errno, path: path)
     }
+    try announce(.syncFolder(path: FilePath.folder(above: path)))
     try FilePath.syncFolder(above: path)
+  }
+
+  /// Says which system call comes next.
+  ///
+  /// - Throws: The error that the observer has it fail with.
+  private func announce(_ call: @autoclosure () -> FileCall) throws {
+    guard let code = observer?(call()) else { return }
+    throw StorageError(errno: code, path: path)
   }
 
   deinit {
     if descriptor >= 0 { close(descriptor) }
+    guard (try? announce(.remove(path: temporaryPath))) != nil else { return }
     unlink(temporaryPath)
   }
 }

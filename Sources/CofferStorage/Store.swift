@@ -13,7 +13,7 @@ package final class Store: Sendable {
   /// Whether nothing may be written through this object, whatever the file allows.
   package let isReadOnly: Bool
   let below: VFSPointer
-  let vfs: EncryptingVFS
+  package let vfs: EncryptingVFS
   private let file: EnvelopeFile
   private let processToken = ProcessToken.current
   private let state: Lock<State>
@@ -203,7 +203,7 @@ extension Store {
     let envelope = Envelope(storeID: storeID, created: secret.created, slots: [slot], epochs: [epoch])
     let copy = try envelope.encoded(rootKey: rootKey.key)
 
-    let file = try NewFile(besides: path)
+    let file = try NewFile(besides: path, observer: vfs.fileCallObserver)
     try (copy + copy).withUnsafeBytes { try file.write($0) }
     do {
       let temporaryPath = try FilePath.resolved(file.temporaryPath)

@@ -14,7 +14,8 @@ extension Database {
   /// - Throws: `CofferError.storeExists` when there is a file already; `.keyUnavailable`, `.diskFull`, `.permissionDenied`,
   ///   `.damaged` or `.inputOutput`; what `progress` throws.
   public func backup(to path: String, key: KeySource, progress: (Double) throws -> Void = { _ in }) throws {
-    try makeConnection().perform { try Self.backup($0, to: path, key: key, cancellation: nil, progress) }
+    let vfs = vfs
+    try makeConnection().perform { try Self.backup($0, to: path, key: key, vfs: vfs, cancellation: nil, progress) }
   }
 
   /// Copies the database, as the synchronous form does, without blocking a thread.
@@ -24,20 +25,29 @@ extension Database {
   public func backup(
     to path: String, key: KeySource, progress: @escaping @Sendable (Double) throws -> Void = { _ in }
   ) async throws {
+    let vfs = vfs
     try await makeConnection().performing { session, cancellation in
-      try Self.backup(session, to: path, key: key, cancellation: cancellation, progress)
+      try Self.backup(session, to: path, key: key, vfs: vfs, cancellation: cancellation, progress)
+    }
+  }
+
+  /// The copy is made as this store was opened.
+  private var vfs: EncryptingVFS {
+    switch backing {
+    case .file(let store): store.vfs
+    case .memory: .standard
     }
   }
 
   private static func backup(
-    _ session: Session, to path: String, key: KeySource, cancellation: Cancellation?,
+    _ session: Session, to path: String, key: KeySource, vfs: EncryptingVFS, cancellation: Cancellation?,
     _ progress: (Double) throws -> Void
   ) throws {
     try session.read(cancellation: cancellation) {
       // The snapshot is taken by the first read.
       _ = try session.snapshot()
       try CofferError.translating {
-        try Store.create(at: path, key: key) { copy, store in
+        try Store.create(at: path, key: key, vfs: vfs) { copy, store in
           try session.connection.copyPages(to: copy) { share in
             try cancellation?.check()
             try progress(share)

@@ -141,7 +141,7 @@ public final class Database: Sendable {
     try open(at: path, key: key, options: options, vfs: .standard)
   }
 
-  static func open(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
+  package static func open(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
     try CofferError.translating {
       let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
       let database = try Database(backing: .file(store), options: options)
@@ -164,7 +164,7 @@ public final class Database: Sendable {
     try create(at: path, key: key, stretching: stretching, options: options, vfs: .standard)
   }
 
-  static func create(
+  package static func create(
     at path: String, key: KeySource, stretching: PasswordHash = .standard, options: Options, vfs: EncryptingVFS
   ) throws -> Database {
     guard !options.isReadOnly else {

@@ -18,15 +18,18 @@ package final class EncryptingVFS: Sendable {
   private let allowsKeyFiles = Atomic<Bool>(false)
   /// The VFS below; registered with SQLite, and so never freed.
   let below: VFSPointer
+  /// Hears of what is done to new stores beside the VFS below; for tests.
+  let fileCallObserver: FileCall.Observer?
 
   /// Registers a VFS called `name` above the one called `below`, by default the system's.
   ///
   /// It stays for the life of the process.
-  package init(name: String, below belowName: String?) {
+  package init(name: String, below belowName: String?, fileCallObserver: FileCall.Observer? = nil) {
     guard sqlite3_initialize() == SQLITE_OK, let below = sqlite3_vfs_find(belowName) else {
       preconditionFailure("SQLite has no VFS called \(belowName ?? "default")")
     }
     self.name = name
+    self.fileCallObserver = fileCallObserver
     self.below = VFSPointer(pointer: below)
     let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     vfs.initialize(to: below.pointee)
