@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -132,19 +133,5 @@ import Testing
     #expect(throws: ValueCodingError.self) { try Value(StoredValue(kind: .int, bytes: [1])) }
     #expect(throws: ValueCodingError.self) { try Value(StoredValue(kind: .string, bytes: [0xff])) }
     #expect(throws: ValueCodingError.self) { try Value(StoredValue(kind: .array, bytes: [5, 200, 1])) }
-  }
-}
-
-/// A generator with a seed, so that a failure can be repeated (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", 2014).
-struct SplitMix64: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
   }
 }

@@ -1,0 +1,34 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What a power cut leaves of a store, wherever it comes; TESTING.md says what is cut and how.
+///
+/// `make soak` looks at every disk; otherwise at some, spread evenly.
+@Suite("A power cut") struct PowerCutTests {
+  private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
+
+  @Test(
+    "loses nothing that was promised, leaves no half of anything, and a store that goes on",
+    arguments: PowerCutScenario.allCases)
+  func cut(_ scenario: PowerCutScenario) throws {
+    let script = try PowerCutScript()
+    try scenario.run(script)
+    for seed in Self.isSoak ? 1...2 : 1...1 as ClosedRange<UInt64> {
+      var cuts = try PowerCuts(script)
+      try cuts.run(seed: seed, subsetCount: Self.isSoak ? 8 : 2, limit: Self.isSoak ? nil : 50)
+      print("power cut, \(scenario): seed \(seed), \(cuts.cutCount) cuts, \(cuts.stateCount) different disks")
+      #expect(cuts.stateCount >= 40)
+    }
+  }
+
+  @Test("is noticed by these tests when a disk reports syncs of the log, or of the store, that it does not make")
+  func lies() throws {
+    let script = try PowerCutScript()
+    try PowerCutScenario.checkpoints.run(script)
+    for suffix in ["-wal", "settings.coffer"] {
+      var cuts = try PowerCuts(script) { $0.hasSuffix(suffix) }
+      #expect(throws: PowerCuts.Failure.self, "\(suffix)") { try cuts.run(seed: 1, subsetCount: 2, limit: nil) }
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import Foundation
+
+/// A file on a disk that may lose power: what the disk surely holds, and what it was given since.
+struct DiskFile {
+  /// What was asked of the file.
+  enum Change {
+    case write(offset: Int, Data)
+    case truncate(size: Int)
+  }
+
+  /// What became of a change when the power went.
+  enum Fate {
+    case lost, kept
+    /// Written up to here, counted from the beginning of the file.
+    case torn(at: Int)
+  }
+
+  private struct Pending {
+    let change: Change
+    /// Whether a later sync has it on the disk; it waits here because one before it may be lost.
+    var isSynced = false
+    /// Whether a sync of it has failed: no later one brings it to the disk.
+    var isDoomed = false
+  }
+
+  private static let sectorByteCount = 512
+
+  private var durable: [UInt8] = []
+  private var pending: [Pending] = []
+
+  mutating func append(_ change: Change) {
+    pending.append(Pending(change: change))
+  }
+
+  mutating func sync() {
+    for index in pending.indices where !pending[index].isDoomed { pending[index].isSynced = true }
+    let count = pending.prefix(while: \.isSynced).count
+    for entry in pending.prefix(count) { Self.apply(entry.change, .kept, to: &durable) }
+    pending.removeFirst(count)
+  }
+
+  /// A system that was told of an error keeps the bytes in its cache as if they had been written, and never tries again.
+  mutating func failSync() {
+    for index in pending.indices where !pending[index].isSynced { pending[index].isDoomed = true }
+  }
+
+  /// The changes, by number, that a power cut may take.
+  var undecided: [Int] { pending.indices.filter { !pending[$0].isSynced } }
+
+  /// What the file holds after a power cut.
+  func bytes(_ fate: (Int) -> Fate) -> [UInt8] {
+    var bytes = durable
+    for (index, entry) in pending.enumerated() {
+      Self.apply(entry.change, entry.isSynced ? .kept : fate(index), to: &bytes)
+    }
+    return bytes
+  }
+
+  /// Where sectors end inside of a write that is the change with this number.
+  func tears(of index: Int) -> [Int] {
+    guard case .write(let offset, let data) = pending[index].change else { return [] }
+    let first = (offset / Self.sectorByteCount + 1) * Self.sectorByteCount
+    return Array(stride(from: first, to: offset + data.count, by: Self.sectorByteCount))
+  }
+
+  private static func apply(_ change: Change, _ fate: Fate, to bytes: inout [UInt8]) {
+    switch (change, fate) {
+    case (_, .lost): break
+    case (.write(let offset, let data), .kept): write(data, at: offset, to: &bytes)
+    case (.write(let offset, let data), .torn(let end)):
+      // The file may have grown before its bytes came.
+      if bytes.count < offset + data.count {
+        bytes += [UInt8](repeating: 0, count: offset + data.count - bytes.count)
+      }
+      write(data.prefix(end - offset), at: offset, to: &bytes)
+    case (.truncate(let size), _):
+      if size < bytes.count {
+        bytes.removeSubrange(size...)
+      } else {
+        bytes += [UInt8](repeating: 0, count: size - bytes.count)
+      }
+    }
+  }
+
+  private static func write(_ data: Data, at offset: Int, to bytes: inout [UInt8]) {
+    if bytes.count < offset + data.count {
+      bytes += [UInt8](repeating: 0, count: offset + data.count - bytes.count)
+    }
+    bytes.replaceSubrange(offset..<offset + data.count, with: data)
+  }
+}

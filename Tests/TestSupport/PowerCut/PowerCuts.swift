@@ -1,0 +1,165 @@
+import Coffer
+import CofferCrypto
+import CofferStorage
+import Foundation
+
+/// Cuts the power after each operation of a recorded script, and looks at what each disk that this may leave is worth.
+package struct PowerCuts {
+  /// A disk that does not keep what was promised.
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  /// How many different disks were looked at.
+  package private(set) var stateCount = 0
+  /// After how many operations the power was cut.
+  package private(set) var cutCount = 0
+  private let script: PowerCutScript
+  private let folder: ScratchFolder
+  private let events: [RecordingVFS.Event]
+  private var found: [Int: [String: FoundStore]] = [:]
+
+  /// - Parameter lies: Which syncs the disk reports without making them.
+  package init(_ script: PowerCutScript, lies: (_ path: String) -> Bool = { _ in false }) throws {
+    self.script = script
+    folder = try ScratchFolder()
+    events = script.recorder.events.filter { event in
+      if case .sync(let path) = event { !lies(path) } else { true }
+    }
+  }
+
+  /// - Parameters:
+  ///   - subsetCount: How many random parts of what was not synced are tried at each cut.
+  ///   - limit: How many images to look at, evenly spread over the script; nil for all.
+  /// - Throws: `Failure` with the cut, the seed and what was found.
+  package mutating func run(seed: UInt64, subsetCount: Int, limit: Int?) throws {
+    let imageCount = limit == nil ? 0 : Self.count(events, seed, subsetCount)
+    let step = max(1, imageCount / (limit ?? 1))
+    var generator = SplitMix64(state: seed)
+    var disk = Disk()
+    var expectation = 0
+    var number = 0
+    for (index, event) in events.enumerated() {
+      if case .mark(let mark) = event { expectation = mark }
+      guard disk.apply(event) else { continue }
+      cutCount += 1
+      try disk.images(subsetCount: subsetCount, using: &generator) { image in
+        number += 1
+        guard number % step == 0 else { return }
+        if let problem = try problem(of: image, script.expectations[expectation]) {
+          throw Failure(
+            description: "seed \(seed), image \(number), cut after event \(index) (\(Self.text(event))): \(problem)")
+        }
+      }
+    }
+  }
+
+  private static func count(_ events: [RecordingVFS.Event], _ seed: UInt64, _ subsetCount: Int) -> Int {
+    var generator = SplitMix64(state: seed)
+    var disk = Disk()
+    var count = 0
+    for event in events where disk.apply(event) {
+      disk.images(subsetCount: subsetCount, using: &generator) { _ in count += 1 }
+    }
+    return count
+  }
+
+  private static func text(_ event: RecordingVFS.Event) -> String {
+    guard case .write(let path, let offset, let bytes) = event else { return "\(event)" }
+    return "write(\(path), \(bytes.count) bytes at \(offset))"
+  }
+
+  // MARK: Looking
+
+  private mutating func problem(of image: Disk.Image, _ expected: [String: StoreExpectation]) throws -> String? {
+    let stores = try find(image)
+    for (path, expectation) in expected.sorted(by: { $0.key < $1.key }) {
+      if let problem = expectation.problem(of: stores[path] ?? .absent, states: script.states) {
+        return "\(path): \(problem)"
+      }
+    }
+    return nil
+  }
+
+  /// What is found on a disk; each is looked at once.
+  private mutating func find(_ image: Disk.Image) throws -> [String: FoundStore] {
+    var hasher = Hasher()
+    for (path, bytes) in image.sorted(by: { $0.key < $1.key }) {
+      hasher.combine(path)
+      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+    let hash = hasher.finalize()
+    if let stores = found[hash] { return stores }
+    stateCount += 1
+    let place = folder.file("\(stateCount)")
+    defer { try? FileManager.default.removeItem(atPath: place) }
+    try Disk.write(image, of: script.folder, to: place)
+    var stores: [String: FoundStore] = [:]
+    for path in [script.path, script.backupPath] {
+      stores[path] = StoreInspection(script).find(at: place + path.dropFirst(script.folder.path.count))
+    }
+    found[hash] = stores
+    return stores
+  }
+}
+
+/// Opens a store as it was left, with everything that can be said about it.
+package struct StoreInspection {
+  private let keys: [KeySource]
+  private let vaultKey: KeySource
+
+  package init(_ script: PowerCutScript) {
+    keys = script.keys
+    vaultKey = script.vaultKey
+  }
+
+  package init(keys: [KeySource], vaultKey: KeySource) {
+    self.keys = keys
+    self.vaultKey = vaultKey
+  }
+
+  /// Looks at the store, verifies it whole, and goes on writing.
+  package func find(at path: String) -> FoundStore {
+    guard access(path, F_OK) == 0 else { return .absent }
+    do {
+      return try inspect(path)
+    } catch {
+      return .broken("\(error)")
+    }
+  }
+
+  private func inspect(_ path: String) throws -> FoundStore {
+    let opening = try Set(keys.indices.filter { try opens(path, keys[$0]) })
+    guard let key = opening.min() else { return .broken("no key opens it") }
+    let database = try open(path, keys[key])
+    let contents = try database.contents()
+    let report = try database.verify()
+    guard report.problems.isEmpty else { return .broken("verified: \(report.problems)") }
+    try database.makeConnection().readWrite { try $0.setObject("yes", forKey: "went on", inCollection: "afterwards") }
+    try database.close()
+    let reopened = try open(path, keys[key])
+    var later = try reopened.contents()
+    guard later.removeValue(forKey: "afterwards") == ["went on": .string("yes")], later == contents else {
+      return .broken("what was committed afterwards is not there, or something else is")
+    }
+    let problems = try reopened.verify().problems
+    guard problems.isEmpty else { return .broken("verified afterwards: \(problems)") }
+    try reopened.close()
+    return .whole(contents, keys: opening)
+  }
+
+  private func open(_ path: String, _ key: KeySource) throws -> Database {
+    let database = try Database.open(at: path, key: key, options: .quiet)
+    if try database.vault.exists() { try database.vault.unlock(vaultKey) }
+    return database
+  }
+
+  private func opens(_ path: String, _ key: KeySource) throws -> Bool {
+    do {
+      _ = try Store.open(at: path, key: key)
+      return true
+    } catch StorageError.wrongKey {
+      return false
+    }
+  }
+}

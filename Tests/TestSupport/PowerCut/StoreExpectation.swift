@@ -1,0 +1,42 @@
+/// What is promised of a store at a moment, should the power go.
+package struct StoreExpectation: Equatable, Sendable {
+  /// Whether the store may not be there yet.
+  package var mayBeAbsent = false
+  /// Which of the script's states may be found: from the last one that was promised to be durable to the newest one that
+  /// was begun.
+  package var states: ClosedRange<Int>
+  /// The keys, by number, that open it.
+  package var opening: Set<Int>
+  /// The keys that open it no longer, or not at all.
+  package var refused: Set<Int> = []
+  /// Keys of which one, and no other, opens it: one is just being put into the other's place.
+  package var exactlyOne: Set<Int> = []
+
+  /// What is wrong with a store that was found; nil when nothing is.
+  package func problem(of found: FoundStore, states known: [StoreValues]) -> String? {
+    switch found {
+    case .absent: return mayBeAbsent ? nil : "the store is not there"
+    case .broken(let why): return why
+    case .whole(let contents, let keys):
+      let missing = opening.subtracting(keys)
+      guard missing.isEmpty else { return "keys \(missing.sorted()) do not open it" }
+      let revoked = refused.intersection(keys)
+      guard revoked.isEmpty else { return "keys \(revoked.sorted()) still open it" }
+      if !exactlyOne.isEmpty, exactlyOne.intersection(keys).count != 1 {
+        return "of keys \(exactlyOne.sorted()), \(exactlyOne.intersection(keys).sorted()) open it"
+      }
+      if states.contains(where: { known[$0] == contents }) { return nil }
+      let found = known.indices.filter { known[$0] == contents }
+      return found.isEmpty
+        ? "what it holds is no state that was ever committed: \(contents)"
+        : "it holds state \(found), and \(states) was promised"
+    }
+  }
+}
+
+/// What was found of a store after a power cut.
+package enum FoundStore: Sendable {
+  case absent
+  case broken(String)
+  case whole(StoreValues, keys: Set<Int>)
+}
