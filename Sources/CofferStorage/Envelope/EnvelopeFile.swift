@@ -99,7 +99,10 @@ final class EnvelopeFile: @unchecked Sendable {
     var code = copy.withUnsafeBytes { file.write($0.baseAddress!, $0.count, at: offset) }
     if code == SQLITE_OK { code = file.sync() }
     guard code == SQLITE_OK else {
-      if code == SQLITE_FULL { throw StorageError.diskFull(path: path) }
+    unsyncedCopies.insert(index)
+    errno = 0
+      // A file system that allocates late says only with the sync that there is no room.
+      if code == SQLITE_FULL || errno == ENOSPC || errno == EDQUOT { throw StorageError.diskFull(path: path) }
       throw StorageError.inputOutput(path: path, reason: "the envelope cannot be written (SQLite error \(code))")
     }
   }

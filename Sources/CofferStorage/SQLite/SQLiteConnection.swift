@@ -439,7 +439,11 @@ extension SQLiteConnection {
         return .damaged(part: "database", reason: message)
       }
       let systemError = sqlite3_system_errno(handle)
-      guard systemError != 0 else { return .inputOutput(path: path, reason: message) }
+      let isOpen = code & 0xff == SQLITE_IOERR
+      // The number may be left over from something else: a file that is open is not missing.
+      guard systemError != 0, !isOpen || systemError != ENOENT else {
+        return .inputOutput(path: path, reason: message)
+      }
       return StorageError(errno: systemError, path: path)
     case SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH: return .permissionDenied(path: path, reason: message)
     default: return .sqlite(code: code, message: message)

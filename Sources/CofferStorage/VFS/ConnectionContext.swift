@@ -1,3 +1,4 @@
+import CSQLite
 import CofferCrypto
 
 /// What the files of one SQLite connection share: the store, the ciphers, and what went wrong last.
@@ -54,6 +55,27 @@ final class ConnectionContext: @unchecked Sendable {
       error == .authenticationFailed
       ? .damaged(part: part, reason: "it does not authenticate")
       : .unsupported(reason: "\(error)")
+  }
+
+  /// Remembers why the VFS below failed: by the time SQLite asks for it, other calls have overwritten the system's error.
+  ///
+  /// - Returns: The code that is given.
+  @inline(__always)
+  func checked(_ code: Int32) -> Int32 {
+    if code != SQLITE_OK { noteSystemError(code) }
+    return code
+  }
+
+  private func noteSystemError(_ code: Int32) {
+    let error = errno
+    // The end of a file is no error of the system, nor is a lock that others have.
+    guard code & 0xff == SQLITE_IOERR, code != COFFER_IOERR_SHORT_READ, error != 0, failure == nil else { return }
+    failure =
+      switch StorageError(errno: error, path: store.path) {
+      case .diskFull(let path): .diskFull(path: path)
+      // Whatever it is: the file is there, and was opened.
+      default: .inputOutput(path: store.path, reason: systemErrorText(error))
+      }
   }
 
   /// Forgets what an operation whose failure SQLite swallowed left behind.

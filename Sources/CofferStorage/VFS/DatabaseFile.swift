@@ -69,7 +69,7 @@ final class DatabaseFile {
 
   private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
     let offset = Int64(number - 1) * Int64(Layout.pageByteCount) + Self.shift
-    let result = real.read(buffer, Layout.pageByteCount, at: offset)
+    let result = context.checked(real.read(buffer, Layout.pageByteCount, at: offset))
     if result == COFFER_IOERR_SHORT_READ { return readPastEnd(number) }
     guard result == SQLITE_OK else { return result }
     // After the read: a writer who came before it may have been in the middle of a checkpoint.
@@ -131,7 +131,7 @@ final class DatabaseFile {
       context.fail(error, part: "page \(number)")
       return COFFER_IOERR_WRITE
     }
-    return real.write(page, Layout.pageByteCount, at: offset + Self.shift)
+    return context.checked(real.write(page, Layout.pageByteCount, at: offset + Self.shift))
   }
 
   /// SQLite never does this with a store as Coffer sets it up; something else is using the connection.
@@ -144,7 +144,7 @@ final class DatabaseFile {
 
   private func byteCount(_ result: UnsafeMutablePointer<Int64>) -> Int32 {
     var size: Int64 = 0
-    let code = real.byteCount(&size)
+    let code = context.checked(real.byteCount(&size))
     guard code == SQLITE_OK else { return code }
     result.pointee = size - Self.shift
     // Taking an emptied store for a new one, SQLite would delete its log.
@@ -208,7 +208,7 @@ final class DatabaseFile {
       result.pointee = nil
       return COFFER_READONLY_CANTINIT
     }
-    var code = real.file.pointee.pMethods.pointee.xShmMap(real.file, region, count, extend, result)
+    var code = context.checked(real.file.pointee.pMethods.pointee.xShmMap(real.file, region, count, extend, result))
     if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
     // Read-only shared memory is mapped too; SQLite takes this code for success.
     if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
@@ -240,7 +240,7 @@ final class DatabaseFile {
     let xShmLock = real.file.pointee.pMethods.pointee.xShmLock
     // The read marks of readers are no concern of ours.
     guard flags & SQLITE_SHM_EXCLUSIVE != 0, first <= IndexLock.recovery else {
-      return xShmLock!(real.file, first, count, flags)
+      return context.checked(xShmLock!(real.file, first, count, flags))
     }
     let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
     if flags & SQLITE_SHM_UNLOCK != 0 {
@@ -255,7 +255,7 @@ final class DatabaseFile {
       return xShmLock!(real.file, first, count, flags)
     }
 
-    let code = xShmLock!(real.file, first, count, flags)
+    let code = context.checked(xShmLock!(real.file, first, count, flags))
     guard code == SQLITE_OK else { return code }
     do {
       // Each time: who changed it may have been cut off before the commit, and no wal-index tells of that.
@@ -311,16 +311,16 @@ extension DatabaseFile {
     methods.pointee.xWrite = { file, buffer, count, offset in of(file).write(buffer!, Int(count), offset) }
     methods.pointee.xTruncate = { file, size in
       let real = of(file).real.file
-      return real.pointee.pMethods.pointee.xTruncate(real, size + shift)
+      return of(file).context.checked(real.pointee.pMethods.pointee.xTruncate(real, size + shift))
     }
     methods.pointee.xSync = { file, flags in
       let real = of(file).real.file
-      return real.pointee.pMethods.pointee.xSync(real, flags)
+      return of(file).context.checked(real.pointee.pMethods.pointee.xSync(real, flags))
     }
     methods.pointee.xFileSize = { file, result in of(file).byteCount(result!) }
     methods.pointee.xLock = { file, level in
       let real = of(file).real.file
-      return real.pointee.pMethods.pointee.xLock(real, level)
+      return of(file).context.checked(real.pointee.pMethods.pointee.xLock(real, level))
     }
     methods.pointee.xUnlock = { file, level in
       let real = of(file).real.file

@@ -88,7 +88,7 @@ final class LogFile {
   }
 
   private func readLogHeader(_ buffer: UnsafeMutableRawPointer) -> Int32 {
-    let code = real.read(buffer, Layout.logHeaderByteCount, at: 0)
+    let code = context.checked(real.read(buffer, Layout.logHeaderByteCount, at: 0))
     guard code == SQLITE_OK else { return code }
     do throws(CryptoError) {
       if try context.codec.decipherLogHeader(buffer) != nil {
@@ -118,7 +118,7 @@ final class LogFile {
   ///
   /// - Returns: false as second value when the header cannot be deciphered.
   private func load(_ number: UInt32) -> (code: Int32, isKnown: Bool) {
-    let code = real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number))
+    let code = context.checked(real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number)))
     guard code == SQLITE_OK, context.canOpen(frame + Layout.frameHeaderByteCount) else { return (code, false) }
     do throws(CryptoError) {
       let isKnown = try context.codec.decipherHeader(
@@ -293,7 +293,7 @@ final class LogFile {
       context.fail(error, part: "log")
       return COFFER_IOERR_WRITE
     }
-    return real.write(frame, byteCount + pageByteCount, at: offset)
+    return context.checked(real.write(frame, byteCount + pageByteCount, at: offset))
   }
 
   private func writePage(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
@@ -318,9 +318,10 @@ final class LogFile {
     frame.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
     let sealed = sealPage(buffer, of: number)
     guard sealed == SQLITE_OK else { return sealed }
-    return real.write(
-      frame + Layout.frameHeaderByteCount, Layout.pageByteCount,
-      at: Self.offset(ofFrame: number) + Int64(Layout.frameHeaderByteCount))
+    return context.checked(
+      real.write(
+        frame + Layout.frameHeaderByteCount, Layout.pageByteCount,
+        at: Self.offset(ofFrame: number) + Int64(Layout.frameHeaderByteCount)))
   }
 
   /// Seals a page into `frame`, bound to the header there.
@@ -368,17 +369,17 @@ extension LogFile {
       let log = of(file)
       let code = log.flushPendingHeader()
       guard code == SQLITE_OK else { return code }
-      return log.real.file.pointee.pMethods.pointee.xTruncate(log.real.file, size)
+      return log.context.checked(log.real.file.pointee.pMethods.pointee.xTruncate(log.real.file, size))
     }
     methods.pointee.xSync = { file, flags in
       let log = of(file)
       let code = log.flushPendingHeader()
       guard code == SQLITE_OK else { return code }
-      return log.real.file.pointee.pMethods.pointee.xSync(log.real.file, flags)
+      return log.context.checked(log.real.file.pointee.pMethods.pointee.xSync(log.real.file, flags))
     }
     methods.pointee.xFileSize = { file, result in
       let log = of(file)
-      return log.real.file.pointee.pMethods.pointee.xFileSize(log.real.file, result)
+      return log.context.checked(log.real.file.pointee.pMethods.pointee.xFileSize(log.real.file, result))
     }
     methods.pointee.xLock = { _, _ in SQLITE_OK }
     methods.pointee.xUnlock = { _, _ in SQLITE_OK }
