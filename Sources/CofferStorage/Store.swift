@@ -1,5 +1,6 @@
 import CSQLite
 import CofferCrypto
+import Synchronization
 
 /// One store file in this process: its keys, derived once, and the one handle through which its envelope is read and
 /// written.
@@ -17,6 +18,8 @@ package final class Store: Sendable {
   private let file: EnvelopeFile
   private let processToken = ProcessToken.current
   private let state: Lock<State>
+  /// Whether a sync of the log has failed, and what it should have synced is still to be written again.
+  let hasUnsyncableLog = Atomic<Bool>(false)
 
   private struct State {
     var rootKey: RootKey

@@ -409,6 +409,11 @@ extension SQLiteConnection {
     guard let log = try logFile() else { return }
     try check(log.pointee.pMethods.pointee.xSync(log, SQLITE_SYNC_NORMAL))
   }
+    // What an earlier sync has left out is written again, which takes the write lock.
+    let needsLock = context?.store.hasUnsyncableLog.load(ordering: .acquiring) ?? false
+    if needsLock { try beginWrite(.full) }
+    defer { if needsLock { try? rollback() } }
+    beginCall()
 
   /// The first frame of the log that a recovery by this connection left out because it did not authenticate.
   ///

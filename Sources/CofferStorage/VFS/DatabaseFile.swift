@@ -25,6 +25,11 @@ final class DatabaseFile {
   private var emptyLocks: Int32 = 0
   private(set) var holdsWriteLock = false
   private(set) var holdsRecoveryLock = false
+  private var holdsCheckpointLock = false
+  /// The lock on the file itself; the last connection takes the exclusive one to close, and none in the wal-index.
+  private var fileLock = SQLITE_LOCK_NONE
+  /// Whether the log cannot start over at the hands of others.
+  var keepsLog: Bool { holdsWriteLock || holdsCheckpointLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
   /// The wal-index header's checksum when this connection last let go of the write lock.
   private(set) var indexVersionAfterWrite: UInt64?
   private let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
@@ -243,6 +248,7 @@ final class DatabaseFile {
       return context.checked(xShmLock!(real.file, first, count, flags))
     }
     let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
+    let coversCheckpoint = (first..<first + count).contains(IndexLock.checkpoint)
     if flags & SQLITE_SHM_UNLOCK != 0 {
       // A header without its page belongs to a transaction that failed; SQLite takes every unlock for done.
       log?.dropPendingHeader()
@@ -252,6 +258,7 @@ final class DatabaseFile {
         log?.endWriteTransaction()
       }
       if coversRecovery { holdsRecoveryLock = false }
+      if coversCheckpoint { holdsCheckpointLock = false }
       return xShmLock!(real.file, first, count, flags)
     }
 
@@ -270,6 +277,7 @@ final class DatabaseFile {
       context.codec.beginWriteTransaction()
     }
     if coversRecovery { holdsRecoveryLock = true }
+    if coversCheckpoint { holdsCheckpointLock = true }
     return code
   }
 
@@ -280,6 +288,11 @@ final class DatabaseFile {
 
   /// nil where there is no shared memory, or it is not mapped yet.
   var commitCounter: CommitCounter? { index.flatMap(CommitCounter.init(mappedIndex:)) }
+
+  /// How many frames of the log belong to commits, as the wal-index has it.
+  var committedFrameCount: UInt32? {
+    index?.load(fromByteOffset: 16, as: UInt32.self)
+  }
 
   /// The salts of the log's present generation, as the wal-index has them.
   var indexSalts: UInt64? {
@@ -320,10 +333,13 @@ extension DatabaseFile {
     methods.pointee.xFileSize = { file, result in of(file).byteCount(result!) }
     methods.pointee.xLock = { file, level in
       let real = of(file).real.file
-      return of(file).context.checked(real.pointee.pMethods.pointee.xLock(real, level))
+      let code = of(file).context.checked(real.pointee.pMethods.pointee.xLock(real, level))
+      if code == SQLITE_OK { of(file).fileLock = max(level, of(file).fileLock) }
+      return code
     }
     methods.pointee.xUnlock = { file, level in
       let real = of(file).real.file
+      of(file).fileLock = min(level, of(file).fileLock)
       return real.pointee.pMethods.pointee.xUnlock(real, level)
     }
     methods.pointee.xCheckReservedLock = { file, result in

@@ -18,10 +18,12 @@ import CofferCrypto
 /// | read 4,120, then write 24 | a frame | summing again; recovery reads likewise |
 /// | read 4,096 | behind the header of a frame | reading a page; checkpoint |
 /// | size, truncate, sync | | recovery; restart, checkpoint; commit |
+///
+/// Where a sync fails, the frames of earlier commits are written again, see `sync`.
 final class LogFile {
-  private let real: RealFile
-  private let database: DatabaseFile
-  private var context: ConnectionContext { database.context }
+  let real: RealFile
+  let database: DatabaseFile
+  var context: ConnectionContext { database.context }
   /// The frame whose header SQLite wrote last, in `header`; 0 when there is none.
   private var headerFrame: UInt32 = 0
   /// Whether that header waits for its page, so that both go down in one piece.
@@ -37,7 +39,7 @@ final class LogFile {
   /// Whether this write transaction has begun a generation, which the wal-index tells others with the commit.
   private var hasBegunGeneration = false
   private let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
-  private let frame = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameByteCount, alignment: 16)
+  let frame = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameByteCount, alignment: 16)
 
   private static let saltsOffset = 8
   private static let headerTailByteCount = 16
@@ -55,7 +57,7 @@ final class LogFile {
     header.deallocate()
   }
 
-  private static func offset(ofFrame number: UInt32) -> Int64 {
+  static func offset(ofFrame number: UInt32) -> Int64 {
     Int64(Layout.logHeaderByteCount) + Int64(number - 1) * Int64(Layout.frameByteCount)
   }
 
@@ -371,12 +373,7 @@ extension LogFile {
       guard code == SQLITE_OK else { return code }
       return log.context.checked(log.real.file.pointee.pMethods.pointee.xTruncate(log.real.file, size))
     }
-    methods.pointee.xSync = { file, flags in
-      let log = of(file)
-      let code = log.flushPendingHeader()
-      guard code == SQLITE_OK else { return code }
-      return log.context.checked(log.real.file.pointee.pMethods.pointee.xSync(log.real.file, flags))
-    }
+    methods.pointee.xSync = { file, flags in of(file).sync(flags) }
     methods.pointee.xFileSize = { file, result in
       let log = of(file)
       return log.context.checked(log.real.file.pointee.pMethods.pointee.xFileSize(log.real.file, result))
