@@ -82,4 +82,20 @@ import Testing
     try proxy.close()
     try database.close()
   }
+
+  @Test("of the envelope leaves nothing of a slot that was removed, once something else is written")
+  func envelope() throws {
+    let slot = try database.addSlot(.key(.random(count: 32)))
+    failSyncs(of: "settings.coffer", count: 1) {
+      #expect(throws: CofferError.self) { try database.removeSlot(slot.id) }
+    }
+    try database.makeConnection().readWrite { try $0.setObject(1, forKey: "key") }
+    let bytes = try #require(Disk(recorder).surely[database.path])
+    let half = Layout.envelopeCopyByteCount
+    #expect(bytes[..<half].elementsEqual(bytes[half..<2 * half]))
+    let place = try ScratchFolder()
+    try Disk.write([database.path: bytes], of: folder, to: place.path)
+    #expect(try Store.peekEnvelope(at: place.file("settings.coffer")).slots.map { Int($0.id) } == [0])
+    try database.close()
+  }
 }

@@ -10,6 +10,9 @@ final class EnvelopeFile: @unchecked Sendable {
   private let path: String
   /// What `read` found last, and in which bytes: checksums are most of the work of opening.
   private var lastRead: (bytes: [UInt8], envelope: Envelope, damagedCopies: [Int])?
+  /// The copies whose last write or sync has failed: what reading gives is not surely on the disk, and no later sync
+  /// brings it there.
+  private var unsyncedCopies: Set<Int> = []
 
   /// Opens the file without locking it and without creating it.
   init(path: String, below: VFSPointer, isReadOnly: Bool) throws {
@@ -96,26 +99,30 @@ final class EnvelopeFile: @unchecked Sendable {
 
   private func write(_ copy: [UInt8], over index: Int) throws {
     let offset = Int64(index * Layout.envelopeCopyByteCount)
+    unsyncedCopies.insert(index)
+    errno = 0
     var code = copy.withUnsafeBytes { file.write($0.baseAddress!, $0.count, at: offset) }
     if code == SQLITE_OK { code = file.sync() }
     guard code == SQLITE_OK else {
-    unsyncedCopies.insert(index)
-    errno = 0
       // A file system that allocates late says only with the sync that there is no room.
       if code == SQLITE_FULL || errno == ENOSPC || errno == EDQUOT { throw StorageError.diskFull(path: path) }
       throw StorageError.inputOutput(path: path, reason: "the envelope cannot be written (SQLite error \(code))")
     }
+    unsyncedCopies.remove(index)
   }
 
-  /// Writes the newest copy over a damaged or outdated one, and syncs, if `isTrusted` takes it.
+  /// Writes the newest copy over a damaged or outdated one, then over one that was never synced, and syncs each, if
+  /// `isTrusted` takes it.
   ///
   /// The caller holds SQLite's write lock.
   func repair(isTrusted: (Envelope) throws -> Bool) throws {
     let (envelope, damagedCopies) = try read()
-    guard let damaged = damagedCopies.first, try isTrusted(envelope) else { return }
+    guard try isTrusted(envelope) else { return }
     var copy = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
-    try read(into: &copy, at: (1 - damaged) * Layout.envelopeCopyByteCount)
-    try write(copy, over: damaged)
+    let newest = damagedCopies.first.map { 1 - $0 } ?? 0
+    try read(into: &copy, at: newest * Layout.envelopeCopyByteCount)
+    lastRead = nil
+    for index in damagedCopies + unsyncedCopies.subtracting(damagedCopies) { try write(copy, over: index) }
   }
 
   func byteCount() throws -> Int {
