@@ -45,6 +45,11 @@ extension Store {
           (try? codec.open(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil
         }
       }
+      // A checkpoint of another process may also have cut the file, and the page off.
+      if !isAuthentic, try fileByteCount() < Layout.envelopeByteCount + number * Layout.pageByteCount {
+        result.count = number - 1
+        break
+      }
       var ofPage = Histogram()
       ofPage.add(page)
       histogram.add(ofPage)

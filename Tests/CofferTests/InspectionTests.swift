@@ -138,6 +138,33 @@ import Testing
     try database.close()
   }
 
+  @Test("finds nothing wrong with pages that a checkpoint of others cuts off while they are looked at")
+  func cutOff() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    try connection.readWrite { transaction in
+      for number in 0..<300 { try transaction.setObject(Data(count: 8000), forKey: "\(number)") }
+    }
+    try database.close()
+    let opened = try store.open()
+    let pages = try opened.storeOnDisk()
+    var isCut = false
+    let result = try pages.verifyPages { _ in
+      guard !isCut else { return }
+      isCut = true
+      do {
+        try opened.makeConnection().erase()
+        try opened.makeConnection().vacuum()
+        try SQLiteConnection(store: pages, busyTimeout: .zero).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+      } catch {
+        Issue.record(error)
+      }
+    }
+    #expect(isCut && result.damaged.isEmpty && result.clear.isEmpty && result.missing.isEmpty)
+    try opened.close()
+  }
+
   @Test("names a folder that others can write, and a key file that they can read")
   func folders() throws {
     let store = try filled()
