@@ -435,6 +435,16 @@ case "disable-core-dumps":
   #endif
 
 #if os(Linux)
+  case "fail-allocations":
+    // fail-allocations - - LIBRARY once|lasting FROM STEP COUNT: says what became of each session.
+    guard let library = AllocationFaults.Library(rawValue: rest[0]), let first = Int(rest[2]), let step = Int(rest[3]),
+      let count = Int(rest[4])
+    else { fatalError("these are no allocations: \(rest)") }
+    let numbers = (0..<count).lazy.map { first + $0 * step }
+    AllocationRun.runInChildren(library, numbers: numbers, isLasting: rest[1] == "lasting") { number, outcome in
+      say("\(number) \(outcome)")
+    }
+
   case "without-keyring":
     // without-keyring - - PROGRAM [ARGUMENT…]: runs a program to which the kernel refuses its keyrings, as in a container.
     refuseKeyrings()

@@ -301,8 +301,10 @@ extension SQLiteConnection {
       sqlite3_backup_finish(backup)
       throw error
     }
-    // Gives the error of a step that failed.
-    try destination.check(sqlite3_backup_finish(backup))
+    // Gives the error of a step that failed, also where it was this database that could not be read.
+    let code = sqlite3_backup_finish(backup)
+    if code != SQLITE_OK, let failure = context?.takeFailure() { throw failure }
+    try destination.check(code)
   }
 
   /// The size of the log in bytes; 0 when there is none.
@@ -407,13 +409,13 @@ extension SQLiteConnection {
   package func synchronizeLog() throws {
     // Without a log there is nothing that the last checkpoint has not synced.
     guard let log = try logFile() else { return }
-    try check(log.pointee.pMethods.pointee.xSync(log, SQLITE_SYNC_NORMAL))
-  }
     // What an earlier sync has left out is written again, which takes the write lock.
     let needsLock = context?.store.hasUnsyncableLog.load(ordering: .acquiring) ?? false
     if needsLock { try beginWrite(.full) }
     defer { if needsLock { try? rollback() } }
     beginCall()
+    try check(log.pointee.pMethods.pointee.xSync(log, SQLITE_SYNC_NORMAL))
+  }
 
   /// The first frame of the log that a recovery by this connection left out because it did not authenticate.
   ///
