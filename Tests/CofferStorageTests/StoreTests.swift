@@ -37,4 +37,19 @@ import Testing
     try connection.close()
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [name])
   }
+
+  @Test("begins a transaction where the one before could not be ended, and takes nothing of that")
+  func abandoned() throws {
+    let store = try SmallStore(rows: 1)
+    let connection = try store.connect()
+    try connection.beginWrite(.full)
+    try connection.set("key 1", "abandoned")
+    try connection.beginWrite(.full)
+    try connection.set("key 2", "value 2")
+    try connection.commit()
+    try connection.beginRead()
+    try connection.beginRead()
+    #expect(try connection.contents() == ["key 1=value 1", "key 2=value 2"])
+    try connection.close()
+  }
 }

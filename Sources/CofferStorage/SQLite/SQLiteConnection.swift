@@ -333,6 +333,7 @@ extension SQLiteConnection {
   package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
   package func beginRead() throws {
+    try endAbandonedTransaction()
     try statement("BEGIN DEFERRED").run()
   }
 
@@ -349,12 +350,18 @@ extension SQLiteConnection {
 
   /// Begins a write transaction, waiting for the lock no longer than the busy timeout.
   package func beginWrite(_ synchronization: Synchronization) throws {
+    try endAbandonedTransaction()
     if self.synchronization != synchronization {
       try execute(synchronization == .full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL")
       self.synchronization = synchronization
     }
     try statement("BEGIN IMMEDIATE").run()
     context?.store.repairEnvelope()
+  }
+
+  /// Rolls back a transaction that could not be rolled back when it failed: that takes memory, too.
+  private func endAbandonedTransaction() throws {
+    if isInTransaction { try rollback() }
   }
 
   /// Runs `body` at the start of each commit, https://www.sqlite.org/c3ref/commit_hook.html.
