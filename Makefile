@@ -94,9 +94,9 @@ bench-startup: deps ## Measure one `prefs get` as a whole process beside its pee
 	@Scripts/build-release.sh
 	@Benchmarks/Startup/measure "$$($(SWIFT) build -c release --show-bin-path)/prefs" $(if $(filter file,$(origin ROUNDS)),50,$(ROUNDS))
 
-soak: test-deps ## Run the long versions of the tests beside a model and of those with many processes
+soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
-	  --filter 'ModelTests|ProcessTests|KilledRotation'
+	  --filter 'ModelTests|ProcessTests|KilledRotation|PowerCutTests|FaultTests|WatchTests'
 
 lint: ## Check the format of the sources and who imports whom
 	$(SWIFT) format lint --strict --recursive $(SOURCES)
