@@ -99,8 +99,8 @@ struct SecretBytesTests {
     #expect(!text.contains("memory"))
     #expect(!text.contains("0x"))
     #expect(!text.contains("horse"))
-    // 99, 111, 114, 114: how an array of the same bytes would look.
-    #expect(!text.contains("114"))
+    // 99, 111, 114, 114: how an array of the same bytes would look. The number alone may stand in the address of a type.
+    #expect(!text.contains("- 114\n"))
   }
 
   // MARK: - Memory
