@@ -10,6 +10,20 @@ let documentation: [Package.Dependency] =
   Context.environment["COFFER_DOCUMENTATION"] == nil
   ? [] : [.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0")]
 
+// `make acceptance` sets this; nobody else gets a library that takes over another program's SQLite.
+let preload: (products: [Product], targets: [Target]) =
+  Context.environment["COFFER_ACCEPTANCE"] == nil
+  ? ([], [])
+  : (
+    [.library(name: "CofferPreload", type: .dynamic, targets: ["CofferPreload"])],
+    [
+      .target(name: "COpening", dependencies: ["CSQLite"], path: "Tests/Acceptance/grdb/COpening"),
+      .target(
+        name: "CofferPreload", dependencies: ["COpening", "CofferStorage", "CSQLite"],
+        path: "Tests/Acceptance/grdb/CofferPreload", swiftSettings: strict),
+    ]
+  )
+
 let package = Package(
   name: "Coffer",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -18,7 +32,7 @@ let package = Package(
     .executable(name: "prefs", targets: ["prefs"]),
     // Loaded by other programs' SQLite; see the README, The shell.
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
-  ],
+  ] + preload.products,
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
@@ -70,6 +84,6 @@ let package = Package(
     .testTarget(
       name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "Coffer", "StoreWorker", "prefs"],
       swiftSettings: strict),
-  ],
+  ] + preload.targets,
   swiftLanguageModes: [.v6]
 )

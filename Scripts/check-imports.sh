@@ -23,6 +23,7 @@ allowed() {
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferTests) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
+    Tests/Acceptance) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands Coffer" ;;
     # Everything that comes beside these is built on Coffer alone.

@@ -197,23 +197,16 @@ extension Store {
     at path: String, key: KeySource, label: String = "", stretching: Slot.Stretching = .standard,
     vfs: EncryptingVFS = .standard, fill: (SQLiteConnection, Store) throws -> Void
   ) throws {
-    let storeID = try RandomSource.bytes(count: 16)
-    let secret = try PreparedSecret(key, stretching: stretching, label: label, owner: storeID)
+    let new = try NewEnvelope(key: key, label: label, stretching: stretching)
     guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
-    let rootKey = RootKey(key: try SecretBytes.random(count: 32), slotID: 0, slotKey: secret.key)
-    let slot = try Slot(id: rootKey.slotID, secret, wrapping: rootKey.key, owner: storeID)
-    let epoch = try Epoch(number: 1, created: secret.created, rootKey: rootKey.key, storeID: storeID)
-    let envelope = Envelope(storeID: storeID, created: secret.created, slots: [slot], epochs: [epoch])
-    let copy = try envelope.encoded(rootKey: rootKey.key)
 
     let file = try NewFile(besides: path, observer: vfs.fileCallObserver)
-    try (copy + copy).withUnsafeBytes { try file.write($0) }
+    try new.bytes.withUnsafeBytes { try file.write($0) }
     do {
       let temporaryPath = try FilePath.resolved(file.temporaryPath)
       let store = try Store(
         path: temporaryPath, vfs: vfs, file: EnvelopeFile(path: temporaryPath, below: vfs.below, isReadOnly: false),
-        envelope: envelope,
-        rootKey: rootKey)
+        envelope: new.envelope, rootKey: new.rootKey)
       let connection = try SQLiteConnection(creating: store)
       try fill(connection, store)
       try connection.checkpoint()

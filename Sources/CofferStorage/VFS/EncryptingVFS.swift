@@ -17,7 +17,7 @@ package final class EncryptingVFS: Sendable {
   /// Whether a URI may name a key file, for reading: so it is where other programs load the VFS.
   private let allowsKeyFiles = Atomic<Bool>(false)
   /// The VFS below; registered with SQLite, and so never freed.
-  let below: VFSPointer
+  package let below: VFSPointer
   /// Hears of what is done to new stores beside the VFS below; for tests.
   let fileCallObserver: FileCall.Observer?
 
@@ -97,39 +97,56 @@ package final class EncryptingVFS: Sendable {
     file.pointee.pMethods = nil
     guard let name else { return SQLITE_CANTOPEN }
     if flags & SQLITE_OPEN_MAIN_DB != 0 {
-      var flags = flags
-      let context: ConnectionContext
       if let listed = ConnectionContext.find(sqlite3_uri_parameter(name, "coffer")) {
-        context = listed
-      } else {
-        guard let opened = contextFromURI(name) else { return SQLITE_CANTOPEN }
-        context = opened
-        // A write from outside would bypass the change log.
-        flags = flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_READONLY
+        return openDatabase(listed, name, file, flags, outFlags)
       }
-      var readOnlyAccess: ReadOnlyAccess?
-      if context.store.isReadOnly {
-        do throws(StorageError) {
-          readOnlyAccess = try ReadOnlyAccess(path: context.store.path)
-        } catch {
-          context.fail(error)
-          return SQLITE_CANTOPEN
-        }
-      }
-      return RealFile.open(name, below, flags, outFlags) { real in
-        OpenFile.install(
-          DatabaseFile(real: real, context: context, readOnlyAccess: readOnlyAccess), in: file,
-          methods: DatabaseFile.methods)
-      }
+      guard let opened = contextFromURI(name) else { return SQLITE_CANTOPEN }
+      // A write from outside would bypass the change log.
+      let readOnlyFlags = flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_READONLY
+      return openDatabase(opened, name, file, readOnlyFlags, outFlags)
     }
-    if flags & SQLITE_OPEN_WAL != 0 {
-      guard let database = OpenFile.database(sqlite3_database_file_object(name)) else { return SQLITE_CANTOPEN }
-      return RealFile.open(name, below, flags, outFlags) { real in
-        OpenFile.install(LogFile(real: real, database: database), in: file, methods: LogFile.methods)
-      }
-    }
+    if flags & SQLITE_OPEN_WAL != 0 { return openLog(name, file, flags, outFlags) }
     // Rollback journals, statement journals, temporary and attached databases would hold plaintext.
     return SQLITE_CANTOPEN
+  }
+
+  /// Opens the file of a store for a VFS above this one that finds the key by itself; the parameters are those of `xOpen`.
+  package func openDatabase(
+    of store: Store, isCreating: Bool, _ name: UnsafePointer<CChar>, _ file: UnsafeMutablePointer<sqlite3_file>,
+    _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?
+  ) throws -> Int32 {
+    try openDatabase(ConnectionContext(store: store, isCreating: isCreating), name, file, flags, outFlags)
+  }
+
+  private func openDatabase(
+    _ context: ConnectionContext, _ name: UnsafePointer<CChar>, _ file: UnsafeMutablePointer<sqlite3_file>,
+    _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?
+  ) -> Int32 {
+    var readOnlyAccess: ReadOnlyAccess?
+    if context.store.isReadOnly {
+      do throws(StorageError) {
+        readOnlyAccess = try ReadOnlyAccess(path: context.store.path)
+      } catch {
+        context.fail(error)
+        return SQLITE_CANTOPEN
+      }
+    }
+    return RealFile.open(name, below, flags, outFlags) { real in
+      OpenFile.install(
+        DatabaseFile(real: real, context: context, readOnlyAccess: readOnlyAccess), in: file,
+        methods: DatabaseFile.methods)
+    }
+  }
+
+  /// Opens the log of a database that this VFS opened; the parameters are those of `xOpen`.
+  package func openLog(
+    _ name: UnsafePointer<CChar>, _ file: UnsafeMutablePointer<sqlite3_file>, _ flags: Int32,
+    _ outFlags: UnsafeMutablePointer<Int32>?
+  ) -> Int32 {
+    guard let database = OpenFile.database(sqlite3_database_file_object(name)) else { return SQLITE_CANTOPEN }
+    return RealFile.open(name, below, flags, outFlags) { real in
+      OpenFile.install(LogFile(real: real, database: database), in: file, methods: LogFile.methods)
+    }
   }
 
   /// Opens the store for a program that only knows SQLite.
@@ -249,7 +266,7 @@ package struct RealFile {
     file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_FULL)
   }
 
-  func byteCount(_ result: inout Int64) -> Int32 {
+  package func byteCount(_ result: inout Int64) -> Int32 {
     file.pointee.pMethods.pointee.xFileSize(file, &result)
   }
 }
