@@ -3,7 +3,8 @@
 /// For each transaction, in the order in which observers were added, on the thread that writes:
 ///
 /// 1. for each change that ``observes(eventsOfKind:)`` selects: `databaseWillChange(with:)`, and when all have heard it,
-///    `databaseDidChange(with:)`. Changes inside a savepoint come when the outermost one is released;
+///    `databaseDidChange(with:)`. Changes inside a savepoint come when the outermost one is released; what a savepoint or
+///    a failed operation has undone never comes;
 /// 2. `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the error reaches whoever writes;
 /// 3. `databaseDidCommit(_:)`, or after whatever went wrong `databaseDidRollback(_:)`: exactly one of them.
 ///

@@ -1,0 +1,64 @@
+/// What a program does to a table of numbered rows, or to a collection of numbered keys, in words that GRDB and Coffer
+/// both have.
+struct Script: Sendable {
+  let name: String
+  let observers: [ObserverDescription]
+  let transactions: [Transaction]
+}
+
+/// An observer, and what it does besides listening.
+struct ObserverDescription: Sendable {
+  enum Action: Sendable {
+    case nothing
+    /// Refuses each commit.
+    case veto
+    /// Writes this key after the first commit that it hears of.
+    case writeAfterCommit(Int)
+    /// Wants to hear of no more changes of the transaction after the first one.
+    case stop
+    /// Wants to hear of insertions alone.
+    case insertionsOnly
+  }
+
+  enum Extent: Sendable {
+    case observer, nextTransaction, database
+  }
+
+  let name: String
+  var action = Action.nothing
+  var extent = Extent.observer
+}
+
+/// A transaction, and how it ends.
+enum Transaction: Sendable {
+  case commit([Step])
+  case rollback([Step])
+  /// Ends with an error of the program.
+  case failure([Step])
+  /// Each step for itself.
+  case separate([Step])
+  case read
+}
+
+indirect enum Step: Sendable {
+  case set(Int, to: Int)
+  case remove(Int)
+  case removeAll
+  /// One operation that sets these keys, and then fails; the program goes on.
+  case failAfterSetting([Int])
+  /// Sets a key to far more than the disk takes; the program goes on.
+  case fillDisk(Int)
+  case savepoint([Step], isKept: Bool)
+  case addObserver(ObserverDescription)
+  /// Removes the observer of this name.
+  case removeObserver(String)
+}
+
+/// What went wrong in a script because the script says so.
+struct Refusal: Error {}
+
+/// A library that a script is played on.
+protocol Player {
+  /// What the observers heard, in order, and how each transaction ended.
+  static func play(_ script: Script, in folder: String) throws -> [String]
+}

@@ -1,0 +1,22 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// A package of its own: whoever builds Coffer does not fetch GRDB.
+let package = Package(
+  name: "CofferObserverComparison",
+  platforms: [.macOS(.v15)],
+  dependencies: [
+    .package(name: "Coffer", path: "../../.."),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+  ],
+  targets: [
+    .executableTarget(
+      name: "ObserverComparison",
+      dependencies: [
+        .product(name: "Coffer", package: "Coffer"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      path: "ObserverComparison")
+  ],
+  swiftLanguageModes: [.v6]
+)
