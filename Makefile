@@ -7,7 +7,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall demo test test-install examples docs sanitize soak \
+.PHONY: help deps test-deps build release install uninstall demo test test-install examples acceptance docs sanitize soak \
   bench bench-database bench-proxy bench-startup lint format clean
 
 help: ## Show this list
@@ -58,6 +58,12 @@ test-install: ## Install into a folder that goes away, and check the manual page
 
 examples: test-deps ## Build and run the examples, and check what they say
 	@folder=$$(Scripts/build-examples.sh) && Examples/run "$$folder"
+
+# Not part of `make test`: it builds GRDB and its tests, and takes more than a quarter of an hour.
+acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers beside ours
+	@Scripts/install-programs.sh python3 sqlite3
+	@Tests/Acceptance/grdb/run
+	@Tests/Acceptance/observers/run
 
 # A comment names the parameters that need words, and not the others; that is no warning here.
 docs: deps ## Build the reference and the articles into .build/documentation
