@@ -7,7 +7,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall demo test test-install examples acceptance docs sanitize soak \
+.PHONY: help deps test-deps build release install uninstall demo test test-install examples acceptance docs sanitize soak fuzz load \
   bench bench-database bench-proxy bench-startup lint format clean
 
 help: ## Show this list
@@ -102,7 +102,19 @@ bench-startup: deps ## Measure one `prefs get` as a whole process beside its pee
 
 soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
-	  --filter 'ModelTests|ProcessTests|KilledRotation|PowerCutTests|FaultTests|WatchTests'
+	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests'
+
+# Each reader of bytes that come from outside, for so long; the address sanitizer sees to memory.
+SECONDS ?= 60
+
+fuzz: deps ## Let libFuzzer look for bytes that a reader cannot take (SECONDS=60 a target, TARGETS='envelope log')
+	@Tests/Fuzzing/run $(SECONDS) $(TARGETS)
+
+MINUTES ?= 5
+
+load: deps ## Use one store from four processes of four threads, and see whether anything grows (MINUTES=5)
+	$(SWIFT) build -c release --product Load
+	@"$$($(SWIFT) build -c release --show-bin-path)/Load" $(MINUTES) .build/load.svg
 
 lint: ## Check the format of the sources and who imports whom
 	$(SWIFT) format lint --strict --recursive $(SOURCES)

@@ -1,9 +1,18 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
+// `make fuzz` sets this: libFuzzer without a `main` of its own.
+let fuzzer = Context.environment["COFFER_FUZZER_LIBRARY"]
+
 // `make test` sets this; a program that depends on Coffer must not inherit unsafe flags.
 let strict: [SwiftSetting] =
-  Context.environment["COFFER_WARNINGS_AS_ERRORS"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])]
+  if fuzzer != nil {
+    [.unsafeFlags(["-sanitize=fuzzer,address"])]
+  } else if Context.environment["COFFER_WARNINGS_AS_ERRORS"] != nil {
+    [.unsafeFlags(["-warnings-as-errors"])]
+  } else {
+    []
+  }
 
 // `make docs` sets this; nobody else fetches what builds the documentation.
 let documentation: [Package.Dependency] =
@@ -68,7 +77,10 @@ let package = Package(
       name: "DatabaseBenchmark", dependencies: ["Coffer"], path: "Benchmarks/DatabaseBenchmark", swiftSettings: strict),
     // The other process of the tests that need one.
     .executableTarget(
-      name: "StoreWorker", dependencies: ["Coffer", "TestSupport"], path: "Tests/StoreWorker", swiftSettings: strict),
+      name: "StoreWorker", dependencies: ["Coffer", "CofferStorage", "TestSupport"], path: "Tests/StoreWorker",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "Load", dependencies: ["Coffer"], path: "Tests/Load", exclude: ["Results"], swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["Coffer", "CofferStorage", "CofferCrypto", "CSQLite"],
       path: "Tests/TestSupport",
@@ -87,3 +99,20 @@ let package = Package(
   ] + preload.targets,
   swiftLanguageModes: [.v6]
 )
+
+// The same readers, replayed by a test or driven by libFuzzer.
+if let fuzzer {
+  package.targets += [
+    .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),
+    .executableTarget(
+      name: "Fuzz", dependencies: ["CFuzzer", "PrefsCommands", "Coffer", "CofferStorage", "CofferCrypto"],
+      path: "Tests/Fuzzing", exclude: ["Corpus", "CFuzzer", "Replay", "run"], sources: ["Targets", "Driver"],
+      swiftSettings: strict, linkerSettings: [.unsafeFlags(["-sanitize=address", fuzzer])]),
+  ]
+} else {
+  package.targets.append(
+    .testTarget(
+      name: "FuzzingTests", dependencies: ["PrefsCommands", "Coffer", "CofferStorage", "CofferCrypto"],
+      path: "Tests/Fuzzing", exclude: ["Corpus", "CFuzzer", "Driver", "run"], sources: ["Targets", "Replay"],
+      swiftSettings: strict))
+}

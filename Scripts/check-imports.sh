@@ -20,11 +20,13 @@ allowed() {
     Sources/PrefsCommands) echo "Coffer CSystemCalls" ;;
     Sources/prefs) echo "PrefsCommands" ;;
     Tests/TestSupport) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
+    Tests/StoreWorker) echo "Coffer CofferStorage" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferTests) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
     Tests/Acceptance) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
+    Tests/Fuzzing) echo "PrefsCommands Coffer CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands Coffer" ;;
     # Everything that comes beside these is built on Coffer alone.
     *) echo "Coffer" ;;

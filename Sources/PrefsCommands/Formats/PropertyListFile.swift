@@ -27,9 +27,10 @@ enum PropertyListFile {
     switch tree {
     case .string(let text): try check(text)
     case .date(let date):
-      let seconds = date.timeIntervalSince1970
+      // As it is stored: counted from 1970, a small fraction would be rounded away unseen.
+      let seconds = date.timeIntervalSinceReferenceDate
       // The years 1 to 9999.
-      guard seconds == seconds.rounded(), (-62_135_596_800..<253_402_300_800).contains(seconds) else {
+      guard seconds == seconds.rounded(), (-63_113_904_000..<252_423_993_600).contains(seconds) else {
         throw FormatProblem("XML has whole seconds of the years 1 to 9999; the binary form, which -o writes, has all")
       }
     case .array(let elements): try elements.forEach(check)

@@ -70,7 +70,8 @@ enum TOMLReader {
 
 /// What the parser would do no good with, found before it sees it.
 ///
-/// Dotted keys make tables in tables, whose depth it does not bound; and text ends for it at U+0000.
+/// Dotted keys make tables in tables, whose depth it does not bound; text ends for it at U+0000; and it ends the process
+/// where a date is followed by `T` and what begins like no time.
 private struct TOMLLimits {
   private let bytes: [UInt8]
   private var position = 0
@@ -92,11 +93,24 @@ private struct TOMLLimits {
         guard dots <= Self.dotLimit else {
           throw FormatProblem("a name has more than \(Self.dotLimit) dots, line \(line)")
         }
+      case UInt8(ascii: "T"), UInt8(ascii: "t"): try checkTime()
       case _ where "=,[]{}\n".utf8.contains(byte): dots = 0
       default: break
       }
     }
   }
+
+  /// Looks at what stands behind a `T` that was taken.
+  private func checkTime() throws {
+    let word = bytes[position...].prefix { !" \t\r\n,]}#".utf8.contains($0) }
+    // The parser takes it for a time because of the colon.
+    guard let first = word.first, !Self.isDigit(first), word.contains(UInt8(ascii: ":")) else { return }
+    let date = bytes[..<(position - 1)].suffix(10)
+    let isDate = date.count == 10 && zip(date, "0000-00-00".utf8).allSatisfy { Self.isDigit($0) == Self.isDigit($1) }
+    if isDate { throw FormatProblem("not TOML: a date is followed by T and no time, line \(line)") }
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }
 
   private var line: Int { bytes[..<position].count { $0 == UInt8(ascii: "\n") } + 1 }
 

@@ -1,0 +1,87 @@
+import Foundation
+
+@testable import Coffer
+@testable import PrefsCommands
+
+extension FuzzTarget {
+  /// What the tool reads: files of other formats, and arguments.
+  static let tool =
+    SettingsFormat.allCases.map { format in
+      FuzzTarget("file-\(format.rawValue)") { try file($0, format) }
+    } + [
+      FuzzTarget("argument-value", argumentValue), FuzzTarget("argument-text", argumentText),
+      FuzzTarget("template", template),
+    ]
+
+  /// A file of one collection; what it holds comes back when it is written and read again.
+  private static func file(_ bytes: [UInt8], _ format: SettingsFormat) throws {
+    _ = try? SettingsFile(bytes, format: format, named: "file", collection: nil)
+    let file = try SettingsFile(bytes, format: format, named: "file", collection: "c")
+    for setting in file.settings {
+      guard let value = setting.value, let stored = try? value.stored,
+        let tree = try? PortableValue.tree(value, native: format.native)
+      else { continue }
+      // Variables are all text, and XML cannot hold every character.
+      guard format != .env else { continue }
+      if format == .plist {
+        guard (try? PropertyListFile.check(tree)) != nil, (try? PropertyListFile.check(.string(setting.key))) != nil
+        else { continue }
+      }
+      guard format.native.nul || !setting.key.contains("\0") else { continue }
+      let written = try format.bytes([setting.key: tree])
+      let again = try SettingsFile(written, format: format, named: "written", collection: "c").settings
+      // Of what is equal, -0.0 and 0.0 differ in their bytes; of what has the same bytes, NaN is not equal.
+      let isSame = again.count == 1 && (again[0].value == value || (try again[0].value?.stored) == stored)
+      try promise(isSame, "a file of \(format) is written as it was read")
+    }
+  }
+
+  /// The text of a value, the first byte being its type, the second how data is encoded.
+  private static func argumentValue(_ bytes: [UInt8]) throws {
+    guard bytes.count >= 2 else { return }
+    let types = ValueType.allCases
+    let encodings = [DataEncoding.raw, .base64, .hex]
+    let reader = ValueReader(
+      type: types[Int(bytes[0]) % types.count], encoding: encodings[Int(bytes[1]) % encodings.count])
+    let value = try reader.value(Array(bytes.dropFirst(2)))
+    _ = ValueText.text(value)
+    _ = try value.stored
+  }
+
+  /// Arguments that are no values, with NUL between them: a pattern, a text, and what else there is.
+  private static func argumentText(_ bytes: [UInt8]) throws {
+    let arguments = bytes.split(separator: 0, omittingEmptySubsequences: false)
+      .compactMap { String(validating: $0, as: UTF8.self) }
+    guard let pattern = arguments.first else { return }
+    let text = arguments.dropFirst().first ?? ""
+    _ = Glob(pattern).matches(text)
+    _ = TextSearch(pattern).matches(text)
+    _ = NearName.best(for: pattern, among: arguments.dropFirst())
+    _ = CommandArguments.unknownCommand(in: CommandArguments.marked(arguments))
+    _ = EnvironmentVariables.name(forKey: text, prefix: pattern)
+    for argument in arguments {
+      _ = DurationText.seconds(argument)
+      _ = HistoryAge(argument: argument)
+      _ = SettingsFormat(fileName: argument)
+      let shown = DisplayText.escapingControls(argument)
+      try promise(!shown.unicodeScalars.contains { $0.value < 32 }, "nothing shown controls a terminal")
+      let reference = KeyReference(argument, collection: nil)
+      let again = KeyReference(KeyReference.text(reference.key, in: reference.collection), collection: nil)
+      try promise(again.isSame(as: reference), "a key's name leads to it")
+    }
+  }
+
+  /// A template; what it is made of is the template again.
+  private static func template(_ bytes: [UInt8]) throws {
+    let template = try Template(bytes, named: "template")
+    let joined = template.pieces.flatMap { piece -> [UInt8] in
+      switch piece {
+      case .text(let text): return Array(text)
+      case .reference(let name, let offset):
+        _ = template.place(offset)
+        return Array("{{prefs:\(name)}}".utf8)
+      }
+    }
+    try promise(joined == bytes, "a template's pieces are all of it")
+  }
+}
