@@ -3,6 +3,7 @@
 //   StoreWorker COMMAND STORE KEYFILE [ARGUMENT…]
 
 import Coffer
+import CofferStorage
 import Foundation
 import TestSupport
 
@@ -79,6 +80,15 @@ case "increment":
     } catch CofferError.versionMismatch {}
   }
 
+case "record":
+  // record … FORM SEED COUNT: does so many operations at random once a line comes, and says each of them as JSON.
+  let recorder = try Recorder(open(), form: rest[0], seed: Int(rest[1])!)
+  say("ready")
+  _ = readLine()
+  for operation in try recorder.run(Int(rest[2])!) {
+    say(String(decoding: try JSONEncoder().encode(operation), as: UTF8.self))
+  }
+
 case "keep-history":
   // keep-history … COLLECTION COUNT: sets one key so often and removes it, and sets another; the collection keeps it all.
   let connection = try open().makeConnection()
@@ -110,9 +120,39 @@ case "acknowledge":
   for number in 0... {
     try connection.readWrite {
       try $0.setObject("\(text)\(number)", forKey: "\(rest[0])\(number)", inCollection: "kept")
+      // In the same transaction: neither is there without the other.
+      try $0.setObject(number, forKey: rest[0], inCollection: "last")
     }
     say("\(number)")
   }
+
+case "look":
+  // look … PREFIX…: reads what those who acknowledge write, until it is killed; ends when something is there by half.
+  let connection = try open().makeConnection()
+  say("begins")
+  var seen = [Int](repeating: -1, count: rest.count)
+  while true {
+    let last = try connection.read { transaction in
+      try rest.map { prefix in
+        let last = try transaction.object(forKey: prefix, inCollection: "last", as: Int.self) ?? -1
+        let hasLast = try transaction.hasObject(forKey: "\(prefix)\(last)", inCollection: "kept")
+        let hasNext = try transaction.hasObject(forKey: "\(prefix)\(last + 1)", inCollection: "kept")
+        return (hasLast || last < 0) && !hasNext ? last : -2
+      }
+    }
+    guard zip(last, seen).allSatisfy(>=) else {
+      say("saw \(last) after \(seen)")
+      exit(1)
+    }
+    seen = last
+  }
+
+case "checkpoint":
+  // Folds the log in again and again, until it is killed.
+  let connection = try SQLiteConnection(
+    store: Store.open(at: store, key: .keyFile(keyFile)), busyTimeout: .milliseconds(100))
+  say("begins")
+  while true { try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
 
 case "read":
   // read … COUNT: each snapshot has all keys of the one before, until there are so many.
