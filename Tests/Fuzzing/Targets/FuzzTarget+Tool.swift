@@ -31,7 +31,7 @@ extension FuzzTarget {
       let written = try format.bytes([setting.key: tree])
       let again = try SettingsFile(written, format: format, named: "written", collection: "c").settings
       // Of what is equal, -0.0 and 0.0 differ in their bytes; of what has the same bytes, NaN is not equal.
-      let isSame = again.count == 1 && (again[0].value == value || (try again[0].value?.stored) == stored)
+      let isSame = try again.count == 1 && (again[0].value == value || again[0].value?.stored == stored)
       try promise(isSame, "a file of \(format) is written as it was read")
     }
   }
