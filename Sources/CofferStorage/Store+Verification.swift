@@ -36,15 +36,7 @@ extension Store {
     let size = try fileByteCount()
     result.count = max(0, (size - Layout.envelopeByteCount) / Layout.pageByteCount)
     for number in stride(from: 1, through: result.count, by: 1) where number != Self.lockPage {
-      var isAuthentic = false
-      // A checkpoint of another process may be writing the page just now.
-      for _ in 0..<3 where !isAuthentic {
-        try readRaw(&page, at: Layout.envelopeByteCount + (number - 1) * Layout.pageByteCount)
-        var copy = page
-        isAuthentic = copy.withUnsafeMutableBytes { bytes in
-          (try? codec.open(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil
-        }
-      }
+      let isAuthentic = try readAuthentic(number, into: &page, codec)
       // A checkpoint of another process may also have cut the file, and the page off.
       if !isAuthentic, try fileByteCount() < Layout.envelopeByteCount + number * Layout.pageByteCount {
         result.count = number - 1
@@ -61,9 +53,26 @@ extension Store {
     }
     result.entropy = histogram.entropy
     let reader = try PageReader(self)
-    result.damaged.removeAll { reader.log.frames[UInt32($0)] != nil }
+    // A page that the log had when it was read may have been folded in before the log was: then it is whole now.
+    result.damaged = try result.damaged.filter { number in
+      guard reader.log.frames[UInt32(number)] == nil else { return false }
+      return try !readAuthentic(number, into: &page, codec)
+    }
     if reader.presentCount < reader.pageCount { result.missing = reader.presentCount + 1..<reader.pageCount + 1 }
     return result
+  }
+
+  /// Reads a page, and again where it does not authenticate: a checkpoint of another process may be writing it just now.
+  private func readAuthentic(_ number: Int, into page: inout [UInt8], _ codec: PageCodec) throws -> Bool {
+    for _ in 0..<3 {
+      try readRaw(&page, at: Layout.envelopeByteCount + (number - 1) * Layout.pageByteCount)
+      var copy = page
+      let isAuthentic = copy.withUnsafeMutableBytes { bytes in
+        (try? codec.open(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil
+      }
+      if isAuthentic { return true }
+    }
+    return false
   }
 
   /// Whether SQLite opens the file as it is, without the VFS: never, unless nothing is sealed.

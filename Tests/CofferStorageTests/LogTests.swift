@@ -45,6 +45,28 @@ import Testing
     try connection.close()
   }
 
+  @Test("goes on behind its last commit when one frame of a transaction that was cut off follows")
+  func cutOffTransaction() throws {
+    let (store, connection) = try threeCommits()
+    try connection.beginWrite(.normal)
+    try connection.set("d", String(repeating: "x", count: 20_000))
+    try connection.commit()
+    let copy = try store.copyAsAfterCrash()
+    let log = try copy.bytes("-wal")
+    #expect(log.count > frame(5).upperBound)
+    try copy.overwrite(Array(log[..<frame(4).upperBound]), suffix: "-wal")
+    let recovering = try copy.connect()
+    #expect(try recovering.contents() == ["a=1", "b=1", "c=1"])
+    // The first frame that is written is the last one that recovery read.
+    try recovering.beginWrite(.normal)
+    try recovering.set("e", "1")
+    try recovering.commit()
+    #expect(try recovering.contents() == ["a=1", "b=1", "c=1", "e=1"])
+    #expect(try copy.copyAsAfterCrash().contents() == ["a=1", "b=1", "c=1", "e=1"])
+    try recovering.close()
+    try connection.close()
+  }
+
   @Test("ends before a frame with a flipped bit, wherever it is, and says so; never a wrong value")
   func flippedBits() throws {
     let (store, connection) = try threeCommits()

@@ -32,7 +32,7 @@ final class LogFile {
   /// again is bound to is then known without reading the frame back.
   private var pagesOfTransaction: [UInt32] = []
   private var firstFrame: UInt32 = 0
-  /// The frame last read whole: its header alone may be written next.
+  /// The frame last read whole to be summed again: its header alone may be written next.
   private var frameReadWhole: UInt32 = 0
   /// The salts in the log header that this connection read or wrote last.
   private var salts: UInt64 = 0
@@ -194,7 +194,9 @@ final class LogFile {
     let page = buffer + Layout.frameHeaderByteCount
     if isKnown, openPage(number, salts: isSummingAgain ? generationSalts : frameSalts, into: page) {
       memcpy(buffer, frame, Layout.frameHeaderByteCount)
-      frameReadWhole = number
+      // Recovery reads whole frames, too, and the last one may be of a transaction that was cut off: its header is then
+      // the first to be written, with its page.
+      if isSummingAgain { frameReadWhole = number }
       return SQLITE_OK
     }
     memset(buffer, 0, Layout.frameByteCount)
