@@ -1,6 +1,6 @@
 /// What kind of database is to be imported.
 public enum PlainImportFormat: Sendable {
-  /// An SQLite database with a table `settings`, as ``Database/exportPlain(to:collections:progress:)`` writes it.
+  /// An SQLite database with a table `settings`, as ``Database/exportPlain(to:collections:progress:willWrite:)`` writes it.
   ///
   /// Its columns may stand in any order, and only `key` and `value` need be there: without a collection, items go into the
   /// default one; without a type, a value is what SQLite says it is. Other columns are left alone.
