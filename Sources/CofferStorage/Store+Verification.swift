@@ -42,13 +42,15 @@ extension Store {
         result.count = number - 1
         break
       }
+      if !isAuthentic { result.damaged.append(number) }
+      // A checkpoint that was cut off leaves holes before the pages that it wrote: there is nothing in clear in them.
+      if !isAuthentic, page.allSatisfy({ $0 == 0 }) { continue }
       var ofPage = Histogram()
       ofPage.add(page)
       histogram.add(ofPage)
       let entropy = ofPage.entropy
       result.leastPageEntropy = min(result.leastPageEntropy, entropy)
       if entropy < Self.leastEntropy || page.starts(with: "SQLite format 3".utf8) { result.clear.append(number) }
-      if !isAuthentic { result.damaged.append(number) }
       if number % 256 == 0 { progress(Double(number) / Double(result.count)) }
     }
     result.entropy = histogram.entropy

@@ -67,6 +67,21 @@ import Testing
     try connection.close()
   }
 
+  @Test("makes up for holes that a checkpoint left when it was cut off: nothing is damaged, or in clear")
+  func holes() throws {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    try connection.beginWrite(.normal)
+    try connection.set("d", String(repeating: "x", count: 20_000))
+    try connection.commit()
+    let copy = try store.copyAsAfterCrash()
+    try copy.overwrite(copy.bytes() + [UInt8](repeating: 0, count: 3 * Layout.pageByteCount))
+    let reopened = try Store.open(at: copy.path, key: copy.key)
+    let pages = try reopened.verifyPages { _ in }
+    #expect(pages.damaged == [] && pages.clear == [])
+    try connection.close()
+  }
+
   @Test("ends before a frame with a flipped bit, wherever it is, and says so; never a wrong value")
   func flippedBits() throws {
     let (store, connection) = try threeCommits()
