@@ -39,9 +39,7 @@ struct BackupCommand: ParsableCommand {
     try session.using(database) { database in
       let newKey = try newKeyFile.map { try KeyLookup(options: common.ofSession, store: file).newKeyFile($0) }
       guard let key = newKey ?? used else { return }
-      let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
-      defer { bar.finish() }
-      try database.backup(to: file, key: key) { bar.show($0, of: "copying") }
+      try ProgressBar.during("copying", common) { try database.backup(to: file, key: key, progress: $0) }
     }
     common.note("copied the store to \(file).")
   }

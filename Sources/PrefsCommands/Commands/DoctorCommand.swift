@@ -28,7 +28,7 @@ struct DoctorCommand: ParsableCommand {
   mutating func run() throws {
     let session = try Session(common)
     let findings = try examine(session)
-    let style = Style(isOn: common.color.applies(to: 1))
+    let style = common.style
     let text = FindingsText(findings: findings)
     try StandardOutput.write(json ? text.json + "\n" : text.summary(style))
     if !findings.problems.isEmpty { throw ExitCode(ExitStatus.integrity.rawValue) }
@@ -38,9 +38,9 @@ struct DoctorCommand: ParsableCommand {
     var key: KeySource?
     do {
       let database = try session.openForReading { key = $0 }
-      return try session.using(database) { try Findings(of: $0, key: key, deep: deep, progress: progress()) }
+      return try session.using(database) { try Findings(of: $0, key: key, deep: deep, progress: ProgressBar(common)) }
     } catch let error as CofferError where error.exitStatus == .integrity {
-      let bar = progress()
+      let bar = ProgressBar(common)
       defer { bar.finish() }
       // Where the envelope is damaged, too, the error is all there is to say.
       let report = try? key.map { key in
@@ -48,9 +48,5 @@ struct DoctorCommand: ParsableCommand {
       }
       return Findings(path: session.path, problem: error.description, report: report)
     }
-  }
-
-  private func progress() -> ProgressBar {
-    ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
   }
 }

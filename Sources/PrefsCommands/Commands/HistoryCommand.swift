@@ -122,7 +122,7 @@ struct HistoryCommand: ParsableCommand {
     case .plain:
       for fields in text.fields { output.write(fields.map(DisplayText.plainField).joined(separator: "\t") + "\n") }
     case .nul: for fields in text.fields { output.write(fields.joined(separator: "\t") + "\0") }
-    case .text: for line in text.lines(Style(isOn: common.color.applies(to: 1))) { output.write(line) }
+    case .text: for line in text.lines(common.style) { output.write(line) }
     }
     try output.finish()
   }

@@ -123,7 +123,7 @@ struct ImportCommand: ParsableCommand {
   ) throws -> PlainImportReport {
     try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in
       try session.unlocking(database) {
-        let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
+        let bar = ProgressBar(common)
         defer { bar.finish() }
         return try body(database) { bar.show($0, of: "importing") }
       }

@@ -127,7 +127,7 @@ struct ListCommand: ParsableCommand {
       table.add(row)
     }
     guard long else { return table.lines() }
-    let style = Style(isOn: common.color.applies(to: 1))
+    let style = common.style
     return table.lines(rightAligned: [2, 3]) { column, cell in
       switch column {
       case 1: style.kind(cell, isHidden: cell == Value.Kind.secret.name || cell == Value.Kind.sealed.name)

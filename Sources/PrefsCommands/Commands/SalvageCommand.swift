@@ -38,14 +38,11 @@ struct SalvageCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try Session(common)
-    let bar = ProgressBar(isShown: !common.quiet && Terminal.isTerminal(2))
-    let report: SalvageReport
-    do {
-      defer { bar.finish() }
-      report = try session.salvage(to: output, newKeyFile: newKeyFile) { bar.show($0, of: "reading") }
+    let report = try ProgressBar.during("reading", common) {
+      try session.salvage(to: output, newKeyFile: newKeyFile, progress: $0)
     }
     let text = SalvageText(report: report, source: session.path, output: output)
-    let style = Style(isOn: common.color.applies(to: 1))
+    let style = common.style
     try StandardOutput.write(json ? text.json + "\n" : text.summary(style))
     if !report.isComplete { throw ExitCode(ExitStatus.integrity.rawValue) }
   }

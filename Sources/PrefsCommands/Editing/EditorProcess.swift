@@ -1,9 +1,9 @@
 #if canImport(Darwin)
-  @preconcurrency import Darwin
+  import Darwin
 #elseif canImport(Musl)
-  @preconcurrency import Musl
+  import Musl
 #else
-  @preconcurrency import Glibc
+  import Glibc
 #endif
 
 /// The user's editor at work on a file.
@@ -41,12 +41,7 @@ enum EditorProcess {
 
   private static func start(_ path: String) throws -> pid_t {
     // The shell splits the command into words; the path reaches it as an argument of its own.
-    let words = ["/bin/sh", "-c", "\(command) \"$@\"", command, path].map { (word: String) in strdup(word) } + [nil]
-    defer { for word in words { free(word) } }
-    var child: pid_t = 0
-    let result = posix_spawn(&child, "/bin/sh", nil, nil, words, environ)
-    guard result == 0 else { throw Failure.system("/bin/sh", errno: result) }
-    return child
+    try ChildProcess.start("/bin/sh", ["/bin/sh", "-c", "\(command) \"$@\"", command, path])
   }
 
   /// How the child ended; nil while it runs.

@@ -53,6 +53,9 @@ struct CommonOptions: ParsableArguments, Talking {
     }
   }
 
+  /// The colours of what goes to standard output.
+  var style: Style { Style(isOn: color.applies(to: 1)) }
+
   /// The collections that `-c` names, for commands that take several.
   var namedCollections: [String] { collection.map(CommandArguments.value) }
 

@@ -74,33 +74,17 @@ struct Pager {
 
   /// nil when it cannot be started.
   private func start(reading input: Int32) -> pid_t? {
-    #if canImport(Darwin)
-      var actions: posix_spawn_file_actions_t?
-      var attributes: posix_spawnattr_t?
-    #else
-      var actions = posix_spawn_file_actions_t()
-      var attributes = posix_spawnattr_t()
-    #endif
-    posix_spawn_file_actions_init(&actions)
-    posix_spawnattr_init(&attributes)
-    defer {
-      posix_spawn_file_actions_destroy(&actions)
-      posix_spawnattr_destroy(&attributes)
-    }
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    for signal in Self.signals { sigaddset(&signals, signal) }
-    posix_spawnattr_setsigdefault(&attributes, &signals)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
-    posix_spawn_file_actions_adddup2(&actions, input, 0)
-    if input != 0 { posix_spawn_file_actions_addclose(&actions, input) }
     // Colour as it is (R), the screen kept as it was (X), and no page for what fits on one (F).
     setenv("LESS", "FRX", 0)
-    var words: [UnsafeMutablePointer<CChar>?] = ["sh", "-c", command].map { (word: String) in strdup(word) }
-    words.append(nil)
-    defer { for word in words { free(word) } }
-    var child: pid_t = 0
-    return posix_spawn(&child, "/bin/sh", &actions, &attributes, words, environ) == 0 ? child : nil
+    return try? ChildProcess.start("/bin/sh", ["sh", "-c", command]) { actions, attributes in
+      var signals = sigset_t()
+      sigemptyset(&signals)
+      for signal in Self.signals { sigaddset(&signals, signal) }
+      posix_spawnattr_setsigdefault(&attributes, &signals)
+      posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+      posix_spawn_file_actions_adddup2(&actions, input, 0)
+      if input != 0 { posix_spawn_file_actions_addclose(&actions, input) }
+    }
   }
 
   /// Whether the shell found the pager.

@@ -16,14 +16,14 @@ final class ProgressBar {
   /// Drawing more often only flickers, and costs the work its time.
   private static let interval = Duration.milliseconds(100)
 
-  /// - Parameter isShown: Whether there is anybody to see it.
-  init(isShown: Bool) {
-    self.isShown = isShown
+  /// Is shown where there is somebody to see it, unless `--quiet`.
+  init(_ options: some Talking) {
+    isShown = !options.quiet && Terminal.isTerminal(2)
   }
 
   /// Shows a bar while `body` works, and takes it away.
   static func during<R>(_ task: String, _ options: some Talking, _ body: ((Double) -> Void) throws -> R) rethrows -> R {
-    let bar = ProgressBar(isShown: !options.quiet && Terminal.isTerminal(2))
+    let bar = ProgressBar(options)
     defer { bar.finish() }
     return try body { bar.show($0, of: task) }
   }

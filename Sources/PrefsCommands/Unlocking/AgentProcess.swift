@@ -13,36 +13,17 @@ enum AgentProcess {
 
   /// Starts the program in a session of its own.
   static func spawn(_ arguments: [String], key: Int32, listener: Int32) throws {
-    #if canImport(Darwin)
-      var actions: posix_spawn_file_actions_t?
-      var attributes: posix_spawnattr_t?
-    #else
-      var actions = posix_spawn_file_actions_t()
-      var attributes = posix_spawnattr_t()
-    #endif
-    posix_spawn_file_actions_init(&actions)
-    posix_spawnattr_init(&attributes)
-    defer {
-      posix_spawn_file_actions_destroy(&actions)
-      posix_spawnattr_destroy(&attributes)
-    }
     // Out of the way of 0 to 3, which it would otherwise overwrite when it is one of them itself.
     let movedKey = fcntl(key, F_DUPFD_CLOEXEC, 16)
     let movedListener = fcntl(listener, F_DUPFD_CLOEXEC, 16)
     defer { for descriptor in [movedKey, movedListener] { close(descriptor) } }
-    posix_spawn_file_actions_adddup2(&actions, movedKey, 0)
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-    posix_spawn_file_actions_adddup2(&actions, movedListener, Self.listener)
-    posix_spawnattr_setflags(&attributes, Int16(newSession))
-
-    var words: [UnsafeMutablePointer<CChar>?] = (["prefs"] + arguments).map { (word: String) in strdup(word) }
-    words.append(nil)
-    defer { for word in words { free(word) } }
-    var child: pid_t = 0
-    let path = executable
-    let code = posix_spawn(&child, path, &actions, &attributes, words, environ)
-    guard code == 0 else { throw Failure.system(path, errno: code) }
+    _ = try ChildProcess.start(executable, ["prefs"] + arguments) { actions, attributes in
+      posix_spawn_file_actions_adddup2(&actions, movedKey, 0)
+      posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+      posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+      posix_spawn_file_actions_adddup2(&actions, movedListener, Self.listener)
+      posix_spawnattr_setflags(&attributes, Int16(newSession))
+    }
   }
 
   #if os(Linux)
