@@ -54,7 +54,11 @@ extension Store {
       if number % 256 == 0 { progress(Double(number) / Double(result.count)) }
     }
     result.entropy = histogram.entropy
-    let reader = try PageReader(self)
+    var reader = try PageReader(self)
+    // Where a commit and a checkpoint of another process came between its looks at the log and at the file, they disagree.
+    for _ in 0..<10 where reader.presentCount < reader.pageCount && !reader.isUnchanged {
+      reader = try PageReader(self)
+    }
     // A page that the log had when it was read may have been folded in before the log was: then it is whole now.
     result.damaged = try result.damaged.filter { number in
       guard reader.log.frames[UInt32(number)] == nil else { return false }
