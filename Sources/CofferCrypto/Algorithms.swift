@@ -3,27 +3,42 @@ internal import COpenSSL
 /// The OpenSSL algorithms used here, each looked up once for the process.
 ///
 /// A fetch walks the providers under a lock and costs microseconds, more than sealing a page (see "Performance" in
-/// `crypto(7)`). The objects are immutable, shared by all threads, and never freed. A failed lookup is remembered as well:
-/// providers are configured before the first use of OpenSSL.
+/// `crypto(7)`). The objects are immutable, shared by all threads, and never freed.
 enum Algorithms {
-  typealias Lookup = Result<Algorithm, CryptoError>
+  static let aes256ECB = Lookup("AES-256-ECB") { EVP_CIPHER_fetch(nil, $0, nil) }
+  static let aes256GCM = Lookup("AES-256-GCM") { EVP_CIPHER_fetch(nil, $0, nil) }
+  static let sha256 = Lookup("SHA256") { EVP_MD_fetch(nil, $0, nil) }
+  static let hmac = Lookup("HMAC") { EVP_MAC_fetch(nil, $0, nil) }
+  static let hkdf = Lookup("HKDF") { EVP_KDF_fetch(nil, $0, nil) }
+  static let scrypt = Lookup("SCRYPT") { EVP_KDF_fetch(nil, $0, nil) }
+  static let pbkdf2 = Lookup("PBKDF2") { EVP_KDF_fetch(nil, $0, nil) }
+  static let argon2id = Lookup("ARGON2ID") { EVP_KDF_fetch(nil, $0, nil) }
 
-  static let aes256ECB = lookUp("AES-256-ECB") { EVP_CIPHER_fetch(nil, $0, nil) }
-  static let aes256GCM = lookUp("AES-256-GCM") { EVP_CIPHER_fetch(nil, $0, nil) }
-  static let sha256 = lookUp("SHA256") { EVP_MD_fetch(nil, $0, nil) }
-  static let hmac = lookUp("HMAC") { EVP_MAC_fetch(nil, $0, nil) }
-  static let hkdf = lookUp("HKDF") { EVP_KDF_fetch(nil, $0, nil) }
-  static let scrypt = lookUp("SCRYPT") { EVP_KDF_fetch(nil, $0, nil) }
-  static let pbkdf2 = lookUp("PBKDF2") { EVP_KDF_fetch(nil, $0, nil) }
-  static let argon2id = lookUp("ARGON2ID") { EVP_KDF_fetch(nil, $0, nil) }
+  /// One algorithm; a look-up that failed, as it does without memory, is made again the next time.
+  final class Lookup: Sendable {
+    private let name: String
+    private let fetch: @Sendable (UnsafePointer<CChar>) -> OpaquePointer?
+    private let found = Lock<Algorithm?>(nil)
 
-  private static func lookUp(_ name: String, _ fetch: (UnsafePointer<CChar>) -> OpaquePointer?) -> Lookup {
-    OpenSSLLibrary.setUp
-    guard let object = name.withCString(fetch) else {
-      ERR_clear_error()
-      return .failure(.unavailable(algorithm: name))
+    init(_ name: String, _ fetch: @escaping @Sendable (UnsafePointer<CChar>) -> OpaquePointer?) {
+      self.name = name
+      self.fetch = fetch
     }
-    return .success(Algorithm(object: object))
+
+    /// - Throws: ``CryptoError/unavailable(algorithm:)``, or ``CryptoError/openSSL(function:reason:)`` where OpenSSL could
+    ///   not be set up.
+    func get() throws(CryptoError) -> Algorithm {
+      try OpenSSLLibrary.setUp()
+      let algorithm = found.withLock { found in
+        if found == nil { found = name.withCString(fetch).map(Algorithm.init) }
+        return found
+      }
+      guard let algorithm else {
+        ERR_clear_error()
+        throw .unavailable(algorithm: name)
+      }
+      return algorithm
+    }
   }
 }
 

@@ -7,9 +7,17 @@ package enum OpenSSLLibrary {
   /// Without OpenSSL's own handler at the exit of the process: it takes its locks and generators away from threads that
   /// still write (`OPENSSL_INIT_NO_ATEXIT` in OPENSSL_init_crypto(3)), and a write that is under way then would crash. The
   /// system takes all memory back anyway. Where other code of the process has set OpenSSL up before, its choice stands.
-  static let setUp: Void = {
-    _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
-  }()
+  ///
+  /// - Throws: ``CryptoError/openSSL(function:reason:)`` where OpenSSL could not, for want of memory; it never tries again.
+  static func setUp() throws(CryptoError) {
+    guard isSetUp else {
+      throw .openSSL(function: "OPENSSL_init_crypto", reason: "no memory; start the process again")
+    }
+  }
+
+  /// The first call is content without the library context; a generator asked for then would take a lock that is not there.
+  private static let isSetUp =
+    OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1 && OSSL_LIB_CTX_get0_global_default() != nil
 
   /// Sets OpenSSL up for a program that has its process to itself; before its first use.
   ///

@@ -19,7 +19,7 @@ public enum PasswordHash: Equatable, Sendable {
 
   /// Whether the linked OpenSSL offers Argon2id.
   public static var isArgon2idAvailable: Bool {
-    if case .success = Algorithms.argon2id { true } else { false }
+    (try? Algorithms.argon2id.get()) != nil
   }
 
   /// Derives a key of `count` bytes, taking as much time and memory as the cost says.

@@ -22,7 +22,7 @@ enum SystemRandom {
   ///
   /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order; the buffer is zero then.
   static func fill(_ buffer: UnsafeMutableRawBufferPointer, from purpose: Purpose) throws(CryptoError) {
-    OpenSSLLibrary.setUp
+    try OpenSSLLibrary.setUp()
     guard let start = buffer.baseAddress, buffer.count > 0 else { return }
     // They belong to the calling thread: look them up each time, never keep them.
     let generator =

@@ -65,6 +65,13 @@ import Testing
   }
 
   #if os(Linux)
+    @Test("of a signal that interrupts the calls of the system is not noticed")
+    func interrupted() throws {
+      let worker = try TemporaryStore().worker("interrupt-calls")
+      #expect(worker.status == 0)
+      #expect(try #require(Int(worker.text.trimmingCharacters(in: .whitespacesAndNewlines))) > 100)
+    }
+
     @Test(
       "of an allocation in SQLite or OpenSSL ends in an error, loses nothing, and what failed can be done again",
       arguments: AllocationFaults.Library.allCases, ["once", "lasting"])

@@ -485,6 +485,15 @@ case "disable-core-dumps":
       say("\(number) \(outcome)")
     }
 
+  case "interrupt-calls":
+    // interrupt-calls - -: does the session with each call interrupted, and says how many were.
+    let folder = try ScratchFolder()
+    let keys = try (0..<4).map { _ in KeySource.key(try .random(count: 32)) }
+    let session = FaultSession(in: folder.path, vfs: .standard, keys: keys)
+    InterruptedCalls.start()
+    for step in FaultSession.Step.allCases { try session.perform(step) }
+    say("\(InterruptedCalls.interruptedCount)")
+
   case "without-keyring":
     // without-keyring - - PROGRAM [ARGUMENT…]: runs a program to which the kernel refuses its keyrings, as in a container.
     refuseKeyrings()

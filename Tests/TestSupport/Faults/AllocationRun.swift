@@ -22,8 +22,6 @@
       _ library: AllocationFaults.Library, in folder: ScratchFolder, number: Int, isLasting: Bool
     ) throws -> Outcome {
       try AllocationFaults.install(in: library)
-      // Where OpenSSL 3.0 has no memory to set itself up, it takes a lock that it has not made, and the process ends.
-      _ = try SecretBytes.random(count: 1)
       let session = FaultSession(in: folder.path, vfs: .standard, keys: keys)
       AllocationFaults.start(at: number, isLasting: isLasting)
       var failure: String?
