@@ -58,6 +58,7 @@ final class PendingChanges: Sendable {
     let key: String
     let collection: String
 
+    @inline(__always)
     func checkSize() throws {
       guard change.byteCount + key.utf8.count <= PendingChanges.maximumByteCount else {
         throw CofferError.notEncodable(
@@ -66,6 +67,7 @@ final class PendingChanges: Sendable {
     }
   }
 
+  @inline(__always)
   func add(_ change: KeyChange, durability: ConnectionProxy.Durability) throws {
     // Nearly nobody has a vault: what they set goes the short way.
     guard !state.core.vault.isThere.load(ordering: .relaxed) else { return try add([change], durability: durability) }
@@ -89,6 +91,7 @@ final class PendingChanges: Sendable {
   }
 
   /// Where someone listens, has to be known what a change changes.
+  @inline(__always)
   private func prepare(_ change: KeyChange) throws {
     guard state.listeners.areThere else { return }
     // What cannot be read now is announced without what was there before.

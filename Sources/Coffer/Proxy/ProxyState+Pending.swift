@@ -6,6 +6,7 @@ extension ProxyState {
   // MARK: Adding
 
   /// Adds a change of a key to the open batch.
+  @inline(__always)
   func add(_ change: PendingChange, _ key: String, in name: String) {
     let item = item(key, in: name)
     if isWithoutEffect(change, item) { return }
@@ -191,6 +192,7 @@ extension ProxyState {
   // MARK: Announcing
 
   /// Runs `body`, which changes what shows for an item, and tells listeners.
+  @inline(__always)
   func announcing(_ item: ProxyItem, _ body: () -> Void) {
     guard listeners.areThere else { return body() }
     let before = item.visible

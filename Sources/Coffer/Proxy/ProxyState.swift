@@ -10,7 +10,8 @@ import Synchronization
 /// What is committed is known as of one snapshot, `sequence`. The counter of commits in the wal-index tells, by one load,
 /// whether that is still the newest; if not, the change log says which keys changed meanwhile, and those are forgotten.
 ///
-/// Unchecked: `lock` protects everything but what is atomic or never changes.
+/// Unchecked: `lock` protects everything but what is atomic or never changes. So the runtime need not look for accesses that
+/// overlap, which was a quarter of a `set`.
 final class ProxyState: @unchecked Sendable {
   let lock = ReadersWriterLock()
   /// Reads what is committed; nobody else uses it, so no transaction and no long-lived read stands in its way.
@@ -37,7 +38,7 @@ final class ProxyState: @unchecked Sendable {
     table.deallocate()
   }
 
-  private(set) var collections: [ByteString: ProxyCollection] = [:]
+  @exclusivity(unchecked) private(set) var collections: [ByteString: ProxyCollection] = [:]
   private let seed = UInt64.random(in: .min ... .max)
 
   /// The item of a key, if there is one.
@@ -101,19 +102,19 @@ final class ProxyState: @unchecked Sendable {
   // MARK: What is committed
 
   /// The commit as of which `committed` is true of the items; negative before the first read.
-  var sequence: Int64 = -1
+  @exclusivity(unchecked) var sequence: Int64 = -1
   /// The newest commit that has made pending changes committed ones.
   ///
   /// Of an older snapshot, nothing may be taken for committed any more: it lacks what was set here.
-  var settledSequence: Int64 = -1
+  @exclusivity(unchecked) var settledSequence: Int64 = -1
 
   /// Whether what was read in a snapshot may be taken for what is committed, as of `sequence`.
   func isUsable(_ snapshot: Int64) -> Bool { snapshot == sequence && snapshot >= settledSequence }
 
   /// The names of the collections by the ids of the change log.
-  var names: [Int64: String] = [:]
+  @exclusivity(unchecked) var names: [Int64: String] = [:]
   /// Kept as long as somebody may read it.
-  var counter: CommitCounter? {
+  @exclusivity(unchecked) var counter: CommitCounter? {
     didSet { counterWord.store(counter?.word ?? UnsafePointer(Self.noCounter), ordering: .releasing) }
   }
 
@@ -163,25 +164,25 @@ final class ProxyState: @unchecked Sendable {
   /// Oldest first.
   ///
   /// They stay here, readable, until their commit has returned.
-  var batches: [Batch] = []
-  var isNewestOpen = false
-  var lastNumber: UInt64 = 0
+  @exclusivity(unchecked) var batches: [Batch] = []
+  @exclusivity(unchecked) var isNewestOpen = false
+  @exclusivity(unchecked) var lastNumber: UInt64 = 0
   /// The flush that is under way has taken the batches up to this one.
-  var takenNumber: UInt64 = 0
-  var isClosed = false {
+  @exclusivity(unchecked) var takenNumber: UInt64 = 0
+  @exclusivity(unchecked) var isClosed = false {
     didSet { if isClosed { knownCount.store(0, ordering: .releasing) } }
   }
   /// The commit that a flush is about to make, and the batches that go with it.
-  var inFlight: (identity: CommitIdentity, number: UInt64)?
+  @exclusivity(unchecked) var inFlight: (identity: CommitIdentity, number: UInt64)?
   /// Commits of ours that `sequence` has not reached: their changes were announced when they were made.
-  var ownCommits: [CommitIdentity] = []
+  @exclusivity(unchecked) var ownCommits: [CommitIdentity] = []
   /// How many writes of others were queued on the connection, and how many of them are known to have ended.
-  var queuedWriteCount: UInt64 = 0
-  var endedWriteCount: UInt64 = 0
+  @exclusivity(unchecked) var queuedWriteCount: UInt64 = 0
+  @exclusivity(unchecked) var endedWriteCount: UInt64 = 0
   /// Which collections show what is committed; nil for all.
-  private(set) var fetchFilter: CollectionFilter?
+  @exclusivity(unchecked) private(set) var fetchFilter: CollectionFilter?
   /// Which collections take changes; nil for all.
-  var writeFilter: CollectionFilter? {
+  @exclusivity(unchecked) var writeFilter: CollectionFilter? {
     didSet { hasWriteFilter.store(writeFilter != nil, ordering: .releasing) }
   }
   /// Readable without the lock.
@@ -196,7 +197,7 @@ final class ProxyState: @unchecked Sendable {
     table.pointee.forEach { $0.update() }
   }
 
-  private var fetchFilterCount = 0
+  @exclusivity(unchecked) private var fetchFilterCount = 0
 
   /// Asks the fetch filter for a collection, outside of the lock: it is the user's code.
   ///
@@ -223,11 +224,11 @@ final class ProxyState: @unchecked Sendable {
   // MARK: Size
 
   /// How much of what is committed is kept, in bytes.
-  var cacheByteLimit: Int {
+  @exclusivity(unchecked) var cacheByteLimit: Int {
     didSet { sweepIfNeeded() }
   }
 
-  private(set) var cacheByteCount = 0
+  @exclusivity(unchecked) private(set) var cacheByteCount = 0
   /// What an item costs beside its key and its values.
   private static let itemByteCount = 240
 
@@ -268,5 +269,5 @@ final class ProxyState: @unchecked Sendable {
 
   let listeners = ChangeListeners()
   /// What listeners have not been told yet.
-  var unannounced: [ChangeListeners.Batch] = []
+  @exclusivity(unchecked) var unannounced: [ChangeListeners.Batch] = []
 }
