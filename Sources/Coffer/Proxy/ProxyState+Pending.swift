@@ -109,12 +109,11 @@ extension ProxyState {
     var plan = Plan()
     for batch in batches where batch.number <= number {
       plan.cleared += batch.cleared.map(\.name)
+      let later = batches.filter { $0.number > batch.number && $0.number <= number }.map(\.number)
+      plan.changes.reserveCapacity(plan.changes.count + batch.items.count)
       for item in batch.items {
         // One that a later batch changes too is written once, with the later one.
-        let isLast = !batches.contains {
-          $0.number > batch.number && $0.number <= number && item.hasPending(in: $0.number)
-        }
-        guard isLast, batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
+        guard !later.contains(where: item.hasPending(in:)), batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
           let change = item.pendingChange(through: number)
         else { continue }
         plan.changes.append((item.key, item.collection.name, change))
@@ -158,16 +157,17 @@ extension ProxyState {
       collection.clearings.removeAll { $0 <= number }
       collection.isComplete = isNext
     }
-    for item in settled.flatMap(\.items) where item.hasPending {
-      if let change = item.pendingChange(through: number) {
-        let isKnown = isNext && (sealed.isEmpty || !sealed.contains(ByteString(item.collection.name)))
-        item.committed = isKnown ? ProxyItem.result(of: change, on: item.committed) : .unknown
+    // One of several batches is met several times, and done the first time.
+    for batch in settled {
+      for item in batch.items {
+        if let change = item.pendingChange(through: number) {
+          let isKnown = isNext && (sealed.isEmpty || !sealed.contains(ByteString(item.collection.name)))
+          item.committed = isKnown ? ProxyItem.result(of: change, on: item.committed) : .unknown
+        }
+        item.removePending { $0 <= number }
+        item.update()
+        charge(item)
       }
-      item.removePending { $0 <= number }
-    }
-    for item in settled.flatMap(\.items) {
-      item.update()
-      charge(item)
     }
     for collection in settled.flatMap(\.cleared) { forEachItem(of: collection) { $0.update() } }
     sweepIfNeeded()

@@ -126,7 +126,7 @@ extension ChangeSet {
       bytes.append(varint: UInt64(id))
       bytes.append((collection.isCleared ? Form.cleared : 0) | (collection.isUnlisted ? Form.unlisted : 0))
       bytes.append(varint: UInt64(collection.keys.count))
-      for (key, change) in collection.keys.sorted(by: { $0.key < $1.key }) {
+      for (key, change) in collection.keys {
         bytes.append(change.kind.rawValue | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
         bytes.append(varint: UInt64(key.string.utf8.count))
         bytes.append(contentsOf: key.string.utf8)
