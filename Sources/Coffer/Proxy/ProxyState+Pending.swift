@@ -113,7 +113,8 @@ extension ProxyState {
       plan.changes.reserveCapacity(plan.changes.count + batch.items.count)
       for item in batch.items {
         // One that a later batch changes too is written once, with the later one.
-        guard !later.contains(where: item.hasPending(in:)), batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
+        guard !later.contains(where: item.hasPending(in:)),
+          batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
           let change = item.pendingChange(through: number)
         else { continue }
         plan.changes.append((item.key, item.collection.name, change))

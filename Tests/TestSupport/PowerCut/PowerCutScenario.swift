@@ -3,7 +3,7 @@ import Foundation
 
 /// What a store goes through while the power is cut.
 package enum PowerCutScenario: String, CaseIterable, Sendable {
-  case creation, commits, checkpoints, slots, rotation, vacuum, backup, sealing
+  case creation, commits, checkpoints, turns, slots, rotation, vacuum, backup, sealing
 
   package func run(_ script: PowerCutScript) throws {
     try script.create()
@@ -11,6 +11,7 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     case .creation: try script.set(["first": .int(1)])
     case .commits: try Self.commit(script)
     case .checkpoints: try Self.checkpoint(script)
+    case .turns: try Self.takeTurns(script)
     case .slots: try Self.changeSlots(script)
     case .rotation: try Self.rotate(script)
     case .vacuum: try Self.vacuum(script)
@@ -47,6 +48,22 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     }
     try script.reopen()
     try script.set(values(9), isSynced: false)
+  }
+
+  /// Two that have the store open: what one syncs, makes durable what the other one committed before.
+  private static func takeTurns(_ script: PowerCutScript) throws {
+    for round in 0..<3 {
+      try script.set(values(round), isSynced: round == 1)
+      try script.takeTurns()
+      try script.set(["n": .int(Int64(round))], isSynced: round != 1)
+      if round == 1 { try script.checkpoint("RESTART") }
+      try script.takeTurns()
+      try script.set(values(round + 10, count: 1), isSynced: false)
+      try script.takeTurns()
+    }
+    try script.add(1)
+    try script.takeTurns()
+    try script.set(["last": .bool(true)])
   }
 
   private static func changeSlots(_ script: PowerCutScript) throws {

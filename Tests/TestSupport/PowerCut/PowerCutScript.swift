@@ -17,6 +17,8 @@ package final class PowerCutScript {
   package private(set) var expectations: [[String: StoreExpectation]] = [[:]]
   private let vfs: EncryptingVFS
   private var open: Opened?
+  /// The same store once more, as another process has it open.
+  private var waiting: Opened?
 
   private struct Opened {
     let database: Database
@@ -86,12 +88,25 @@ package final class PowerCutScript {
     open = Opened(database: database, connection: try database.makeConnection(), proxy: proxy)
   }
 
+  /// Goes on with the store as another process has it open, which shares nothing with this one but the files.
+  package func takeTurns() throws {
+    let next = waiting
+    waiting = open
+    if let next {
+      open = next
+    } else {
+      try use(Database.open(at: path, key: keys[0], options: .quiet, vfs: vfs))
+    }
+  }
+
   /// Closes the store, which folds the log in.
   package func close() throws {
     guard let open else { return }
-    try open.proxy.close()
-    try open.database.close()
-    self.open = nil
+    for one in [open, waiting].compactMap(\.self) {
+      try one.proxy.close()
+      try one.database.close()
+    }
+    (self.open, waiting) = (nil, nil)
     promiseAll()
   }
 
