@@ -2,13 +2,12 @@
 
 SWIFT ?= swift
 export SWIFT
-ROWS ?= 1000000
 ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
 .PHONY: help deps test-deps build release install uninstall demo test test-install examples acceptance docs sanitize soak fuzz load \
-  bench bench-database bench-proxy bench-startup lint format clean
+  bench lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -82,23 +81,16 @@ sanitize: deps ## Run the library's tests under the thread and the address sanit
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/address
 	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/address $(SANITIZED)
 
-bench: deps ## Measure the encrypted store beside plain SQLite (ROWS=1000000 ROUNDS=7)
-	$(SWIFT) build -c release --product StorageBenchmark
-	@"$$($(SWIFT) build -c release --show-bin-path)/StorageBenchmark" $(ROWS) $(ROUNDS)
-
-bench-database: deps ## Measure transactions with and without listeners, and how soon another process hears of a commit
-	$(SWIFT) build -c release --product DatabaseBenchmark
-	@"$$($(SWIFT) build -c release --show-bin-path)/DatabaseBenchmark"
-
-bench-proxy: deps ## Measure the front door beside its peers (ROUNDS=7 ARGUMENTS='--rows p1,p2f')
-	$(SWIFT) build -c release --package-path Benchmarks --product ProxyBenchmark
-	@"$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/ProxyBenchmark" --rounds $(ROUNDS) $(ARGUMENTS)
-
-bench-startup: deps ## Measure one `prefs get` as a whole process beside its peers (ROUNDS=50)
-	@Scripts/install-programs.sh python3 sqlite3 git gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas \
+# The programs and LMDB are peers; SQLCipher's shell brings its library along.
+bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS='p1,p2f' for a part, ROUNDS=7)
+	@Scripts/install-deps.sh benchmarks
+	@Scripts/install-programs.sh sqlite3 sqlcipher age git gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas \
 	  pass gpg=gnupg
-	@Scripts/build-release.sh
-	@Benchmarks/Startup/measure "$$($(SWIFT) build -c release --show-bin-path)/prefs" $(if $(filter file,$(origin ROUNDS)),50,$(ROUNDS))
+	@Scripts/build-release.sh prefs StorageBenchmark
+	$(SWIFT) build -c release --package-path Benchmarks
+	@built="$$($(SWIFT) build -c release --show-bin-path)" && \
+	  "$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/Benchmark" --rows '$(ROWS)' --rounds $(ROUNDS) \
+	  --prefs "$$built/prefs" --storage-benchmark "$$built/StorageBenchmark" --package Benchmarks
 
 soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \

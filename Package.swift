@@ -73,8 +73,6 @@ let package = Package(
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
       swiftSettings: strict),
-    .executableTarget(
-      name: "DatabaseBenchmark", dependencies: ["Coffer"], path: "Benchmarks/DatabaseBenchmark", swiftSettings: strict),
     // The other process of the tests that need one.
     .executableTarget(
       name: "StoreWorker", dependencies: ["Coffer", "CofferStorage", "TestSupport"], path: "Tests/StoreWorker",

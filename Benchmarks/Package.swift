@@ -11,15 +11,18 @@ let package = Package(
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
+    .systemLibrary(
+      name: "CLMDB", path: "CLMDB", pkgConfig: "lmdb", providers: [.apt(["liblmdb-dev"]), .brew(["lmdb"])]),
     .executableTarget(
-      name: "ProxyBenchmark",
+      name: "Benchmark",
       dependencies: [
+        "CLMDB",
         .product(name: "Coffer", package: "Coffer"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
-      path: "ProxyBenchmark")
+      path: "Benchmark"),
   ],
   swiftLanguageModes: [.v6]
 )

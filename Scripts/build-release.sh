@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the tool as it is meant to be used: optimized and, on Linux, with the libraries of Swift and C++ inside, so that it
+# Builds the tool, or the products of other names that are given, as it is meant to be used: optimized and, on Linux, with the libraries of Swift and C++ inside, so that it
 # starts quickly and runs where Swift is not installed. OpenSSL and SQLite stay outside, where the system keeps them safe.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,12 +15,16 @@ use_static_cxx() {
   static_cxx="-Xlinker -L$PWD/.build/static -Xswiftc -Xclang-linker -Xswiftc -static-libgcc"
 }
 
+options=
 static_cxx=
 case "$(uname -s)" in
   Linux)
     use_static_cxx
-    set -- --static-swift-stdlib "$@"
+    options=--static-swift-stdlib
     ;;
 esac
-# shellcheck disable=SC2086 # Words.
-exec "$swift" build -c release --product prefs $static_cxx "$@"
+[ $# -gt 0 ] || set -- prefs
+for product; do
+  # shellcheck disable=SC2086 # Words.
+  "$swift" build -c release --product "$product" $options $static_cxx
+done

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what Coffer links against and Swift does not bring along: SQLite and OpenSSL with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
-# its own, pass with GnuPG, and Python with its package `cryptography` or the means to install it. Does nothing when all
-# are there.
+# its own, pass with GnuPG, and Python with its package `cryptography` or the means to install it. With the argument
+# `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
 has_libraries() {
@@ -18,15 +18,21 @@ except ImportError:
   import ensurepip, venv' 2>/dev/null
 }
 
-if [ "${1:-}" = tests ]; then
-  has_all() { has_libraries && has_test_tools; }
-  debian="pkg-config libsqlite3-dev libssl-dev sqlite3 sqlcipher pass gnupg python3 python3-venv python3-cryptography"
-  brew="pkg-config sqlite sqlcipher pass gnupg openssl@3 python"
-else
-  has_all() { has_libraries; }
-  debian="pkg-config libsqlite3-dev libssl-dev"
-  brew="pkg-config sqlite openssl@3"
-fi
+debian="pkg-config libsqlite3-dev libssl-dev"
+brew="pkg-config sqlite openssl@3"
+case "${1:-}" in
+  tests)
+    has_all() { has_libraries && has_test_tools; }
+    debian="$debian sqlite3 sqlcipher pass gnupg python3 python3-venv python3-cryptography"
+    brew="$brew sqlcipher pass gnupg python"
+    ;;
+  benchmarks)
+    has_all() { has_libraries && pkg-config --exists lmdb; }
+    debian="$debian liblmdb-dev"
+    brew="$brew lmdb"
+    ;;
+  *) has_all() { has_libraries; } ;;
+esac
 
 # Names the packages for whoever has to install them by hand, and gives up.
 give_up() {

@@ -1,14 +1,17 @@
 import CofferCrypto
 import CofferStorage
-import Foundation
 
 /// Plain SQLite, or the encrypted store: the same tables, through the same handle.
 struct Competitor {
-  let name: String
-  /// Opens the database at a path, creating it the first time.
+  /// Makes a database with empty tables.
+  let create: (_ path: String) throws -> SQLiteConnection
+  /// Opens a database that is there.
   let open: (_ path: String) throws -> SQLiteConnection
 
   private static let schema = """
+    CREATE TABLE collections(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
+    INSERT INTO collections(name) VALUES ('settings');
     CREATE TABLE items(collection INTEGER NOT NULL, key TEXT NOT NULL, type INTEGER NOT NULL, data BLOB NOT NULL,
     metadata BLOB, version INTEGER NOT NULL, modified INTEGER NOT NULL, PRIMARY KEY(collection, key))
     STRICT, WITHOUT ROWID;
@@ -16,27 +19,31 @@ struct Competitor {
     writer INTEGER NOT NULL, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
     """
 
-  static func all() throws -> [Competitor] {
-    let key = KeySource.key(try SecretBytes.random(count: 32))
-    return [
-      Competitor(name: "plain SQLite") { path in
-        let isNew = !FileManager.default.fileExists(atPath: path)
-        let connection = try SQLiteConnection(plainFileAt: path)
-        if isNew { try connection.execute(schema) }
-        return connection
-      },
-      Competitor(name: "Coffer") { path in
-        if !FileManager.default.fileExists(atPath: path) {
-          try Store.create(at: path, key: key) { connection, _ in try connection.execute(schema) }
-        }
-        return try SQLiteConnection(store: Store.open(at: path, key: key), busyTimeout: .zero)
-      },
-    ]
+  init(named name: String, keyFile: String) throws {
+    switch name {
+    case "plain": self.init()
+    case "coffer":
+      if !KeyFile.isPresent(at: keyFile) { try KeyFile.make(at: keyFile) }
+      self.init(key: .keyFile(keyFile))
+    default: fail("there is no competitor \(name)")
+    }
   }
 
-  func remove(_ path: String) throws {
-    for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix) {
-      try FileManager.default.removeItem(atPath: path + suffix)
+  private init() {
+    open = { try SQLiteConnection(plainFileAt: $0) }
+    create = { path in
+      let connection = try SQLiteConnection(plainFileAt: path)
+      try connection.execute(Self.schema)
+      return connection
+    }
+  }
+
+  init(key: KeySource) {
+    let open = { (path: String) in try SQLiteConnection(store: Store.open(at: path, key: key), busyTimeout: .zero) }
+    self.open = open
+    create = { path in
+      try Store.create(at: path, key: key) { connection, _ in try connection.execute(Self.schema) }
+      return try open(path)
     }
   }
 }

@@ -16,21 +16,26 @@ enum Replay {
     }
   }
 
-  static func measure(rowCount: Int, rounds: Int, folder: String) throws {
-    guard let coffer = try Competitor.all().first(where: { $0.name == "Coffer" }) else { return }
+  static func measure(rowCount: Int, rounds: Int) throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-replay-\(UUID().uuidString)")
+      .path
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let coffer = Competitor(key: .key(try SecretBytes.random(count: 32)))
     let key = try SecretBytes.random(count: 32)
+    let keys = (0..<rowCount).map { "setting.key.\($0 + 10_000_000)" }
     var times: [[Double]] = [[], [], []]
     for round in 0..<rounds {
       for offset in 0..<3 {
         let variant = (round + offset) % 3
-        let path = "\(folder)/replay.\(round).\(variant)"
-        let connection = try coffer.open(path)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let rows = Work.rows(keys, seed: UInt64(round))
+        let connection = try coffer.create("\(folder)/store")
         var sum: [UInt64] = [0, 0, 0, 0]
         let row = [UInt8](repeating: 7, count: 140)
         let tag = [UInt8](repeating: 7, count: 44)
         times[variant].append(
           try seconds {
-            try Work.fill(connection, round: round, keys: Array(0..<rowCount)) { number in
+            try Work.fill(connection, rows) { number in
               // A row of 100 bytes with its key; of pages, each row's share of one: the old tag goes, the new one comes.
               if variant == 1 { try add(row, key: key, to: &sum) }
               if variant == 2, number % 27 == 0 {
@@ -41,7 +46,7 @@ enum Replay {
             try connection.close()
           })
         precondition(variant == 0 || sum != [0, 0, 0, 0])
-        try coffer.remove(path)
+        try FileManager.default.removeItem(atPath: folder)
       }
     }
     print("| bulk insert of \(rowCount) rows | µs a row | ratio |\n| --- | --- | --- |")

@@ -1,0 +1,266 @@
+import GRDBSQLite
+
+/// SQLite without a cipher, called as one would from C: what Coffer's transactions execute, and nothing around it.
+///
+/// Tables and statements are those of Coffer's `Schema`, `Session` and `ChangeLog`, change log included. It is for one
+/// thread.
+final class PlainDatabase: TextStore {
+  static let name = StoreKind.plain.rawValue
+
+  private enum SQL: Int, CaseIterable {
+    case begin, beginImmediate, commit, selectCollection, insertCollection, selectItem, selectAll, upsert, lastChange
+    case insertChange, sweepChanges
+
+    var text: String {
+      switch self {
+      case .begin: "BEGIN DEFERRED"
+      case .beginImmediate: "BEGIN IMMEDIATE"
+      case .commit: "COMMIT"
+      case .selectCollection: "SELECT id FROM collections WHERE name = ?"
+      case .insertCollection: "INSERT INTO collections(name) VALUES (?) RETURNING id"
+      case .selectItem: "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?"
+      case .selectAll: "SELECT key, type, data FROM items ORDER BY collection, key"
+      case .upsert:
+        """
+        INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6) ON CONFLICT DO UPDATE
+        SET type = ?3, data = ?4, metadata = ?5, version = successor(version), modified = ?6
+        WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
+        """
+      case .lastChange: "SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1"
+      case .insertChange: "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)"
+      case .sweepChanges: "DELETE FROM changes WHERE sequence <= ?1 OR sequence < ?2 AND total < ?3"
+      }
+    }
+  }
+
+  private static let schema = """
+    CREATE TABLE collections(
+      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
+    CREATE TABLE items(
+      collection INTEGER NOT NULL, key TEXT NOT NULL, type INTEGER NOT NULL, data BLOB NOT NULL, metadata BLOB,
+      version INTEGER NOT NULL, modified INTEGER NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
+    CREATE TABLE changes(
+      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
+      total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
+    """
+
+  private let handle: OpaquePointer
+  private var statements = [OpaquePointer?](repeating: nil, count: SQL.allCases.count)
+
+  /// Opens the database at `path`, creating it when there is none.
+  init(path: String, isNew: Bool = false) throws {
+    var handle: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
+    let code = sqlite3_open_v2(path, &handle, flags, nil)
+    guard code == SQLITE_OK, let handle else { throw Failure(reason: "SQLite failed with \(code)") }
+    self.handle = handle
+    // For the row that several processes write to.
+    sqlite3_busy_timeout(handle, 10_000)
+    guard isNew else { return }
+    try execute("PRAGMA journal_mode=WAL")
+    try execute(Self.schema)
+  }
+
+  /// Closes the database, so that its log is folded in.
+  func close() throws {
+    for statement in statements { sqlite3_finalize(statement) }
+    statements = []
+    try check(sqlite3_close(handle))
+  }
+
+  // MARK: Reading
+
+  /// The text of a key in a transaction of its own, nil when there is none.
+  func text(_ key: String) throws -> String? {
+    try run(.begin)
+    let text = try collectionID().flatMap { id in
+      try withUTF8(key) { key in
+        let select = try statement(.selectItem)
+        sqlite3_bind_int64(select, 1, id)
+        bind(key, select, 2)
+        return try first(select) { select in
+          let bytes = UnsafeRawBufferPointer(
+            start: sqlite3_column_blob(select, 1), count: Int(sqlite3_column_bytes(select, 1)))
+          return String(decoding: bytes, as: UTF8.self)
+        }
+      }
+    }
+    try run(.commit)
+    return text
+  }
+
+  func sum(ofLengthsFor keys: [String]) throws -> Int {
+    var sum = 0
+    for key in keys { sum &+= try text(key)?.utf8.count ?? 0 }
+    return sum
+  }
+
+  func scan() throws -> Int {
+    let select = try statement(.selectAll)
+    defer { sqlite3_reset(select) }
+    var sum = 0
+    while true {
+      let code = sqlite3_step(select)
+      guard code == SQLITE_ROW else {
+        try check(code)
+        return sum
+      }
+      sum += Int(sqlite3_column_bytes(select, 0) + sqlite3_column_bytes(select, 2))
+    }
+  }
+
+  private func collectionID() throws -> Int64? {
+    try withUTF8(Samples.collection) { name in
+      let select = try statement(.selectCollection)
+      bind(name, select, 1)
+      return try first(select) { sqlite3_column_int64($0, 0) }
+    }
+  }
+
+  // MARK: Writing
+
+  func setSynchronization(_ synchronization: Synchronization) throws {
+    try execute("PRAGMA synchronous=\(synchronization.rawValue)")
+  }
+
+  /// Sets the texts of the keys in one transaction, with its row in the change log.
+  ///
+  /// - Parameter changes: What that row says of the keys; see `changes(of:)`.
+  func set(_ texts: [String], for keys: [String], changes: [UInt8]) throws {
+    try run(.beginImmediate)
+    let collection = try collectionID() ?? makeCollection()
+    for (key, text) in zip(keys, texts) { try set(text, for: key, in: collection) }
+    try append(changes)
+    try run(.commit)
+  }
+
+  func set(_ texts: [String], for keys: [String]) throws {
+    try set(texts, for: keys, changes: keys.count > 1000 ? Self.unlisted : Self.changes(of: keys))
+  }
+
+  /// What Coffer's change log says of more keys than it lists.
+  private static let unlisted: [UInt8] = [0, 1, 2, 0]
+
+  /// What Coffer's change log says of the keys: a byte for what happened, the length, the key.
+  static func changes(of keys: [String]) -> [UInt8] {
+    [0, 1, 0] + keys.sorted().flatMap { [13, UInt8($0.utf8.count)] + Array($0.utf8) }
+  }
+
+  private func makeCollection() throws -> Int64 {
+    try withUTF8(Samples.collection) { name in
+      let insert = try statement(.insertCollection)
+      bind(name, insert, 1)
+      guard let id = try first(insert, { sqlite3_column_int64($0, 0) }) else {
+        throw Failure(reason: "a new collection got no id")
+      }
+      return id
+    }
+  }
+
+  private func set(_ text: String, for key: String, in collection: Int64) throws {
+    let upsert = try statement(.upsert)
+    try withUTF8(key) { key in
+      try withUTF8(text) { text in
+        sqlite3_bind_int64(upsert, 1, collection)
+        bind(key, upsert, 2)
+        sqlite3_bind_int64(upsert, 3, 5)
+        sqlite3_bind_blob64(upsert, 4, text.baseAddress, UInt64(text.count), nil)
+        sqlite3_bind_int64(upsert, 6, 1_700_000_000_000)
+        try finish(upsert)
+      }
+    }
+  }
+
+  private func append(_ changes: [UInt8]) throws {
+    let last = try first(statement(.lastChange)) { (sqlite3_column_int64($0, 0), sqlite3_column_int64($0, 1)) }
+    let sequence = (last?.0 ?? -1) + 1
+    let total = (last?.1 ?? 0) + Int64(changes.count)
+    var noise: (UInt64, UInt64) = (0, 0)
+    sqlite3_randomness(16, &noise)
+    let insert = try statement(.insertChange)
+    sqlite3_bind_int64(insert, 1, sequence)
+    sqlite3_bind_int64(insert, 3, 1_700_000_000_000)
+    sqlite3_bind_int64(insert, 4, 1)
+    sqlite3_bind_int64(insert, 5, total)
+    try withUnsafeBytes(of: &noise) { noise in
+      try changes.withUnsafeBytes { changes in
+        sqlite3_bind_blob64(insert, 2, noise.baseAddress, 16, nil)
+        sqlite3_bind_blob64(insert, 6, changes.baseAddress, UInt64(changes.count), nil)
+        try finish(insert)
+      }
+    }
+    guard sequence % 64 == 0 else { return }
+    let sweep = try statement(.sweepChanges)
+    sqlite3_bind_int64(sweep, 1, sequence - 10_000)
+    sqlite3_bind_int64(sweep, 2, sequence)
+    sqlite3_bind_int64(sweep, 3, total - 4 << 20)
+    try finish(sweep)
+  }
+
+  // MARK: Statements
+
+  private func execute(_ sql: String) throws {
+    try check(sqlite3_exec(handle, sql, nil, nil, nil))
+  }
+
+  /// Prepared at its first use.
+  private func statement(_ sql: SQL) throws -> OpaquePointer? {
+    if let statement = statements[sql.rawValue] { return statement }
+    if sql == .upsert { try addSuccessor() }
+    var statement: OpaquePointer?
+    try check(sqlite3_prepare_v3(handle, sql.text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
+    statements[sql.rawValue] = statement
+    return statement
+  }
+
+  /// What the upsert counts versions with; see Coffer's `SQLiteConnection.runUpsert`.
+  private func addSuccessor() throws {
+    try check(
+      sqlite3_create_function_v2(
+        handle, "successor", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, nil,
+        { context, _, arguments in
+          sqlite3_result_int64(context, sqlite3_value_int64(arguments![0]) &+ 1)
+        }, nil, nil, nil))
+  }
+
+  private func withUTF8<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows
+    -> Result
+  {
+    var text = text
+    return try text.withUTF8(body)
+  }
+
+  /// Binds text that outlives the statement's next run; no copy is made.
+  private func bind(_ text: UnsafeBufferPointer<UInt8>, _ statement: OpaquePointer?, _ index: Int32) {
+    text.withMemoryRebound(to: CChar.self) { text in
+      _ = sqlite3_bind_text64(statement, index, text.baseAddress, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
+    }
+  }
+
+  private func run(_ sql: SQL) throws {
+    try finish(statement(sql))
+  }
+
+  /// Runs a statement that gives no row.
+  private func finish(_ statement: OpaquePointer?) throws {
+    let code = sqlite3_step(statement)
+    sqlite3_reset(statement)
+    try check(code)
+  }
+
+  /// What `body` makes of the first row, nil when there is none.
+  private func first<Result>(_ statement: OpaquePointer?, _ body: (OpaquePointer?) -> Result) throws -> Result? {
+    defer { sqlite3_reset(statement) }
+    switch sqlite3_step(statement) {
+    case SQLITE_ROW: return body(statement)
+    case let code:
+      try check(code)
+      return nil
+    }
+  }
+
+  private func check(_ code: Int32) throws {
+    guard code != SQLITE_OK, code != SQLITE_DONE else { return }
+    throw Failure(reason: "SQLite failed: \(String(cString: sqlite3_errmsg(handle)))")
+  }
+}

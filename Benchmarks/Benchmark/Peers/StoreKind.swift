@@ -1,0 +1,71 @@
+import Coffer
+import Foundation
+
+/// Whoever keeps a file, and how it is opened.
+///
+/// A new peer is a `TextStore`, a case here, and a name in the rows that it takes part in.
+enum StoreKind: String, CaseIterable {
+  case coffer = "Coffer"
+  case cofferByRawKey = "Coffer, raw key"
+  case plain = "plain SQLite"
+  case grdb = "GRDB"
+  case sqlCipher = "SQLCipher"
+  case lmdb = "LMDB"
+  case defaults = "UserDefaults"
+
+  /// Those who take part with so many keys: `UserDefaults` writes all of them each time, and only on Linux has files of its
+  /// own, which a daemon has elsewhere.
+  static func contenders(keyCount: Int) -> [StoreKind] {
+    #if os(Linux)
+      keyCount > 100_000 ? allCases.filter { $0 != .defaults } : allCases
+    #else
+      allCases.filter { $0 != .defaults }
+    #endif
+  }
+
+  /// The one whose file this is.
+  var owner: StoreKind { self == .cofferByRawKey ? .coffer : self }
+
+  /// Makes an empty store.
+  func create(_ stores: FilledStores) throws -> any TextStore {
+    let path = stores.path(self)
+    switch self {
+    case .coffer, .cofferByRawKey: return try CofferPeer(creating: path)
+    case .plain: return try PlainDatabase(path: path, isNew: true)
+    case .grdb: return try GRDBPeer(path: path, isNew: true)
+    case .sqlCipher: return try SQLCipherPeer(path: path, isNew: true)
+    case .lmdb: return try LMDBPeer(path: path, isNew: true)
+    case .defaults: return try DefaultsPeer()
+    }
+  }
+
+  /// What opens the store, once all is at hand that a program would have.
+  func opener(_ stores: FilledStores) throws -> () throws -> any TextStore {
+    let path = stores.path(self)
+    switch self {
+    case .coffer: return { try CofferPeer(opening: path, key: .keyFile(CofferPeer.keyFile(of: path))) }
+    case .cofferByRawKey:
+      let key = try Self.contents(of: CofferPeer.keyFile(of: path))
+      return { try CofferPeer(opening: path, key: .key(key)) }
+    case .plain: return { try PlainDatabase(path: path) }
+    case .grdb: return { try GRDBPeer(path: path) }
+    case .sqlCipher: return { try SQLCipherPeer(path: path) }
+    case .lmdb: return { try LMDBPeer(path: path) }
+    case .defaults: return { try DefaultsPeer(suite: stores.suite) }
+    }
+  }
+
+  func open(_ stores: FilledStores) throws -> any TextStore { try opener(stores)() }
+
+  /// The text of a key file.
+  private static func contents(of path: String) throws -> SecretBytes {
+    let descriptor = Foundation.open(path, O_RDONLY)
+    defer { close(descriptor) }
+    let byteCount = Int(lseek(descriptor, 0, SEEK_END))
+    try require(descriptor >= 0 && byteCount > 0, "the key file cannot be read")
+    return try SecretBytes(count: byteCount) { buffer in
+      let readCount = pread(descriptor, buffer.baseAddress, byteCount, 0)
+      try require(readCount == byteCount, "the key file cannot be read")
+    }
+  }
+}

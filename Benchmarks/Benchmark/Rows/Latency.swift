@@ -1,0 +1,68 @@
+import Coffer
+import Foundation
+
+/// P7: how soon a handler in another process hears of a commit, from its return.
+enum Latency {
+  private static let median = Work(
+    row: "P7", name: "commit returned → handler in another process, median", unit: .microseconds)
+  private static let slow = Work(
+    row: "P7", name: "commit returned → handler in another process, 99th percentile", unit: .microseconds)
+  private static let commitCount = 200
+
+  static func row(_ folder: Folder) throws -> Row {
+    let coffer = try CofferPeer(creating: folder.subfolder("P7").file("Coffer"))
+    var latencies: [Double] = []
+    return Row(
+      measurements: [
+        Measurement(median, coffer.name) { _ in
+          latencies = try measure(coffer).sorted()
+          return latencies[commitCount / 2]
+        },
+        // Of the same commits.
+        Measurement(slow, coffer.name) { _ in latencies[commitCount * 99 / 100] },
+      ],
+      bounds: [Bound(series: Series(work: median, contender: coffer.name), maximum: 2000)])
+  }
+
+  /// The microseconds of each commit.
+  private static func measure(_ coffer: CofferPeer) throws -> [Double] {
+    let arrivals = Arrivals()
+    let registration = try coffer.proxy.readOnlyConnection.database.onCommit {
+      arrivals.add($0.snapshot, Measure.nanoseconds())
+    }
+    defer { registration.cancel() }
+    let child = try ChildProcess.start(["commit-stamps", coffer.path, "\(commitCount)"])
+    let stamps = try child.finish().split(separator: "\n").map { $0.split(separator: " ").compactMap { UInt64($0) } }
+    try require(arrivals.wait(for: commitCount), "not every commit was heard of")
+    return try stamps.map { stamp in
+      guard stamp.count == 2, let arrival = arrivals.time(stamp[0]) else {
+        throw Failure(reason: "a commit was not heard of")
+      }
+      return (Double(arrival) - Double(stamp[1])) / 1000
+    }
+  }
+
+  /// When commits were heard of.
+  private final class Arrivals: @unchecked Sendable {
+    // Unchecked: the condition guards the times.
+    private let condition = NSCondition()
+    private var times: [UInt64: UInt64] = [:]
+
+    func add(_ snapshot: UInt64, _ time: UInt64) {
+      condition.withLock {
+        times[snapshot] = time
+        condition.signal()
+      }
+    }
+
+    func wait(for count: Int) -> Bool {
+      condition.withLock {
+        let deadline = Date(timeIntervalSinceNow: 30)
+        while times.count < count { guard condition.wait(until: deadline) else { return false } }
+        return true
+      }
+    }
+
+    func time(_ snapshot: UInt64) -> UInt64? { condition.withLock { times[snapshot] } }
+  }
+}
