@@ -64,7 +64,7 @@ struct Benchmark: ParsableCommand {
     defer { folder.remove() }
     var results = Results()
     for (name, make) in Self.rows where chosenNames.contains(name) {
-      FileHandle.standardError.write(Data("\(name): setting up\n".utf8))
+      Self.tell("\(name): setting up")
       let row = try make(self, folder)
       results.add(row)
       try measure(row, named: name, into: &results)
@@ -82,7 +82,7 @@ struct Benchmark: ParsableCommand {
 
   private func measure(_ row: Row, named name: String, into results: inout Results) throws {
     for round in 0...rounds {
-      FileHandle.standardError.write(Data("\(name): round \(round) of \(rounds)\n".utf8))
+      Self.tell("\(name): round \(round) of \(rounds)")
       for (_, contenders) in row.works {
         let measurements = contenders.filter { measurement in
           (only == nil || only == measurement.series.contender) && round <= measurement.lastRound
@@ -95,6 +95,14 @@ struct Benchmark: ParsableCommand {
         }
       }
     }
+  }
+
+  private static let start = ContinuousClock.now
+
+  /// How far it is, after how many seconds.
+  private static func tell(_ progress: String) {
+    let seconds = (ContinuousClock.now - start).components.seconds
+    FileHandle.standardError.write(Data("\(seconds) s  \(progress)\n".utf8))
   }
 
   private static let folderVariable = "COFFER_BENCHMARK_FOLDER"
