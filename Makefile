@@ -84,8 +84,8 @@ sanitize: deps ## Run the library's tests under the thread and the address sanit
 # The programs and LMDB are peers; SQLCipher's shell brings its library along.
 bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS='p1,p2f' for a part, ROUNDS=7)
 	@Scripts/install-deps.sh benchmarks
-	@Scripts/install-programs.sh sqlite3 sqlcipher age git gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas \
-	  pass gpg=gnupg
+	@Scripts/install-programs.sh sqlite3 sqlcipher age git pass gpg=gnupg \
+	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
 	@Scripts/build-release.sh prefs StorageBenchmark
 	$(SWIFT) build -c release --package-path Benchmarks
 	@built="$$($(SWIFT) build -c release --show-bin-path)" && \

@@ -2,7 +2,7 @@ import ArgumentParser
 import Coffer
 import Foundation
 
-/// The other process of `Latency`: commits with pauses, and says of each which it was and when it had returned.
+/// The other process of `Latency`: commits with pauses, and says of each which it was, when it began and when it had returned.
 struct CommitStamps: ParsableCommand {
   static let configuration = CommandConfiguration(shouldDisplay: false)
 
@@ -13,10 +13,11 @@ struct CommitStamps: ParsableCommand {
     let key = KeySource.keyFile(CofferPeer.keyFile(of: path))
     let connection = try Database.open(at: path, key: key).makeConnection()
     for number in 0..<count {
+      let begun = Measure.nanoseconds()
       try connection.readWrite { try $0.setObject(number, forKey: "k") }
       let returned = Measure.nanoseconds()
       let snapshot = try connection.read { try $0.snapshot() }
-      ChildProcess.say("\(snapshot) \(returned)")
+      ChildProcess.say("\(snapshot) \(begun) \(returned)")
       usleep(2000)
     }
   }
