@@ -208,6 +208,7 @@ import Testing
     let inXML: [Value] = [
       "\0", "a\u{1b}", ["\u{1}": 1], .date(Date(timeIntervalSinceReferenceDate: .nan)),
       .date(Date(timeIntervalSinceReferenceDate: 1e300)), [.date(Date(timeIntervalSince1970: -63_000_000_000))],
+      .date(Date(timeIntervalSince1970: -12_219_292_801)),
     ]
     func expectRefusal(_ format: Preferences.PropertyListFormat, _ key: String) throws {
       let error = #expect(throws: CofferError.self) { try preferences.exportPropertyList(format: format) }

@@ -32,8 +32,8 @@ extension Preferences {
   /// The list is not encrypted.
   ///
   /// - Throws: `CofferError.notExportable`, naming the key, where a value has no place in a property list: null in a list, a
-  ///   URL inside a list, a UUID; in XML also a date outside of the years 1 to 9999, and text with control characters. What
-  ///   reading throws.
+  ///   URL inside a list, a UUID; in XML also a date before 15 October 1582 or after the year 9999, and text with control
+  ///   characters. What reading throws.
   public func exportPropertyList(format: PropertyListFormat = .xml) throws -> Data {
     let writer = PropertyListWriter(collection: collection, format: format)
     return try writer.data(try proxy.values(inCollection: collection))

@@ -72,9 +72,10 @@ struct PropertyListWriter {
 
   private func check(_ date: Date, of key: String) throws {
     guard format == .xml else { return }
-    // The years 1 to 9999.
-    guard (-62_135_596_800..<253_402_300_800).contains(date.timeIntervalSince1970) else {
-      throw failure(key, "XML has no such date; the binary format has")
+    // Up to the year 9999; before 15 October 1582 Foundation's encoder counts days as Julius Caesar did, and other readers
+    // do not.
+    guard (-12_219_292_800..<253_402_300_800).contains(date.timeIntervalSince1970) else {
+      throw failure(key, "XML has no such date that all take alike; the binary format has")
     }
   }
 

@@ -29,9 +29,10 @@ enum PropertyListFile {
     case .date(let date):
       // As it is stored: counted from 1970, a small fraction would be rounded away unseen.
       let seconds = date.timeIntervalSinceReferenceDate
-      // The years 1 to 9999.
-      guard seconds == seconds.rounded(), (-63_113_904_000..<252_423_993_600).contains(seconds) else {
-        throw FormatProblem("XML has whole seconds of the years 1 to 9999; the binary form, which -o writes, has all")
+      // Before 15 October 1582 Foundation's encoder counts days as Julius Caesar did, and other readers do not.
+      guard seconds == seconds.rounded(), (-13_197_600_000..<252_423_993_600).contains(seconds) else {
+        throw FormatProblem(
+          "XML has whole seconds from 15 October 1582 to the year 9999; the binary form, which -o writes, has all")
       }
     case .array(let elements): try elements.forEach(check)
     case .dictionary(let members):

@@ -71,11 +71,15 @@ enum TOMLReader {
 /// What the parser would do no good with, found before it sees it.
 ///
 /// Dotted keys make tables in tables, whose depth it does not bound; text ends for it at U+0000; and it ends the process
-/// where a date is followed by `T` and what begins like no time.
+/// where a date is followed by `T` and what begins like no time, and where a table's name begins with what no name does.
 private struct TOMLLimits {
   private let bytes: [UInt8]
   private var position = 0
   private var dots = 0
+  /// How many arrays are open.
+  private var arrayDepth = 0
+  /// Whether there were only blanks since the line began.
+  private var isAtLineStart = true
   private static let dotLimit = 32
 
   init(_ text: String) {
@@ -83,9 +87,13 @@ private struct TOMLLimits {
   }
 
   mutating func check() throws {
+    // A byte order mark.
+    if bytes.starts(with: [0xef, 0xbb, 0xbf]) { position = 3 }
     while let byte = next() {
+      defer { isAtLineStart = byte == UInt8(ascii: "\n") || isAtLineStart && Self.isBlank(byte) }
       switch byte {
       case 0: throw FormatProblem("not TOML: it holds the character U+0000")
+      case UInt8(ascii: "[") where isAtLineStart && arrayDepth == 0: try skipHeader()
       case UInt8(ascii: "#"): while let byte = peek(), byte != UInt8(ascii: "\n") { position += 1 }
       case UInt8(ascii: "\""), UInt8(ascii: "'"): try skipString(byte)
       case UInt8(ascii: "."):
@@ -94,10 +102,30 @@ private struct TOMLLimits {
           throw FormatProblem("a name has more than \(Self.dotLimit) dots, line \(line)")
         }
       case UInt8(ascii: "T"), UInt8(ascii: "t"): try checkTime()
-      case _ where "=,[]{}\n".utf8.contains(byte): dots = 0
+      case _ where "=,[]{}\n".utf8.contains(byte):
+        dots = 0
+        if byte == UInt8(ascii: "[") { arrayDepth += 1 }
+        if byte == UInt8(ascii: "]") { arrayDepth = max(0, arrayDepth - 1) }
       default: break
       }
     }
+  }
+
+  /// Goes to where the name of a table begins, whose first bracket was taken.
+  private mutating func skipHeader() throws {
+    dots = 0
+    if peek() == UInt8(ascii: "[") { position += 1 }
+    while let byte = peek(), Self.isBlank(byte) { position += 1 }
+    guard let first = peek(), Self.isOfName(first) || first == UInt8(ascii: "\"") || first == UInt8(ascii: "'") else {
+      throw FormatProblem("not TOML: a table has no name, line \(line)")
+    }
+  }
+
+  private static func isBlank(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+
+  private static func isOfName(_ byte: UInt8) -> Bool {
+    isDigit(byte) || UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
+      || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
   }
 
   /// Looks at what stands behind a `T` that was taken.

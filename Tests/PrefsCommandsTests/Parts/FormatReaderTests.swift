@@ -39,6 +39,7 @@ struct FormatReaderTests {
     (.toml, "a = 07:32:00"), (.toml, "a = 1979-05-27T07:32:00"), (.toml, "a = \"\\u0000hunter2\""),
     (.toml, "a = \"\0\""),
     (.toml, "a = 1979-05-27T:30:00"), (.toml, "a = 1979-05-27thunter2:0"), (.toml, "[a]\n[a]"),
+    (.toml, "[^hunter2]"), (.toml, "a = [1]\n [[ ?hunter2]]"), (.toml, "["), (.toml, "\u{feff}[é]"),
     (.toml, "a = \"hunter2"), (.toml, "a.b = 1\na = 2"),
     (.env, "A=hunter2\nA=2"), (.env, "1A=hunter2"), (.env, "hunter2"), (.env, "A='hunter2"), (.env, "A=\"hunter2"),
     (.env, "A='hunter2' x"), (.env, "A=hunter2\0"), (.env, "A B=hunter2"),
@@ -51,6 +52,28 @@ struct FormatReaderTests {
   func refusals(_ format: SettingsFormat, _ text: String) throws {
     let problem = try #require(throws: FormatProblem.self, "\(text)") { try format.tree(Array(text.utf8)) }
     #expect(!problem.reason.contains("hunter2"), "\(problem.reason)")
+  }
+
+  @Test("Brackets that begin a line of TOML are names of tables, or arrays in arrays")
+  func brackets() throws {
+    let text = """
+      \u{feff}a = [
+        [+1, -1], # [?]
+        [{b = '[^'}, +inf], ["]"]
+      ]
+      s = \"""
+      [^]
+      \"""
+       [ "c" . 'd' ]
+      [[e]]
+      f.g = 1
+      """
+    let tree = try SettingsFormat.toml.tree(Array(text.utf8))
+    #expect(
+      tree == [
+        "a": [[1, -1], [["b": "[^"], .double(.infinity)], ["]"]], "s": "[^]\n", "c": ["d": [:]],
+        "e": [["f": ["g": 1]]],
+      ])
   }
 
   @Test("Text that is not UTF-8 is refused", arguments: [SettingsFormat.json, .yaml, .toml, .env, .plist])
