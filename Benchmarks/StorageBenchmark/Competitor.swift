@@ -12,8 +12,8 @@ struct Competitor {
     CREATE TABLE collections(
       id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
     INSERT INTO collections(name) VALUES ('settings');
-    CREATE TABLE items(collection INTEGER NOT NULL, key TEXT NOT NULL, type INTEGER NOT NULL, data BLOB NOT NULL,
-    metadata BLOB, version INTEGER NOT NULL, modified INTEGER NOT NULL, PRIMARY KEY(collection, key))
+    CREATE TABLE items(collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL,
+    modified INTEGER NOT NULL, type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key))
     STRICT, WITHOUT ROWID;
     CREATE TABLE changes(sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL,
     writer INTEGER NOT NULL, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;

@@ -75,7 +75,7 @@ enum Work: String {
     try connection.beginWrite(.full)
     let upsert = try connection.statement(
       """
-      INSERT INTO items VALUES (?1, ?2, ?3, ?4, NULL, 1, ?5) ON CONFLICT DO UPDATE
+      INSERT INTO items VALUES (?1, ?2, 1, ?5, ?3, NULL, ?4) ON CONFLICT DO UPDATE
       SET type = ?3, data = ?4, version = updated(version + 1), modified = ?5 WHERE type <> ?3 OR data <> ?4
       """)
     for (number, row) in rows.enumerated() {
@@ -114,6 +114,7 @@ enum Work: String {
   }
 
   private static func read(_ connection: SQLiteConnection, _ keys: [String]) throws {
+    try connection.beginRead()
     let collection = try connection.statement("SELECT id FROM collections WHERE name = 'settings'").first {
       $0.integer(0)
     }
@@ -123,6 +124,7 @@ enum Work: String {
       select.bind(key, at: 2)
       guard try select.first({ $0.byteCount(0) }) == byteCount else { fail("there is no \(key)") }
     }
+    try connection.commit()
   }
 
   /// SplitMix64, by Sebastiano Vigna.

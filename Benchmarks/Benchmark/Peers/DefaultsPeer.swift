@@ -2,7 +2,7 @@ import Foundation
 
 /// Foundation's `UserDefaults`, one suite for integers and one for texts.
 ///
-/// On Linux their files are below the folder that `$HOME` names, and go with it, see `ProxyBenchmark`; on Apple systems a
+/// On Linux their files are below the folder that `$HOME` names, and go with it, see `Benchmark.homeFolder`; on Apple systems a
 /// daemon has them, so the suites are removed at the end.
 final class DefaultsPeer: Peer, TextStore, @unchecked Sendable {
   // Unchecked: `UserDefaults` says of itself that threads may share it.

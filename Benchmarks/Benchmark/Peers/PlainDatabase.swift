@@ -22,8 +22,8 @@ final class PlainDatabase: TextStore {
       case .selectAll: "SELECT key, type, data FROM items ORDER BY collection, key"
       case .upsert:
         """
-        INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6) ON CONFLICT DO UPDATE
-        SET type = ?3, data = ?4, metadata = ?5, version = successor(version), modified = ?6
+        INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?5, ?4) ON CONFLICT DO UPDATE
+        SET type = ?3, data = ?4, metadata = ?5, version = ?6, modified = ?7
         WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
         """
       case .lastChange: "SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1"
@@ -37,14 +37,15 @@ final class PlainDatabase: TextStore {
     CREATE TABLE collections(
       id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
     CREATE TABLE items(
-      collection INTEGER NOT NULL, key TEXT NOT NULL, type INTEGER NOT NULL, data BLOB NOT NULL, metadata BLOB,
-      version INTEGER NOT NULL, modified INTEGER NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
+      collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
+      type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
       total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
     """
 
   private let handle: OpaquePointer
+  private var version: Int64 = 0
   private var statements = [OpaquePointer?](repeating: nil, count: SQL.allCases.count)
 
   /// Opens the database at `path`, creating it when there is none.
@@ -165,7 +166,9 @@ final class PlainDatabase: TextStore {
         bind(key, upsert, 2)
         sqlite3_bind_int64(upsert, 3, 5)
         sqlite3_bind_blob64(upsert, 4, text.baseAddress, UInt64(text.count), nil)
-        sqlite3_bind_int64(upsert, 6, 1_700_000_000_000)
+        version += 1
+        sqlite3_bind_int64(upsert, 6, version)
+        sqlite3_bind_int64(upsert, 7, 1_700_000_000_000)
         try finish(upsert)
       }
     }
@@ -206,21 +209,10 @@ final class PlainDatabase: TextStore {
   /// Prepared at its first use.
   private func statement(_ sql: SQL) throws -> OpaquePointer? {
     if let statement = statements[sql.rawValue] { return statement }
-    if sql == .upsert { try addSuccessor() }
     var statement: OpaquePointer?
     try check(sqlite3_prepare_v3(handle, sql.text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
     statements[sql.rawValue] = statement
     return statement
-  }
-
-  /// What the upsert counts versions with; see Coffer's `SQLiteConnection.runUpsert`.
-  private func addSuccessor() throws {
-    try check(
-      sqlite3_create_function_v2(
-        handle, "successor", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, nil,
-        { context, _, arguments in
-          sqlite3_result_int64(context, sqlite3_value_int64(arguments![0]) &+ 1)
-        }, nil, nil, nil))
   }
 
   private func withUTF8<Result>(_ text: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows

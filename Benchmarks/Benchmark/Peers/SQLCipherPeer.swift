@@ -10,13 +10,16 @@ final class SQLCipherPeer: Peer, TextStore {
   private let library: SQLCipherLibrary
   private let handle: OpaquePointer
   private var statements: [OpaquePointer?] = []
+  /// Whether the last key was there already: then the next one likely is, too.
+  private var updatesFirst = false
 
   private enum SQL: Int, CaseIterable {
-    case begin, commit, select, selectAll, insert, update
+    case begin, beginReading, commit, select, selectAll, insert, update
 
     var text: String {
       switch self {
       case .begin: "BEGIN IMMEDIATE"
+      case .beginReading: "BEGIN DEFERRED"
       case .commit: "COMMIT"
       case .select: "SELECT data FROM kv WHERE collection = ? AND key = ?"
       case .selectAll: "SELECT key, data FROM kv"
@@ -33,12 +36,20 @@ final class SQLCipherPeer: Peer, TextStore {
     PRIMARY KEY(collection, key)) WITHOUT ROWID
     """
 
-  /// Opens the database at `path`; a new one gets a key, which lies beside it.
-  init(path: String, isNew: Bool = false) throws {
+  /// Makes a database at `path`, with a key that lies beside it.
+  convenience init(creating path: String) throws {
+    let key = Self.randomKey()
+    try Data(key.utf8).write(to: Self.keyFile(of: path))
+    try self.init(path: path, key: key, isNew: true)
+  }
+
+  /// The key of a database that is there.
+  static func key(of path: String) throws -> String { try String(contentsOf: keyFile(of: path), encoding: .utf8) }
+
+  private static func keyFile(of path: String) -> URL { URL(fileURLWithPath: path + ".key") }
+
+  init(path: String, key: String, isNew: Bool = false) throws {
     library = try SQLCipherLibrary.shared.get()
-    let keyFile = URL(fileURLWithPath: path + ".key")
-    if isNew { try Data(Self.randomKey().utf8).write(to: keyFile) }
-    let key = try String(contentsOf: keyFile, encoding: .utf8)
     var handle: OpaquePointer?
     let code = library.open(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nil)
     guard code == SQLITE_OK, let handle else { throw Failure(reason: "SQLCipher failed with \(code)") }
@@ -87,6 +98,13 @@ final class SQLCipherPeer: Peer, TextStore {
   func sum(ofLengthsFor keys: [String]) throws -> Int {
     var sum = 0
     for key in keys { sum &+= try text(key)?.utf8.count ?? 0 }
+    return sum
+  }
+
+  func sum(ofLengthsAtOnceFor keys: [String]) throws -> Int {
+    try finish(statement(.beginReading))
+    let sum = try sum(ofLengthsFor: keys)
+    try finish(statement(.commit))
     return sum
   }
 
@@ -166,11 +184,14 @@ final class SQLCipherPeer: Peer, TextStore {
     try withUTF8(collection) { collection in
       for (index, key) in keys.enumerated() {
         try withUTF8(key) { key in
-          for statement in [insert, update] {
+          for isUpdate in [updatesFirst, !updatesFirst] {
+            let statement = isUpdate ? update : insert
             bind(collection, statement, 1)
             bind(key, statement, 2)
             try run(index, statement)
-            if library.changeCount(handle) > 0 { break }
+            guard library.changeCount(handle) > 0 else { continue }
+            updatesFirst = isUpdate
+            break
           }
         }
       }

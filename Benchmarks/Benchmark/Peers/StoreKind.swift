@@ -33,7 +33,7 @@ enum StoreKind: String, CaseIterable {
     case .coffer, .cofferByRawKey: return try CofferPeer(creating: path)
     case .plain: return try PlainDatabase(path: path, isNew: true)
     case .grdb: return try GRDBPeer(path: path, isNew: true)
-    case .sqlCipher: return try SQLCipherPeer(path: path, isNew: true)
+    case .sqlCipher: return try SQLCipherPeer(creating: path)
     case .lmdb: return try LMDBPeer(path: path, isNew: true)
     case .defaults: return try DefaultsPeer()
     }
@@ -49,7 +49,11 @@ enum StoreKind: String, CaseIterable {
       return { try CofferPeer(opening: path, key: .key(key)) }
     case .plain: return { try PlainDatabase(path: path) }
     case .grdb: return { try GRDBPeer(path: path) }
-    case .sqlCipher: return { try SQLCipherPeer(path: path) }
+    case .sqlCipher:
+      // Coffer's libraries are there before the program begins, too.
+      _ = try SQLCipherLibrary.shared.get()
+      let key = try SQLCipherPeer.key(of: path)
+      return { try SQLCipherPeer(path: path, key: key) }
     case .lmdb: return { try LMDBPeer(path: path) }
     case .defaults: return { try DefaultsPeer(suite: stores.suite) }
     }
