@@ -107,10 +107,11 @@ extension ProxyState {
     takenNumber = number
     if batches.last.map({ $0.number <= number }) ?? false { isNewestOpen = false }
     var plan = Plan()
-    for batch in batches where batch.number <= number {
+    let taken = batches.filter { $0.number <= number }
+    plan.changes.reserveCapacity(taken.reduce(0) { $0 + $1.items.count })
+    for batch in taken {
       plan.cleared += batch.cleared.map(\.name)
-      let later = batches.filter { $0.number > batch.number && $0.number <= number }.map(\.number)
-      plan.changes.reserveCapacity(plan.changes.count + batch.items.count)
+      let later = taken.map(\.number).filter { $0 > batch.number }
       for item in batch.items {
         // One that a later batch changes too is written once, with the later one.
         guard !later.contains(where: item.hasPending(in:)),

@@ -112,8 +112,12 @@ final class ProxyState: @unchecked Sendable {
   func isUsable(_ snapshot: Int64) -> Bool { snapshot == sequence && snapshot >= settledSequence }
 
   /// The names of the collections by the ids of the change log.
+  ///
+  /// Changed with the lock held and on the reader's queue, and so read with either.
   @exclusivity(unchecked) var names: [Int64: String] = [:]
   /// Kept as long as somebody may read it.
+  ///
+  /// Changed with the lock held and on the reader's queue, and so read with either.
   @exclusivity(unchecked) var counter: CommitCounter? {
     didSet { counterWord.store(counter?.word ?? UnsafePointer(Self.noCounter), ordering: .releasing) }
   }

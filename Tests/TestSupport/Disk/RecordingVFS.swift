@@ -205,6 +205,10 @@ package final class RecordingVFS: Sendable {
 
   package var events: [Event] { recorded.withLock { $0 } }
 
+  package func forgetEvents() {
+    recorded.withLock { $0 = [] }
+  }
+
   /// Everything that was ever written, file by file, in the order of the writes.
   package var writtenBytes: Data {
     events.reduce(into: Data()) { bytes, event in

@@ -110,7 +110,11 @@
       guard let function = dlsym(nil, "fork"), pipe(&ends) == 0 else { return "FAILED no process" }
       let child = unsafeBitCast(function, to: Fork.self)()
       if child == 0 {
-        // One that waits for ever is a failure, too.
+        // One that waits for ever is a failure, too; whoever started this process may have blocked the signal.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGALRM)
+        sigprocmask(SIG_UNBLOCK, &signals, nil)
         alarm(120)
         let text =
           switch Result(catching: body) {

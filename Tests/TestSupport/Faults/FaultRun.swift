@@ -31,6 +31,8 @@ package struct FaultRun {
     let keys = try (0..<4).map { _ in KeySource.key(try .random(count: 32)) }
     session = FaultSession(in: folder.path, vfs: recorder.encrypting(), keys: keys)
     let injector = FaultInjector(plan, in: recorder)
+    // The recorder itself stays for the life of the process.
+    defer { recorder.forgetEvents() }
     for step in FaultSession.Step.allCases {
       do {
         try session.perform(step)

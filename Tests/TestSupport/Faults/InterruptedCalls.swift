@@ -3,8 +3,8 @@
   import Foundation
   import Synchronization
 
-  /// Lets calls of the system that SQLite's own VFS makes be interrupted by a signal, each of them once: it fails with
-  /// `EINTR`, and is made when it is tried again.
+  /// Lets calls of the system that SQLite's own VFS makes be interrupted by a signal, every second one of each kind: it
+  /// fails with `EINTR`, and is made when it is tried again.
   ///
   /// For a process of its own: the calls of all connections go through it.
   package enum InterruptedCalls {
