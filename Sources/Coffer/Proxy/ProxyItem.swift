@@ -11,7 +11,7 @@ import Synchronization
 /// A collection as a proxy knows it.
 ///
 /// Unchecked: the lock of the `ProxyState` it belongs to protects it, so that the runtime need not look for accesses that
-/// overlap; that was a quarter of a `set`.
+/// overlap; that was a fifth of a `set`.
 final class ProxyCollection: @unchecked Sendable {
   let name: String
   let hash: UInt64

@@ -11,7 +11,7 @@ import Synchronization
 /// whether that is still the newest; if not, the change log says which keys changed meanwhile, and those are forgotten.
 ///
 /// Unchecked: `lock` protects everything but what is atomic or never changes. So the runtime need not look for accesses that
-/// overlap, which was a quarter of a `set`.
+/// overlap, which was a fifth of a `set`.
 final class ProxyState: @unchecked Sendable {
   let lock = ReadersWriterLock()
   /// Reads what is committed; nobody else uses it, so no transaction and no long-lived read stands in its way.

@@ -20,7 +20,7 @@ enum ValueCoder {
   }
 
   static func decode<Object: Decodable>(_ stored: StoredValue, as type: Object.Type) throws -> Object {
-    // What is read most, without a look for conformances: half the cost of reading a row in an enumeration.
+    // What is read most, without a look for conformances, which was an eighth of the cost of a row in an enumeration.
     switch stored.kind {
     case .string where Object.self == String.self:
       if case .string(let string) = try Value(stored) { return unsafeBitCast(string, to: Object.self) }
