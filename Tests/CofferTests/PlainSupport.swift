@@ -52,7 +52,7 @@ extension Database {
         for collection in try session.collectionNames() {
           for key in try session.keys(in: collection, .all) {
             let item = try session.storedItem(key, in: collection)
-            items["\(collection)\0\(key)"] = [item?.object, item?.metadata]
+            items["\(collection)\0\(key)"] = [item?.object.stored, item?.metadata]
           }
         }
         return items

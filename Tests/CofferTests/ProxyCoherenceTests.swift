@@ -131,7 +131,7 @@ import Testing
         try session.connection.execute("DELETE FROM changes")
         try session.connection.execute(
           "INSERT INTO changes VALUES (20000, randomblob(16), 0, 0, 0, x'00')")
-        try session.set(Value.int(3).stored, metadata: nil, "k", in: "")
+        try session.set(HeldItem(object: .int(3), metadata: nil), "k", in: "")
       }
     }
     #expect(try visible() == 3)

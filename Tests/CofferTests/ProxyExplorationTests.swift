@@ -287,7 +287,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
   private func setElsewhere(_ value: Int?, _ key: String) throws {
     try foreign.write(.normal) {
       guard let value else { return _ = try foreign.remove(key, in: collection) }
-      try foreign.set(Value.int(Int64(value)).stored, metadata: nil, key, in: collection)
+      try foreign.set(HeldItem(object: .int(Int64(value)), metadata: nil), key, in: collection)
     }
   }
 

@@ -143,7 +143,7 @@ import Testing
   func nonces() throws {
     for key in ["a", "b"] { try fixture.set("s3cret", "s3cret", forKey: key) }
     let items = try ["a", "b"].compactMap(fixture.storedItem)
-    #expect(Set(items.flatMap { [$0.object.array, $0.metadata?.array ?? []] }).count == 4)
+    #expect(Set(items.flatMap { [$0.object.stored.array, $0.metadata?.array ?? []] }).count == 4)
     try fixture.set("other", forKey: "a")
     try fixture.set("s3cret", "s3cret", forKey: "a")
     #expect(try fixture.storedItem(forKey: "a") != items[0])
@@ -322,7 +322,7 @@ import Testing
     // From a vault of the same generation in another store.
     let foreign = try SealedFixture()
     try foreign.set("value a", "note", forKey: "a")
-    let bytes = try #require(try foreign.storedItem(forKey: "a")).object.array
+    let bytes = try #require(try foreign.storedItem(forKey: "a")).object.stored.array
     let hex = bytes.map { String(format: "%02x", $0) }.joined()
     try expectDamage("UPDATE items SET data=x'\(hex)' WHERE collection=1 AND key='a'")
     #expect(try fixture.object(forKey: "a") == "value a")
@@ -332,7 +332,7 @@ import Testing
   @Test("does not open a value with any bit flipped, and takes another in its place")
   func flipped() throws {
     try fixture.set("s3cret")
-    let bytes = try #require(try fixture.storedItem()).object.array
+    let bytes = try #require(try fixture.storedItem()).object.stored.array
     for offset in bytes.indices {
       var edited = bytes
       edited[offset] ^= 1 << UInt8(offset % 8)

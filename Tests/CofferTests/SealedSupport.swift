@@ -34,7 +34,7 @@ final class SealedFixture: Sendable {
   }
 
   /// The item as it lies in the table.
-  func storedItem(forKey key: String = "k") throws -> StoredItem? {
+  func storedItem(forKey key: String = "k") throws -> HeldItem? {
     try connection.storedItem(forKey: key)
   }
 
@@ -53,7 +53,7 @@ final class SealedFixture: Sendable {
 
 extension Connection {
   /// The item as it lies in the table.
-  func storedItem(forKey key: String = "k", inCollection collection: String = "tokens") throws -> StoredItem? {
+  func storedItem(forKey key: String = "k", inCollection collection: String = "tokens") throws -> HeldItem? {
     try perform { session in try session.read { try session.storedItem(key, in: collection) } }
   }
 }

@@ -45,7 +45,8 @@ import Testing
   func redaction() throws {
     let secret = Secret("hunter2")
     let serialized = SerializedValue(try Value.secret(secret).stored)
-    let held = HeldItem(StoredItem(object: try Value.secret(secret).stored, metadata: try Value.secret(secret).stored))
+    let held = HeldItem(
+      object: HeldValue(try Value.secret(secret).stored), metadata: try Value.secret(secret).stored)
     let account = Account(name: "ada", password: secret)
     var texts = ["\(secret)", String(reflecting: secret), "\(Value.secret(secret))", "\(account)", "\([secret])"]
     texts += ["\(serialized)", String(reflecting: serialized), "\(held)", "\(Optional(secret) as Any)"]

@@ -155,9 +155,9 @@ extension Session {
   /// What is wrong with an item, as the end of a sentence; nil when it decodes.
   ///
   /// Sealed values are opened where the vault is unlocked; their pages were authenticated in any case.
-  fileprivate func problem(of item: StoredItem, _ key: String, in collection: String) -> String? {
+  fileprivate func problem(of item: HeldItem, _ key: String, in collection: String) -> String? {
     do {
-      _ = try core.value(.object, item.object, key, in: collection)
+      _ = try core.value(item.object, key, in: collection)
       _ = try item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
       return nil
     } catch CofferError.locked {

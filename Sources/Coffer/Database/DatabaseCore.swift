@@ -112,11 +112,32 @@ final class DatabaseCore: Sendable {
     stored.kind == .sealed ? try vault.open(stored, part, key, in: collection) : stored
   }
 
+  /// An object in clear, as it lies in the store.
+  func opened(_ object: HeldValue, _ key: String, in collection: String) throws -> StoredValue {
+    try opened(.object, object.stored, key, in: collection)
+  }
+
+  /// An object as it describes itself.
+  ///
+  /// - Throws: As `decode`.
+  func value(_ object: HeldValue, _ key: String, in collection: String) throws -> Value {
+    try object.value ?? value(.object, object.stored, key, in: collection)
+  }
+
   /// A value as it describes itself.
   ///
   /// - Throws: As `decode`.
   func value(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> Value {
     try opened(part, stored, key, in: collection).decoded(as: Value.self, key, in: collection)
+  }
+
+  /// - Throws: As the one below.
+  @inline(__always)
+  func decode<Object: Decodable>(
+    _ object: HeldValue, as type: Object.Type, _ key: String, in collection: String
+  ) throws -> Object {
+    if hasAnyRules { return try decode(.object, object.stored, as: type, key, in: collection) }
+    return try object.decoded(as: type) { try decode(.object, $0, as: type, key, in: collection) }
   }
 
   /// - Throws: `CofferError.notDecodable`, naming collection, key and both types; `.locked`, `.damaged`.
@@ -127,6 +148,17 @@ final class DatabaseCore: Sendable {
     guard let rules = rules(of: collection) else { return try stored.decoded(as: type, key, in: collection) }
     let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
     return try stored.decoding(type, key, in: collection) { try serializer.object(stored, as: type) }
+  }
+}
+
+extension DatabaseCore {
+  /// Metadata, nil where there is none.
+  ///
+  /// - Throws: As `decode`.
+  func metadata<Metadata: Decodable>(
+    _ stored: StoredValue?, as type: Metadata.Type, _ key: String, in collection: String
+  ) throws -> Metadata? {
+    try stored.map { try decode(.metadata, $0, as: type, key, in: collection) }
   }
 }
 

@@ -39,40 +39,39 @@ public struct DatabaseEvent: Sendable, Hashable {
 public struct DatabasePreUpdateEvent: Sendable {
   /// The change.
   public let event: DatabaseEvent
-  let old: StoredItem?
-  let new: StoredItem?
+  let old: HeldItem?
+  let new: HeldItem?
   let core: DatabaseCore
 
   /// The object before; nil for an insertion.
   ///
   /// - Throws: `CofferError.notDecodable`, as do the others below; `.locked` where it is sealed and the vault locked.
   public var oldObject: Value? {
-    get throws { try value(.object, old?.object) }
+    get throws { try object(of: old) }
   }
 
   /// The object after; nil for a removal.
   public var newObject: Value? {
-    get throws { try value(.object, new?.object) }
+    get throws { try object(of: new) }
   }
 
   /// The metadata before, if there was any.
   public var oldMetadata: Value? {
-    get throws { try value(.metadata, old?.metadata) }
+    get throws { try metadata(of: old) }
   }
 
   /// The metadata after, if there is any.
   public var newMetadata: Value? {
-    get throws { try value(.metadata, new?.metadata) }
+    get throws { try metadata(of: new) }
   }
 
-  /// Opened only here: an event of a sealed collection has its values sealed.
-  private func value(_ part: ItemPart, _ stored: StoredValue?) throws -> Value? {
-    try stored.map { try core.value(part, $0, event.key, in: event.collection) }
-  }
-}
+  // Opened only here: an event of a sealed collection has its values sealed.
 
-/// The two values of an item, as they are stored.
-struct StoredItem: Equatable, Sendable {
-  var object: StoredValue
-  var metadata: StoredValue?
+  private func object(of item: HeldItem?) throws -> Value? {
+    try item.map { try core.value($0.object, event.key, in: event.collection) }
+  }
+
+  private func metadata(of item: HeldItem?) throws -> Value? {
+    try item?.metadata.map { try core.value(.metadata, $0, event.key, in: event.collection) }
+  }
 }

@@ -77,8 +77,8 @@ struct Observation {
   /// A change, and what it changes.
   struct Change {
     let event: DatabaseEvent
-    let old: StoredItem?
-    let new: StoredItem?
+    let old: HeldItem?
+    let new: HeldItem?
   }
 
   var entries: [ObserverRegistry.Entry] = []

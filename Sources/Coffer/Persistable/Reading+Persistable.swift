@@ -52,7 +52,7 @@ extension Reading where Self: ~Copyable {
     var (existing, missing): ([Item], [String]) = ([], [])
     for (key, stored) in try stored(keys, Item.collection) {
       if let stored {
-        existing.append(try core.decode(.object, stored.object, as: type, key, in: Item.collection))
+        existing.append(try core.decode(stored.object, as: type, key, in: Item.collection))
       } else {
         missing.append(key)
       }
@@ -84,7 +84,7 @@ extension Reading where Self: ~Copyable {
   /// What is stored for each key: in one snapshot, also where each operation is a transaction of its own.
   private borrowing func stored(
     _ keys: some Sequence<String>, _ collection: String
-  ) throws -> [(key: String, item: StoredItem?)] {
+  ) throws -> [(key: String, item: HeldItem?)] {
     let session = session
     return try session.reading { try keys.map { ($0, try session.item($0, in: collection)) } }
   }

@@ -77,7 +77,7 @@ extension Session {
   }
 
   private func write(_ row: FullRow, _ key: String, _ collection: String, to plain: SQLiteConnection) throws {
-    let value = try core.value(.object, row.item.object, key, in: collection)
+    let value = try core.value(row.item.object, key, in: collection)
     let metadata = try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
     let statement = try plain.statement("INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
     statement.bind(collection, at: 1)

@@ -23,10 +23,7 @@ struct ItemImport {
     report.opaqueCount += item.opaqueCount
     try counting(item.key, item.collection, item.value, session) { _ in
       try session.setAndTell(item.key, in: item.collection) { core in
-        (
-          try core.encode(.object, item.value, item.key, in: item.collection),
-          try item.metadata.map { try core.encode(.metadata, $0, item.key, in: item.collection) }
-        )
+        try core.hold(item.value, metadata: item.metadata, item.key, in: item.collection)
       }
     }
     return true
@@ -42,7 +39,7 @@ struct ItemImport {
     try counting(setting.key, setting.collection, value, session) { isNew in
       if isNew {
         try session.setAndTell(setting.key, in: setting.collection) { core in
-          (try core.encode(.object, value, setting.key, in: setting.collection), nil)
+          HeldItem(object: try core.hold(value, setting.key, in: setting.collection), metadata: nil)
         }
       } else {
         try session.replaceAndTell(.object, setting.key, in: setting.collection) {
@@ -102,7 +99,7 @@ struct ItemImport {
   // MARK: What is there
 
   private static func value(_ key: String, _ collection: String, _ session: Session) throws -> Value? {
-    try session.item(key, in: collection).map { try session.core.value(.object, $0.object, key, in: collection) }
+    try session.item(key, in: collection).map { try session.core.value($0.object, key, in: collection) }
   }
 
   private static func isSealed(_ key: String, _ collection: String, _ session: Session) throws -> Bool {

@@ -49,14 +49,14 @@ extension ConnectionProxy {
       ///
       /// - Throws: `CofferError.notDecodable` when it is of another type.
       public func object<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object? {
-        try after.map { try core.decode(.object, $0.object.stored, as: type, key, in: collection) }
+        try after.map { try core.decode($0.object, as: type, key, in: collection) }
       }
 
       /// The object before; nil where there was none, and where it was not in memory when another process changed it.
       ///
       /// - Throws: `CofferError.notDecodable` when it is of another type.
       public func oldObject<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object? {
-        try before.map { try core.decode(.object, $0.object.stored, as: type, key, in: collection) }
+        try before.map { try core.decode($0.object, as: type, key, in: collection) }
       }
 
       /// The new metadata; nil where there is none.

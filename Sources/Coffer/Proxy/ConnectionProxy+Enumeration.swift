@@ -90,11 +90,10 @@ extension ProxyState {
       var items: [(key: String, item: HeldItem)] = []
       if overlay.showsCommitted, let id = try session.collectionID(name) {
         let cursor = Cursor(connection: session.connection, collection: id, range: range, columns: .rows)
-        while let row = try cursor.next() {
-          guard let object = row.object else { continue }
-          let held = HeldItem(StoredItem(object: object, metadata: row.metadata))
-          let change = overlay.changes.removeValue(forKey: ByteString(row.key))
-          if let item = ProxyItem.result(of: change, on: .item(held)).item { items.append((row.key, item)) }
+        while try cursor.advance() {
+          let key = cursor.key
+          let change = overlay.changes.removeValue(forKey: ByteString(key))
+          if let item = ProxyItem.result(of: change, on: .item(try cursor.item())).item { items.append((key, item)) }
         }
       }
       // What is pending and not committed yet; a replacement of nothing is nothing.

@@ -43,9 +43,7 @@ extension ConnectionProxy {
 
   @inline(__always)
   func decode<Object: Decodable>(_ item: HeldItem, _ key: String, in collection: String) throws -> Object {
-    let core = database.core
-    if !core.hasAnyRules, let object = item.object.undecoded(as: Object.self) { return object }
-    return try core.decode(.object, item.object.stored, as: Object.self, key, in: collection)
+    try database.core.decode(item.object, as: Object.self, key, in: collection)
   }
 
   /// The object for a key as it describes itself, nil when there is none.

@@ -46,9 +46,8 @@ extension Session {
   func write(_ change: PendingChange, _ key: String, in collection: String) throws {
     switch change {
     case .set(let item):
-      let object = item.object.stored
-      try set(object, metadata: item.metadata, key, in: collection)
-      try didSet(object, item.metadata, key, in: collection)
+      try set(item, key, in: collection)
+      try didSet(item, key, in: collection)
     case .removed:
       try remove(key, in: collection)
     case .replaced(let new):

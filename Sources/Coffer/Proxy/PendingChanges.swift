@@ -274,7 +274,7 @@ final class PendingChanges: Sendable {
         self.state.didChange(key, in: collection, from: before, to: after, isKnown: isNext)
       }
       try write(through: number, session, durability == .synced ? .full : .normal, didCommit: didCommit) {
-        before = try session.item(key, in: collection).map(HeldItem.init)
+        before = try session.item(key, in: collection)
         let new = try body(before)
         after = new
         guard new != before else { return }
@@ -283,7 +283,7 @@ final class PendingChanges: Sendable {
         try KeyChange(change: change, key: key, collection: collection).checkSize()
         try session.write(change, key, in: collection)
         // What is sealed is not what was to be set.
-        if !session.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection).map(HeldItem.init) }
+        if !session.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection) }
       }
     }
   }

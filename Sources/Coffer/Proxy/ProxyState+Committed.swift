@@ -118,8 +118,8 @@ extension ProxyState {
     }
   }
 
-  private func setCommitted(_ stored: StoredItem?, of item: ProxyItem) {
-    item.committed = stored.map { .item(HeldItem($0)) } ?? .absent
+  private func setCommitted(_ held: HeldItem?, of item: ProxyItem) {
+    item.committed = held.map { .item($0) } ?? .absent
     item.update()
     charge(item)
   }
@@ -136,15 +136,14 @@ extension ProxyState {
   /// - Returns: False when a flush of ours has gone further than `last`.
   func loadAll(of collection: ProxyCollection, _ session: Session, _ last: Int64) throws -> Bool {
     var room = lock.withShared { cacheByteLimit / 8 }
-    var rows: [(key: ByteString, item: StoredItem)] = []
+    var rows: [(key: ByteString, item: HeldItem)] = []
     if let id = try session.collectionID(collection.name) {
       let cursor = Cursor(connection: session.connection, collection: id, range: .all, columns: .rows)
-      while let row = try cursor.next() {
-        guard let object = row.object else { continue }
-        let item = StoredItem(object: object, metadata: row.metadata)
-        room -= 256 + row.key.utf8.count + object.bytes.count + (item.metadata?.bytes.count ?? 0)
+      while try cursor.advance() {
+        let (key, item) = (cursor.key, try cursor.item())
+        room -= 256 + key.utf8.count + item.byteCount
         guard room > 0 else { return true }
-        rows.append((ByteString(row.key), item))
+        rows.append((ByteString(key), item))
       }
     }
     return lock.withExclusive {

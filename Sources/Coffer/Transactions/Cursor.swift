@@ -25,95 +25,163 @@ public struct KeyRange: Sendable, Hashable {
     return KeyRange(lower: lower, upper: upper)
   }
 
+  /// The keys behind this one.
+  static func behind(_ key: String) -> KeyRange { KeyRange(lower: Array(key.utf8) + [0], upper: nil) }
+
   /// The keys from `lower` on, it included, up to `upper`, without it, in the order of their UTF-8 bytes.
   public static func from(_ lower: String, upTo upper: String? = nil) -> KeyRange {
     KeyRange(lower: Array(lower.utf8), upper: upper.map { Array($0.utf8) })
   }
 }
 
-/// Reads the items of a collection in the order of their keys, some at a time.
+/// Goes through the items of a collection in the order of their keys; what of an item nobody asks for is not read.
 ///
-/// Before the transaction changes anything, it reads all that is left: so the enumeration sees the rows as of its start.
+/// Before the transaction changes anything, `loadRest` reads all that is left: so the enumeration sees the rows as of its
+/// start, and SQLite never steps through what changes under it.
 final class Cursor {
-  /// What is read beside the key.
+  /// What can be asked for beside the key.
   enum Columns {
     case keys, objects, metadata, rows
   }
 
-  struct Row {
+  private struct Row {
     let key: String
-    let object: StoredValue?
+    let object: HeldValue?
     let metadata: StoredValue?
+  }
+
+  private enum Position {
+    case beforeStart
+    /// On a row of the statement.
+    case reading(Statement)
+    /// On a row that was read before; the others are in `rest`.
+    case loaded(Row)
+    case atEnd
   }
 
   private let connection: SQLiteConnection
   private let collection: Int64
+  private let range: KeyRange
   private let columns: Columns
-  private let upper: [UInt8]?
-  /// Where the next read begins.
-  private var lower: [UInt8]
-  private var buffer: [Row] = []
-  private var position = 0
-  private var isAtEnd = false
-  private var chunkCount: Int64 = 16
+  private var position = Position.beforeStart
+  private var rest: ArraySlice<Row> = []
 
   init(connection: SQLiteConnection, collection: Int64, range: KeyRange, columns: Columns) {
     self.connection = connection
     self.collection = collection
+    self.range = range
     self.columns = columns
-    lower = range.lower
-    upper = range.upper
   }
 
-  /// What has been read and not been taken.
-  var rest: ArraySlice<Row> { buffer[position...] }
+  deinit {
+    end()
+  }
 
-  func next() throws -> Row? {
-    if position == buffer.count {
-      guard !isAtEnd else { return nil }
-      buffer.removeAll(keepingCapacity: true)
-      position = 0
-      try load(chunkCount)
-      chunkCount = min(chunkCount * 2, 256)
-      guard !buffer.isEmpty else { return nil }
+  private func end() {
+    if case .reading(let statement) = position { connection.returnStatement(statement, sql) }
+    position = .atEnd
+  }
+
+  // MARK: Going on
+
+  /// Goes to the next item, if there is one.
+  func advance() throws -> Bool {
+    switch position {
+    case .beforeStart: try step(begin())
+    case .reading(let statement): try step(statement)
+    case .loaded: takeLoaded()
+    case .atEnd: false
     }
-    defer { position += 1 }
-    return buffer[position]
   }
 
-  func loadRest() throws {
-    if !isAtEnd { try load(-1) }
+  private func step(_ statement: Statement) throws -> Bool {
+    var isOnRow = false
+    // At the end, and after an error, when another step would begin again.
+    defer { if !isOnRow { end() } }
+    isOnRow = try statement.step()
+    return isOnRow
   }
 
-  /// Reads up to `count` items behind those in the buffer; all of them when it is negative.
-  private func load(_ count: Int64) throws {
-    let sql: StaticString =
-      switch columns {
-      case .keys: "SELECT key FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key LIMIT ?4"
-      case .objects: "SELECT key,type,data FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key LIMIT ?4"
-      case .metadata: "SELECT key,metadata FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key LIMIT ?4"
-      case .rows:
-        "SELECT key,type,data,metadata FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key LIMIT ?4"
-      }
-    let statement = try connection.statement(sql)
+  private func takeLoaded() -> Bool {
+    guard let row = rest.popFirst() else {
+      position = .atEnd
+      return false
+    }
+    position = .loaded(row)
+    return true
+  }
+
+  private func begin() throws -> Statement {
+    let statement = try connection.takeStatement(sql)
+    position = .reading(statement)
     statement.bind(collection, at: 1)
-    statement.bind(text: lower, at: 2)
+    statement.bind(text: range.lower, at: 2)
     // "An INTEGER or REAL value is less than any TEXT or BLOB value. … A TEXT value is less than a BLOB value":
     // https://www.sqlite.org/datatype3.html, 4.1. So a blob stands for no end.
-    if let upper { statement.bind(text: upper, at: 3) } else { statement.bind([UInt8](), at: 3) }
-    statement.bind(count, at: 4)
-    let earlierCount = buffer.count
-    try statement.query { row in
-      buffer.append(
-        Row(
-          key: row.text(0),
-          object: columns == .objects || columns == .rows
-            ? try Session.storedValue(row, typeColumn: 1, dataColumn: 2) : nil,
-          metadata: columns == .metadata
-            ? try Session.metadata(row, 1) : columns == .rows ? try Session.metadata(row, 3) : nil))
+    if let upper = range.upper { statement.bind(text: upper, at: 3) } else { statement.bind([UInt8](), at: 3) }
+    return statement
+  }
+
+  private var sql: StaticString {
+    switch columns {
+    case .keys: "SELECT key FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
+    case .objects: "SELECT key,type,data FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
+    case .metadata: "SELECT key,metadata FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
+    case .rows: "SELECT key,type,data,metadata FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
     }
-    isAtEnd = count < 0 || buffer.count - earlierCount < count
-    // The next key there can be: a key and a zero byte.
-    if let last = buffer.last { lower = Array(last.key.utf8) + [0] }
+  }
+
+  /// Reads all items that are left; the cursor stays where it is.
+  func loadRest() throws {
+    let row: Row?
+    switch position {
+    case .beforeStart: row = nil
+    case .reading: row = Row(key: key, object: try storedObject(), metadata: try metadata())
+    case .loaded, .atEnd: return
+    }
+    var rows: ArraySlice<Row> = []
+    while try advance() { rows.append(Row(key: key, object: try storedObject(), metadata: try metadata())) }
+    rest = rows
+    position = row.map { .loaded($0) } ?? .loaded(Row(key: "", object: nil, metadata: nil))
+  }
+
+  // MARK: The item it stands on
+
+  var key: String {
+    switch position {
+    case .reading(let statement): statement.row.text(0)
+    case .loaded(let row): row.key
+    case .beforeStart, .atEnd: preconditionFailure("the cursor stands on no item")
+    }
+  }
+
+  /// The object, where `columns` has it.
+  func object() throws -> HeldValue {
+    guard let object = try storedObject() else { preconditionFailure("the cursor reads no objects") }
+    return object
+  }
+
+  private func storedObject() throws -> HeldValue? {
+    switch position {
+    case .reading(let statement) where columns == .objects || columns == .rows:
+      try Session.object(statement.row, typeColumn: 1)
+    case .loaded(let row): row.object
+    default: nil
+    }
+  }
+
+  /// The metadata, where `columns` has it and there is some.
+  func metadata() throws -> StoredValue? {
+    switch position {
+    case .reading(let statement) where columns == .metadata || columns == .rows:
+      try Session.metadata(statement.row, columns == .metadata ? 1 : 3)
+    case .loaded(let row): row.metadata
+    default: nil
+    }
+  }
+
+  /// Object and metadata.
+  func item() throws -> HeldItem {
+    HeldItem(object: try object(), metadata: try metadata())
   }
 }

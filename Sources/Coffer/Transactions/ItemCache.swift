@@ -17,17 +17,17 @@ struct ItemCache {
 
   /// The commit as of which the items are.
   var snapshot: Int64 = -1
-  private var items: [ItemKey: StoredItem?] = [:]
+  private var items: [ItemKey: HeldItem?] = [:]
 
   var isEmpty: Bool { items.isEmpty }
 
   /// What is known of a key: an item, or that there is none; nil when nothing is known.
-  func item(_ key: String, in collection: Int64) -> StoredItem?? {
+  func item(_ key: String, in collection: Int64) -> HeldItem?? {
     items[ItemKey(collection: collection, key: ByteString(key))]
   }
 
-  mutating func insert(_ item: StoredItem?, _ key: String, in collection: Int64) {
-    guard (item?.object.bytes.count ?? 0) + (item?.metadata?.bytes.count ?? 0) <= Self.maximumByteCount else { return }
+  mutating func insert(_ item: HeldItem?, _ key: String, in collection: Int64) {
+    guard item?.byteCount ?? 0 <= Self.maximumByteCount else { return }
     if items.count >= limit { items.removeAll(keepingCapacity: true) }
     items[ItemKey(collection: collection, key: ByteString(key))] = .some(item)
   }

@@ -43,9 +43,10 @@ extension ReadWriteTransaction {
         return
       }
       try session.setAndTell(key, in: collection) { core in
-        (
-          try core.sanitize(.object, core.opened(.object, item.object, key, in: collection), key, in: collection),
-          try item.metadata.map {
+        HeldItem(
+          object: HeldValue(
+            try core.sanitize(.object, core.opened(item.object, key, in: collection), key, in: collection)),
+          metadata: try item.metadata.map {
             try core.sanitize(.metadata, core.opened(.metadata, $0, key, in: collection), key, in: collection)
           }
         )

@@ -61,10 +61,7 @@ extension ReadWriteTransaction {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
     try session.setAndTell(key, in: collection) { core in
-      (
-        try core.encode(.object, object, key, in: collection),
-        try metadata.map { try core.encode(.metadata, $0, key, in: collection) }
-      )
+      try core.hold(object, metadata: metadata, key, in: collection)
     }
   }
 
@@ -76,9 +73,9 @@ extension ReadWriteTransaction {
     withMetadata metadata: SerializedValue? = nil
   ) throws {
     try session.setAndTell(key, in: collection) { core in
-      (
-        try core.sanitize(.object, object.stored, key, in: collection),
-        try metadata.map { try core.sanitize(.metadata, $0.stored, key, in: collection) }
+      HeldItem(
+        object: HeldValue(try core.sanitize(.object, object.stored, key, in: collection)),
+        metadata: try metadata.map { try core.sanitize(.metadata, $0.stored, key, in: collection) }
       )
     }
   }

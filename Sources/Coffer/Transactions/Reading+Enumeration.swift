@@ -19,14 +19,14 @@ extension Reading where Self: ~Copyable {
     inCollection collection: String = "", within range: KeyRange = .all,
     _ body: (_ key: String, _ stop: inout Bool) throws -> Void
   ) throws {
-    try enumerate(collection, range, .keys, nil) { row, stop in try body(row.key, &stop) }
+    try enumerate(collection, range, .keys, nil) { key, _, stop in try body(key, &stop) }
   }
 
   /// Visits the keys of all collections.
   public borrowing func enumerateKeysInAllCollections(
     _ body: (_ collection: String, _ key: String, _ stop: inout Bool) throws -> Void
   ) throws {
-    try enumerateAll(.keys, nil) { collection, row, stop in try body(collection, row.key, &stop) }
+    try enumerateAll(.keys, nil) { collection, key, _, stop in try body(collection, key, &stop) }
   }
 
   // MARK: Objects
@@ -44,8 +44,9 @@ extension Reading where Self: ~Copyable {
     inCollection collection: String = "", within range: KeyRange = .all, as type: Object.Type = Object.self,
     where filter: KeyFilter? = nil, _ body: (_ key: String, _ object: Object, _ stop: inout Bool) throws -> Void
   ) throws {
-    try enumerate(collection, range, .objects, filter) { row, stop in
-      try body(row.key, try object(of: row, collection), &stop)
+    let core = session.core
+    try enumerate(collection, range, .objects, filter) { key, cursor, stop in
+      try body(key, try core.decode(cursor.object(), as: type, key, in: collection), &stop)
     }
   }
 
@@ -56,8 +57,9 @@ extension Reading where Self: ~Copyable {
     as type: Object.Type = Object.self, where filter: ((_ collection: String, _ key: String) throws -> Bool)? = nil,
     _ body: (_ collection: String, _ key: String, _ object: Object, _ stop: inout Bool) throws -> Void
   ) throws {
-    try enumerateAll(.objects, filter) { collection, row, stop in
-      try body(collection, row.key, try object(of: row, collection), &stop)
+    let core = session.core
+    try enumerateAll(.objects, filter) { collection, key, cursor, stop in
+      try body(collection, key, try core.decode(cursor.object(), as: type, key, in: collection), &stop)
     }
   }
 
@@ -68,8 +70,9 @@ extension Reading where Self: ~Copyable {
     forKeys keys: some Sequence<String>, inCollection collection: String = "", as type: Object.Type = Object.self,
     _ body: (_ key: String, _ object: Object?, _ stop: inout Bool) throws -> Void
   ) throws {
+    let core = session.core
     try enumerate(keys, collection) { key, item, stop in
-      try body(key, try item.map { try object(of: $0, key, collection) }, &stop)
+      try body(key, try item.map { try core.decode($0.object, as: type, key, in: collection) }, &stop)
     }
   }
 
@@ -82,8 +85,9 @@ extension Reading where Self: ~Copyable {
     inCollection collection: String = "", within range: KeyRange = .all, as type: Metadata.Type = Metadata.self,
     where filter: KeyFilter? = nil, _ body: (_ key: String, _ metadata: Metadata?, _ stop: inout Bool) throws -> Void
   ) throws {
-    try enumerate(collection, range, .metadata, filter) { row, stop in
-      try body(row.key, try metadata(row.metadata, row.key, collection), &stop)
+    let core = session.core
+    try enumerate(collection, range, .metadata, filter) { key, cursor, stop in
+      try body(key, try core.metadata(cursor.metadata(), as: type, key, in: collection), &stop)
     }
   }
 
@@ -95,8 +99,9 @@ extension Reading where Self: ~Copyable {
     where filter: ((_ collection: String, _ key: String) throws -> Bool)? = nil,
     _ body: (_ collection: String, _ key: String, _ metadata: Metadata?, _ stop: inout Bool) throws -> Void
   ) throws {
-    try enumerateAll(.metadata, filter) { collection, row, stop in
-      try body(collection, row.key, try metadata(row.metadata, row.key, collection), &stop)
+    let core = session.core
+    try enumerateAll(.metadata, filter) { collection, key, cursor, stop in
+      try body(collection, key, try core.metadata(cursor.metadata(), as: type, key, in: collection), &stop)
     }
   }
 
@@ -107,8 +112,9 @@ extension Reading where Self: ~Copyable {
     forKeys keys: some Sequence<String>, inCollection collection: String = "", as type: Metadata.Type = Metadata.self,
     _ body: (_ key: String, _ metadata: Metadata?, _ stop: inout Bool) throws -> Void
   ) throws {
+    let core = session.core
     try enumerate(keys, collection) { key, item, stop in
-      try body(key, try metadata(item?.metadata, key, collection), &stop)
+      try body(key, try core.metadata(item?.metadata, as: type, key, in: collection), &stop)
     }
   }
 
@@ -122,8 +128,11 @@ extension Reading where Self: ~Copyable {
     metadata metadataType: Metadata.Type = Metadata.self, where filter: KeyFilter? = nil,
     _ body: (_ key: String, _ object: Object, _ metadata: Metadata?, _ stop: inout Bool) throws -> Void
   ) throws {
-    try enumerate(collection, range, .rows, filter) { row, stop in
-      try body(row.key, try object(of: row, collection), try metadata(row.metadata, row.key, collection), &stop)
+    let core = session.core
+    try enumerate(collection, range, .rows, filter) { key, cursor, stop in
+      try body(
+        key, try core.decode(cursor.object(), as: type, key, in: collection),
+        try core.metadata(cursor.metadata(), as: metadataType, key, in: collection), &stop)
     }
   }
 
@@ -137,9 +146,12 @@ extension Reading where Self: ~Copyable {
       _ collection: String, _ key: String, _ object: Object, _ metadata: Metadata?, _ stop: inout Bool
     ) throws -> Void
   ) throws {
-    try enumerateAll(.rows, filter) { collection, row, stop in
+    let core = session.core
+    try enumerateAll(.rows, filter) { collection, key, cursor, stop in
       try body(
-        collection, row.key, try object(of: row, collection), try metadata(row.metadata, row.key, collection), &stop)
+        collection, key, try core.decode(cursor.object(), as: type, key, in: collection),
+        try core.metadata(cursor.metadata(), as: metadataType, key, in: collection),
+        &stop)
     }
   }
 
@@ -151,9 +163,12 @@ extension Reading where Self: ~Copyable {
     metadata metadataType: Metadata.Type = Metadata.self,
     _ body: (_ key: String, _ object: Object?, _ metadata: Metadata?, _ stop: inout Bool) throws -> Void
   ) throws {
+    let core = session.core
     try enumerate(keys, collection) { key, item, stop in
       try body(
-        key, try item.map { try object(of: $0, key, collection) }, try metadata(item?.metadata, key, collection), &stop)
+        key, try item.map { try core.decode($0.object, as: type, key, in: collection) },
+        try core.metadata(item?.metadata, as: metadataType, key, in: collection),
+        &stop)
     }
   }
 
@@ -161,51 +176,36 @@ extension Reading where Self: ~Copyable {
 
   private borrowing func enumerate(
     _ collection: String, _ range: KeyRange, _ columns: Cursor.Columns, _ filter: KeyFilter?,
-    _ body: (Cursor.Row, inout Bool) throws -> Void
+    _ body: (String, Cursor, inout Bool) throws -> Void
   ) throws {
     var stop = false
-    try session.enumerate(collection, range, columns) { _, row in
-      if try filter?(row.key) ?? true { try body(row, &stop) }
+    try session.enumerate(collection, range, columns) { _, cursor in
+      let key = cursor.key
+      if try filter?(key) ?? true { try body(key, cursor, &stop) }
       return !stop
     }
   }
 
   private borrowing func enumerateAll(
     _ columns: Cursor.Columns, _ filter: ((String, String) throws -> Bool)?,
-    _ body: (String, Cursor.Row, inout Bool) throws -> Void
+    _ body: (String, String, Cursor, inout Bool) throws -> Void
   ) throws {
     var stop = false
-    try session.enumerate(nil, .all, columns) { collection, row in
-      if try filter?(collection, row.key) ?? true { try body(collection, row, &stop) }
+    try session.enumerate(nil, .all, columns) { collection, cursor in
+      let key = cursor.key
+      if try filter?(collection, key) ?? true { try body(collection, key, cursor, &stop) }
       return !stop
     }
   }
 
   /// Each key once; what changes meanwhile is not seen, since all are read before the first is handed out.
   private borrowing func enumerate(
-    _ keys: some Sequence<String>, _ collection: String, _ body: (String, StoredItem?, inout Bool) throws -> Void
+    _ keys: some Sequence<String>, _ collection: String, _ body: (String, HeldItem?, inout Bool) throws -> Void
   ) throws {
     var visited = Set<ByteString>()
     let unique = keys.filter { visited.insert(ByteString($0)).inserted }
     let items = try session.reading { try unique.map { try session.item($0, in: collection) } }
     var stop = false
     for (key, item) in zip(unique, items) where !stop { try body(key, item, &stop) }
-  }
-
-  private borrowing func object<Object: Decodable>(of row: Cursor.Row, _ collection: String) throws -> Object {
-    guard let stored = row.object else { preconditionFailure("the enumeration reads no objects") }
-    return try session.core.decode(.object, stored, as: Object.self, row.key, in: collection)
-  }
-
-  private borrowing func object<Object: Decodable>(
-    of item: StoredItem, _ key: String, _ collection: String
-  ) throws -> Object {
-    try session.core.decode(.object, item.object, as: Object.self, key, in: collection)
-  }
-
-  private borrowing func metadata<Metadata: Decodable>(
-    _ stored: StoredValue?, _ key: String, _ collection: String
-  ) throws -> Metadata? {
-    try stored.map { try session.core.decode(.metadata, $0, as: Metadata.self, key, in: collection) }
   }
 }

@@ -12,7 +12,7 @@ extension Reading where Self: ~Copyable {
     let core = session.core
     return try session.history(key, in: collection).map { row in
       HistoricItem(
-        collection: collection, key: key, value: try core.value(.object, row.item.object, key, in: collection),
+        collection: collection, key: key, value: try core.value(row.item.object, key, in: collection),
         metadata: try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) },
         version: row.version,
         modified: .init(milliseconds: row.modified), endVersion: row.ended, ended: .init(milliseconds: row.time))

@@ -40,7 +40,7 @@ extension Reading where Self: ~Copyable {
   ) throws -> Object? {
     let core = session.core
     return try session.item(key, in: collection).map {
-      try core.decode(.object, $0.object, as: type, key, in: collection)
+      try core.decode($0.object, as: type, key, in: collection)
     }
   }
 
@@ -78,7 +78,7 @@ extension Reading where Self: ~Copyable {
     let core = session.core
     guard let item = try session.item(key, in: collection) else { return nil }
     return (
-      try core.decode(.object, item.object, as: type, key, in: collection),
+      try core.decode(item.object, as: type, key, in: collection),
       try item.metadata.map { try core.decode(.metadata, $0, as: metadataType, key, in: collection) }
     )
   }
@@ -89,7 +89,7 @@ extension Reading where Self: ~Copyable {
   ) throws -> SerializedValue? {
     let core = session.core
     return try session.item(key, in: collection).map {
-      SerializedValue(try core.opened(.object, $0.object, key, in: collection))
+      SerializedValue(try core.opened($0.object, key, in: collection))
     }
   }
 
@@ -110,7 +110,7 @@ extension Reading where Self: ~Copyable {
     let core = session.core
     return try session.item(key, in: collection).map { item in
       (
-        SerializedValue(try core.opened(.object, item.object, key, in: collection)),
+        SerializedValue(try core.opened(item.object, key, in: collection)),
         try item.metadata.map { SerializedValue(try core.opened(.metadata, $0, key, in: collection)) }
       )
     }
@@ -128,7 +128,7 @@ extension Reading where Self: ~Copyable {
     guard let row = try session.fullRow(key, in: collection) else { return nil }
     let core = session.core
     return Item(
-      collection: collection, key: key, value: try core.value(.object, row.item.object, key, in: collection),
+      collection: collection, key: key, value: try core.value(row.item.object, key, in: collection),
       metadata: try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }, version: row.version,
       modified: .init(milliseconds: row.modified))
   }

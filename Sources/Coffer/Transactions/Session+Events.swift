@@ -19,7 +19,7 @@ extension Session {
   /// Records a change that was made.
   func record(
     _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
-    old: StoredItem? = nil, new: StoredItem? = nil
+    old: HeldItem? = nil, new: HeldItem? = nil
   ) {
     changes.record(
       key, in: id,

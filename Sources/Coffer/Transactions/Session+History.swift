@@ -150,7 +150,7 @@ extension Session {
 
   /// An earlier value, with everything about it.
   struct HistoricRow {
-    let item: StoredItem
+    let item: HeldItem
     let version: Int64
     let modified: Int64
     let ended: Int64
@@ -172,16 +172,15 @@ extension Session {
       try statement.query { row in
         rows.append(
           HistoricRow(
-            item: StoredItem(
-              object: try Self.storedValue(row, typeColumn: 0, dataColumn: 1), metadata: try Self.metadata(row, 2)),
-            version: row.integer(3), modified: row.integer(4), ended: row.integer(5), time: row.integer(6)))
+            item: try Self.item(row), version: row.integer(3), modified: row.integer(4), ended: row.integer(5),
+            time: row.integer(6)))
       }
       return rows
     }
   }
 
   /// One earlier value of an item.
-  func historicItem(_ version: Int64, _ key: String, in collection: String) throws -> StoredItem? {
+  func historicItem(_ version: Int64, _ key: String, in collection: String) throws -> HeldItem? {
     try reading {
       guard let id = try collectionID(collection) else { return nil }
       let statement = try connection.statement(
@@ -190,7 +189,7 @@ extension Session {
       statement.bind(key, at: 2)
       statement.bind(version, at: 3)
       return try statement.first { row in
-        StoredItem(object: try Self.storedValue(row, typeColumn: 0, dataColumn: 1), metadata: try Self.metadata(row, 2))
+        try Self.item(row)
       }
     }
   }

@@ -10,7 +10,7 @@ extension Session {
   // MARK: One item
 
   /// Both values of an item, from the cache where it has them.
-  func item(_ key: String, in collection: String) throws -> StoredItem? {
+  func item(_ key: String, in collection: String) throws -> HeldItem? {
     try reading {
       guard cache.limit > 0, try isCacheUsable() else { return try storedItem(key, in: collection) }
       guard let id = try collectionID(collection) else { return nil }
@@ -28,15 +28,15 @@ extension Session {
   }
 
   /// Both values of an item as they are in the tables.
-  func storedItem(_ key: String, in collection: String) throws -> StoredItem? {
+  func storedItem(_ key: String, in collection: String) throws -> HeldItem? {
     try row(key, in: collection, "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?") { row in
-      StoredItem(object: try Self.storedValue(row, typeColumn: 0, dataColumn: 1), metadata: try Self.metadata(row, 2))
+      try Self.item(row)
     }
   }
 
   /// A row with everything about an item.
   struct FullRow {
-    let item: StoredItem
+    let item: HeldItem
     let version: Int64
     let modified: Int64
   }
@@ -48,8 +48,7 @@ extension Session {
         "SELECT type, data, metadata, version, modified FROM items WHERE collection = ? AND key = ?"
       ) { row in
         FullRow(
-          item: StoredItem(
-            object: try Self.storedValue(row, typeColumn: 0, dataColumn: 1), metadata: try Self.metadata(row, 2)),
+          item: try Self.item(row),
           version: row.integer(3), modified: row.integer(4))
       }
     }
@@ -85,12 +84,15 @@ extension Session {
     return try statement.first(body)
   }
 
-  static func storedValue(
-    _ row: borrowing Statement.Row, typeColumn: Int32, dataColumn: Int32
-  ) throws -> StoredValue {
+  /// The item whose type, data and metadata are the first columns of a row.
+  static func item(_ row: borrowing Statement.Row) throws -> HeldItem {
+    HeldItem(object: try object(row, typeColumn: 0), metadata: try metadata(row, 2))
+  }
+
+  /// The object whose data are in the column after that of its type.
+  static func object(_ row: borrowing Statement.Row, typeColumn: Int32) throws -> HeldValue {
     let kind = try kind(row.integer(typeColumn))
-    return StoredValue(
-      kind: kind, bytes: row.withBytes(dataColumn) { StoredBytes(copying: $0, isSecret: kind == .secret) })
+    return row.withBytes(typeColumn + 1) { HeldValue(kind: kind, copying: $0) }
   }
 
   private static func kind(_ code: Int64) throws -> Value.Kind {
@@ -141,8 +143,9 @@ extension Session {
   func keys(in collection: String, _ range: KeyRange) throws -> [String] {
     try reading {
       guard let cursor = try cursor(collection, range, .keys) else { return [] }
-      try cursor.loadRest()
-      return cursor.rest.map(\.key)
+      var keys: [String] = []
+      while try cursor.advance() { keys.append(cursor.key) }
+      return keys
     }
   }
 
@@ -177,7 +180,7 @@ extension Session {
   /// - Parameter collection: nil stands for all, in the order of their names.
   func enumerate(
     _ collection: String?, _ range: KeyRange, _ columns: Cursor.Columns,
-    _ body: (String, Cursor.Row) throws -> Bool
+    _ body: (String, Cursor) throws -> Bool
   ) throws {
     // All cursors stand from the start: what is inserted into a later collection meanwhile is not seen.
     let isAlone = isAutocommitting
@@ -193,8 +196,8 @@ extension Session {
     cursors += pairs.map(\.1)
     defer { cursors.removeLast(cursors.count - earlierCount) }
     for (name, cursor) in pairs {
-      while let row = try reading({ try cursor.next() }) {
-        guard try body(name, row) else { return }
+      while try reading({ try cursor.advance() }) {
+        guard try body(name, cursor) else { return }
       }
     }
   }

@@ -4,17 +4,13 @@ extension Session {
   // MARK: One item
 
   /// Sets both values of an item.
-  func set(_ object: StoredValue, metadata: StoredValue?, _ key: String, in collection: String) throws {
+  func set(_ item: HeldItem, _ key: String, in collection: String) throws {
     try changing {
       let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
       let needsOld = isObserved || stored.history != nil || stored.isSealed
       let old = needsOld ? try storedItem(key, in: collection) : nil
-      let new = StoredItem(
-        object: try fitted(object, .object, key, in: collection, stored, present: old?.object),
-        metadata: try metadata.map {
-          try fitted($0, .metadata, key, in: collection, stored, present: old?.metadata)
-        })
+      let new = try fitted(item, key, in: collection, stored, present: old)
       if stored.history != nil, old == new { return }
       let kind: ChangeSet.Kind
       switch try keepingHistory(of: key, in: stored, { try upsert(new, key, inCollection: stored.id) }) {
@@ -27,7 +23,7 @@ extension Session {
   }
 
   private func upsert(
-    _ item: StoredItem, _ key: String, inCollection id: Int64
+    _ item: HeldItem, _ key: String, inCollection id: Int64
   ) throws -> SQLiteConnection.UpsertResult {
     // An equal value changes nothing: no version, no change, no page.
     let statement = try connection.statement(
@@ -43,7 +39,7 @@ extension Session {
     statement.bind(time, at: 7)
     var key = key
     return try key.withUTF8 { key in
-      try item.object.bytes.withUnsafeBytes { data in
+      try item.object.withUnsafeBytes { data in
         statement.bind(borrowingText: key, at: 2)
         statement.bind(borrowing: data, at: 4)
         return try connection.runUpsert(statement)
@@ -63,10 +59,13 @@ extension Session {
       let old = needsOld ? try storedItem(key, in: collection) : nil
       // Nothing to replace, and so nothing to seal.
       if stored.isSealed, old == nil { return false }
-      let present = part == .object ? old?.object : old?.metadata
+      let present = part == .object ? old?.object.stored : old?.metadata
       let value = try value.map { try fitted($0, part, key, in: collection, stored, present: present) }
-      var new = old
-      if part == .object, let value { new?.object = value } else { new?.metadata = value }
+      let new = old.map { old in
+        part == .object
+          ? HeldItem(object: value.map(HeldValue.init) ?? old.object, metadata: old.metadata)
+          : HeldItem(object: old.object, metadata: value)
+      }
       if stored.history != nil, old == new { return false }
       let isChanged = try keepingHistory(of: key, in: stored) {
         try update(part, value, key, inCollection: stored.id)
@@ -177,12 +176,10 @@ extension Session {
     var keys: [String] = []
     if isObserved || isFeedObserved {
       let cursor = Cursor(connection: connection, collection: id, range: .all, columns: isObserved ? .rows : .keys)
-      while let row = try cursor.next() {
-        keys.append(row.key)
-        if isObserved, let object = row.object {
-          let old = StoredItem(object: object, metadata: row.metadata)
-          record(.removed, row.key, in: collection, id: id, old: old)
-        }
+      while try cursor.advance() {
+        let key = cursor.key
+        keys.append(key)
+        if isObserved { record(.removed, key, in: collection, id: id, old: try cursor.item()) }
       }
     }
     recordClearing(of: collection, id: id, keys: keys)
@@ -194,12 +191,12 @@ extension Session {
   ///
   /// All of it in one transaction, from the sanitizers to the post-sanitizers.
   func setAndTell(
-    _ key: String, in collection: String, encode: (DatabaseCore) throws -> (StoredValue, StoredValue?)
+    _ key: String, in collection: String, encode: (DatabaseCore) throws -> HeldItem
   ) throws {
     try inTransaction {
-      let (object, metadata) = try encoding(encode)
-      try set(object, metadata: metadata, key, in: collection)
-      try didSet(object, metadata, key, in: collection)
+      let item = try encoding(encode)
+      try set(item, key, in: collection)
+      try didSet(item, key, in: collection)
     }
   }
 
@@ -215,7 +212,11 @@ extension Session {
   }
 
   /// Tells the post-sanitizers what was stored.
-  func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
+  func didSet(_ item: HeldItem, _ key: String, in collection: String) throws {
+    if core.hasAnyRules { try didSet(item.object.stored, item.metadata, key, in: collection) }
+  }
+
+  private func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
     guard let rules = core.rules(of: collection) else { return }
     func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ part: ItemPart, _ stored: StoredValue?) throws {
       guard let sanitizer, let stored else { return }

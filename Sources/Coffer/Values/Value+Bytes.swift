@@ -100,7 +100,7 @@ private struct ValueReader {
   }
 
   private mutating func readText(_ count: Int) throws -> String {
-    guard let text = String(validating: try take(count), as: UTF8.self) else { throw malformed("text") }
+    guard let text = try take(count).withUnsafeBytes(String.init(validating:)) else { throw malformed("text") }
     return text
   }
 

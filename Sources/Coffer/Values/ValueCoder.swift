@@ -20,20 +20,6 @@ enum ValueCoder {
   }
 
   static func decode<Object: Decodable>(_ stored: StoredValue, as type: Object.Type) throws -> Object {
-    // What is read most, without a look for conformances, which was an eighth of the cost of a row in an enumeration.
-    switch stored.kind {
-    case .string where Object.self == String.self:
-      if case .string(let string) = try Value(stored) { return unsafeBitCast(string, to: Object.self) }
-    case .int where Object.self == Int.self:
-      if case .int(let int) = try Value(stored), let int = Int(exactly: int) {
-        return unsafeBitCast(int, to: Object.self)
-      }
-    case .double where Object.self == Double.self:
-      if case .double(let double) = try Value(stored) { return unsafeBitCast(double, to: Object.self) }
-    case .bool where Object.self == Bool.self:
-      if case .bool(let bool) = try Value(stored) { return unsafeBitCast(bool, to: Object.self) }
-    default: break
-    }
     if let convertible = type as? any ValueConvertible.Type {
       if let json = json(stored), type != Value.self { return try JSONCoding.decode(type, from: json) }
       // In two steps: what the initializer refuses is nil, which is an object to an optional type.

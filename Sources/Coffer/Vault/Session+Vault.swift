@@ -52,6 +52,18 @@ extension Session {
   /// - Parameter present: What is there now: an equal value stays as it is.
   @inline(__always)
   func fitted(
+    _ item: HeldItem, _ key: String, in collection: String, _ stored: StoredCollection, present: HeldItem?
+  ) throws -> HeldItem {
+    guard stored.isSealed || item.object.kind == .sealed || item.metadata?.kind == .sealed else { return item }
+    return HeldItem(
+      object: HeldValue(
+        try fitted(item.object.stored, .object, key, in: collection, stored, present: present?.object.stored)),
+      metadata: try item.metadata.map {
+        try fitted($0, .metadata, key, in: collection, stored, present: present?.metadata)
+      })
+  }
+
+  func fitted(
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, _ stored: StoredCollection,
     present: StoredValue?
   ) throws -> StoredValue {
@@ -125,22 +137,26 @@ extension Session {
   private func rewriteValues(
     of collection: String, _ id: Int64, _ body: (StoredValue, ItemPart, _ key: String) throws -> StoredValue
   ) throws {
-    func rewritten(_ item: StoredItem, _ key: String) throws -> StoredItem {
-      StoredItem(
-        object: try body(item.object, .object, key), metadata: try item.metadata.map { try body($0, .metadata, key) })
+    func rewritten(_ item: HeldItem, _ key: String) throws -> HeldItem {
+      HeldItem(
+        object: HeldValue(try body(item.object.stored, .object, key)),
+        metadata: try item.metadata.map { try body($0, .metadata, key) })
     }
     let isObserved = observes(.update, in: collection)
-    let cursor = Cursor(connection: connection, collection: id, range: .all, columns: .rows)
-    while let row = try cursor.next() {
-      guard let object = row.object else { continue }
-      let old = StoredItem(object: object, metadata: row.metadata)
-      let new = try rewritten(old, row.key)
-      let statement = try connection.statement(
-        "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2")
-      bind(new, row.key, id, to: statement)
-      try statement.run()
-      record(
-        .updated, row.key, in: collection, id: id, old: isObserved ? old : nil, new: isObserved ? new : nil)
+    var rest: KeyRange? = .all
+    while let range = rest {
+      // Some at a time: while a cursor is open, its rows must not change.
+      let items = try self.items(id, range, atMost: 256)
+      for (key, old) in items {
+        let new = try rewritten(old, key)
+        let statement = try connection.statement(
+          "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2")
+        bind(new, key, id, to: statement)
+        try statement.run()
+        record(
+          .updated, key, in: collection, id: id, old: isObserved ? old : nil, new: isObserved ? new : nil)
+      }
+      rest = items.last.map { .behind($0.key) }
     }
     for key in try keysWithHistory(in: collection) {
       for row in try history(key, in: collection) {
@@ -153,11 +169,18 @@ extension Session {
     }
   }
 
-  private func bind(_ item: StoredItem, _ key: String, _ collection: Int64, to statement: Statement) {
+  private func items(_ collection: Int64, _ range: KeyRange, atMost count: Int) throws -> [(key: String, HeldItem)] {
+    let cursor = Cursor(connection: connection, collection: collection, range: range, columns: .rows)
+    var items: [(key: String, HeldItem)] = []
+    while items.count < count, try cursor.advance() { items.append((cursor.key, try cursor.item())) }
+    return items
+  }
+
+  private func bind(_ item: HeldItem, _ key: String, _ collection: Int64, to statement: Statement) {
     statement.bind(collection, at: 1)
     statement.bind(key, at: 2)
     statement.bind(Int64(item.object.kind.rawValue), at: 3)
-    statement.bind(item.object.bytes, at: 4)
+    item.object.withUnsafeBytes { statement.bind(copying: $0, at: 4) }
     statement.bind(item.metadata?.tagged, at: 5)
   }
 

@@ -254,15 +254,31 @@ extension SQLiteConnection {
   /// The statement for `sql`, prepared at its first use and reset.
   package func statement(_ sql: StaticString) throws -> Statement {
     if let statement = statements[sql.utf8Start] { return statement }
+    let statement = try prepare(sql)
+    statements[sql.utf8Start] = statement
+    return statement
+  }
+
+  /// The statement for `sql`, for one user alone until it is returned.
+  package func takeStatement(_ sql: StaticString) throws -> Statement {
+    try statements.removeValue(forKey: sql.utf8Start) ?? prepare(sql)
+  }
+
+  /// Takes back what `takeStatement` gave.
+  package func returnStatement(_ statement: Statement, _ sql: StaticString) {
+    statement.reset()
+    // Where two were in use at a time, one is enough.
+    statements.updateValue(statement, forKey: sql.utf8Start)?.finalize()
+  }
+
+  private func prepare(_ sql: StaticString) throws -> Statement {
     var pointer: OpaquePointer?
     let code = sqlite3_prepare_v3(
       handle, UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self), Int32(sql.utf8CodeUnitCount),
       UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
     try check(code)
     guard let pointer else { preconditionFailure("there is no statement in \"\(sql)\"") }
-    let statement = Statement(pointer: pointer, connection: self)
-    statements[sql.utf8Start] = statement
-    return statement
+    return Statement(pointer: pointer, connection: self)
   }
 
   /// What became of the row of an upsert.

@@ -1,4 +1,4 @@
-/// A value as a proxy holds it in memory: what is asked for most is there without decoding.
+/// A value in memory: what is stored most is there without decoding.
 enum HeldValue: Sendable {
   case bool(Bool)
   case int(Int64)
@@ -7,17 +7,27 @@ enum HeldValue: Sendable {
   case stored(StoredValue)
 
   init(_ stored: StoredValue) {
-    switch stored.kind {
-    case .bool, .int, .double, .string:
-      switch try? Value(stored) {
-      case .bool(let value): self = .bool(value)
-      case .int(let value): self = .int(value)
-      case .double(let value): self = .double(value)
-      case .string(let value): self = .string(value)
-      // Malformed bytes: reading them says so.
-      default: self = .stored(stored)
-      }
-    default: self = .stored(stored)
+    let plain = stored.bytes.withUnsafeBytes { Self(plain: stored.kind, $0) }
+    self = plain ?? .stored(stored)
+  }
+
+  init(kind: Value.Kind, copying bytes: UnsafeRawBufferPointer) {
+    self =
+      Self(plain: kind, bytes)
+      ?? .stored(StoredValue(kind: kind, bytes: StoredBytes(copying: bytes, isSecret: kind == .secret)))
+  }
+
+  /// Nil for what has no case of its own, and for malformed bytes: reading them says so.
+  private init?(plain kind: Value.Kind, _ bytes: UnsafeRawBufferPointer) {
+    switch kind {
+    case .bool where bytes.count == 1 && bytes[0] <= 1: self = .bool(bytes[0] == 1)
+    case .int where bytes.count == 8: self = .int(Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)))
+    case .double where bytes.count == 8:
+      self = .double(Double(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))))
+    case .string:
+      guard let text = String(validating: bytes) else { return nil }
+      self = .string(text)
+    default: return nil
     }
   }
 
@@ -37,34 +47,58 @@ enum HeldValue: Sendable {
     }
   }
 
-  /// The value where it is of just this type, nil otherwise.
+  /// The value where it is of just this type, else what `decode` makes of it.
+  ///
+  /// No optional: where the compiler does not know `Object`, it would have to be looked for each time.
   @inline(__always)
-  func undecoded<Object>(as type: Object.Type) -> Object? {
+  func decoded<Object>(
+    as type: Object.Type, otherwise decode: (StoredValue) throws -> Object
+  ) rethrows -> Object {
     switch self {
     case .int(let value) where Object.self == Int.self: unsafeBitCast(Int(truncatingIfNeeded: value), to: Object.self)
     case .string(let value) where Object.self == String.self: unsafeBitCast(value, to: Object.self)
     case .bool(let value) where Object.self == Bool.self: unsafeBitCast(value, to: Object.self)
     case .double(let value) where Object.self == Double.self: unsafeBitCast(value, to: Object.self)
-    default: nil
+    default: try decode(stored)
+    }
+  }
+
+  /// The value as it describes itself; nil where it has to be decoded.
+  var value: Value? {
+    switch self {
+    case .bool(let value): .bool(value)
+    case .int(let value): .int(value)
+    case .double(let value): .double(value)
+    case .string(let value): .string(value)
+    case .stored: nil
+    }
+  }
+
+  var kind: Value.Kind {
+    switch self {
+    case .bool: .bool
+    case .int: .int
+    case .double: .double
+    case .string: .string
+    case .stored(let stored): stored.kind
     }
   }
 
   /// The value as it lies in the store.
   var stored: StoredValue {
-    func encoded(_ kind: Value.Kind, _ word: UInt64) -> StoredValue {
-      StoredValue(
-        kind: kind,
-        bytes: [UInt8](unsafeUninitializedCapacity: 8) { buffer, count in
-          UnsafeMutableRawBufferPointer(buffer).storeBytes(of: word.bigEndian, as: UInt64.self)
-          count = 8
-        })
-    }
-    return switch self {
-    case .bool(let value): StoredValue(kind: .bool, bytes: [value ? 1 : 0])
-    case .int(let value): encoded(.int, UInt64(bitPattern: value))
-    case .double(let value): encoded(.double, value.bitPattern)
-    case .string(let value): StoredValue(kind: .string, bytes: Array(value.utf8))
-    case .stored(let stored): stored
+    if case .stored(let stored) = self { return stored }
+    return StoredValue(kind: kind, bytes: withUnsafeBytes { Array($0) })
+  }
+
+  /// Lends the bytes that lie in the store for the time of `body`.
+  @inline(__always)
+  func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    switch self {
+    case .bool(let value): return try Swift.withUnsafeBytes(of: value ? 1 : 0 as UInt8, body)
+    case .int(let value): return try Swift.withUnsafeBytes(of: value.bigEndian, body)
+    case .double(let value): return try Swift.withUnsafeBytes(of: value.bitPattern.bigEndian, body)
+    case .string(var value): return try value.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+    case .stored(let stored): return try stored.bytes.withUnsafeBytes(body)
     }
   }
 
@@ -95,7 +129,7 @@ extension HeldValue: Equatable {
   }
 }
 
-/// Both values of an item, as a proxy holds them.
+/// Both values of an item.
 struct HeldItem: Sendable {
   let object: HeldValue
   /// In a box: hardly any item has metadata, and every read of a text copies the rest.
@@ -114,10 +148,6 @@ struct HeldItem: Sendable {
   init(object: HeldValue, metadata: StoredValue?) {
     self.object = object
     box = metadata.map(MetadataBox.init)
-  }
-
-  init(_ stored: StoredItem) {
-    self.init(object: HeldValue(stored.object), metadata: stored.metadata)
   }
 
   var byteCount: Int { object.byteCount + (metadata?.bytes.count ?? 0) }
