@@ -47,6 +47,16 @@ final class CofferPeer: Peer, TextStore, Sendable {
     return sum
   }
 
+  func sum(ofLengthsAtOnceFor keys: [String]) throws -> Int {
+    try proxy.readOnlyConnection.read { transaction in
+      var sum = 0
+      for key in keys {
+        sum &+= try transaction.object(forKey: key, inCollection: Samples.collection, as: String.self)?.utf8.count ?? 0
+      }
+      return sum
+    }
+  }
+
   func text(_ key: String) throws -> String? {
     try proxy.object(forKey: key, inCollection: Samples.collection)
   }

@@ -38,23 +38,35 @@ enum Tables {
           return Double(time) / 1e6
         },
         Measurement(reads, kind.rawValue) { round in
-          let keys = Samples.numbers(readCount, below: count, seed: round).map(Samples.key)
-          let store = try kind.open(stores)
-          let start = Measure.nanoseconds()
-          let sum = try store.sum(ofLengthsAtOnceFor: keys)
-          let time = Measure.nanoseconds() - start
-          try require(sum == 100 * readCount, "\(kind.rawValue) has other values")
-          try store.close()
-          return Double(time) / 1000 / Double(readCount)
+          try timePerRead(kind, stores, count, round) { try $0.sum(ofLengthsAtOnceFor: $1) }
         },
       ]
     }
+    row.measurements.append(
+      Measurement(reads, "Coffer, proxy, each read by itself") { round in
+        try timePerRead(.coffer, stores, count, round) { try $0.sum(ofLengthsFor: $1) }
+      })
     row.goals = [
       Goal("full scan: the storage layer beside plain SQLite", at: scan, layer, beside: plain, .atMost(1.5)),
       Goal("full scan: enumeration beside plain SQLite", at: scan, "Coffer", beside: plain, .atMost(2)),
       Goal("random read: the storage layer beside plain SQLite", at: reads, layer, beside: plain, .atMost(1.5)),
     ]
     return row
+  }
+
+  /// How long a read takes, in microseconds.
+  private static func timePerRead(
+    _ kind: StoreKind, _ stores: FilledStores, _ count: Int, _ round: Int,
+    _ body: (any TextStore, [String]) throws -> Int
+  ) throws -> Double {
+    let keys = Samples.numbers(readCount, below: count, seed: round).map(Samples.key)
+    let store = try kind.open(stores)
+    let start = Measure.nanoseconds()
+    let sum = try body(store, keys)
+    let time = Measure.nanoseconds() - start
+    try require(sum == 100 * readCount, "\(kind.rawValue) has other values")
+    try store.close()
+    return Double(time) / 1000 / Double(readCount)
   }
 
   static func fillingRow(_ folder: Folder, _ program: String, _ count: Int) throws -> Row {
