@@ -52,6 +52,16 @@ public final class RandomSource {
     position += buffer.count
   }
 
+  /// As many bytes that have not been handed out before.
+  ///
+  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order.
+  public func bytes(count: Int) throws -> [UInt8] {
+    try [UInt8](unsafeUninitializedCapacity: count) { buffer, initializedCount in
+      try fill(UnsafeMutableRawBufferPointer(buffer))
+      initializedCount = count
+    }
+  }
+
   /// Drops what was drawn ahead, so that what is handed out next was drawn after this call.
   ///
   /// Called at the start of each write transaction: a machine resumed twice from an image taken before it then draws

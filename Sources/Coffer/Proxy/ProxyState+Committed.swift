@@ -88,9 +88,13 @@ extension ProxyState {
     let isClosed = lock.withShared { self.isClosed }
     guard !isClosed else { throw CofferError.closed }
     if let counter { return counter.value }
-    // The wal-index is mapped by the first read.
-    if session.connection.commitCounter == nil { try session.read { _ = try session.changeLog.lastSequence() } }
-    let counter = session.connection.commitCounter
+    // Each has a mapping of its own, so that only one is made.
+    var counter = session.connection.commitCounter
+    if counter == nil {
+      // The wal-index is mapped by the first read.
+      try session.read { _ = try session.changeLog.lastSequence() }
+      counter = session.connection.commitCounter
+    }
     return lock.withExclusive {
       self.counter = counter
       return counter?.value

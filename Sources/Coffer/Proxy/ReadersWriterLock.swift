@@ -33,10 +33,16 @@ final class ReadersWriterLock: @unchecked Sendable {
   /// Not of nothing: the thread sanitizer takes access to a value without a size for access to what lies behind it.
   private let writers = Lock(false)
 
-  init() {
+  /// One for each processor, up to 16; the C library asks the system each time, which takes as long as three reads of a file.
+  private static let usualStripeCount: Int = {
     let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     var count = 1
     while count < min(processorCount, 16) { count *= 2 }
+    return count
+  }()
+
+  init() {
+    let count = Self.usualStripeCount
     stripeCount = count
     stripes = UnsafeMutableRawPointer.allocate(byteCount: 128 * count, alignment: 128)
       .bindMemory(to: Stripe.self, capacity: Self.stride * count)

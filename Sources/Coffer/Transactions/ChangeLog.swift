@@ -44,7 +44,7 @@ struct ChangeLog {
   ) throws -> End {
     let end = try end ?? self.end()
     let sequence = end.sequence + 1
-    let noise = try RandomSource.bytes(count: 16)
+    let noise = try connection.randomBytes(count: 16)
     willAppend(CommitIdentity(sequence: sequence, noise: noise))
     let keys = changes.packed
     let total = end.total + Int64(keys.count)

@@ -428,6 +428,12 @@ extension SQLiteConnection {
     try statement("ROLLBACK").run()
   }
 
+  /// Random bytes for what this write transaction stores; of the same draw as its nonces, as each draw costs a fifteenth of
+  /// a small commit.
+  package func randomBytes(count: Int) throws -> [UInt8] {
+    try context?.codec.randomBytes(count: count) ?? RandomSource.bytes(count: count)
+  }
+
   /// Makes everything committed so far durable.
   package func synchronizeLog() throws {
     // Without a log there is nothing that the last checkpoint has not synced.

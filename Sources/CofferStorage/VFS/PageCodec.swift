@@ -58,6 +58,11 @@ final class PageCodec {
     random.refresh()
   }
 
+  /// Random bytes of the same draw as the nonces.
+  func randomBytes(count: Int) throws -> [UInt8] {
+    try random.bytes(count: count)
+  }
+
   /// Makes the 16 or 32 bytes that a page at `place` is bound to.
   @inline(__always)
   private func bind(_ place: Place) -> UnsafeRawBufferPointer {
