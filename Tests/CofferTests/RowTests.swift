@@ -109,6 +109,26 @@ import Testing
     }
   }
 
+  @Test("1.7 that cannot be read before a change end their enumeration with the error, not as if there were no more")
+  func unreadableRest() throws {
+    try connection.readWrite { transaction in
+      for key in ["a", "b", "c"] { try transaction.setObject(1, forKey: key) }
+    }
+    try connection.perform { try $0.connection.execute("UPDATE items SET type = 99 WHERE key = 'c'") }
+    var visited: [String] = []
+    #expect(throws: CofferError.self) {
+      try connection.readWrite { transaction in
+        try transaction.enumerateKeysAndObjects(as: Int.self) { key, _, _ in
+          visited.append(key)
+          // Reads the rest first, and cannot.
+          try? transaction.setObject(2, forKey: "d")
+        }
+      }
+    }
+    #expect(visited == ["a"])
+    #expect(try connection.read { try $0.allKeys() } == ["a", "b", "c"])
+  }
+
   @Test("1.8 are enumerated in the order of collection and key, nested, and until told to stop")
   func order() throws {
     try connection.readWrite { transaction in

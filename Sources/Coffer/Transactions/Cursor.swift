@@ -54,9 +54,11 @@ final class Cursor {
     case beforeStart
     /// On a row of the statement.
     case reading(Statement)
-    /// On a row that was read before; the others are in `rest`.
-    case loaded(Row)
+    /// On a row that was read before, nil before the first; the others are in `rest`.
+    case loaded(Row?)
     case atEnd
+    /// Rows are missing from here on, which must not look like an end.
+    case failed(any Error)
   }
 
   private let connection: SQLiteConnection
@@ -74,12 +76,12 @@ final class Cursor {
   }
 
   deinit {
-    end()
+    end(.atEnd)
   }
 
-  private func end() {
+  private func end(_ end: Position) {
     if case .reading(let statement) = position { connection.returnStatement(statement, sql) }
-    position = .atEnd
+    position = end
   }
 
   // MARK: Going on
@@ -91,15 +93,20 @@ final class Cursor {
     case .reading(let statement): try step(statement)
     case .loaded: takeLoaded()
     case .atEnd: false
+    case .failed(let error): throw error
     }
   }
 
   private func step(_ statement: Statement) throws -> Bool {
-    var isOnRow = false
-    // At the end, and after an error, when another step would begin again.
-    defer { if !isOnRow { end() } }
-    isOnRow = try statement.step()
-    return isOnRow
+    do {
+      if try statement.step() { return true }
+    } catch {
+      // Another step would begin again.
+      end(.failed(error))
+      throw error
+    }
+    end(.atEnd)
+    return false
   }
 
   private func takeLoaded() -> Bool {
@@ -133,16 +140,24 @@ final class Cursor {
 
   /// Reads all items that are left; the cursor stays where it is.
   func loadRest() throws {
-    let row: Row?
-    switch position {
-    case .beforeStart: row = nil
-    case .reading: row = Row(key: key, object: try storedObject(), metadata: try metadata())
-    case .loaded, .atEnd: return
+    var row: Row?
+    do {
+      switch position {
+      case .beforeStart: break
+      case .reading: row = try read()
+      case .loaded, .atEnd: return
+      case .failed(let error): throw error
+      }
+      while try advance() { rest.append(try read()) }
+      position = .loaded(row)
+    } catch {
+      end(.failed(error))
+      throw error
     }
-    var rows: ArraySlice<Row> = []
-    while try advance() { rows.append(Row(key: key, object: try storedObject(), metadata: try metadata())) }
-    rest = rows
-    position = row.map { .loaded($0) } ?? .loaded(Row(key: "", object: nil, metadata: nil))
+  }
+
+  private func read() throws -> Row {
+    Row(key: key, object: try storedObject(), metadata: try metadata())
   }
 
   // MARK: The item it stands on
@@ -150,8 +165,8 @@ final class Cursor {
   var key: String {
     switch position {
     case .reading(let statement): statement.row.text(0)
-    case .loaded(let row): row.key
-    case .beforeStart, .atEnd: preconditionFailure("the cursor stands on no item")
+    case .loaded(let row?): row.key
+    case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor stands on no item")
     }
   }
 
@@ -165,7 +180,7 @@ final class Cursor {
     switch position {
     case .reading(let statement) where columns == .objects || columns == .rows:
       try Session.object(statement.row, typeColumn: 1)
-    case .loaded(let row): row.object
+    case .loaded(let row): row?.object
     default: nil
     }
   }
@@ -175,7 +190,7 @@ final class Cursor {
     switch position {
     case .reading(let statement) where columns == .metadata || columns == .rows:
       try Session.metadata(statement.row, columns == .metadata ? 1 : 3)
-    case .loaded(let row): row.metadata
+    case .loaded(let row): row?.metadata
     default: nil
     }
   }
