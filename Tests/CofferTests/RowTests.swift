@@ -129,6 +129,60 @@ import Testing
     #expect(try connection.read { try $0.allKeys() } == ["a", "b", "c"])
   }
 
+  @Test("1.6 that are damaged end an enumeration with an error that says so")
+  func damagedRow() throws {
+    try connection.readWrite { try $0.setObject(1, forKey: "k", withMetadata: 2) }
+    for damage in ["type = 99", "type = 2, metadata = x''"] {
+      try connection.perform { try $0.connection.execute("UPDATE items SET \(damage)") }
+      let error = #expect(throws: CofferError.self) {
+        try connection.read { transaction in
+          try transaction.enumerateRows(as: Int.self, metadata: Int.self) { _, _, _, _ in }
+        }
+      }
+      guard case .damaged? = error else {
+        Issue.record("\(String(describing: error))")
+        continue
+      }
+    }
+  }
+
+  @Test("1.7 are enumerated inside an enumeration of the same kind, and may be changed in either, each as of its start")
+  func nestedChanges() throws {
+    try connection.readWrite { transaction in
+      for key in ["a", "b", "c"] { try transaction.setObject(1, forKey: key, withMetadata: 1) }
+      var visited: [String] = []
+      try transaction.enumerateRows(as: Int.self, metadata: Int.self) { outer, object, metadata, _ in
+        #expect(object == 1 && metadata == 1)
+        try transaction.enumerateRows(as: Int.self, metadata: Int.self) { inner, object, metadata, _ in
+          visited.append(outer + inner)
+          try transaction.setObject(object + 1, forKey: inner, withMetadata: metadata)
+          try transaction.setObject(0, forKey: inner + outer, inCollection: "other")
+        }
+      }
+      #expect(visited == ["aa", "ab", "ac", "ba", "bb", "bc", "ca", "cb", "cc"])
+      #expect(try transaction.object(forKey: "b") == 4)
+    }
+  }
+
+  @Test("1.12 go on being enumerated as of the start when a savepoint inside is undone")
+  func savepointInside() throws {
+    struct Undo: Error {}
+    try connection.readWrite { transaction in
+      for key in ["a", "b", "c"] { try transaction.setObject(1, forKey: key) }
+      var visited: [String] = []
+      try transaction.enumerateKeysAndObjects(as: Int.self) { key, object, _ in
+        visited.append("\(key)\(object)")
+        #expect(throws: Undo.self) {
+          try transaction.inSavepoint {
+            try transaction.removeAllObjects(inCollection: "")
+            throw Undo()
+          }
+        }
+      }
+      #expect(visited == ["a1", "b1", "c1"])
+    }
+  }
+
   @Test("1.8 are enumerated in the order of collection and key, nested, and until told to stop")
   func order() throws {
     try connection.readWrite { transaction in

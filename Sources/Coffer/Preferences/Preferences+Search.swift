@@ -73,13 +73,7 @@ extension ConnectionProxy {
   /// The object for a key as the value it is, by the shortest way: every getter of UserDefaults goes it.
   fileprivate func heldValue(forKey key: String, inCollection collection: String) throws -> Value? {
     guard let held = try state.visible(key, in: collection).item?.object else { return nil }
-    return switch held {
-    case .bool(let bool): .bool(bool)
-    case .int(let number): .int(number)
-    case .double(let number): .double(number)
-    case .string(let text): .string(text)
-    case .stored(let stored): try state.core.value(.object, stored, key, in: collection)
-    }
+    return try state.core.value(held, key, in: collection)
   }
 
   /// All that is in a collection, by the bytes of its keys.

@@ -229,7 +229,9 @@ struct Scalar: ~Copyable {
     guard let (kind, word) = load() else { return nil }
     switch kind {
     case .absent: return .some(nil)
-    case .int where Object.self == Int.self: return unsafeBitCast(Int(truncatingIfNeeded: word), to: Object.self)
+    // Where an `Int` has 32 bits, the value may not fit.
+    case .int where Object.self == Int.self && Int.bitWidth == 64:
+      return unsafeBitCast(Int(truncatingIfNeeded: word), to: Object.self)
     case .double where Object.self == Double.self: return unsafeBitCast(Double(bitPattern: word), to: Object.self)
     case .bool where Object.self == Bool.self: return unsafeBitCast(word != 0, to: Object.self)
     default: return nil

@@ -34,7 +34,7 @@ public struct KeyRange: Sendable, Hashable {
   }
 }
 
-/// Goes through the items of a collection in the order of their keys; what of an item nobody asks for is not read.
+/// Goes through the items of a collection in the order of their keys; what of an item nobody asks for is not decoded.
 ///
 /// Before the transaction changes anything, `loadRest` reads all that is left: so the enumeration sees the rows as of its
 /// start, and SQLite never steps through what changes under it.
@@ -151,6 +151,7 @@ final class Cursor {
       while try advance() { rest.append(try read()) }
       position = .loaded(row)
     } catch {
+      rest = []
       end(.failed(error))
       throw error
     }
@@ -179,8 +180,9 @@ final class Cursor {
   private func storedObject() throws -> HeldValue? {
     switch position {
     case .reading(let statement) where columns == .objects || columns == .rows:
-      try Session.object(statement.row, typeColumn: 1)
+      try CofferError.translating { try Session.object(statement.row, typeColumn: 1) }
     case .loaded(let row): row?.object
+    case .failed(let error): throw error
     default: nil
     }
   }
@@ -189,8 +191,9 @@ final class Cursor {
   func metadata() throws -> StoredValue? {
     switch position {
     case .reading(let statement) where columns == .metadata || columns == .rows:
-      try Session.metadata(statement.row, columns == .metadata ? 1 : 3)
+      try CofferError.translating { try Session.metadata(statement.row, columns == .metadata ? 1 : 3) }
     case .loaded(let row): row?.metadata
+    case .failed(let error): throw error
     default: nil
     }
   }

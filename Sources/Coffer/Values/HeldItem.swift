@@ -55,7 +55,9 @@ enum HeldValue: Sendable {
     as type: Object.Type, otherwise decode: (StoredValue) throws -> Object
   ) rethrows -> Object {
     switch self {
-    case .int(let value) where Object.self == Int.self: unsafeBitCast(Int(truncatingIfNeeded: value), to: Object.self)
+    // Where an `Int` has 32 bits, the value may not fit.
+    case .int(let value) where Object.self == Int.self && Int.bitWidth == 64:
+      unsafeBitCast(Int(truncatingIfNeeded: value), to: Object.self)
     case .string(let value) where Object.self == String.self: unsafeBitCast(value, to: Object.self)
     case .bool(let value) where Object.self == Bool.self: unsafeBitCast(value, to: Object.self)
     case .double(let value) where Object.self == Double.self: unsafeBitCast(value, to: Object.self)

@@ -47,7 +47,7 @@ extension Session {
 
   // MARK: Values
 
-  /// A value as it is to lie in its collection: sealed in a sealed one, in clear in all others.
+  /// An item as it is to lie in its collection: its values sealed in a sealed one, in clear in all others.
   ///
   /// - Parameter present: What is there now: an equal value stays as it is.
   @inline(__always)
@@ -63,6 +63,7 @@ extension Session {
       })
   }
 
+  /// One value of an item, likewise.
   func fitted(
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, _ stored: StoredCollection,
     present: StoredValue?

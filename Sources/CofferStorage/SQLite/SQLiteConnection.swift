@@ -133,30 +133,26 @@ package final class SQLiteConnection {
     self.handle = handle
     updateCount.initialize(to: 0)
     triedFrameCount.initialize(to: 0)
-    do {
-      try check(code)
-      // A log stays as it is; SQLite would try to fold it in.
-      if isReadOnly { try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)) }
-      setBusyTimeout(busyTimeout)
-      // https://www.sqlite.org/security.html, "Untrusted SQLite database files"
-      try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
-      try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_DEFENSIVE, 1))
-      try check(
-        sqlite3_create_function_v2(
-          handle, "updated", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, updateCount,
-          { context, _, arguments in
-            sqlite3_user_data(context).assumingMemoryBound(to: Int.self).pointee += 1
-            sqlite3_result_value(context, arguments![0])
-          }, nil, nil, nil))
-      // Temporary tables, statement journals and VACUUM's copy stay in memory; what is removed is overwritten.
-      try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
-      // A log that has grown, because a reader held on to an old snapshot, shrinks when it starts over.
-      try execute("PRAGMA journal_size_limit=16777216")
-      foldLogInSteps()
-    } catch {
-      sqlite3_close_v2(handle)
-      throw error
-    }
+    // When something throws from here on, `deinit` closes the handle.
+    try check(code)
+    // A log stays as it is; SQLite would try to fold it in.
+    if isReadOnly { try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)) }
+    setBusyTimeout(busyTimeout)
+    // https://www.sqlite.org/security.html, "Untrusted SQLite database files"
+    try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
+    try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_DEFENSIVE, 1))
+    try check(
+      sqlite3_create_function_v2(
+        handle, "updated", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, updateCount,
+        { context, _, arguments in
+          sqlite3_user_data(context).assumingMemoryBound(to: Int.self).pointee += 1
+          sqlite3_result_value(context, arguments![0])
+        }, nil, nil, nil))
+    // Temporary tables, statement journals and VACUUM's copy stay in memory; what is removed is overwritten.
+    try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
+    // A log that has grown, because a reader held on to an old snapshot, shrinks when it starts over.
+    try execute("PRAGMA journal_size_limit=16777216")
+    foldLogInSteps()
   }
 
   /// Says how long to wait for a lock of others.

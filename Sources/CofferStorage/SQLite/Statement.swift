@@ -3,7 +3,7 @@ import CSQLite
 /// A prepared statement.
 ///
 /// `bind` copies what it is given, except `bind(borrowing:at:)` and `bind(borrowingText:at:)`: those bytes must stay where
-/// they are until the next `reset`, which `run` and `query` see to.
+/// they are until the next `reset`, which `run`, `query` and `first` see to; after `step`, whoever has taken the statement.
 package final class Statement {
   private let pointer: OpaquePointer
   /// Finalizes its statements before it goes: counting references would be a fortieth of an enumeration.
@@ -115,7 +115,7 @@ package final class Statement {
     bindingError = SQLITE_OK
   }
 
-  /// The row a statement stands on; it cannot outlive the step.
+  /// The row a statement stands on; it must not outlive the step.
   package struct Row: ~Copyable {
     fileprivate let pointer: OpaquePointer
 
