@@ -33,7 +33,7 @@ final class ReadersWriterLock: @unchecked Sendable {
   /// Not of nothing: the thread sanitizer takes access to a value without a size for access to what lies behind it.
   private let writers = Lock(false)
 
-  /// One for each processor, up to 16; the C library asks the system each time, which takes as long as three reads of a file.
+  /// One for each processor, up to 16; the C library opens and reads a file of the system each time it is asked.
   private static let usualStripeCount: Int = {
     let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
     var count = 1

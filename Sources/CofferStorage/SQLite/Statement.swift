@@ -6,7 +6,7 @@ import CSQLite
 /// they are until the next `reset`, which `run`, `query` and `first` see to; after `step`, whoever has taken the statement.
 package final class Statement {
   private let pointer: OpaquePointer
-  /// Finalizes its statements before it goes: counting references would be a fortieth of an enumeration.
+  /// Finalizes its statements before it goes; counting references at each step showed in profiles of enumerations.
   private unowned(unsafe) let connection: SQLiteConnection
 
   init(pointer: OpaquePointer, connection: SQLiteConnection) {
