@@ -180,7 +180,7 @@ final class Cursor {
   private func storedObject() throws -> HeldValue? {
     switch position {
     case .reading(let statement) where columns == .objects || columns == .rows:
-      try CofferError.translating { try Session.object(statement.row, typeColumn: 1) }
+      try Session.object(statement.row, typeColumn: 1)
     case .loaded(let row): row?.object
     case .failed(let error): throw error
     default: nil
@@ -191,7 +191,7 @@ final class Cursor {
   func metadata() throws -> StoredValue? {
     switch position {
     case .reading(let statement) where columns == .metadata || columns == .rows:
-      try CofferError.translating { try Session.metadata(statement.row, columns == .metadata ? 1 : 3) }
+      try Session.metadata(statement.row, columns == .metadata ? 1 : 3)
     case .loaded(let row): row?.metadata
     case .failed(let error): throw error
     default: nil

@@ -195,9 +195,12 @@ extension Session {
     let earlierCount = cursors.count
     cursors += pairs.map(\.1)
     defer { cursors.removeLast(cursors.count - earlierCount) }
-    for (name, cursor) in pairs {
-      while try reading({ try cursor.advance() }) {
-        guard try body(name, cursor) else { return }
+    // Also what `body` asks the cursor for.
+    try CofferError.translating {
+      for (name, cursor) in pairs {
+        while try reading({ try cursor.advance() }) {
+          guard try body(name, cursor) else { return }
+        }
       }
     }
   }
