@@ -149,9 +149,7 @@ final class DatabaseCore: Sendable {
     let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
     return try stored.decoding(type, key, in: collection) { try serializer.object(stored, as: type) }
   }
-}
 
-extension DatabaseCore {
   /// Metadata, nil where there is none.
   ///
   /// - Throws: As `decode`.

@@ -77,7 +77,7 @@ extension Reading where Self: ~Copyable {
   ) throws -> [Item.Metadata?] {
     let core = session.core
     return try stored(keys, Item.collection).map { key, stored in
-      try stored?.metadata.map { try core.decode(.metadata, $0, as: Item.Metadata.self, key, in: Item.collection) }
+      try core.metadata(stored?.metadata, as: Item.Metadata.self, key, in: Item.collection)
     }
   }
 

@@ -63,7 +63,7 @@ extension ConnectionProxy {
       ///
       /// - Throws: `CofferError.notDecodable` when it is of another type.
       public func metadata<Metadata: Decodable>(as type: Metadata.Type = Metadata.self) throws -> Metadata? {
-        try after?.metadata.map { try core.decode(.metadata, $0, as: type, key, in: collection) }
+        try core.metadata(after?.metadata, as: type, key, in: collection)
       }
     }
 

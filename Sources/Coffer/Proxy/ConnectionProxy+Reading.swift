@@ -59,8 +59,7 @@ extension ConnectionProxy {
   public func metadata<Metadata: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Metadata.Type = Metadata.self
   ) throws -> Metadata? {
-    try item(key, in: collection)?.metadata
-      .map { try database.core.decode(.metadata, $0, as: type, key, in: collection) }
+    try database.core.metadata(item(key, in: collection)?.metadata, as: type, key, in: collection)
   }
 
   /// Object and metadata for a key, as they were at one moment; nil when there is none.
@@ -79,7 +78,7 @@ extension ConnectionProxy {
     guard let item = try item(key, in: collection) else { return nil }
     return (
       try decode(item, key, in: collection),
-      try item.metadata.map { try database.core.decode(.metadata, $0, as: metadataType, key, in: collection) }
+      try database.core.metadata(item.metadata, as: metadataType, key, in: collection)
     )
   }
 

@@ -57,9 +57,7 @@ extension Reading where Self: ~Copyable {
   public borrowing func metadata<Metadata: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Metadata.Type = Metadata.self
   ) throws -> Metadata? {
-    let core = session.core
-    return try session.item(key, in: collection)?.metadata
-      .map { try core.decode(.metadata, $0, as: type, key, in: collection) }
+    try session.core.metadata(session.item(key, in: collection)?.metadata, as: type, key, in: collection)
   }
 
   /// Object and metadata for a key, nil when there is none.
@@ -79,7 +77,7 @@ extension Reading where Self: ~Copyable {
     guard let item = try session.item(key, in: collection) else { return nil }
     return (
       try core.decode(item.object, as: type, key, in: collection),
-      try item.metadata.map { try core.decode(.metadata, $0, as: metadataType, key, in: collection) }
+      try core.metadata(item.metadata, as: metadataType, key, in: collection)
     )
   }
 
