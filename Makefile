@@ -76,12 +76,13 @@ docs: deps ## Build the reference and the articles into .build/documentation
 # about, waits for ever under them.
 SANITIZED = --filter 'CofferCryptoTests|CofferStorageTests|CofferTests' --skip 'ExtensionTests|SQLCipherImportTests|missingLibrary|MemoryTests'
 
+sanitize: export SWIFT_BACKTRACE = enable=no
 sanitize: deps ## Run the library's tests under the thread and the address sanitizer
 	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build/thread -Xswiftc -DCOFFER_THREAD_SANITIZER
-	SWIFT_BACKTRACE=enable=no $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/thread $(SANITIZED) \
+	$(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/thread $(SANITIZED) \
 	  -Xswiftc -DCOFFER_THREAD_SANITIZER
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/address
-	ASAN_OPTIONS=detect_leaks=0 SWIFT_BACKTRACE=enable=no $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/address $(SANITIZED)
+	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/address $(SANITIZED)
 
 # The programs and LMDB are peers; SQLCipher's shell brings its library along.
 bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS='p1,p2f' for a part, ROUNDS=7)
