@@ -61,12 +61,16 @@ struct ChangeLog {
   }
 
   /// Drops the oldest rows beyond the bounds.
+  ///
+  /// `total` goes up with `sequence`: the search for the first row to stay reads only those that go.
   private func sweep(sequence: Int64, total: Int64) throws {
     let statement = try connection.statement(
-      "DELETE FROM changes WHERE sequence <= ?1 OR sequence < ?2 AND total < ?3")
-    statement.bind(sequence - Self.maximumRowCount, at: 1)
-    statement.bind(sequence, at: 2)
-    statement.bind(total - Self.maximumByteCount, at: 3)
+      """
+      DELETE FROM changes WHERE sequence < max(?1, (
+        SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1))
+      """)
+    statement.bind(sequence - Self.maximumRowCount + 1, at: 1)
+    statement.bind(total - Self.maximumByteCount, at: 2)
     try statement.run()
   }
 
