@@ -2,28 +2,26 @@
 ///
 /// For keys there is ``SecretBytes/random(count:)``.
 ///
-/// What was drawn ahead is dropped in a forked child, which would hand out the same bytes as its parent, and on
-/// ``refresh()``. The clock goes into every draw, against a machine that is resumed twice from one image.
+/// What was drawn ahead is dropped in a forked child, which would hand out the same bytes as its parent. A machine that is
+/// resumed twice from one image has the same bytes twice, too: the clocks as they are when bytes are handed out are added
+/// to them, bit by bit, which leaves them as random as they were.
 ///
 /// Not thread-safe, and for that reason not `Sendable`. Make one for each file handle.
 public final class RandomSource {
-  /// How much is drawn ahead: little at first, as a transaction often writes few pages.
-  private static let firstByteCount = 256
-  private static let laterByteCount = 4096
+  /// How much is drawn ahead: the nonces of 170 pages.
+  private static let drawnByteCount = 4096
 
-  private let drawn = UnsafeMutableRawBufferPointer.allocate(byteCount: laterByteCount, alignment: 16)
+  private let drawn = UnsafeMutableRawBufferPointer.allocate(byteCount: drawnByteCount, alignment: 16)
 
   /// Where the bytes not yet handed out are, within `drawn`.
   private var position = 0
   private var end = 0
 
-  private var nextByteCount = firstByteCount
-
   /// The process that drew them; zero is none.
   private var process: UInt64 = 0
 
-  /// How many bytes are drawn ahead.
-  var availableByteCount: Int { end - position }
+  /// What is drawn ahead and not yet handed out.
+  var drawnAhead: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: drawn[position..<end]) }
 
   /// Makes a source that has drawn nothing yet.
   public init() {}
@@ -39,17 +37,26 @@ public final class RandomSource {
   public func fill(_ buffer: UnsafeMutableRawBufferPointer) throws(CryptoError) {
     let current = ProcessToken.current
     if process != current {
-      refresh()
+      position = 0
+      end = 0
       process = current
     }
-    if buffer.count > availableByteCount {
-      guard buffer.count <= Self.laterByteCount else {
+    if buffer.count > end - position {
+      guard buffer.count <= Self.drawnByteCount else {
         return try SystemRandom.fill(buffer, from: .nonces)
       }
-      try draw(atLeast: buffer.count)
+      try draw()
     }
     buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: drawn[position..<position + buffer.count]))
     position += buffer.count
+    Self.add(SystemRandom.clockReadings(), to: buffer)
+  }
+
+  /// Adds both clocks to the first 16 bytes, or as many as there are.
+  private static func add(_ clocks: (UInt64, UInt64), to buffer: UnsafeMutableRawBufferPointer) {
+    withUnsafeBytes(of: clocks) { clocks in
+      for (index, byte) in zip(buffer.indices, clocks) { buffer[index] ^= byte }
+    }
   }
 
   /// As many bytes that have not been handed out before.
@@ -60,16 +67,6 @@ public final class RandomSource {
       try fill(UnsafeMutableRawBufferPointer(buffer))
       initializedCount = count
     }
-  }
-
-  /// Drops what was drawn ahead, so that what is handed out next was drawn after this call.
-  ///
-  /// Called at the start of each write transaction: a machine resumed twice from an image taken before it then draws
-  /// with different clocks.
-  public func refresh() {
-    position = 0
-    end = 0
-    nextByteCount = Self.firstByteCount
   }
 
   /// Draws `count` bytes directly, for what is needed once.
@@ -86,13 +83,11 @@ public final class RandomSource {
   }
 
   /// Replaces what is drawn ahead, also what is left of it, as handing it out in two parts is not worth the code.
-  private func draw(atLeast count: Int) throws(CryptoError) {
-    let byteCount = max(count, nextByteCount)
+  private func draw() throws(CryptoError) {
     // Nothing may be handed out of a buffer that was filled halfway.
     position = 0
     end = 0
-    try SystemRandom.fill(UnsafeMutableRawBufferPointer(rebasing: drawn[..<byteCount]), from: .nonces)
-    end = byteCount
-    nextByteCount = Self.laterByteCount
+    try SystemRandom.fill(drawn, from: .nonces)
+    end = drawn.count
   }
 }

@@ -45,7 +45,8 @@ enum SystemRandom {
     }
   }
 
-  private static func clockReadings() -> (UInt64, UInt64) {
+  /// The time of day and the time since the start of the machine, in nanoseconds.
+  static func clockReadings() -> (UInt64, UInt64) {
     (nanoseconds(CLOCK_REALTIME), nanoseconds(CLOCK_MONOTONIC))
   }
 

@@ -2,6 +2,14 @@ import Testing
 
 @testable import CofferCrypto
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 @Suite("A random source")
 struct RandomSourceTests {
   private func draw(_ source: RandomSource, _ count: Int) throws -> [UInt8] {
@@ -14,10 +22,7 @@ struct RandomSourceTests {
   func nonces() throws {
     let source = RandomSource()
     var seen: Set<[UInt8]> = []
-    for index in 0..<100_000 {
-      if index.isMultiple(of: 1000) { source.refresh() }
-      seen.insert(try draw(source, 24))
-    }
+    for _ in 0..<100_000 { seen.insert(try draw(source, 24)) }
     #expect(seen.count == 100_000)
   }
 
@@ -53,31 +58,29 @@ struct RandomSourceTests {
     #expect(try RandomSource.bytes(count: 0).isEmpty)
   }
 
-  @Test("goes on after a refresh, with other bytes")
-  func refresh() throws {
+  @Test("adds the clocks to what it hands out, so that a machine resumed twice from one image repeats nothing")
+  func clocks() throws {
     let source = RandomSource()
-    var seen: Set<[UInt8]> = []
-    for _ in 0..<100 {
-      source.refresh()
-      source.refresh()
-      seen.insert(try draw(source, 24))
-      seen.insert(try draw(source, 24))
-    }
-    #expect(seen.count == 200)
+    _ = try draw(source, 8)
+    // What both machines have, and the first of them hands out.
+    let image = Array(source.drawnAhead)
+    let bytes = try draw(source, 24)
+    let clocks = zip(bytes, image).map { $0 ^ $1 }
+    let day = UInt64(littleEndian: clocks.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    #expect(abs(Int(day / 1_000_000_000) - now.tv_sec) < 3600)
+    #expect(clocks[8..<16].contains { $0 != 0 })
+    #expect(Array(bytes[16...]) == Array(image[16..<24]))
+    #expect(try draw(source, 24) != Array(image[24..<48]))
   }
 
-  @Test("drops what it has drawn ahead when it is refreshed")
-  func refreshDrops() throws {
+  @Test("fills what is shorter than the clocks")
+  func short() throws {
     let source = RandomSource()
-    _ = try draw(source, 24)
-    #expect(source.availableByteCount == 256 - 24)
-    source.refresh()
-    #expect(source.availableByteCount == 0)
-    // Little at first, then more.
-    _ = try draw(source, 256)
-    #expect(source.availableByteCount == 0)
-    _ = try draw(source, 24)
-    #expect(source.availableByteCount == 4096 - 24)
+    var seen: Set<[UInt8]> = []
+    for _ in 0..<1000 { seen.insert(try draw(source, 7)) }
+    #expect(seen.count == 1000)
   }
 
   @Test("gives a forked child other bytes than its parent")

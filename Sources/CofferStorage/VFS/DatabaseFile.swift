@@ -272,10 +272,7 @@ final class DatabaseFile {
       _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
       return SQLITE_IOERR
     }
-    if first == IndexLock.write {
-      holdsWriteLock = true
-      context.codec.beginWriteTransaction()
-    }
+    if first == IndexLock.write { holdsWriteLock = true }
     if coversRecovery { holdsRecoveryLock = true }
     if coversCheckpoint { holdsCheckpointLock = true }
     return code

@@ -53,12 +53,7 @@ final class PageCodec {
   /// Whether there are keys of more than one epoch.
   var hasOldEpochs: Bool { ciphers.count > 1 }
 
-  /// Draws nonces afresh from here on.
-  func beginWriteTransaction() {
-    random.refresh()
-  }
-
-  /// Random bytes of the same draw as the nonces.
+  /// Random bytes of the same source as the nonces.
   func randomBytes(count: Int) throws -> [UInt8] {
     try random.bytes(count: count)
   }
