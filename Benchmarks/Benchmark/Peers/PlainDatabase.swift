@@ -28,7 +28,11 @@ final class PlainDatabase: TextStore {
         """
       case .lastChange: "SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1"
       case .insertChange: "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)"
-      case .sweepChanges: "DELETE FROM changes WHERE sequence <= ?1 OR sequence < ?2 AND total < ?3"
+      case .sweepChanges:
+        """
+        DELETE FROM changes WHERE sequence < max(?1, (
+          SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1))
+        """
       }
     }
   }
@@ -44,8 +48,17 @@ final class PlainDatabase: TextStore {
       total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
     """
 
+  /// What is known as of a data version, as in Coffer.
+  private struct Known {
+    var dataVersion: UInt32
+    var collection: Int64
+    var sequence: Int64
+    var total: Int64
+  }
+
   private let handle: OpaquePointer
   private var version: Int64 = 0
+  private var known: Known?
   private var statements = [OpaquePointer?](repeating: nil, count: SQL.allCases.count)
 
   /// Opens the database at `path`, creating it when there is none.
@@ -129,10 +142,27 @@ final class PlainDatabase: TextStore {
   /// - Parameter changes: What that row says of the keys; see `changes(of:)`.
   func set(_ texts: [String], for keys: [String], changes: [UInt8]) throws {
     try run(.beginImmediate)
-    let collection = try collectionID() ?? makeCollection()
-    for (key, text) in zip(keys, texts) { try set(text, for: key, in: collection) }
-    try append(changes)
+    var known = if let known, known.dataVersion == dataVersion { known } else { try readKnown() }
+    for (key, text) in zip(keys, texts) { try set(text, for: key, in: known.collection) }
+    known.sequence += 1
+    known.total += Int64(changes.count)
+    try append(changes, known.sequence, known.total)
     try run(.commit)
+    known.dataVersion = dataVersion
+    self.known = known
+  }
+
+  private var dataVersion: UInt32 {
+    var version: UInt32 = 0
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+    return version
+  }
+
+  private func readKnown() throws -> Known {
+    let last = try first(statement(.lastChange)) { (sqlite3_column_int64($0, 0), sqlite3_column_int64($0, 1)) }
+    return try Known(
+      dataVersion: dataVersion, collection: collectionID() ?? makeCollection(), sequence: last?.0 ?? -1,
+      total: last?.1 ?? 0)
   }
 
   func set(_ texts: [String], for keys: [String]) throws {
@@ -174,10 +204,7 @@ final class PlainDatabase: TextStore {
     }
   }
 
-  private func append(_ changes: [UInt8]) throws {
-    let last = try first(statement(.lastChange)) { (sqlite3_column_int64($0, 0), sqlite3_column_int64($0, 1)) }
-    let sequence = (last?.0 ?? -1) + 1
-    let total = (last?.1 ?? 0) + Int64(changes.count)
+  private func append(_ changes: [UInt8], _ sequence: Int64, _ total: Int64) throws {
     var noise: (UInt64, UInt64) = (0, 0)
     sqlite3_randomness(16, &noise)
     let insert = try statement(.insertChange)
@@ -194,9 +221,8 @@ final class PlainDatabase: TextStore {
     }
     guard sequence % 64 == 0 else { return }
     let sweep = try statement(.sweepChanges)
-    sqlite3_bind_int64(sweep, 1, sequence - 10_000)
-    sqlite3_bind_int64(sweep, 2, sequence)
-    sqlite3_bind_int64(sweep, 3, total - 4 << 20)
+    sqlite3_bind_int64(sweep, 1, sequence - 10_000 + 1)
+    sqlite3_bind_int64(sweep, 2, total - 4 << 20)
     try finish(sweep)
   }
 

@@ -1,7 +1,9 @@
-/// Collections that a transaction has looked up, by name.
+/// Collections that were looked up, by name.
 ///
 /// A bulk write names the same one again and again: the last one is found without hashing.
 struct KnownCollections {
+  private static let maximumCount = 1000
+
   private var collections: [ByteString: StoredCollection] = [:]
   private var last: (name: ByteString, collection: StoredCollection)?
 
@@ -15,6 +17,7 @@ struct KnownCollections {
     }
     set {
       let name = ByteString(name)
+      if collections.count >= Self.maximumCount { collections.removeAll() }
       collections[name] = newValue
       last = newValue.map { (name, $0) }
     }

@@ -19,10 +19,9 @@ extension Session {
 
   /// The end of the change log in the write transaction that is under way; read only when others have committed since.
   func endOfLog() throws -> ChangeLog.End {
-    let dataVersion = connection.dataVersion
-    if let knownEnd, let dataVersion, knownEnd.dataVersion == dataVersion { return knownEnd.end }
+    if let knownEnd { return knownEnd }
     let end = try changeLog.end()
-    knownEnd = (end, dataVersion)
+    knownEnd = end
     return end
   }
 

@@ -49,8 +49,11 @@ final class Session {
   var vaultGeneration: UInt32?
   /// The version of what it changes, once it is known.
   var ownVersion: Int64?
-  /// Where the change log ended last, and the data version as of which it did.
-  var knownEnd: (end: ChangeLog.End, dataVersion: UInt32?)?
+  /// Where the change log ended last.
+  var knownEnd: ChangeLog.End?
+  /// The data version after the last commit of this connection, as of which the end of the log and the collections are
+  /// known; nil where they are not.
+  private var knownVersion: UInt32?
   var customObject: (any Sendable)?
   var observation = Observation()
   /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
@@ -65,7 +68,7 @@ final class Session {
   /// Whether a sanitizer or an observer is being asked, from inside of which nothing may be written.
   private var isCallingOut = false
   private(set) var isRolledBack = false
-  /// Collections looked up in this transaction; another process may remove a collection between two.
+  /// Collections that were looked up; another process may remove a collection between two transactions.
   var knownCollections = KnownCollections()
   /// Names of the collections that this transaction changed.
   var changedNames: [Int64: String] = [:]
@@ -191,7 +194,7 @@ final class Session {
     completions = []
     isRolledBack = false
     hasCommitted = false
-    knownCollections.removeAll()
+    if knownVersion == nil || knownVersion != connection.dataVersion { forgetKnown() }
     changedNames = [:]
     isCacheCurrent = false
     hasRead = false
@@ -199,6 +202,12 @@ final class Session {
     observation.entries = core.observers.begin()
     isFeedObserved = core.feed.isObserved
     self.cancellation = cancellation
+  }
+
+  private func forgetKnown() {
+    knownVersion = nil
+    knownEnd = nil
+    knownCollections.removeAll()
   }
 
   /// Commits, or rolls back what has no effect.
@@ -234,7 +243,8 @@ final class Session {
         }
         try dropOldHistory(beforeCommit: end.sequence)
         try connection.commit()
-        knownEnd = (end, connection.dataVersion)
+        knownEnd = end
+        knownVersion = connection.dataVersion
       }
     } catch {
       if let committed, isFeedObserved { core.feed.didNotCommit(committed) }
@@ -255,8 +265,10 @@ final class Session {
       core.feed.didCommit()
       if connection.hasOldEpochs { core.onUnfinishedRotation() }
       if sequence % Self.logCheckInterval == 0 { core.checkLog(byteCount: (try? connection.logByteCount) ?? 0) }
-    } else if !changes.isEmpty || isRolledBack {
-      cache.removeAll()
+    } else {
+      // What this transaction knew may have been its own doing.
+      forgetKnown()
+      if !changes.isEmpty || isRolledBack { cache.removeAll() }
     }
     let completions = completions
     self.completions = []
