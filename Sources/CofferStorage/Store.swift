@@ -172,12 +172,16 @@ extension Store {
     let (envelope, damagedCopies) = try file.read()
     let rootKey = try envelope.open(key)
     return try shared.withLock { table in
-      table = table.filter { $0.value.store != nil }
-      if let store = table[identity]?.store, store.storeID == envelope.storeID, store.vfs === vfs { return store }
+      table.removeAll { $0.store == nil }
+      let index = table.firstIndex { $0.identity == identity }
+      if let store = index.flatMap({ table[$0].store }), store.storeID == envelope.storeID, store.vfs === vfs {
+        return store
+      }
       let store = try Store(
         path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, isReadOnly: isReadOnly,
         needsRepair: !isReadOnly && !damagedCopies.isEmpty)
-      table[identity] = WeakStore(store: store)
+      if let index { table.remove(at: index) }
+      table.append(WeakStore(identity: identity, store: store))
       return store
     }
   }
@@ -232,7 +236,7 @@ extension Store {
     let identity = try checkFile(at: path, isReadOnly: true)
     let isOpenHere = shared.withLock { table in
       table.contains {
-        $0.key.device == identity.device && $0.key.inode == identity.inode && $0.value.store != nil
+        $0.identity.device == identity.device && $0.identity.inode == identity.inode && $0.store != nil
       }
     }
     guard try !isOpenHere && !isOpenElsewhere(path) else { throw StorageError.busy }
@@ -263,17 +267,20 @@ extension Store {
   }
 
   /// Which file a path leads to.
-  private struct FileIdentity: Hashable {
+  private struct FileIdentity: Equatable {
     let device: UInt64
     let inode: UInt64
     let isReadOnly: Bool
   }
 
   private struct WeakStore {
+    let identity: FileIdentity
     weak var store: Store?
   }
 
-  private static let shared = Lock<[FileIdentity: WeakStore]>([:])
+  /// A list, here and where else there are few: the runtime takes as long to make the first dictionary with a type of keys
+  /// as SQLite to read the schema.
+  private static let shared = Lock<[WeakStore]>([])
 
   /// Refuses what can never be a store before anything is opened.
   private static func checkFile(at path: String, isReadOnly: Bool) throws -> FileIdentity {

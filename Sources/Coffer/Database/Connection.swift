@@ -47,7 +47,7 @@ public final class Connection: Sendable, Identifiable {
     /// Whether it has not been used yet, and is opened with the first use.
     var isForLater: Bool
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
-    let willQueueWrite = Lock<[ObjectIdentifier: @Sendable () -> FlushOfEarlierChanges]>([:])
+    let willQueueWrite = Lock<[(owner: ObjectIdentifier, callback: @Sendable () -> FlushOfEarlierChanges)]>([])
 
     init(session: Session?) {
       self.session = session
@@ -200,12 +200,15 @@ public final class Connection: Sendable, Identifiable {
   var isInTransaction: Bool { owner.load(ordering: .relaxed) == currentThread() }
 
   func announceWrite() -> [FlushOfEarlierChanges] {
-    state.willQueueWrite.withLock { Array($0.values) }.map { $0() }
+    state.willQueueWrite.withLock { $0 }.map { $0.callback() }
   }
 
   func onWillQueueWrite(_ owner: AnyObject, _ callback: (@Sendable () -> FlushOfEarlierChanges)?) {
-    let key = ObjectIdentifier(owner)
-    state.willQueueWrite.withLock { $0[key] = callback }
+    let owner = ObjectIdentifier(owner)
+    state.willQueueWrite.withLock { list in
+      list.removeAll { $0.owner == owner }
+      if let callback { list.append((owner, callback)) }
+    }
   }
 
   // MARK: Closing

@@ -26,11 +26,19 @@ struct Metadata {
 
   /// Refuses an envelope that is not this store's newest.
   func check(against store: Store) throws {
-    let values = try values()
-    guard values["store_id"] == store.storeID else {
+    var storeID: [UInt8]?
+    var envelopeSequence: [UInt8]?
+    try connection.statement("SELECT name, value FROM meta").query { row in
+      switch row.text(0) {
+      case "store_id": storeID = row.bytes(1)
+      case "envelope_sequence": envelopeSequence = row.bytes(1)
+      default: break
+      }
+    }
+    guard storeID == store.storeID else {
       throw StorageError.damaged(part: "envelope", reason: "it belongs to another store")
     }
-    guard let bytes = values["envelope_sequence"], bytes.count == 8 else {
+    guard let bytes = envelopeSequence, bytes.count == 8 else {
       throw StorageError.damaged(part: "envelope", reason: "the pages do not say which one is theirs")
     }
     let sequence = bytes.reduce(0) { $0 << 8 | UInt64($1) }
@@ -45,13 +53,6 @@ struct Metadata {
     var bytes: [UInt8] = []
     bytes.append(bigEndian: value)
     return bytes
-  }
-
-  /// What is known here, by name.
-  private func values() throws -> [String: [UInt8]] {
-    var values: [String: [UInt8]] = [:]
-    try connection.statement("SELECT name, value FROM meta").query { values[$0.text(0)] = $0.bytes(1) }
-    return values
   }
 
   private func set(_ name: String, _ value: [UInt8]) throws {

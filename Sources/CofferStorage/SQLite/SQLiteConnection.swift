@@ -10,9 +10,7 @@ package final class SQLiteConnection {
   let context: ConnectionContext?
   private let path: String
   private var isClosed = false
-  /// By the address of the literal: a statement's text is written once in the program, and hashing it would cost more
-  /// than binding it.
-  private var statements: [UnsafePointer<UInt8>: Statement] = [:]
+  @exclusivity(unchecked) private var statements = StatementCache()
 
   /// When a commit returns.
   package enum Synchronization: Sendable {
@@ -184,8 +182,7 @@ package final class SQLiteConnection {
   package func close() throws {
     guard !isClosed else { return }
     isClosed = true
-    for statement in statements.values { statement.finalize() }
-    statements = [:]
+    statements.finalizeAll()
     try check(sqlite3_close(handle))
   }
 
@@ -207,7 +204,7 @@ package final class SQLiteConnection {
 
   deinit {
     if !isClosed {
-      for statement in statements.values { statement.finalize() }
+      statements.finalizeAll()
       sqlite3_close_v2(handle)
     }
     updateCount.deallocate()
@@ -249,22 +246,23 @@ extension SQLiteConnection {
 
   /// The statement for `sql`, prepared at its first use and reset.
   package func statement(_ sql: StaticString) throws -> Statement {
-    if let statement = statements[sql.utf8Start] { return statement }
+    if let statement = statements[sql] { return statement }
     let statement = try prepare(sql)
-    statements[sql.utf8Start] = statement
+    statements.insert(statement, for: sql)
     return statement
   }
 
   /// The statement for `sql`, for one user alone until it is returned.
   package func takeStatement(_ sql: StaticString) throws -> Statement {
-    try statements.removeValue(forKey: sql.utf8Start) ?? prepare(sql)
+    try statements.remove(sql) ?? prepare(sql)
   }
 
   /// Takes back what `takeStatement` gave.
   package func returnStatement(_ statement: Statement, _ sql: StaticString) {
     statement.reset()
     // Where two were in use at a time, one is enough.
-    statements.updateValue(statement, forKey: sql.utf8Start)?.finalize()
+    statements.remove(sql)?.finalize()
+    statements.insert(statement, for: sql)
   }
 
   private func prepare(_ sql: StaticString) throws -> Statement {

@@ -18,7 +18,8 @@ final class ConnectionContext: @unchecked Sendable {
   private(set) var firstLostFrame: UInt32?
 
   private let token: UInt64
-  private static let table = Lock<(next: UInt64, contexts: [UInt64: ConnectionContext])>((1, [:]))
+  /// Those that are being opened.
+  private static let table = Lock<(next: UInt64, contexts: [ConnectionContext])>((1, []))
 
   init(store: Store, isCreating: Bool) throws {
     self.store = store
@@ -34,14 +35,14 @@ final class ConnectionContext: @unchecked Sendable {
 
   /// Runs `body` with the value of the URI parameter `coffer` that leads `xOpen` here.
   func whileListed<Result>(_ body: (String) throws -> Result) rethrows -> Result {
-    Self.table.withLock { $0.contexts[token] = self }
-    defer { Self.table.withLock { _ = $0.contexts.removeValue(forKey: token) } }
+    Self.table.withLock { $0.contexts.append(self) }
+    defer { Self.table.withLock { table in table.contexts.removeAll { $0 === self } } }
     return try body(String(token))
   }
 
   static func find(_ parameter: UnsafePointer<CChar>?) -> ConnectionContext? {
     guard let parameter, let token = UInt64(String(cString: parameter)) else { return nil }
-    return table.withLock { $0.contexts[token] }
+    return table.withLock { table in table.contexts.first { $0.token == token } }
   }
 
   // MARK: Failures

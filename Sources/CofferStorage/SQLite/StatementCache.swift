@@ -1,0 +1,32 @@
+/// The prepared statements of a connection, by the addresses of their literals: a statement's text is written once in the
+/// program.
+///
+/// There are some dozens: looking at each is faster than hashing an address, and the first dictionary by addresses that a
+/// process makes costs as much as opening the store's envelope.
+struct StatementCache {
+  private var entries: [(literal: UnsafePointer<UInt8>, statement: Statement)] = []
+
+  subscript(sql: StaticString) -> Statement? {
+    index(of: sql).map { entries[$0].statement }
+  }
+
+  mutating func insert(_ statement: Statement, for sql: StaticString) {
+    entries.append((sql.utf8Start, statement))
+  }
+
+  mutating func remove(_ sql: StaticString) -> Statement? {
+    guard let index = index(of: sql) else { return nil }
+    entries.swapAt(index, entries.count - 1)
+    return entries.removeLast().statement
+  }
+
+  mutating func finalizeAll() {
+    for entry in entries { entry.statement.finalize() }
+    entries = []
+  }
+
+  @inline(__always)
+  private func index(of sql: StaticString) -> Int? {
+    entries.firstIndex { $0.literal == sql.utf8Start }
+  }
+}
