@@ -163,8 +163,10 @@ extension Keys {
 
   @Test("differ in a number of their own")
   func ids() {
-    let ids = [Keys.theme.id, Keys.retries.id, Keys.nickname.id, Key("theme", in: "ui", default: Theme.dark).id]
+    let ids = [
+      Keys.theme.place, Keys.retries.place, Keys.nickname.place, Key("theme", in: "ui", default: Theme.dark).place,
+    ]
     #expect(Set(ids).count == 4)
-    #expect(Keys.theme.id == Keys.theme.id)
+    #expect(Keys.theme.place == Keys.theme.place)
   }
 }

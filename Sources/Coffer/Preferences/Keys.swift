@@ -17,8 +17,8 @@ public class Keys: @unchecked Sendable {
   public let name: String
   /// The collection of the setting; nil for the one of the `Preferences` that is asked.
   public let collection: String?
-  /// Of this key alone, as long as the process runs.
-  let id: Int
+  /// Where proxies keep their items of this key, and of no other one as long as the process runs.
+  let place: KeyPlaces.Position
   /// What the setting is called in the layers above the stored ones.
   let overrideName: String
 
@@ -28,6 +28,6 @@ public class Keys: @unchecked Sendable {
     self.name = name
     self.collection = collection
     overrideName = collection.map { "\($0)/\(name)" } ?? name
-    id = Self.count.wrappingAdd(1, ordering: .relaxed).oldValue
+    place = KeyPlaces.Position(number: Self.count.wrappingAdd(1, ordering: .relaxed).oldValue)
   }
 }

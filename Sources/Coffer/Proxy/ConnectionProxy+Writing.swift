@@ -85,8 +85,9 @@ extension ConnectionProxy {
     _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> PendingChange
   ) throws {
     try checkMayWrite(collection)
-    let change = PendingChanges.KeyChange(change: try body(database.core), key: key, collection: collection)
-    try pending.add(change, durability: durability)
+    // The database lives as long as its proxy: no reference is counted.
+    let change = try Unmanaged.passUnretained(database.core)._withUnsafeGuaranteedRef(body)
+    try pending.add(change, key, in: collection, durability: durability)
   }
 
   func checkMayWrite(_ collection: String) throws {

@@ -52,37 +52,40 @@ final class PendingChanges: Sendable {
   /// Object and metadata that were set apart fit into SQLite's billion together.
   private static let maximumByteCount = 490_000_000
 
-  /// A change of one key.
+  @inline(__always)
+  private static func checkSize(_ change: PendingChange, _ key: String, in collection: String) throws {
+    guard change.byteCount + key.utf8.count <= maximumByteCount else {
+      throw CofferError.notEncodable(
+        collection: collection, key: key, reason: "it is larger than \(maximumByteCount) bytes")
+    }
+  }
+
+  /// Adds the change of one key.
+  @inline(__always)
+  func add(
+    _ change: PendingChange, _ key: String, in collection: String, durability: ConnectionProxy.Durability
+  ) throws {
+    // Nearly nobody has a vault: what they set goes the short way.
+    guard !state.core.vault.isThere.load(ordering: .relaxed) else {
+      return try add([KeyChange(change: change, key: key, collection: collection)], durability: durability)
+    }
+    try Self.checkSize(change, key, in: collection)
+    try prepare(key, in: collection)
+    try changing(durability) { state.add(change, key, in: collection) }
+  }
+
+  /// A change of one key among several.
   struct KeyChange {
     let change: PendingChange
     let key: String
     let collection: String
-
-    @inline(__always)
-    func checkSize() throws {
-      guard change.byteCount + key.utf8.count <= PendingChanges.maximumByteCount else {
-        throw CofferError.notEncodable(
-          collection: collection, key: key, reason: "it is larger than \(PendingChanges.maximumByteCount) bytes")
-      }
-    }
-  }
-
-  @inline(__always)
-  func add(_ change: KeyChange, durability: ConnectionProxy.Durability) throws {
-    // Nearly nobody has a vault: what they set goes the short way.
-    guard !state.core.vault.isThere.load(ordering: .relaxed) else { return try add([change], durability: durability) }
-    try change.checkSize()
-    try prepare(change)
-    try changing(durability) {
-      state.add(change.change, change.key, in: change.collection)
-    }
   }
 
   /// Adds several changes in one step.
   func add(_ changes: [KeyChange], durability: ConnectionProxy.Durability) throws {
     for change in changes {
-      try change.checkSize()
-      try prepare(change)
+      try Self.checkSize(change.change, change.key, in: change.collection)
+      try prepare(change.key, in: change.collection)
     }
     let changes = try changes.map(state.sealing)
     try changing(durability) {
@@ -92,10 +95,10 @@ final class PendingChanges: Sendable {
 
   /// Where someone listens, has to be known what a change changes.
   @inline(__always)
-  private func prepare(_ change: KeyChange) throws {
+  private func prepare(_ key: String, in collection: String) throws {
     guard state.listeners.areThere else { return }
     // What cannot be read now is announced without what was there before.
-    do { _ = try state.visible(change.key, in: change.collection) } catch CofferError.closed {
+    do { _ = try state.visible(key, in: collection) } catch CofferError.closed {
       throw CofferError.closed
     } catch {}
   }
@@ -244,6 +247,7 @@ final class PendingChanges: Sendable {
     }
     return try session.write(synchronization, willCommit: willCommit, onSuccess: settle) {
       let plan = state.lock.withExclusive { state.take(through: number) }
+      session.expectedChangeCount = plan.changes.count
       for collection in plan.cleared { try session.removeAll(in: collection) }
       for (key, collection, change) in plan.changes { try session.write(change, key, in: collection) }
       let result = try body()
@@ -280,7 +284,7 @@ final class PendingChanges: Sendable {
         guard new != before else { return }
         guard let new else { return try session.write(.removed, key, in: collection) }
         let change = PendingChange.set(new)
-        try KeyChange(change: change, key: key, collection: collection).checkSize()
+        try Self.checkSize(change, key, in: collection)
         try session.write(change, key, in: collection)
         // What is sealed is not what was to be set.
         if !session.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection) }

@@ -104,7 +104,7 @@ extension ProxyState {
   /// What shows for a key, as of a snapshot; nil when a flush of ours has gone further.
   func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
     let (item, loadsAll) = lock.withExclusive { () -> (ProxyItem, Bool) in
-      let item = self.item(key, in: name)
+      let item = self.item(key, in: name).takeUnretainedValue()
       item.noteRead()
       guard case .unknown = item.visible else { return (item, false) }
       item.collection.missCount += 1
@@ -152,7 +152,7 @@ extension ProxyState {
     }
     return lock.withExclusive {
       guard isUsable(last) else { return false }
-      for row in rows { setCommitted(row.item, of: item(row.key, in: collection)) }
+      for row in rows { setCommitted(row.item, of: item(row.key, in: collection).takeUnretainedValue()) }
       forEachItem(of: collection) { item in
         guard item.committed == .unknown else { return }
         item.committed = .absent
@@ -242,7 +242,7 @@ extension ProxyState {
     for (key, change) in change.keys {
       // Of keys that nobody asked for, a complete collection has to know that they are not absent.
       guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
-      let item = item(key, in: collection)
+      let item = item(key, in: collection).takeUnretainedValue()
       if isAnnounced { foreign?.add(item, before: item.visible, after: .unknown, kind: .init(change.kind)) }
       forget(item)
     }

@@ -8,12 +8,14 @@ extension ProxyState {
   /// Adds a change of a key to the open batch.
   @inline(__always)
   func add(_ change: PendingChange, _ key: String, in name: String) {
-    let item = item(key, in: name)
-    if isWithoutEffect(change, item) { return }
-    announcing(item) {
-      openBatch()
-      if item.add(change, to: lastNumber) { batches[batches.count - 1].items.append(item) }
-      item.update()
+    // Kept by the table: no reference is counted but the batch's.
+    item(key, in: name)._withUnsafeGuaranteedRef { item in
+      if isWithoutEffect(change, item) { return }
+      announcing(item) {
+        openBatch()
+        if item.add(change, to: lastNumber) { batches[batches.count - 1].items.append(item) }
+        item.update()
+      }
     }
   }
 
@@ -182,7 +184,7 @@ extension ProxyState {
   ///
   /// - Parameter isKnown: Whether nobody else has committed since what is known.
   func didChange(_ key: String, in name: String, from before: HeldItem?, to after: HeldItem?, isKnown: Bool) {
-    let item = item(key, in: name)
+    let item = item(key, in: name).takeUnretainedValue()
     let show = { (held: HeldItem?) -> Knowledge in held.map { .item($0) } ?? .absent }
     item.committed = isKnown ? show(after) : .unknown
     item.update()

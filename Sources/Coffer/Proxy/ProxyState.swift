@@ -68,25 +68,24 @@ final class ProxyState: @unchecked Sendable {
     return collection
   }
 
-  /// The item of a key, made where it is missing.
-  func item(_ key: String, in name: String) -> ProxyItem {
-    if let item = find(key, name) { return item.takeUnretainedValue() }
-    return makeItem(ByteString(key), in: collection(name))
+  /// The item of a key, made where it is missing; the table keeps it.
+  @inline(__always)
+  func item(_ key: String, in name: String) -> Unmanaged<ProxyItem> {
+    find(key, name) ?? makeItem(ByteString(key), in: collection(name))
   }
 
-  func item(_ key: ByteString, in collection: ProxyCollection) -> ProxyItem {
-    if let item = find(key.string, collection.name) { return item.takeUnretainedValue() }
-    return makeItem(key, in: collection)
+  func item(_ key: ByteString, in collection: ProxyCollection) -> Unmanaged<ProxyItem> {
+    find(key.string, collection.name) ?? makeItem(key, in: collection)
   }
 
-  private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> ProxyItem {
+  private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> Unmanaged<ProxyItem> {
     let hash = withBytes(key.string) { KeyHash.hash($0, seed: collection.hash) }
     let item = ProxyItem(
       key, hash: hash, in: collection, committed: collection.isComplete ? .absent : .unknown)
     table.pointee.insert(item)
     charge(item)
     item.update()
-    return item
+    return Unmanaged.passUnretained(item)
   }
 
   var itemCount: Int { table.pointee.count }

@@ -17,7 +17,7 @@ import Synchronization
 /// be short and wait for nothing, because a change spins until they are done.
 ///
 /// Unchecked: the stripes are atomic, and allocated as long as the lock lives.
-final class ReadersWriterLock: @unchecked Sendable {
+struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
   private typealias Stripe = Atomic<UInt32>
 
   /// In a stripe: somebody changes what is protected.

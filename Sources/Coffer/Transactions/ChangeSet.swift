@@ -38,8 +38,12 @@ struct ChangeSet: Equatable, Sendable {
 
   var isEmpty: Bool { !isAllCleared && collections.values.allSatisfy(\.isEmpty) }
 
-  mutating func record(_ key: String, in collection: Int64, _ change: Change) {
-    collections[collection, default: CollectionChange()].record(ByteString(key), change)
+  /// - Parameter expectedCount: How many keys of the collection will be recorded, as far as that is known.
+  mutating func record(_ key: String, in collection: Int64, _ change: Change, expectedCount: Int = 0) {
+    collections[
+      collection,
+      default: CollectionChange(keys: Dictionary(minimumCapacity: min(expectedCount, Self.maximumKeyCount)))
+    ].record(ByteString(key), change)
   }
 
   /// All items of the collection are removed; what was recorded of its keys no longer matters.

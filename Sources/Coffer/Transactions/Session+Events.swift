@@ -23,7 +23,8 @@ extension Session {
   ) {
     changes.record(
       key, in: id,
-      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object))
+      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object),
+      expectedCount: expectedChangeCount)
     cache.remove(ByteString(key), in: id)
     if isFeedObserved { changedNames[id] = collection }
     guard !observation.isEmpty, !isRolledBack else { return }

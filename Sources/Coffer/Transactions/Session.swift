@@ -10,7 +10,8 @@ import Synchronization
 
 /// The tables of one connection, as the transactions see them, and the story of the transaction that is under way.
 ///
-/// Used by one thread at a time.
+/// Used by one thread at a time, and no access to a property goes on during another: what each operation changes is not
+/// checked for that, which was a thirtieth of a flush.
 final class Session {
   let connection: SQLiteConnection
   let core: DatabaseCore
@@ -28,7 +29,7 @@ final class Session {
     case autocommit
   }
 
-  var mode = Mode.idle
+  @exclusivity(unchecked) var mode = Mode.idle
   var isLongLived = false
   var hasSnapshotExpired = false
   /// The snapshot of the long-lived read.
@@ -40,11 +41,13 @@ final class Session {
   private(set) var time: Int64 = 0
   /// What its times are taken from.
   var clock: () -> Int64 = { Clock.millisecondsSince1970 }
-  var changes = ChangeSet()
+  @exclusivity(unchecked) var changes = ChangeSet()
+  /// How many items it will change, as far as that is known.
+  var expectedChangeCount = 0
   /// Whether it changed what a collection was declared to be, which no change of a key shows.
   var changesDeclarations = false
   /// The collections where it sealed or opened what it was given: what lies there is not what a caller has in hand.
-  var sealedChanges: Set<ByteString> = []
+  @exclusivity(unchecked) var sealedChanges: Set<ByteString> = []
   /// Which of the vault's keys is in use, once it is known.
   var vaultGeneration: UInt32?
   /// The version of what it changes, once it is known.
@@ -55,13 +58,13 @@ final class Session {
   /// known; nil where they are not.
   private var knownVersion: UInt32?
   var customObject: (any Sendable)?
-  var observation = Observation()
+  @exclusivity(unchecked) var observation = Observation()
   /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
-  var undelivered: [Observation.Change] = []
+  @exclusivity(unchecked) var undelivered: [Observation.Change] = []
   /// How many operations and savepoints are under way that may still be undone by themselves.
-  private var undoDepth = 0
+  @exclusivity(unchecked) private var undoDepth = 0
   var isFeedObserved = false
-  private var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
+  @exclusivity(unchecked) private var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
   private var cancellation: Cancellation?
   /// That of a task whose operations commit by themselves.
   var autocommitCancellation: Cancellation?
@@ -69,12 +72,12 @@ final class Session {
   private var isCallingOut = false
   private(set) var isRolledBack = false
   /// Collections that were looked up; another process may remove a collection between two transactions.
-  var knownCollections = KnownCollections()
+  @exclusivity(unchecked) var knownCollections = KnownCollections()
   /// Names of the collections that this transaction changed.
-  var changedNames: [Int64: String] = [:]
+  @exclusivity(unchecked) var changedNames: [Int64: String] = [:]
   /// Enumerations that are under way, which see the rows as of their start.
-  var cursors: [Cursor] = []
-  var cache = ItemCache()
+  @exclusivity(unchecked) var cursors: [Cursor] = []
+  @exclusivity(unchecked) var cache = ItemCache()
   var isCacheCurrent = false
   /// Whether this transaction has read an item.
   var hasRead = false
@@ -184,6 +187,7 @@ final class Session {
   private func begin(_ cancellation: Cancellation?) {
     mode = .writing
     changes = ChangeSet()
+    expectedChangeCount = 0
     changesDeclarations = false
     sealedChanges = []
     vaultGeneration = nil

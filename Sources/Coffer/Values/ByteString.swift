@@ -47,9 +47,12 @@ struct ByteString: Hashable, Comparable, Sendable {
     }
   }
 
+  /// One word for the hasher, which takes longer over bytes.
   func hash(into hasher: inout Hasher) {
-    withBytes { hasher.combine(bytes: $0) }
+    withBytes { hasher.combine(KeyHash.hash($0.assumingMemoryBound(to: UInt8.self), seed: Self.seed)) }
   }
+
+  private static let seed = UInt64.random(in: .min ... .max)
 }
 
 extension String {

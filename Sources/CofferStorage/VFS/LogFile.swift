@@ -30,7 +30,7 @@ final class LogFile {
   private var isHeaderPending = false
   /// The pages in the frames that this write transaction has written, from `firstFrame` on: what a page that it changes
   /// again is bound to is then known without reading the frame back.
-  private var pagesOfTransaction: [UInt32] = []
+  @exclusivity(unchecked) private var pagesOfTransaction: [UInt32] = []
   private var firstFrame: UInt32 = 0
   /// The frame last read whole to be summed again: its header alone may be written next.
   private var frameReadWhole: UInt32 = 0
@@ -160,7 +160,8 @@ final class LogFile {
 
   func endWriteTransaction() {
     hasBegunGeneration = false
-    pagesOfTransaction.removeAll()
+    // Most transactions are small, and need no new memory.
+    pagesOfTransaction.removeAll(keepingCapacity: pagesOfTransaction.count <= 1000)
   }
 
   private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
@@ -273,7 +274,7 @@ final class LogFile {
   private func notePage(of number: UInt32) {
     if number < firstFrame || Int(number - firstFrame) > pagesOfTransaction.count { pagesOfTransaction.removeAll() }
     if pagesOfTransaction.isEmpty { firstFrame = number }
-    pagesOfTransaction.removeSubrange(Int(number - firstFrame)...)
+    while pagesOfTransaction.count > Int(number - firstFrame) { pagesOfTransaction.removeLast() }
     pagesOfTransaction.append(UInt32(bigEndian: header.load(as: UInt32.self)))
   }
 
