@@ -52,8 +52,8 @@ final class Cursor {
 
   private enum Position {
     case beforeStart
-    /// On a row of the statement.
-    case reading(Statement)
+    /// On a row of `statement`.
+    case reading
     /// On a row that was read before, nil before the first; the others are in `rest`.
     case loaded(Row?)
     case atEnd
@@ -65,8 +65,10 @@ final class Cursor {
   private let collection: Int64
   private let range: KeyRange
   private let columns: Columns
-  private var position = Position.beforeStart
-  private var rest: ArraySlice<Row> = []
+  @exclusivity(unchecked) private var position = Position.beforeStart
+  /// Taken from the connection while it is read, by nobody else: no row counts references to it.
+  @exclusivity(unchecked) private var statement: Unmanaged<Statement>?
+  @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 
   init(connection: SQLiteConnection, collection: Int64, range: KeyRange, columns: Columns) {
     self.connection = connection
@@ -80,8 +82,16 @@ final class Cursor {
   }
 
   private func end(_ end: Position) {
-    if case .reading(let statement) = position { connection.returnStatement(statement, sql) }
+    if let statement { connection.returnStatement(statement.takeRetainedValue(), sql) }
+    statement = nil
     position = end
+  }
+
+  /// Lends the statement that stands on a row.
+  @inline(__always)
+  private func withStatement<Result>(_ body: (Statement) throws -> Result) rethrows -> Result {
+    guard let statement else { preconditionFailure("the cursor stands on no row of a statement") }
+    return try statement._withUnsafeGuaranteedRef(body)
   }
 
   // MARK: Going on
@@ -89,17 +99,19 @@ final class Cursor {
   /// Goes to the next item, if there is one.
   func advance() throws -> Bool {
     switch position {
-    case .beforeStart: try step(begin())
-    case .reading(let statement): try step(statement)
-    case .loaded: takeLoaded()
-    case .atEnd: false
+    case .reading: return try step()
+    case .beforeStart:
+      try begin()
+      return try step()
+    case .loaded: return takeLoaded()
+    case .atEnd: return false
     case .failed(let error): throw error
     }
   }
 
-  private func step(_ statement: Statement) throws -> Bool {
+  private func step() throws -> Bool {
     do {
-      if try statement.step() { return true }
+      if try withStatement({ try $0.step() }) { return true }
     } catch {
       // Another step would begin again.
       end(.failed(error))
@@ -118,15 +130,15 @@ final class Cursor {
     return true
   }
 
-  private func begin() throws -> Statement {
+  private func begin() throws {
     let statement = try connection.takeStatement(sql)
-    position = .reading(statement)
+    self.statement = Unmanaged.passRetained(statement)
+    position = .reading
     statement.bind(collection, at: 1)
     statement.bind(text: range.lower, at: 2)
     // "An INTEGER or REAL value is less than any TEXT or BLOB value. … A TEXT value is less than a BLOB value":
     // https://www.sqlite.org/datatype3.html, 4.1. So a blob stands for no end.
     if let upper = range.upper { statement.bind(text: upper, at: 3) } else { statement.bind([UInt8](), at: 3) }
-    return statement
   }
 
   private var sql: StaticString {
@@ -165,7 +177,7 @@ final class Cursor {
 
   var key: String {
     switch position {
-    case .reading(let statement): statement.row.text(0)
+    case .reading: withStatement { $0.row.text(0) }
     case .loaded(let row?): row.key
     case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor stands on no item")
     }
@@ -179,8 +191,8 @@ final class Cursor {
 
   private func storedObject() throws -> HeldValue? {
     switch position {
-    case .reading(let statement) where columns == .objects || columns == .rows:
-      try Session.object(statement.row, typeColumn: 1)
+    case .reading where columns == .objects || columns == .rows:
+      try withStatement { try Session.object($0.row, typeColumn: 1) }
     case .loaded(let row): row?.object
     case .failed(let error): throw error
     default: nil
@@ -190,8 +202,8 @@ final class Cursor {
   /// The metadata, where `columns` has it and there is some.
   func metadata() throws -> StoredValue? {
     switch position {
-    case .reading(let statement) where columns == .metadata || columns == .rows:
-      try Session.metadata(statement.row, columns == .metadata ? 1 : 3)
+    case .reading where columns == .metadata || columns == .rows:
+      try withStatement { try Session.metadata($0.row, columns == .metadata ? 1 : 3) }
     case .loaded(let row): row?.metadata
     case .failed(let error): throw error
     default: nil

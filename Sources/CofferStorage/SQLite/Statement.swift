@@ -7,11 +7,11 @@ import CSQLite
 package final class Statement {
   private let pointer: OpaquePointer
   /// Finalizes its statements before it goes; counting references at each step showed in profiles of enumerations.
-  private unowned(unsafe) let connection: SQLiteConnection
+  private let connection: Unmanaged<SQLiteConnection>
 
   init(pointer: OpaquePointer, connection: SQLiteConnection) {
     self.pointer = pointer
-    self.connection = connection
+    self.connection = Unmanaged.passUnretained(connection)
   }
 
   func finalize() {
@@ -69,7 +69,7 @@ package final class Statement {
   }
 
   /// The first binding that failed (a value beyond SQLite's limits), reported by the step that follows.
-  private var bindingError: Int32 = SQLITE_OK
+  @exclusivity(unchecked) private var bindingError: Int32 = SQLITE_OK
 
   private func note(_ code: Int32) {
     if code != SQLITE_OK, bindingError == SQLITE_OK { bindingError = code }
@@ -99,12 +99,14 @@ package final class Statement {
 
   /// Goes to the next row, if there is one.
   package func step() throws -> Bool {
-    guard bindingError == SQLITE_OK else { throw connection.error(bindingError) }
-    connection.beginCall()
-    switch sqlite3_step(pointer) {
-    case SQLITE_ROW: return true
-    case SQLITE_DONE: return false
-    case let code: throw connection.error(code)
+    try connection._withUnsafeGuaranteedRef { connection in
+      guard bindingError == SQLITE_OK else { throw connection.error(bindingError) }
+      connection.beginCall()
+      switch sqlite3_step(pointer) {
+      case SQLITE_ROW: return true
+      case SQLITE_DONE: return false
+      case let code: throw connection.error(code)
+      }
     }
   }
 
