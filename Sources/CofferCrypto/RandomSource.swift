@@ -1,10 +1,10 @@
-/// Random bytes for nonces, salts and identifiers, drawn ahead: a nonce then costs a copy.
+/// Random bytes for nonces, salts and identifiers, drawn ahead: a nonce then costs a copy and a look at the clocks.
 ///
 /// For keys there is ``SecretBytes/random(count:)``.
 ///
 /// What was drawn ahead is dropped in a forked child, which would hand out the same bytes as its parent. A machine that is
-/// resumed twice from one image has the same bytes twice, too: the clocks as they are when bytes are handed out are added
-/// to them, bit by bit, which leaves them as random as they were.
+/// resumed twice from one image has the same bytes twice, too: the clocks are added, bit by bit, to the first 16 bytes of
+/// what is handed out at a time, which stay as random as they were. So two nonces differ where the clocks do.
 ///
 /// Not thread-safe, and for that reason not `Sendable`. Make one for each file handle.
 public final class RandomSource {
@@ -55,7 +55,7 @@ public final class RandomSource {
   /// Adds both clocks to the first 16 bytes, or as many as there are.
   private static func add(_ clocks: (UInt64, UInt64), to buffer: UnsafeMutableRawBufferPointer) {
     withUnsafeBytes(of: clocks) { clocks in
-      for (index, byte) in zip(buffer.indices, clocks) { buffer[index] ^= byte }
+      for index in 0..<min(buffer.count, clocks.count) { buffer[index] ^= clocks[index] }
     }
   }
 

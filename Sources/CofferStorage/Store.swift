@@ -278,8 +278,8 @@ extension Store {
     weak var store: Store?
   }
 
-  /// A list, here and where else there are few: the runtime takes as long to make the first dictionary with a type of keys
-  /// as SQLite to read the schema.
+  /// A list, as a process has few of them, and a first dictionary with a new type of keys makes the runtime look through
+  /// all conformances there are: a fiftieth of a process's first opening.
   private static let shared = Lock<[WeakStore]>([])
 
   /// Refuses what can never be a store before anything is opened.

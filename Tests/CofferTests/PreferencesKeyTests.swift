@@ -161,12 +161,12 @@ extension Keys {
     #expect(try preferences.origin(of: .theme) == .suite("ui"))
   }
 
-  @Test("differ in a number of their own")
-  func ids() {
-    let ids = [
+  @Test("have places of their own")
+  func places() {
+    let places = [
       Keys.theme.place, Keys.retries.place, Keys.nickname.place, Key("theme", in: "ui", default: Theme.dark).place,
     ]
-    #expect(Set(ids).count == 4)
+    #expect(Set(places).count == 4)
     #expect(Keys.theme.place == Keys.theme.place)
   }
 }

@@ -481,9 +481,25 @@ case "disable-core-dumps":
       let count = Int(rest[4])
     else { fatalError("these are no allocations: \(rest)") }
     let numbers = (0..<count).lazy.map { first + $0 * step }
-    AllocationRun.runInChildren(library, numbers: numbers, isLasting: rest[1] == "lasting") { number, outcome in
+    try AllocationRun.runInProcesses(library, numbers: numbers, isLasting: rest[1] == "lasting") { number, outcome in
       say("\(number) \(outcome)")
     }
+
+  case "allocation-session":
+    // allocation-session FOLDER - LIBRARY once|lasting NUMBER: one of the sessions of fail-allocations.
+    guard let library = AllocationFaults.Library(rawValue: rest[0]), let number = Int(rest[2]) else {
+      fatalError("this is no allocation: \(rest)")
+    }
+    say(
+      AllocationRun.describe {
+        try AllocationRun.run(library, in: store, number: number, isLasting: rest[1] == "lasting")
+      })
+    // What is left of the session would end with allocations that fail.
+    _exit(0)
+
+  case "inspect-session":
+    // inspect-session FOLDER -: what such a session has left.
+    say(AllocationRun.describe { AllocationRun.inspect(store) })
 
   case "interrupt-calls":
     // interrupt-calls - -: does the session with each call interrupted, and says how many were.

@@ -48,7 +48,7 @@ extension ConnectionProxy {
 
   /// The value of a typed key; its default where that cannot be read, which is reported.
   ///
-  /// Apart from the short ways to it, which need no registers of their own then.
+  /// Not inlined: the short ways that end here then save no registers.
   @inline(never)
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {

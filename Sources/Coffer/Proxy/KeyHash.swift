@@ -8,7 +8,10 @@ enum KeyHash {
   @inline(__always)
   static func hash(_ bytes: UnsafeBufferPointer<UInt8>, seed: UInt64) -> UInt64 {
     var hash = seed ^ UInt64(truncatingIfNeeded: bytes.count) &* multipliers.0
-    guard var start = UnsafeRawPointer(bytes.baseAddress) else { return fold(hash, multipliers.1) }
+    // As no bytes with an address.
+    guard var start = UnsafeRawPointer(bytes.baseAddress) else {
+      return fold(fold(multipliers.1, hash), hash ^ multipliers.0)
+    }
     var count = bytes.count
     while count > 16 {
       hash = fold(

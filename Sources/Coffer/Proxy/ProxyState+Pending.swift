@@ -8,7 +8,7 @@ extension ProxyState {
   /// Adds a change of a key to the open batch.
   @inline(__always)
   func add(_ change: PendingChange, _ key: String, in name: String) {
-    // Kept by the table: no reference is counted but the batch's.
+    // The table keeps it: no reference is counted but the batch's.
     item(key, in: name)._withUnsafeGuaranteedRef { item in
       if isWithoutEffect(change, item) { return }
       announcing(item) {

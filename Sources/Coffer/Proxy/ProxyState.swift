@@ -68,7 +68,7 @@ final class ProxyState: @unchecked Sendable {
     return collection
   }
 
-  /// The item of a key, made where it is missing; the table keeps it.
+  /// The item of a key, made where it is missing; the table keeps it until the next sweep.
   @inline(__always)
   func item(_ key: String, in name: String) -> Unmanaged<ProxyItem> {
     find(key, name) ?? makeItem(ByteString(key), in: collection(name))

@@ -38,12 +38,11 @@ struct ChangeSet: Equatable, Sendable {
 
   var isEmpty: Bool { !isAllCleared && collections.values.allSatisfy(\.isEmpty) }
 
-  /// - Parameter expectedCount: How many keys of the collection will be recorded, as far as that is known.
+  /// - Parameter expectedCount: How many keys will be recorded, as far as that is known; most are of the first collection.
   mutating func record(_ key: String, in collection: Int64, _ change: Change, expectedCount: Int = 0) {
-    collections[
-      collection,
-      default: CollectionChange(keys: Dictionary(minimumCapacity: min(expectedCount, Self.maximumKeyCount)))
-    ].record(ByteString(key), change)
+    let capacity = collections.isEmpty ? min(expectedCount, Self.maximumKeyCount) : 0
+    collections[collection, default: CollectionChange(keys: Dictionary(minimumCapacity: capacity))]
+      .record(ByteString(key), change)
   }
 
   /// All items of the collection are removed; what was recorded of its keys no longer matters.

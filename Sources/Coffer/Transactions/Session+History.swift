@@ -17,7 +17,8 @@ extension Session {
     return version
   }
 
-  /// The end of the change log in the write transaction that is under way; read only when others have committed since.
+  /// The end of the change log in the write transaction that is under way; read only where the last one of this connection
+  /// has not left it known.
   func endOfLog() throws -> ChangeLog.End {
     if let knownEnd { return knownEnd }
     let end = try changeLog.end()

@@ -422,8 +422,7 @@ extension SQLiteConnection {
     try statement("ROLLBACK").run()
   }
 
-  /// Random bytes for what this write transaction stores; of the same draw as its nonces, as each draw costs a fifteenth of
-  /// a small commit.
+  /// Random bytes for what this write transaction stores; of the source of its nonces, which draws ahead.
   package func randomBytes(count: Int) throws -> [UInt8] {
     try context?.codec.randomBytes(count: count) ?? RandomSource.bytes(count: count)
   }

@@ -1,8 +1,8 @@
 /// The prepared statements of a connection, by the addresses of their literals: a statement's text is written once in the
 /// program.
 ///
-/// There are some dozens: looking at each is faster than hashing an address, and the first dictionary by addresses that a
-/// process makes costs as much as opening the store's envelope.
+/// There are some dozens: looking at each is faster than hashing an address. Nor is there a dictionary with a type of keys
+/// of its own, see `Store.shared`.
 struct StatementCache {
   private var entries: [(literal: UnsafePointer<UInt8>, statement: Statement)] = []
 

@@ -272,8 +272,10 @@ final class LogFile {
 
   /// Remembers which page the frame in `header` holds; frames behind it were rolled back with a savepoint.
   private func notePage(of number: UInt32) {
-    if number < firstFrame || Int(number - firstFrame) > pagesOfTransaction.count { pagesOfTransaction.removeAll() }
-    if pagesOfTransaction.isEmpty { firstFrame = number }
+    if pagesOfTransaction.isEmpty || number < firstFrame || Int(number - firstFrame) > pagesOfTransaction.count {
+      pagesOfTransaction.removeAll(keepingCapacity: true)
+      firstFrame = number
+    }
     while pagesOfTransaction.count > Int(number - firstFrame) { pagesOfTransaction.removeLast() }
     pagesOfTransaction.append(UInt32(bigEndian: header.load(as: UInt32.self)))
   }

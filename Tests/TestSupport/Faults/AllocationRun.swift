@@ -18,11 +18,11 @@
     }
 
     /// Runs the session; the library must not have been used before.
-    private static func run(
-      _ library: AllocationFaults.Library, in folder: ScratchFolder, number: Int, isLasting: Bool
+    package static func run(
+      _ library: AllocationFaults.Library, in path: String, number: Int, isLasting: Bool
     ) throws -> Outcome {
       try AllocationFaults.install(in: library)
-      let session = FaultSession(in: folder.path, vfs: .standard, keys: keys)
+      let session = FaultSession(in: path, vfs: .standard, keys: keys)
       AllocationFaults.start(at: number, isLasting: isLasting)
       var failure: String?
       for step in FaultSession.Step.allCases {
@@ -67,30 +67,49 @@
 
     // MARK: Processes
 
-    /// Runs sessions one after the other, each in a child of this process, in which neither library has been used.
+    /// Runs sessions one after the other, each in a process of its own, in which neither library has been used.
+    ///
+    /// Processes that are started, not forked: in a forked one, Swift's runtime takes its first thread for the one that
+    /// forked, and waits for ever for what two threads want at a time.
     ///
     /// - Parameter onOutcome: Gets what became of each, until one was untouched.
-    package static func runInChildren(
+    package static func runInProcesses(
       _ library: AllocationFaults.Library, numbers: some Sequence<Int>, isLasting: Bool,
       onOutcome: (Int, String) -> Void
-    ) {
+    ) throws {
       for number in numbers {
-        var text = "FAILED no folder"
-        if let folder = try? ScratchFolder() {
-          text = inChild { try run(library, in: folder, number: number, isLasting: isLasting) }
-          if text.hasPrefix("refused") {
-            let found = inChild { inspect(folder) }
-            if found.hasPrefix("FAILED") { text = found }
-          }
+        let folder = try ScratchFolder()
+        let manner = isLasting ? "lasting" : "once"
+        var text = try inProcess(["allocation-session", folder.path, "-", library.rawValue, manner, "\(number)"])
+        if text.hasPrefix("refused") {
+          let found = try inProcess(["inspect-session", folder.path, "-"])
+          if found.hasPrefix("FAILED") { text = found }
         }
         onOutcome(number, text)
         if text == "untouched" { return }
       }
     }
 
+    /// What became of the session, in words, for the process that has nothing else to do.
+    package static func describe(_ body: () throws -> Outcome) -> String {
+      // One that waits for ever is a failure, too; whoever started this process may have blocked the signal.
+      var signals = sigset_t()
+      sigemptyset(&signals)
+      sigaddset(&signals, SIGALRM)
+      sigprocmask(SIG_UNBLOCK, &signals, nil)
+      alarm(120)
+      return switch Result(catching: body) {
+      case .success(.untouched): "untouched"
+      case .success(.survived(let error)): "survived \(error ?? "without an error")"
+      case .success(.refused(let why)): "refused \(why)"
+      case .success(.failed(let why)): "FAILED \(why)"
+      case .failure(let error): "FAILED \(error)"
+      }
+    }
+
     /// Looks at what was left, in a process in which nothing fails.
-    private static func inspect(_ folder: ScratchFolder) -> Outcome {
-      let session = FaultSession(in: folder.path, vfs: .standard, keys: keys)
+    package static func inspect(_ path: String) -> Outcome {
+      let session = FaultSession(in: path, vfs: .standard, keys: keys)
       switch StoreInspection(keys: keys, vaultKey: keys[0]).find(at: session.path) {
       case .absent, .whole: return .survived(nil)
       case .broken(let why): return .failed(why)
@@ -104,38 +123,20 @@
       }
     }
 
-    private static func inChild(_ body: () throws -> Outcome) -> String {
-      typealias Fork = @convention(c) () -> Int32
-      var ends: [Int32] = [0, 0]
-      guard let function = dlsym(nil, "fork"), pipe(&ends) == 0 else { return "FAILED no process" }
-      let child = unsafeBitCast(function, to: Fork.self)()
-      if child == 0 {
-        // One that waits for ever is a failure, too; whoever started this process may have blocked the signal.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGALRM)
-        sigprocmask(SIG_UNBLOCK, &signals, nil)
-        alarm(120)
-        let text =
-          switch Result(catching: body) {
-          case .success(.untouched): "untouched"
-          case .success(.survived(let error)): "survived \(error ?? "without an error")"
-          case .success(.refused(let why)): "refused \(why)"
-          case .success(.failed(let why)): "FAILED \(why)"
-          case .failure(let error): "FAILED \(error)"
-          }
-        var bytes = Array(text.utf8)
-        _ = write(ends[1], &bytes, bytes.count)
-        _exit(0)
+    /// Runs this program with other arguments; gives what it says.
+    private static func inProcess(_ arguments: [String]) throws -> String {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: "/proc/self/exe")
+      process.arguments = arguments
+      let output = Pipe()
+      process.standardOutput = output
+      try process.run()
+      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      process.waitUntilExit()
+      guard process.terminationReason == .exit else {
+        return "FAILED the process ended by signal \(process.terminationStatus)"
       }
-      close(ends[1])
-      var text: [UInt8] = []
-      var buffer = [UInt8](repeating: 0, count: 4096)
-      while case let count = read(ends[0], &buffer, buffer.count), count > 0 { text += buffer[..<count] }
-      close(ends[0])
-      var status: Int32 = 0
-      waitpid(child, &status, 0)
-      return status == 0 ? String(decoding: text, as: UTF8.self) : "FAILED the process ended by signal \(status & 0x7f)"
+      return text.trimmingCharacters(in: .newlines)
     }
   }
 #endif
