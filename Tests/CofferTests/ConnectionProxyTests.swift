@@ -280,6 +280,14 @@ import Testing
     #expect(try committed("k") == 2)
   }
 
+  @Test("closes without opening a connection for writing where nothing was ever written")
+  func closeUnused() throws {
+    #expect(try proxy.value(forKey: "k") == nil)
+    try proxy.close()
+    #expect(!proxy.readWriteConnection.isOpened)
+    #expect(throws: CofferError.closed) { try proxy.setObject(1, forKey: "k") }
+  }
+
   @Test("4.10 flushes when it is closed, and then refuses everything")
   func close() throws {
     try withWriteLockHeld { try proxy.setObject("v", forKey: "k") }

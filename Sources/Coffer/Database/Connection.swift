@@ -57,10 +57,15 @@ public final class Connection: Sendable, Identifiable {
 
   private static let lastNumber = Atomic<UInt64>(0)
 
+  /// Whether it has been used; one that is there for later opens nothing before.
+  var isOpened: Bool { opened.load(ordering: .acquiring) }
+  private let opened: Atomic<Bool>
+
   /// - Parameter session: nil to open it with the first use.
   init(database: Database, session: sending Session?) {
     self.database = database
     id = ID(number: Self.lastNumber.add(1, ordering: .relaxed).newValue)
+    opened = Atomic(session != nil)
     state = State(session: session)
     state.session?.owner = self
   }
@@ -175,6 +180,7 @@ public final class Connection: Sendable, Identifiable {
     session.owner = self
     state.session = session
     state.isForLater = false
+    opened.store(true, ordering: .releasing)
     return session
   }
 
