@@ -133,8 +133,8 @@
       try process.run()
       let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
       process.waitUntilExit()
-      guard process.terminationReason == .exit else {
-        return "FAILED the process ended by signal \(process.terminationStatus)"
+      guard process.terminationReason == .exit, process.terminationStatus == 0 else {
+        return "FAILED the process ended with \(process.terminationReason), \(process.terminationStatus)"
       }
       return text.trimmingCharacters(in: .newlines)
     }
