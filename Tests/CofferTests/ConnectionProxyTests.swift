@@ -284,7 +284,7 @@ import Testing
   func closeUnused() throws {
     #expect(try proxy.value(forKey: "k") == nil)
     try proxy.close()
-    #expect(!proxy.readWriteConnection.isOpened)
+    #expect(proxy.readWriteConnection.isForLater)
     #expect(throws: CofferError.closed) { try proxy.setObject(1, forKey: "k") }
   }
 

@@ -41,31 +41,29 @@ public final class Connection: Sendable, Identifiable {
   /// Writes what a proxy was given before a write was queued.
   typealias FlushOfEarlierChanges = (Session) throws -> Void
 
-  /// Unchecked: only `queue` touches the session, or who has borrowed the connection from it.
+  /// Unchecked: only `queue` touches the session, or who has borrowed the connection from it; the rest is atomic or locked.
   private final class State: @unchecked Sendable {
     var session: Session?
     /// Whether it has not been used yet, and is opened with the first use.
-    var isForLater: Bool
+    let isForLater: Atomic<Bool>
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
     let willQueueWrite = Lock<[(owner: ObjectIdentifier, callback: @Sendable () -> FlushOfEarlierChanges)]>([])
 
     init(session: Session?) {
       self.session = session
-      isForLater = session == nil
+      isForLater = Atomic(session == nil)
     }
   }
 
   private static let lastNumber = Atomic<UInt64>(0)
 
-  /// Whether it has been used; one that is there for later opens nothing before.
-  var isOpened: Bool { opened.load(ordering: .acquiring) }
-  private let opened: Atomic<Bool>
+  /// Whether it has not been used yet, and has opened nothing.
+  var isForLater: Bool { state.isForLater.load(ordering: .acquiring) }
 
   /// - Parameter session: nil to open it with the first use.
   init(database: Database, session: sending Session?) {
     self.database = database
     id = ID(number: Self.lastNumber.add(1, ordering: .relaxed).newValue)
-    opened = Atomic(session != nil)
     state = State(session: session)
     state.session?.owner = self
   }
@@ -174,13 +172,12 @@ public final class Connection: Sendable, Identifiable {
 
   private func openedSession() throws -> Session {
     if let session = state.session { return session }
-    guard state.isForLater else { throw CofferError.closed }
+    guard isForLater else { throw CofferError.closed }
     let session = try database.makeSession()
     try database.register(self)
     session.owner = self
     state.session = session
-    state.isForLater = false
-    opened.store(true, ordering: .releasing)
+    state.isForLater.store(false, ordering: .releasing)
     return session
   }
 
@@ -225,7 +222,7 @@ public final class Connection: Sendable, Identifiable {
   func close() throws {
     guard !isInTransaction else { throw CofferError.nestedTransaction }
     try queue.sync {
-      state.isForLater = false
+      state.isForLater.store(false, ordering: .releasing)
       guard let session = state.session else { return }
       state.session = nil
       try CofferError.translating { try session.connection.close() }

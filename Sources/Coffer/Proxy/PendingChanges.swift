@@ -345,7 +345,7 @@ final class PendingChanges: Sendable {
     // No change gets in between the last flush and the end.
     state.lock.withExclusive { state.isClosed = true }
     // Nothing is to be written, and nothing was: that takes no connection.
-    guard count > 0 || connection.isOpened else { return }
+    guard count > 0 || !connection.isForLater else { return }
     do {
       // A second call waits here too, until the first one's flush has come to its end.
       try flushAndWait(.normal)
