@@ -12,7 +12,8 @@
 /// page would unlock each other. Locking is best effort, as `RLIMIT_MEMLOCK` may be small or zero; wiping always happens.
 /// Locks do not pass to a forked child (`mlock(2)`), the other properties do.
 ///
-/// A few single pages are kept, wiped, for the next secrets: opening a store makes ten, at four system calls each.
+/// Single pages are mapped and locked several at a time, and a few are kept, wiped, for the next secrets: opening a store
+/// makes ten, at four system calls each.
 struct LockedMemory: ~Copyable {
   /// The bytes asked for; the address is never null, also when there are none.
   let bytes: UnsafeMutableRawBufferPointer
@@ -36,11 +37,8 @@ struct LockedMemory: ~Copyable {
       isLocked = true
       mappedByteCount = length
     } else if let mapping = (map ?? Self.map)(length) {
-      #if os(Linux) || os(Android)
-        _ = madvise(mapping, length, MADV_DONTDUMP)
-      #endif
       bytes = UnsafeMutableRawBufferPointer(start: mapping, count: byteCount)
-      isLocked = mlock(mapping, length) == 0
+      isLocked = Self.lock(mapping, length)
       mappedByteCount = length
     } else {
       // A process has a limited number of mappings (`vm.max_map_count`), and a file can hold many sealed values: beyond
@@ -70,17 +68,33 @@ struct LockedMemory: ~Copyable {
     private var process: UInt64 = 0
 
     mutating func take() -> UnsafeMutableRawPointer? {
-      // A forked child has the pages without their locks.
-      guard process == ProcessToken.current, let page = pages.popLast() else { return nil }
-      return UnsafeMutableRawPointer(bitPattern: page)
+      forgetPagesOfParent()
+      if pages.isEmpty { addPages() }
+      return pages.popLast().flatMap(UnsafeMutableRawPointer.init(bitPattern:))
+    }
+
+    /// A forked child has the pages without their locks.
+    private mutating func forgetPagesOfParent() {
+      guard process != ProcessToken.current else { return }
+      pages = []
+      process = ProcessToken.current
+    }
+
+    /// Adds none where the system locks no more.
+    private mutating func addPages() {
+      let pageSize = Int(getpagesize())
+      let length = 8 * pageSize
+      guard let block = LockedMemory.map(length) else { return }
+      guard LockedMemory.lock(block, length) else {
+        munmap(block, length)
+        return
+      }
+      for offset in stride(from: 0, to: length, by: pageSize) { pages.append(UInt(bitPattern: block + offset)) }
     }
 
     /// - Returns: false when there are enough.
     mutating func keep(_ page: UnsafeMutableRawPointer) -> Bool {
-      if process != ProcessToken.current {
-        pages = []
-        process = ProcessToken.current
-      }
+      forgetPagesOfParent()
       guard pages.count < 16 else { return false }
       pages.append(UInt(bitPattern: page))
       return true
@@ -92,6 +106,16 @@ struct LockedMemory: ~Copyable {
   private static func map(_ length: Int) -> UnsafeMutableRawPointer? {
     let mapping = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     return mapping == MAP_FAILED ? nil : mapping
+  }
+
+  /// Keeps pages out of core dumps and, where the system agrees, out of swap.
+  ///
+  /// - Returns: Whether they stay out of swap.
+  private static func lock(_ mapping: UnsafeMutableRawPointer, _ length: Int) -> Bool {
+    #if os(Linux) || os(Android)
+      _ = madvise(mapping, length, MADV_DONTDUMP)
+    #endif
+    return mlock(mapping, length) == 0
   }
 
   deinit {
