@@ -70,6 +70,8 @@ final class ChangeListeners: Sendable {
 
   /// Ends all streams, after what is on its way.
   func finish() {
+    // Most of the time there are none, and no thread is woken, or started, for them.
+    guard areThere else { return }
     let buffers = listeners.withLock { $0.values.compactMap(\.buffer) }
     queue.async { for buffer in buffers { buffer.finish() } }
   }
