@@ -33,6 +33,8 @@ final class ProxyCollection: @unchecked Sendable {
     bytes = name.string.copiedUTF8
   }
 
+  func matches(_ name: UnsafeBufferPointer<UInt8>) -> Bool { bytes.isEqual(to: name) }
+
   deinit {
     bytes.deallocate()
   }
@@ -56,7 +58,6 @@ final class ProxyItem: @unchecked Sendable {
 
   let collection: ProxyCollection
   let key: String
-  let hash: UInt64
   private let bytes: UnsafeBufferPointer<UInt8>
   /// What is committed, as of the proxy's snapshot.
   @exclusivity(unchecked) var committed: Knowledge
@@ -74,10 +75,9 @@ final class ProxyItem: @unchecked Sendable {
   /// Whether a typed key remembers it: it must stay.
   @exclusivity(unchecked) var isRemembered = false
 
-  init(_ key: ByteString, hash: UInt64, in collection: ProxyCollection, committed: Knowledge) {
+  init(_ key: ByteString, in collection: ProxyCollection, committed: Knowledge) {
     self.collection = collection
     self.key = key.string
-    self.hash = hash
     self.committed = committed
     bytes = key.string.copiedUTF8
   }

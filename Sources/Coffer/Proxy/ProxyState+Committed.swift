@@ -49,7 +49,7 @@ extension ProxyState {
   }
 
   private func knowsAll(of collection: String) -> Bool {
-    collections[ByteString(collection)]?.isComplete ?? false
+    knownCollection(collection)?.isComplete ?? false
   }
 
   /// What shows for a key, after a look into the store.
@@ -254,7 +254,7 @@ extension ProxyState {
   }
 
   private func forgetEverything() {
-    for collection in collections.values {
+    forEachCollection { collection in
       collection.isSealed = nil
       collection.isComplete = false
       collection.missCount = 0

@@ -41,7 +41,7 @@ extension ProxyState {
 
   /// Whether a collection is sealed: asked of the store once, and after others have changed something in the collection.
   private func isSealed(_ name: String) throws -> Bool {
-    let known = lock.withShared { isCurrent ? collections[ByteString(name)]?.isSealed : nil }
+    let known = lock.withShared { isCurrent ? knownCollection(name)?.isSealed : nil }
     if let known { return known }
     return try readCommitted { session, last in
       let isSealed = try session.storedCollection(name)?.isSealed ?? false

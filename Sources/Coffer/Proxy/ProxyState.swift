@@ -26,10 +26,11 @@ final class ProxyState: @unchecked Sendable {
 
   // MARK: Items
 
-  /// Behind a pointer, so that a read of it costs no check for a change in the middle of another.
+  /// The items by collection and key; behind a pointer, so that a read of it costs no check for a change in the middle of
+  /// another.
   private let table = {
-    let table = UnsafeMutablePointer<ItemTable>.allocate(capacity: 1)
-    table.initialize(to: ItemTable())
+    let table = UnsafeMutablePointer<HashTable<ProxyItem>>.allocate(capacity: 1)
+    table.initialize(to: HashTable())
     return table
   }()
 
@@ -38,7 +39,7 @@ final class ProxyState: @unchecked Sendable {
     table.deallocate()
   }
 
-  @exclusivity(unchecked) private(set) var collections: [ByteString: ProxyCollection] = [:]
+  @exclusivity(unchecked) private var collections = HashTable<ProxyCollection>()
   private let seed = UInt64.random(in: .min ... .max)
 
   /// The item of a key, if there is one.
@@ -59,13 +60,23 @@ final class ProxyState: @unchecked Sendable {
     return string.withUTF8(body)
   }
 
+  /// The collection of this name, if the proxy has met it.
+  func knownCollection(_ name: String) -> ProxyCollection? {
+    withBytes(name) { name in
+      collections.find(KeyHash.hash(name, seed: seed)) { $0.matches(name) }?.takeUnretainedValue()
+    }
+  }
+
   func collection(_ name: String) -> ProxyCollection {
-    let name = ByteString(name)
-    if let collection = collections[name] { return collection }
-    let collection = ProxyCollection(name, hash: withBytes(name.string) { KeyHash.hash($0, seed: seed) })
+    if let collection = knownCollection(name) { return collection }
+    let collection = ProxyCollection(ByteString(name), hash: withBytes(name) { KeyHash.hash($0, seed: seed) })
     if fetchFilter == nil { collection.isHidden = false }
-    collections[name] = collection
+    collections.insert(collection, hash: collection.hash)
     return collection
+  }
+
+  func forEachCollection(_ body: (ProxyCollection) -> Void) {
+    collections.forEach(body)
   }
 
   /// The item of a key, made where it is missing; the table keeps it until the next sweep.
@@ -80,9 +91,8 @@ final class ProxyState: @unchecked Sendable {
 
   private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> Unmanaged<ProxyItem> {
     let hash = withBytes(key.string) { KeyHash.hash($0, seed: collection.hash) }
-    let item = ProxyItem(
-      key, hash: hash, in: collection, committed: collection.isComplete ? .absent : .unknown)
-    table.pointee.insert(item)
+    let item = ProxyItem(key, in: collection, committed: collection.isComplete ? .absent : .unknown)
+    table.pointee.insert(item, hash: hash)
     charge(item)
     item.update()
     return Unmanaged.passUnretained(item)
@@ -196,7 +206,7 @@ final class ProxyState: @unchecked Sendable {
   func setFetchFilter(_ filter: CollectionFilter?) {
     fetchFilter = filter
     fetchFilterCount += 1
-    for collection in collections.values { collection.isHidden = filter == nil ? false : nil }
+    forEachCollection { $0.isHidden = filter == nil ? false : nil }
     table.pointee.forEach { $0.update() }
   }
 
@@ -209,7 +219,7 @@ final class ProxyState: @unchecked Sendable {
   func askFetchFilter(_ name: String) -> Bool {
     while true {
       let (known, filter, count) = lock.withShared {
-        (collections[ByteString(name)]?.isHidden, fetchFilter, fetchFilterCount)
+        (knownCollection(name)?.isHidden, fetchFilter, fetchFilterCount)
       }
       if let known { return known }
       let isHidden = !(filter?.allows(name) ?? true)

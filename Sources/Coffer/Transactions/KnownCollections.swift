@@ -1,29 +1,51 @@
 /// Collections that were looked up, by name.
 ///
 /// A bulk write names the same one again and again: the last one is found without hashing.
-struct KnownCollections {
+final class KnownCollections {
   private static let maximumCount = 1000
 
-  private var collections: [ByteString: StoredCollection] = [:]
-  private var last: (name: ByteString, collection: StoredCollection)?
+  private final class Entry {
+    let name: ByteString
+    var collection: StoredCollection
 
-  subscript(name: String) -> StoredCollection? {
-    mutating get {
-      let name = ByteString(name)
-      if let last, last.name == name { return last.collection }
-      guard let collection = collections[name] else { return nil }
-      last = (name, collection)
-      return collection
-    }
-    set {
-      let name = ByteString(name)
-      if collections.count >= Self.maximumCount { collections.removeAll() }
-      collections[name] = newValue
-      last = newValue.map { (name, $0) }
+    init(name: ByteString, collection: StoredCollection) {
+      self.name = name
+      self.collection = collection
     }
   }
 
-  mutating func removeAll() {
-    self = KnownCollections()
+  @exclusivity(unchecked) private var table = HashTable<Entry>()
+  @exclusivity(unchecked) private var last: Entry?
+
+  subscript(name: String) -> StoredCollection? {
+    get { entry(ByteString(name))?.collection }
+    set {
+      let name = ByteString(name)
+      guard let newValue else { return remove(name) }
+      if let entry = entry(name) { return entry.collection = newValue }
+      if table.count >= Self.maximumCount { removeAll() }
+      let entry = Entry(name: name, collection: newValue)
+      table.insert(entry, hash: name.keyHash)
+      last = entry
+    }
+  }
+
+  private func entry(_ name: ByteString) -> Entry? {
+    if let last, last.name == name { return last }
+    guard let entry = table.find(name.keyHash, { $0.name == name })?.takeUnretainedValue() else { return nil }
+    last = entry
+    return entry
+  }
+
+  private func remove(_ name: ByteString) {
+    guard entry(name) != nil else { return }
+    table.removeAll { $0.name == name }
+    last = nil
+  }
+
+  func removeAll() {
+    guard table.count > 0 else { return }
+    table = HashTable()
+    last = nil
   }
 }

@@ -72,7 +72,7 @@ final class Session {
   private var isCallingOut = false
   private(set) var isRolledBack = false
   /// Collections that were looked up; another process may remove a collection between two transactions.
-  @exclusivity(unchecked) var knownCollections = KnownCollections()
+  let knownCollections = KnownCollections()
   /// Names of the collections that this transaction changed.
   @exclusivity(unchecked) var changedNames: [Int64: String] = [:]
   /// Enumerations that are under way, which see the rows as of their start.

@@ -47,9 +47,14 @@ struct ByteString: Hashable, Comparable, Sendable {
     }
   }
 
+  /// A hash for tables of this process.
+  var keyHash: UInt64 {
+    withBytes { KeyHash.hash($0.assumingMemoryBound(to: UInt8.self), seed: Self.seed) }
+  }
+
   /// One word for the hasher, which takes longer over bytes.
   func hash(into hasher: inout Hasher) {
-    withBytes { hasher.combine(KeyHash.hash($0.assumingMemoryBound(to: UInt8.self), seed: Self.seed)) }
+    hasher.combine(keyHash)
   }
 
   private static let seed = UInt64.random(in: .min ... .max)
