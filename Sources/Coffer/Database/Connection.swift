@@ -41,13 +41,18 @@ public final class Connection: Sendable, Identifiable {
   /// Writes what a proxy was given before a write was queued.
   typealias FlushOfEarlierChanges = (Session) throws -> Void
 
+  private struct WriteListener {
+    let owner: ObjectIdentifier
+    let callback: @Sendable () -> FlushOfEarlierChanges
+  }
+
   /// Unchecked: only `queue` touches the session, or who has borrowed the connection from it; the rest is atomic or locked.
   private final class State: @unchecked Sendable {
     var session: Session?
     /// Whether it has not been used yet, and is opened with the first use.
     let isForLater: Atomic<Bool>
     /// Told before a write is queued on this connection, so that a proxy can close its open batch.
-    let willQueueWrite = Lock<[(owner: ObjectIdentifier, callback: @Sendable () -> FlushOfEarlierChanges)]>([])
+    let willQueueWrite = Lock<[WriteListener]>([])
 
     init(session: Session?) {
       self.session = session
@@ -210,7 +215,7 @@ public final class Connection: Sendable, Identifiable {
     let owner = ObjectIdentifier(owner)
     state.willQueueWrite.withLock { list in
       list.removeAll { $0.owner == owner }
-      if let callback { list.append((owner, callback)) }
+      if let callback { list.append(WriteListener(owner: owner, callback: callback)) }
     }
   }
 

@@ -6,24 +6,29 @@ import Synchronization
 final class Broadcast<Element: Sendable>: Sendable {
   /// A consumer that falls further behind than this loses the oldest elements.
   private static var bufferCount: Int { 64 }
-  private let continuations = Lock<[UInt64: AsyncStream<Element>.Continuation]>([:])
+  private let consumers = Lock<[Consumer]>([])
   private let count = Atomic<UInt64>(0)
+
+  private struct Consumer {
+    let id: UInt64
+    let continuation: AsyncStream<Element>.Continuation
+  }
 
   func stream() -> AsyncStream<Element> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCount)) { continuation in
       let id = count.wrappingAdd(1, ordering: .relaxed).newValue
-      continuations.withLock { $0[id] = continuation }
+      consumers.withLock { $0.append(Consumer(id: id, continuation: continuation)) }
       continuation.onTermination = { [weak self] _ in
-        self?.continuations.withLock { _ = $0.removeValue(forKey: id) }
+        self?.consumers.withLock { $0.removeAll { $0.id == id } }
       }
     }
   }
 
   func send(_ element: Element) {
-    for continuation in continuations.withLock({ Array($0.values) }) { continuation.yield(element) }
+    for consumer in consumers.withLock({ $0 }) { consumer.continuation.yield(element) }
   }
 
   deinit {
-    for continuation in continuations.withLock({ Array($0.values) }) { continuation.finish() }
+    for consumer in consumers.withLock({ $0 }) { consumer.continuation.finish() }
   }
 }

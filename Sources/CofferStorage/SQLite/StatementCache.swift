@@ -4,14 +4,20 @@
 /// There are some dozens: looking at each is faster than hashing an address. Nor is there a dictionary with a type of keys
 /// of its own, see `Store.shared`.
 struct StatementCache {
-  private var entries: [(literal: UnsafePointer<UInt8>, statement: Statement)] = []
+  /// No tuple: an array of those takes the runtime three times as long to make its type.
+  private struct Entry {
+    let literal: UnsafePointer<UInt8>
+    let statement: Statement
+  }
+
+  private var entries: [Entry] = []
 
   subscript(sql: StaticString) -> Statement? {
     index(of: sql).map { entries[$0].statement }
   }
 
   mutating func insert(_ statement: Statement, for sql: StaticString) {
-    entries.append((sql.utf8Start, statement))
+    entries.append(Entry(literal: sql.utf8Start, statement: statement))
   }
 
   mutating func remove(_ sql: StaticString) -> Statement? {
