@@ -68,8 +68,8 @@ package final class Store: Sendable {
   func keys(changedSince sequence: UInt64) throws -> (sequence: UInt64, keys: [EpochKeys])? {
     try state.withLock { state in
       // Most of the time two numbers tell that nothing has.
-      let isAsKnown = try file.sequences().allSatisfy { $0 == state.envelope.sequence }
-      if !isAsKnown { try readAgain(&state) }
+      let (first, second) = try file.sequences()
+      if first != state.envelope.sequence || second != first { try readAgain(&state) }
       return state.envelope.sequence == sequence ? nil : (state.envelope.sequence, state.keys)
     }
   }
@@ -80,8 +80,9 @@ package final class Store: Sendable {
   }
 
   private func readAgain(_ state: inout State) throws {
-    let (envelope, damagedCopies) = try file.read()
-    if !isReadOnly, !damagedCopies.isEmpty { state.needsRepair = true }
+    let contents = try file.read()
+    let envelope = contents.envelope
+    if !isReadOnly, !contents.damagedCopies.isEmpty { state.needsRepair = true }
     guard envelope.sequence != state.envelope.sequence else { return }
     guard envelope.storeID == storeID, envelope.sequence > state.envelope.sequence else {
       throw StorageError.damaged(part: "envelope", reason: "another one, or an older one, was put in its place")
@@ -169,7 +170,8 @@ extension Store {
     let path = try FilePath.resolved(path)
     let identity = try checkFile(at: path, isReadOnly: isReadOnly)
     let file = try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly)
-    let (envelope, damagedCopies) = try file.read()
+    let contents = try file.read()
+    let envelope = contents.envelope
     let rootKey = try envelope.open(key)
     return try shared.withLock { table in
       table.removeAll { $0.store == nil }
@@ -179,7 +181,7 @@ extension Store {
       }
       let store = try Store(
         path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, isReadOnly: isReadOnly,
-        needsRepair: !isReadOnly && !damagedCopies.isEmpty)
+        needsRepair: !isReadOnly && !contents.damagedCopies.isEmpty)
       if let index { table.remove(at: index) }
       table.append(WeakStore(identity: identity, store: store))
       return store

@@ -9,7 +9,8 @@ final class EnvelopeFile: @unchecked Sendable {
   private let file: RealFile
   private let path: String
   /// What `read` found last, and in which bytes: checksums are most of the work of opening.
-  private var lastRead: (bytes: [UInt8], envelope: Envelope, damagedCopies: [Int])?
+  private var lastContents: Contents?
+  private var lastBytes: [UInt8] = []
   /// The copies whose last write or sync has failed: what reading gives is not surely on the disk, and no later sync
   /// brings it there.
   private var unsyncedCopies: Set<Int> = []
@@ -40,43 +41,53 @@ final class EnvelopeFile: @unchecked Sendable {
     sqlite3_free_filename(name)
   }
 
-  /// The newest copy that is whole, and which copies, 0 or 1, are not that one.
+  /// What the two copies hold.
+  struct Contents {
+    /// The newest copy that is whole.
+    let envelope: Envelope
+    /// The copies, 0 or 1, that are not that one.
+    let damagedCopies: [Int]
+  }
+
+  /// Reads both copies.
   ///
   /// Readers hold no lock. A writer never has both copies in its hands, but one read may meet it at both.
-  func read() throws -> (envelope: Envelope, damagedCopies: [Int]) {
+  func read() throws -> Contents {
     for _ in 0..<2 {
       if let result = try? readOnce() { return result }
     }
     return try readOnce()
   }
 
-  private func readOnce() throws -> (envelope: Envelope, damagedCopies: [Int]) {
+  private func readOnce() throws -> Contents {
     var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
     try read(into: &bytes, at: 0)
-    if let lastRead, lastRead.bytes[...].hasSameBytes(as: bytes[...]) {
-      return (lastRead.envelope, lastRead.damagedCopies)
-    }
-    let (envelope, damagedCopies) = try Self.newest(in: bytes, fileByteCount: byteCount(), path: path)
-    lastRead = (bytes, envelope, damagedCopies)
-    return (envelope, damagedCopies)
+    if let lastContents, lastBytes[...].hasSameBytes(as: bytes[...]) { return lastContents }
+    let contents = try Self.newest(in: bytes, fileByteCount: byteCount(), path: path)
+    lastContents = contents
+    lastBytes = bytes
+    return contents
   }
 
   /// The sequences that the two copies name, unchecked: they move with every change of the envelope.
-  func sequences() throws -> [UInt64] {
-    try (0..<2).map { copy in
-      var sequence: UInt64 = 0
-      let offset = copy * Layout.envelopeCopyByteCount + Envelope.sequenceOffset
-      let code = withUnsafeMutableBytes(of: &sequence) { file.read($0.baseAddress!, $0.count, at: Int64(offset)) }
-      guard code == SQLITE_OK || code == COFFER_IOERR_SHORT_READ else {
-        throw StorageError.inputOutput(path: path, reason: "it cannot be read (SQLite error \(code))")
-      }
-      return UInt64(bigEndian: sequence)
-    }
+  func sequences() throws -> (UInt64, UInt64) {
+    try (sequence(ofCopy: 0), sequence(ofCopy: 1))
+  }
+
+  private func sequence(ofCopy copy: Int) throws -> UInt64 {
+    var sequence: UInt64 = 0
+    let offset = copy * Layout.envelopeCopyByteCount + Envelope.sequenceOffset
+    try withUnsafeMutableBytes(of: &sequence) { try read(into: $0, at: offset) }
+    return UInt64(bigEndian: sequence)
   }
 
   /// Fills `buffer`; what lies beyond the end of the file reads as zeros.
   func read(into buffer: inout [UInt8], at offset: Int) throws {
-    let code = buffer.withUnsafeMutableBytes { file.read($0.baseAddress!, $0.count, at: Int64(offset)) }
+    try buffer.withUnsafeMutableBytes { try read(into: $0, at: offset) }
+  }
+
+  private func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws {
+    let code = file.read(buffer.baseAddress!, buffer.count, at: Int64(offset))
     guard code == SQLITE_OK || code == COFFER_IOERR_SHORT_READ else {
       throw StorageError.inputOutput(path: path, reason: "it cannot be read (SQLite error \(code))")
     }
@@ -90,10 +101,10 @@ final class EnvelopeFile: @unchecked Sendable {
   ///   other is then written with the next change of the store.
   func write(_ copy: [UInt8]) throws {
     // First the one that is not the newest anyway.
-    let (_, damagedCopies) = try read()
+    let damagedCopies = try read().damagedCopies
     let sequences = try sequences()
-    let first = damagedCopies.first ?? (sequences[0] <= sequences[1] ? 0 : 1)
-    lastRead = nil
+    let first = damagedCopies.first ?? (sequences.0 <= sequences.1 ? 0 : 1)
+    lastContents = nil
     for index in [first, 1 - first] { try write(copy, over: index) }
   }
 
@@ -116,12 +127,13 @@ final class EnvelopeFile: @unchecked Sendable {
   ///
   /// The caller holds SQLite's write lock.
   func repair(isTrusted: (Envelope) throws -> Bool) throws {
-    let (envelope, damagedCopies) = try read()
-    guard try isTrusted(envelope) else { return }
+    let contents = try read()
+    guard try isTrusted(contents.envelope) else { return }
+    let damagedCopies = contents.damagedCopies
     var copy = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
     let newest = damagedCopies.first.map { 1 - $0 } ?? 0
     try read(into: &copy, at: newest * Layout.envelopeCopyByteCount)
-    lastRead = nil
+    lastContents = nil
     for index in damagedCopies + unsyncedCopies.subtracting(damagedCopies) { try write(copy, over: index) }
   }
 
@@ -134,11 +146,14 @@ final class EnvelopeFile: @unchecked Sendable {
     return Int(size)
   }
 
-  private static func newest(
-    in bytes: [UInt8], fileByteCount: Int, path: String
-  ) throws -> (envelope: Envelope, damagedCopies: [Int]) {
+  private struct WholeCopy {
+    let index: Int
+    let envelope: Envelope
+  }
+
+  private static func newest(in bytes: [UInt8], fileByteCount: Int, path: String) throws -> Contents {
     guard fileByteCount > 0 else { throw StorageError.notAStore(path: path, reason: "the file is empty") }
-    var envelopes: [(copy: Int, envelope: Envelope)] = []
+    var wholeCopies: [WholeCopy] = []
     var damagedCopies: [Int] = []
     var newerVersion: UInt16?
     var isForeign = true
@@ -146,8 +161,8 @@ final class EnvelopeFile: @unchecked Sendable {
     for (index, copy) in copies.enumerated() {
       do {
         // They differ only when a change was cut short, or one is damaged.
-        if index == 1, !envelopes.isEmpty, copy.hasSameBytes(as: copies[0]) { continue }
-        envelopes.append((index, try Envelope(copy: copy)))
+        if index == 1, !wholeCopies.isEmpty, copy.hasSameBytes(as: copies[0]) { continue }
+        wholeCopies.append(WholeCopy(index: index, envelope: try Envelope(copy: copy)))
         isForeign = false
       } catch EnvelopeError.newerFormat(let version) {
         newerVersion = max(newerVersion ?? 0, version)
@@ -166,10 +181,10 @@ final class EnvelopeFile: @unchecked Sendable {
     if let newerVersion {
       throw StorageError.newerFormat(found: Int(newerVersion), supported: Int(Layout.formatVersion))
     }
-    if let newest = envelopes.max(by: { $0.envelope.sequence < $1.envelope.sequence }) {
+    if let newest = wholeCopies.max(by: { $0.envelope.sequence < $1.envelope.sequence }) {
       // A change was cut short between the two: what it revoked must not stay in the other.
-      let outdated = envelopes.map(\.copy).filter { $0 != newest.copy }
-      return (newest.envelope, damagedCopies + outdated)
+      let outdated = wholeCopies.map(\.index).filter { $0 != newest.index }
+      return Contents(envelope: newest.envelope, damagedCopies: damagedCopies + outdated)
     }
     if isForeign {
       throw StorageError.notAStore(
