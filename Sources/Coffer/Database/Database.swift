@@ -23,7 +23,13 @@ public final class Database: Sendable {
     /// Where warnings go: a lost tail of the log, a flush that failed.
     ///
     /// Never a key or a value.
-    public var logger: Logger
+    public var logger: Logger {
+      get { chosenLogger ?? Logger(label: "coffer") }
+      set { chosenLogger = newValue }
+    }
+
+    /// nil for one that is made when there is something to say: most databases never say anything.
+    private var chosenLogger: Logger?
     /// Whether the store is only read: one in a bundle, on read-only media, or another user's.
     ///
     /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, or the store is another
@@ -35,12 +41,12 @@ public final class Database: Sendable {
 
     /// The defaults: 5 seconds; 64 MiB; a logger labelled `coffer`; reading and writing.
     public init(
-      busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger = Logger(label: "coffer"),
+      busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger? = nil,
       isReadOnly: Bool = false
     ) {
       self.busyTimeout = busyTimeout
       self.logByteLimit = logByteLimit
-      self.logger = logger
+      chosenLogger = logger
       self.isReadOnly = isReadOnly
     }
   }
@@ -214,17 +220,13 @@ public final class Database: Sendable {
 
   /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused.
   private func checkContents(of store: Store) throws {
-    let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout)
-    do {
+    let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout) { connection in
       // Each read by itself would take its snapshot, and the locks for it.
       try connection.beginRead()
       try Schema.check(connection)
       try Metadata(connection: connection).check(against: store)
       if try Session.hasVault(connection) { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()
-    } catch {
-      try? connection.closeUntouched()
-      throw error
     }
     report(connection)
     let spare = SpareConnection(connection: connection)

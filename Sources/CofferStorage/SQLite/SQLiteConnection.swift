@@ -40,12 +40,16 @@ package final class SQLiteConnection {
   private let updateCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
 
   /// Opens a connection to an existing store.
-  package convenience init(store: Store, busyTimeout: Duration) throws {
+  ///
+  /// - Parameter check: Reads something. Opening is lazy; the first read tells whether the pages open at all.
+  package convenience init(
+    store: Store, busyTimeout: Duration,
+    check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
+  ) throws {
     try store.checkProcess()
     try self.init(store: store, isCreating: false, busyTimeout: busyTimeout)
     do {
-      // Opening is lazy; the first read tells whether the pages open at all.
-      try execute("PRAGMA main.schema_version")
+      try check(self)
     } catch {
       try? closeUntouched()
       throw error
