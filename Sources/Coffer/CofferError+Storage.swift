@@ -6,10 +6,17 @@ extension CofferError {
   static func translating<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       return try body()
-    } catch let error as StorageError {
-      throw CofferError(error)
-    } catch let error as CryptoError {
-      throw CofferError.unsupported(reason: "OpenSSL failed: \(error)")
+    } catch {
+      throw translated(error)
+    }
+  }
+
+  /// The same in Coffer's terms, where a layer below threw it.
+  static func translated(_ error: any Error) -> any Error {
+    switch error {
+    case let error as StorageError: CofferError(error)
+    case let error as CryptoError: CofferError.unsupported(reason: "OpenSSL failed: \(error)")
+    default: error
     }
   }
 
