@@ -249,7 +249,7 @@ final class PendingChanges: Sendable {
       let plan = state.lock.withExclusive { state.take(through: number) }
       session.expectedChangeCount = plan.changes.count
       for collection in plan.cleared { try session.removeAll(in: collection) }
-      for (key, collection, change) in plan.changes { try session.write(change, key, in: collection) }
+      for change in plan.changes { try session.write(change.change, change.key, in: change.collection) }
       let result = try body()
       end = try CofferError.translating { try session.endOfLog().sequence }
       return result

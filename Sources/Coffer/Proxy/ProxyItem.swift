@@ -119,7 +119,7 @@ final class ProxyItem: @unchecked Sendable {
   }
 
   func removePending(where isRemoved: (UInt64) -> Bool) {
-    older.removeAll { isRemoved($0.number) }
+    if !older.isEmpty { older.removeAll { isRemoved($0.number) } }
     if let newest, isRemoved(newest.number) { self.newest = older.popLast() }
   }
 

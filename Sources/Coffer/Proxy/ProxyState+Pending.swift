@@ -101,7 +101,7 @@ extension ProxyState {
   /// What a flush has to write.
   struct Plan {
     var cleared: [String] = []
-    var changes: [(key: String, collection: String, change: PendingChange)] = []
+    var changes: [PendingChanges.KeyChange] = []
   }
 
   /// Takes the batches up to `number` for a flush that has the write lock.
@@ -120,7 +120,8 @@ extension ProxyState {
           batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
           let change = item.pendingChange(through: number)
         else { continue }
-        plan.changes.append((item.key, item.collection.name, change))
+        plan.changes.append(
+          PendingChanges.KeyChange(change: change, key: item.key, collection: item.collection.name))
       }
     }
     return plan

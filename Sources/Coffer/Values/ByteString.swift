@@ -35,7 +35,19 @@ struct ByteString: Hashable, Comparable, Sendable {
   }
 
   static func == (a: Self, b: Self) -> Bool {
-    a.withBytes { a in b.withBytes { b in a.count == b.count && compare(a, b) == 0 } }
+    a.isSameString(as: b) || a.hasSameBytes(as: b)
+  }
+
+  /// Whether both are one string, or a short one that lies in itself: two words tell, and no call.
+  @inline(__always)
+  private func isSameString(as other: Self) -> Bool {
+    // Where an address has 32 bits, a string is smaller.
+    MemoryLayout<String>.size == MemoryLayout<(UInt64, UInt64)>.size
+      && unsafeBitCast(string, to: (UInt64, UInt64).self) == unsafeBitCast(other.string, to: (UInt64, UInt64).self)
+  }
+
+  private func hasSameBytes(as other: Self) -> Bool {
+    withBytes { a in other.withBytes { b in a.count == b.count && Self.compare(a, b) == 0 } }
   }
 
   static func < (a: Self, b: Self) -> Bool {
