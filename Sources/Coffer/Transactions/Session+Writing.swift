@@ -8,24 +8,26 @@ extension Session {
     try changing {
       let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
-      let needsOld = isObserved || stored.history != nil || stored.isSealed
-      let old = needsOld ? try storedItem(key, in: collection) : nil
-      let new = try fitted(item, key, in: collection, stored, present: old)
-      if stored.history != nil, old == new { return }
-      let kind: ChangeSet.Kind
-      switch try keepingHistory(of: key, in: stored, { try upsert(new, key, inCollection: stored.id) }) {
-      case .inserted: kind = .inserted
-      case .updated: kind = .updated
-      case .unchanged: return
+      // Most of the time nobody asks what was there.
+      if isObserved || stored.history != nil || stored.isSealed || item.isSealed {
+        try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
+      } else if let kind = try upsert(item, key, inCollection: stored.id) {
+        record(kind, key, in: collection, id: stored.id, new: item)
       }
-      record(kind, key, in: collection, id: stored.id, old: old, new: new)
     }
   }
 
-  private func upsert(
-    _ item: HeldItem, _ key: String, inCollection id: Int64
-  ) throws -> SQLiteConnection.UpsertResult {
-    // An equal value changes nothing: no version, no change, no page.
+  private func set(
+    _ item: HeldItem, over old: HeldItem?, _ key: String, in collection: String, _ stored: StoredCollection
+  ) throws {
+    let new = try fitted(item, key, in: collection, stored, present: old)
+    if stored.history != nil, old == new { return }
+    let kind = try keepingHistory(of: key, in: stored) { try upsert(new, key, inCollection: stored.id) }
+    if let kind { record(kind, key, in: collection, id: stored.id, old: old, new: new) }
+  }
+
+  /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
+  private func upsert(_ item: HeldItem, _ key: String, inCollection id: Int64) throws -> ChangeSet.Kind? {
     let statement = try connection.statement(
       """
       INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?5, ?4) ON CONFLICT DO UPDATE
@@ -42,7 +44,11 @@ extension Session {
       try item.object.withUnsafeBytes { data in
         statement.bind(borrowingText: key, at: 2)
         statement.bind(borrowing: data, at: 4)
-        return try connection.runUpsert(statement)
+        return switch try connection.runUpsert(statement) {
+        case .inserted: .inserted
+        case .updated: .updated
+        case .unchanged: nil
+        }
       }
     }
   }

@@ -153,6 +153,10 @@ struct HeldItem: Sendable {
   }
 
   var byteCount: Int { object.byteCount + (metadata?.bytes.count ?? 0) }
+
+  /// Whether one of its values is ciphertext of its own.
+  @inline(__always)
+  var isSealed: Bool { object.kind == .sealed || box?.value.kind == .sealed }
 }
 
 extension HeldItem: Equatable {

@@ -54,7 +54,7 @@ extension Session {
   func fitted(
     _ item: HeldItem, _ key: String, in collection: String, _ stored: StoredCollection, present: HeldItem?
   ) throws -> HeldItem {
-    guard stored.isSealed || item.object.kind == .sealed || item.metadata?.kind == .sealed else { return item }
+    guard stored.isSealed || item.isSealed else { return item }
     return HeldItem(
       object: HeldValue(
         try fitted(item.object.stored, .object, key, in: collection, stored, present: present?.object.stored)),
