@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -12,8 +14,8 @@
 /// page would unlock each other. Locking is best effort, as `RLIMIT_MEMLOCK` may be small or zero; wiping always happens.
 /// Locks do not pass to a forked child (`mlock(2)`), the other properties do.
 ///
-/// Single pages are mapped and locked several at a time, and a few are kept, wiped, for the next secrets: opening a store
-/// makes ten, at four system calls each.
+/// Single pages are mapped and locked four at a time, and a few are kept, wiped, for the next secrets: opening a store
+/// makes ten, at four system calls each where each has its own.
 struct LockedMemory: ~Copyable {
   /// The bytes asked for; the address is never null, also when there are none.
   let bytes: UnsafeMutableRawBufferPointer
@@ -24,6 +26,9 @@ struct LockedMemory: ~Copyable {
   /// Length of the mapping, or nil when the bytes came from the allocator.
   private let mappedByteCount: Int?
 
+  /// The process that locked it: in a forked child of its the lock is gone.
+  private let process: UInt64
+
   /// Maps and locks room for `byteCount` bytes, all zero.
   ///
   /// - Parameter map: Gives this many bytes of zeroed pages, or nil when the system has none; tests replace it.
@@ -32,7 +37,8 @@ struct LockedMemory: ~Copyable {
     let pageSize = Int(getpagesize())
     // An empty secret gets a page too: OpenSSL reads a null key as "no key given", not as an empty one.
     let length = (max(byteCount, 1) + pageSize - 1) / pageSize * pageSize
-    if map == nil, length == pageSize, let page = Self.spare.withLock({ $0.take() }) {
+    process = ProcessToken.current
+    if map == nil, length == pageSize, let page = Self.spare.withLock({ $0.take() }) ?? Self.lockPages() {
       bytes = UnsafeMutableRawBufferPointer(start: page, count: byteCount)
       isLocked = true
       mappedByteCount = length
@@ -68,33 +74,17 @@ struct LockedMemory: ~Copyable {
     private var process: UInt64 = 0
 
     mutating func take() -> UnsafeMutableRawPointer? {
-      forgetPagesOfParent()
-      if pages.isEmpty { addPages() }
-      return pages.popLast().flatMap(UnsafeMutableRawPointer.init(bitPattern:))
-    }
-
-    /// A forked child has the pages without their locks.
-    private mutating func forgetPagesOfParent() {
-      guard process != ProcessToken.current else { return }
-      pages = []
-      process = ProcessToken.current
-    }
-
-    /// Adds none where the system locks no more.
-    private mutating func addPages() {
-      let pageSize = Int(getpagesize())
-      let length = 8 * pageSize
-      guard let block = LockedMemory.map(length) else { return }
-      guard LockedMemory.lock(block, length) else {
-        munmap(block, length)
-        return
-      }
-      for offset in stride(from: 0, to: length, by: pageSize) { pages.append(UInt(bitPattern: block + offset)) }
+      // A forked child has the pages without their locks.
+      guard process == ProcessToken.current, let page = pages.popLast() else { return nil }
+      return UnsafeMutableRawPointer(bitPattern: page)
     }
 
     /// - Returns: false when there are enough.
     mutating func keep(_ page: UnsafeMutableRawPointer) -> Bool {
-      forgetPagesOfParent()
+      if process != ProcessToken.current {
+        pages = []
+        process = ProcessToken.current
+      }
       guard pages.count < 16 else { return false }
       pages.append(UInt(bitPattern: page))
       return true
@@ -102,6 +92,29 @@ struct LockedMemory: ~Copyable {
   }
 
   private static let spare = Lock(Spare())
+
+  /// Whether the system has not yet refused to lock several pages; each alone is tried in any case.
+  private static let locksSeveral = Atomic(true)
+
+  /// Maps and locks several pages, and keeps all but the one it gives.
+  ///
+  /// Without the lock on those that are kept: a fork that comes in between would leave it locked in the child.
+  private static func lockPages() -> UnsafeMutableRawPointer? {
+    guard locksSeveral.load(ordering: .relaxed) else { return nil }
+    let pageSize = Int(getpagesize())
+    let length = 4 * pageSize
+    guard let block = map(length) else { return nil }
+    guard lock(block, length) else {
+      locksSeveral.store(false, ordering: .relaxed)
+      munmap(block, length)
+      return nil
+    }
+    for offset in stride(from: pageSize, to: length, by: pageSize) {
+      let page = block + offset
+      if !spare.withLock({ $0.keep(page) }) { munmap(page, pageSize) }
+    }
+    return block
+  }
 
   private static func map(_ length: Int) -> UnsafeMutableRawPointer? {
     let mapping = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -122,7 +135,11 @@ struct LockedMemory: ~Copyable {
     wipe()
     if let mappedByteCount {
       let page = start
-      if isLocked, mappedByteCount == Int(getpagesize()), Self.spare.withLock({ $0.keep(page) }) { return }
+      if isLocked, process == ProcessToken.current, mappedByteCount == Int(getpagesize()),
+        Self.spare.withLock({ $0.keep(page) })
+      {
+        return
+      }
       // Unmapping unlocks (`munlock(2)`).
       munmap(start, mappedByteCount)
     } else {

@@ -156,9 +156,30 @@ struct SecretBytesTests {
       let secret = SecretBytes(count: count) { _ in }
       let flags = try #require(secret.withUnsafeBytes { try mappingFlags(at: $0.baseAddress) })
       #expect(flags.contains("dd"))
-      // The sanitizers replace `mlock` by nothing that says it succeeded.
-      let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
-      if !isSanitized { #expect(flags.contains("lo") == secret.isLocked) }
+      if !Self.isSanitized { #expect(flags.contains("lo") == secret.isLocked) }
+    }
+
+    /// Whether `mlock` is the system's: the sanitizers replace it by nothing that says it succeeded.
+    private static let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+
+    @Test("in a forked child lies in no page whose lock stayed with the parent", .enabled(if: !isSanitized))
+    func pageOfParent() throws {
+      nonisolated(unsafe) var ofParent: SecretBytes? = SecretBytes([1])
+      let child = try #require(
+        inForkedChild(byteCount: 2000) { buffer in
+          ofParent = nil
+          let secret = SecretBytes([2])
+          buffer[0] = secret.isLocked ? 1 : 0
+          let status = open("/proc/self/status", O_RDONLY)
+          defer { close(status) }
+          return read(status, buffer.baseAddress! + 1, buffer.count - 1) > 0
+        })
+      // Locks are not inherited (mlock(2)): what is locked in the child, the child has locked.
+      let lines = String(decoding: child.dropFirst(), as: UTF8.self).split(separator: "\n")
+      let locked = try #require(lines.first { $0.hasPrefix("VmLck:") })
+      let kibibytes = try #require(locked.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }.first)
+      #expect((kibibytes > 0) == (child[0] == 1))
+      withExtendedLifetime(ofParent) {}
     }
 
     /// The `VmFlags` that `/proc/self/smaps` shows for the mapping around `address`.
