@@ -24,12 +24,13 @@ public final class Database: Sendable {
     ///
     /// Never a key or a value.
     public var logger: Logger {
-      get { chosenLogger ?? Logger(label: "coffer") }
+      get { chosenLogger ?? Self.standardLogger }
       set { chosenLogger = newValue }
     }
 
-    /// nil for one that is made when there is something to say: most databases never say anything.
     private var chosenLogger: Logger?
+    /// Made when there is something to say, which most programs never see.
+    private static let standardLogger = Logger(label: "coffer")
     /// Whether the store is only read: one in a bundle, on read-only media, or another user's.
     ///
     /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, or the store is another
@@ -39,7 +40,8 @@ public final class Database: Sendable {
     /// missing and stay behind.
     public var isReadOnly: Bool
 
-    /// The defaults: 5 seconds; 64 MiB; a logger labelled `coffer`; reading and writing.
+    /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and
+    /// writing.
     public init(
       busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger? = nil,
       isReadOnly: Bool = false

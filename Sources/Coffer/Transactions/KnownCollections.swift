@@ -6,7 +6,8 @@ final class KnownCollections {
 
   private final class Entry {
     let name: ByteString
-    var collection: StoredCollection
+    /// nil where it has to be looked up again.
+    var collection: StoredCollection?
 
     init(name: ByteString, collection: StoredCollection) {
       self.name = name
@@ -21,8 +22,8 @@ final class KnownCollections {
     get { entry(ByteString(name))?.collection }
     set {
       let name = ByteString(name)
-      guard let newValue else { return remove(name) }
       if let entry = entry(name) { return entry.collection = newValue }
+      guard let newValue else { return }
       if table.count >= Self.maximumCount { removeAll() }
       let entry = Entry(name: name, collection: newValue)
       table.insert(entry, hash: name.keyHash)
@@ -35,12 +36,6 @@ final class KnownCollections {
     guard let entry = table.find(name.keyHash, { $0.name == name })?.takeUnretainedValue() else { return nil }
     last = entry
     return entry
-  }
-
-  private func remove(_ name: ByteString) {
-    guard entry(name) != nil else { return }
-    table.removeAll { $0.name == name }
-    last = nil
   }
 
   func removeAll() {
