@@ -159,7 +159,7 @@ struct SecretBytesTests {
       if !Self.isSanitized { #expect(flags.contains("lo") == secret.isLocked) }
     }
 
-    /// Whether `mlock` is the system's: the sanitizers replace it by nothing that says it succeeded.
+    /// The sanitizers replace `mlock` by nothing that says it succeeded.
     private static let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 
     @Test("in a forked child lies in no page whose lock stayed with the parent", .enabled(if: !isSanitized))
