@@ -12,41 +12,33 @@ import Synchronization
 
 /// A lock for what many threads read all the time and one changes now and then.
 ///
-/// It lies in stripes, each on a cache line of its own. A reader takes the stripe of its thread, so readers on different
-/// cores never wait for each other, not even for a cache line; whoever changes something takes all stripes. Readers must
-/// be short and wait for nothing, because a change spins until they are done.
+/// Readers count themselves in stripes, each on a cache line of its own, so that readers on different cores never wait for
+/// each other, not even for a cache line. Whoever changes something says so in a flag and waits until nobody is counted; a
+/// reader who finds the flag after counting itself takes itself back. Readers must be short and wait for nothing, not even
+/// read inside of a reading, because a change spins until they are done.
+///
+/// This is Dekker's pattern: each side writes its own word, then reads the other's, all of it sequentially consistent, so
+/// that one of the two sees the other. Where a thread has a stripe to itself, counting is one store with a barrier on the
+/// way in and a plain one on the way out; threads that share a stripe need two atomic additions.
 ///
 /// Unchecked: the stripes are atomic, and allocated as long as the lock lives.
 struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
   private typealias Stripe = Atomic<UInt32>
 
-  /// In a stripe: somebody changes what is protected.
-  ///
-  /// The other bits count the readers.
-  private static let changing: UInt32 = 1 << 31
   /// Two cache lines: processors fetch them in pairs.
   private static let stride = 128 / MemoryLayout<Stripe>.stride
 
+  /// One for each number that a thread may have.
   private let stripes: UnsafeMutablePointer<Stripe>
-  private let stripeCount: Int
   private let key = ThreadNumber.key
+  private let isChanging = Atomic<Bool>(false)
   /// Not of nothing: the thread sanitizer takes access to a value without a size for access to what lies behind it.
   private let writers = Lock(false)
 
-  /// One for each processor, up to 16; the C library opens and reads a file of the system each time it is asked.
-  private static let usualStripeCount: Int = {
-    let processorCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    var count = 1
-    while count < min(processorCount, 16) { count *= 2 }
-    return count
-  }()
-
   init() {
-    let count = Self.usualStripeCount
-    stripeCount = count
-    stripes = UnsafeMutableRawPointer.allocate(byteCount: 128 * count, alignment: 128)
-      .bindMemory(to: Stripe.self, capacity: Self.stride * count)
-    for index in 0..<count { (stripes + index * Self.stride).initialize(to: Stripe(0)) }
+    stripes = UnsafeMutableRawPointer.allocate(byteCount: 128 * ThreadNumber.all.count, alignment: 128)
+      .bindMemory(to: Stripe.self, capacity: Self.stride * ThreadNumber.all.count)
+    for number in ThreadNumber.all { stripe(number).initialize(to: Stripe(0)) }
   }
 
   deinit {
@@ -54,66 +46,118 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
   }
 
   @inline(__always)
+  private func stripe(_ number: Int) -> UnsafeMutablePointer<Stripe> { stripes + number * Self.stride }
+
+  @inline(__always)
   func withShared<Result>(_ body: () throws -> Result) rethrows -> Result {
-    let stripe = stripes + (ThreadNumber.current(key) & (stripeCount - 1)) * Self.stride
-    while stripe.pointee.add(1, ordering: .acquiring).oldValue & Self.changing != 0 {
-      wait(stripe)
+    let number = ThreadNumber.current(key)
+    let stripe = stripe(number)
+    let isOwned = ThreadNumber.owned.contains(number)
+    while true {
+      if isOwned {
+        stripe.pointee.store(1, ordering: .sequentiallyConsistent)
+      } else {
+        stripe.pointee.add(1, ordering: .sequentiallyConsistent)
+      }
+      if !isChanging.load(ordering: .sequentiallyConsistent) { break }
+      leave(stripe, isOwned)
+      waitForWriter()
     }
-    defer { stripe.pointee.subtract(1, ordering: .releasing) }
+    defer { leave(stripe, isOwned) }
     return try body()
   }
 
-  /// Takes a reader back, and waits for the change that is under way.
+  @inline(__always)
+  private func leave(_ stripe: UnsafeMutablePointer<Stripe>, _ isOwned: Bool) {
+    if isOwned {
+      stripe.pointee.store(0, ordering: .releasing)
+    } else {
+      stripe.pointee.subtract(1, ordering: .releasing)
+    }
+  }
+
   @inline(never)
-  private func wait(_ stripe: UnsafeMutablePointer<Stripe>) {
-    stripe.pointee.subtract(1, ordering: .relaxed)
+  private func waitForWriter() {
     writers.withLock { _ in }
   }
 
   @inline(__always)
   func withExclusive<Result>(_ body: () throws -> Result) rethrows -> Result {
     try writers.withLock { _ in
-      for index in 0..<stripeCount {
-        (stripes + index * Self.stride).pointee.bitwiseOr(Self.changing, ordering: .acquiring)
+      isChanging.store(true, ordering: .sequentiallyConsistent)
+      defer { isChanging.store(false, ordering: .releasing) }
+      // A thread that gets its number later than this finds the flag.
+      var owned = ThreadNumber.taken.load(ordering: .sequentiallyConsistent)
+      while owned != 0 {
+        waitForReaders(stripe(owned.trailingZeroBitCount))
+        owned &= owned - 1
       }
-      defer {
-        for index in 0..<stripeCount {
-          (stripes + index * Self.stride).pointee.bitwiseAnd(~Self.changing, ordering: .releasing)
-        }
-      }
-      for index in 0..<stripeCount {
-        var spinCount = 0
-        while (stripes + index * Self.stride).pointee.load(ordering: .acquiring) != Self.changing {
-          spinCount += 1
-          // A reader that was interrupted.
-          if spinCount > 100 { sched_yield() }
-        }
+      if ThreadNumber.sharingCount.load(ordering: .sequentiallyConsistent) != 0 {
+        for number in ThreadNumber.shared { waitForReaders(stripe(number)) }
       }
       return try body()
     }
   }
+
+  @inline(__always)
+  private func waitForReaders(_ stripe: UnsafeMutablePointer<Stripe>) {
+    var spinCount = 0
+    while stripe.pointee.load(ordering: .sequentiallyConsistent) != 0 {
+      spinCount += 1
+      // A reader that was interrupted.
+      if spinCount > 100 { sched_yield() }
+    }
+  }
 }
 
-/// Numbers the threads of this process as they come, so that neighbours get different stripes.
+/// Numbers the threads of this process that read.
 private enum ThreadNumber {
+  /// The numbers that belong to one living thread at a time.
+  static let owned = 0..<16
+  /// The numbers that the other threads share.
+  static let shared = 16..<24
+  static let all = owned.lowerBound..<shared.upperBound
+
+  /// A bit for each number that belongs to a thread.
+  static let taken = Atomic<UInt32>(0)
+  /// How many threads have ever got a number that they share.
+  static let sharingCount = Atomic<Int>(0)
+
   static let key: pthread_key_t = {
     var key = pthread_key_t()
-    pthread_key_create(&key, nil)
+    // At the end of a thread its number is free again.
+    pthread_key_create(&key) { value in
+      let number = Int(bitPattern: value) - 1
+      if owned.contains(number) { taken.bitwiseAnd(~(1 << UInt32(number)), ordering: .releasing) }
+    }
     return key
   }()
 
-  private static let count = Atomic<Int>(0)
-
   @inline(__always)
   static func current(_ key: pthread_key_t) -> Int {
-    let number = Int(bitPattern: pthread_getspecific(key))
-    return number != 0 ? number : assign(key)
+    // Nothing means that there is none yet.
+    let value = Int(bitPattern: pthread_getspecific(key))
+    return value != 0 ? value - 1 : assign(key)
   }
 
   @inline(never)
   private static func assign(_ key: pthread_key_t) -> Int {
-    let number = count.add(1, ordering: .relaxed).newValue
-    pthread_setspecific(key, UnsafeRawPointer(bitPattern: number))
+    let number =
+      takeOwned()
+      ?? shared.lowerBound + sharingCount.add(1, ordering: .sequentiallyConsistent).oldValue % shared.count
+    pthread_setspecific(key, UnsafeRawPointer(bitPattern: number + 1))
     return number
+  }
+
+  private static func takeOwned() -> Int? {
+    var taken = taken.load(ordering: .relaxed)
+    while true {
+      let number = (~taken).trailingZeroBitCount
+      guard owned.contains(number) else { return nil }
+      let (isDone, found) = Self.taken.compareExchange(
+        expected: taken, desired: taken | 1 << UInt32(number), ordering: .sequentiallyConsistent)
+      if isDone { return number }
+      taken = found
+    }
   }
 }

@@ -1,0 +1,101 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+/// Unchecked: `lock` protects the pair.
+private final class Pair: @unchecked Sendable {
+  let lock = ReadersWriterLock()
+  private var first = 0
+  private var second = 0
+
+  func change() {
+    lock.withExclusive {
+      first += 1
+      sched_yield()
+      second += 1
+    }
+  }
+
+  var isWhole: Bool {
+    lock.withShared {
+      let first = first
+      sched_yield()
+      return first == second
+    }
+  }
+  var count: Int { lock.withShared { first } }
+}
+
+@Suite("The lock of a proxy") struct ReadersWriterLockTests {
+  private let pair = Pair()
+
+  /// Runs `body` in so many threads that live at the same time, all of which have read before it begins.
+  private func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+    let pair = pair
+    let haveRead = DispatchGroup()
+    let areDone = DispatchGroup()
+    for _ in 0..<count { haveRead.enter() }
+    for number in 0..<count {
+      areDone.enter()
+      Thread.detachNewThread {
+        defer { areDone.leave() }
+        _ = pair.isWhole
+        haveRead.leave()
+        haveRead.wait()
+        body(number)
+      }
+    }
+    areDone.wait()
+  }
+
+  // Forty threads are more than have a stripe to themselves; those of the second time take the stripes of the first ones.
+  @Test(
+    "Nobody reads in the middle of a change, however many threads there are", arguments: [[3, 3], [40, 3], [40, 40]])
+  func manyThreads(counts: [Int]) {
+    let pair = pair
+    for count in counts {
+      inThreads(count) { number in
+        for _ in 0..<500 {
+          if number % 3 == 0 { pair.change() } else { #expect(pair.isWhole) }
+        }
+      }
+    }
+    #expect(pair.isWhole)
+    #expect(pair.count == counts.reduce(0) { $0 + ($1 + 2) / 3 * 500 })
+  }
+
+  @Test("A change waits for every reader, in a stripe of its own and in a shared one", arguments: [3, 40])
+  func waiting(readerCount: Int) {
+    let pair = pair
+    let areIn = DispatchSemaphore(value: 0)
+    let mayLeave = DispatchSemaphore(value: 0)
+    let isChanged = DispatchGroup()
+    let areDone = DispatchGroup()
+    for _ in 0..<readerCount {
+      areDone.enter()
+      Thread.detachNewThread {
+        pair.lock.withShared {
+          areIn.signal()
+          mayLeave.wait()
+        }
+        areDone.leave()
+      }
+    }
+    for _ in 0..<readerCount { areIn.wait() }
+    isChanged.enter()
+    Thread.detachNewThread {
+      pair.change()
+      isChanged.leave()
+    }
+    for _ in 1..<readerCount {
+      mayLeave.signal()
+      // One of them is in still.
+      #expect(isChanged.wait(timeout: .now()) == .timedOut)
+    }
+    mayLeave.signal()
+    areDone.wait()
+    isChanged.wait()
+    #expect(pair.count == 1)
+  }
+}
