@@ -36,6 +36,23 @@ import Testing
     #expect(try visible() == nil)
   }
 
+  @Test("4.14 knows what it has flushed before it read anything, and nothing else of what is committed")
+  func flushesFirst() throws {
+    try setElsewhere(1, "theirs")
+    try setElsewhere(1, "both")
+    try proxy.setObject(2, forKey: "ours")
+    try proxy.setObject(2, forKey: "both")
+    try proxy.flushAndWait()
+    #expect(try ["ours", "both"].allSatisfy { try item($0).isCommittedKnown })
+    #expect(try visible("theirs") == 1 && visible("ours") == 2 && visible("both") == 2)
+    try setElsewhere(3, "ours")
+    #expect(try visible("ours") == 3 && visible("both") == 2)
+  }
+
+  private func item(_ key: String) throws -> ProxyItem {
+    try #require(proxy.state.lock.withShared { proxy.state.find(key, "")?.takeUnretainedValue() })
+  }
+
   @Test("4.14 sees another process's commit with the next read")
   func seesOtherProcesses() throws {
     try proxy.setObject(1, forKey: "k", durability: .committed)

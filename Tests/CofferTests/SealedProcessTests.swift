@@ -53,6 +53,19 @@ import Testing
     #expect(try proxy.state.visible("pending", in: "mail").item?.object.stored.kind == .sealed)
   }
 
+  @Test("learn with their first flush, if they have read nothing, of a vault that another one made before it")
+  func vaultBeforeFirstFlush() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    let child = try Child.run(
+      TemporaryStore.worker, ["make-vault", store.path, store.keyFile, fixture.vaultKeyFile, "mail"])
+    #expect(child.status == 0)
+    try proxy.setObject("plain", forKey: "k", inCollection: "other", durability: .committed)
+    #expect(throws: locked) { try proxy.setObject("x", forKey: "k", inCollection: "mail") }
+    #expect(proxy.pendingChangeCount == 0)
+  }
+
   @Test("learn of a vault that another one made, and of a collection that it sealed, before they set a value there")
   func newVault() throws {
     let store = try TemporaryStore()

@@ -246,10 +246,12 @@ final class PendingChanges: Sendable {
       }
     }
     return try session.write(synchronization, willCommit: willCommit, onSuccess: settle) {
-      let plan = state.lock.withExclusive { state.take(through: number) }
+      var (plan, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
+      // As before the first read: what is known from now on does not tell of a vault that is older.
+      if isFirst { try session.lookForVault() }
       session.expectedChangeCount = plan.changes.count
       for collection in plan.cleared { try session.removeAll(in: collection) }
-      for change in plan.changes { try session.write(change.change, change.key, in: change.collection) }
+      while let change = plan.changes.popLast() { try change.write(to: session) }
       let result = try body()
       end = try CofferError.translating { try session.endOfLog().sequence }
       return result

@@ -123,10 +123,18 @@ final class ProxyItem: @unchecked Sendable {
     if let newest, isRemoved(newest.number) { self.newest = older.popLast() }
   }
 
+  @inline(__always)
+  private func hasNewest(through limit: UInt64) -> Bool {
+    guard let number = newest?.number else { return false }
+    return number <= limit
+  }
+
   /// What the batches up to `limit` do to the item as a whole, after their last clearing of the collection.
   func pendingChange(through limit: UInt64 = .max) -> PendingChange? {
+    if older.isEmpty, collection.clearings.isEmpty {
+      return hasNewest(through: limit) ? newest?.change : nil
+    }
     guard let newest else { return nil }
-    if older.isEmpty, collection.clearings.isEmpty { return newest.number <= limit ? newest.change : nil }
     let cleared = collection.clearings.last { $0 <= limit } ?? 0
     var change: PendingChange?
     for pending in [newest] + older.reversed() where pending.number <= limit {
@@ -136,6 +144,19 @@ final class ProxyItem: @unchecked Sendable {
       guard case .replaced = change else { break }
     }
     return change
+  }
+
+  /// Takes over a change that was committed, where it is the only one, sets the item, and shows: nothing else changes.
+  ///
+  /// - Returns: Whether it was so; otherwise nothing was done.
+  @inline(__always)
+  func settleOnlyChange(through limit: UInt64) -> Bool {
+    guard older.isEmpty, hasNewest(through: limit), case .set? = newest?.change, collection.clearings.isEmpty,
+      collection.isHidden == false
+    else { return false }
+    committed = visible
+    newest = nil
+    return true
   }
 
   // MARK: What shows

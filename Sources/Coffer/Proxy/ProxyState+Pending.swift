@@ -101,7 +101,20 @@ extension ProxyState {
   /// What a flush has to write.
   struct Plan {
     var cleared: [String] = []
-    var changes: [PendingChanges.KeyChange] = []
+    /// The first one at the end, from where it is taken without counting a reference.
+    var changes: [TakenChange] = []
+  }
+
+  /// A change that a flush writes.
+  struct TakenChange {
+    /// Its batch keeps it until the flush is settled.
+    let item: Unmanaged<ProxyItem>
+    let change: PendingChange
+
+    @inline(__always)
+    func write(to session: Session) throws {
+      try item._withUnsafeGuaranteedRef { try session.write(change, $0.key, in: $0.collection.name) }
+    }
   }
 
   /// Takes the batches up to `number` for a flush that has the write lock.
@@ -111,17 +124,17 @@ extension ProxyState {
     var plan = Plan()
     let taken = batches.filter { $0.number <= number }
     plan.changes.reserveCapacity(taken.reduce(0) { $0 + $1.items.count })
-    for batch in taken {
-      plan.cleared += batch.cleared.map(\.name)
-      let later = taken.map(\.number).filter { $0 > batch.number }
-      for item in batch.items {
+    plan.cleared = taken.flatMap { $0.cleared.map(\.name) }
+    for (index, batch) in taken.enumerated().reversed() {
+      let later = taken[(index + 1)...]
+      for item in batch.items.reversed() {
         // One that a later batch changes too is written once, with the later one.
-        guard !later.contains(where: item.hasPending(in:)),
-          batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
+        guard later.isEmpty || !later.contains(where: { item.hasPending(in: $0.number) }),
+          item.collection.clearings.isEmpty
+            || batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
           let change = item.pendingChange(through: number)
         else { continue }
-        plan.changes.append(
-          PendingChanges.KeyChange(change: change, key: item.key, collection: item.collection.name))
+        plan.changes.append(TakenChange(item: .passUnretained(item), change: change))
       }
     }
     return plan
@@ -148,8 +161,8 @@ extension ProxyState {
   ) -> Bool {
     inFlight = nil
     settledSequence = max(settledSequence, snapshot)
-    // Nobody else has committed since what is known.
-    let isNext = commit.map { $0.sequence == sequence + 1 && sequence >= 0 } ?? false
+    // Nobody else has committed since what is known; before the first read nothing is, that others could have changed.
+    let isNext = commit.map { $0.sequence == sequence + 1 || sequence < 0 } ?? false
     let settled = batches.prefix { $0.number <= number }
     batches.removeFirst(settled.count)
     for collection in settled.flatMap(\.cleared) {
@@ -165,8 +178,12 @@ extension ProxyState {
     // One of several batches is met several times, and done the first time.
     for batch in settled {
       for item in batch.items {
+        let isKnown = isNext && (sealed.isEmpty || !sealed.contains(ByteString(item.collection.name)))
+        if isKnown, item.settleOnlyChange(through: number) {
+          charge(item)
+          continue
+        }
         if let change = item.pendingChange(through: number) {
-          let isKnown = isNext && (sealed.isEmpty || !sealed.contains(ByteString(item.collection.name)))
           item.committed = isKnown ? ProxyItem.result(of: change, on: item.committed) : .unknown
         }
         item.removePending { $0 <= number }

@@ -45,31 +45,24 @@ final class ProxyState: @unchecked Sendable {
   /// The item of a key, if there is one.
   @inline(__always)
   func find(_ key: String, _ collection: String) -> Unmanaged<ProxyItem>? {
-    withBytes(key) { key in
-      withBytes(collection) { name in
+    key.withUTF8Bytes { key in
+      collection.withUTF8Bytes { name in
         let nameHash = KeyHash.hash(name, seed: seed)
         return table.pointee.find(KeyHash.hash(key, seed: nameHash)) { $0.matches(key, in: name, nameHash) }
       }
     }
   }
 
-  @inline(__always)
-  private func withBytes<Result>(_ string: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-    if let result = string.utf8.withContiguousStorageIfAvailable(body) { return result }
-    var string = string
-    return string.withUTF8(body)
-  }
-
   /// The collection of this name, if the proxy has met it.
   func knownCollection(_ name: String) -> ProxyCollection? {
-    withBytes(name) { name in
+    name.withUTF8Bytes { name in
       collections.find(KeyHash.hash(name, seed: seed)) { $0.matches(name) }?.takeUnretainedValue()
     }
   }
 
   func collection(_ name: String) -> ProxyCollection {
     if let collection = knownCollection(name) { return collection }
-    let collection = ProxyCollection(ByteString(name), hash: withBytes(name) { KeyHash.hash($0, seed: seed) })
+    let collection = ProxyCollection(ByteString(name), hash: name.withUTF8Bytes { KeyHash.hash($0, seed: seed) })
     if fetchFilter == nil { collection.isHidden = false }
     collections.insert(collection, hash: collection.hash)
     return collection
@@ -90,7 +83,7 @@ final class ProxyState: @unchecked Sendable {
   }
 
   private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> Unmanaged<ProxyItem> {
-    let hash = withBytes(key.string) { KeyHash.hash($0, seed: collection.hash) }
+    let hash = key.string.withUTF8Bytes { KeyHash.hash($0, seed: collection.hash) }
     let item = ProxyItem(key, in: collection, committed: collection.isComplete ? .absent : .unknown)
     table.pointee.insert(item, hash: hash)
     charge(item)

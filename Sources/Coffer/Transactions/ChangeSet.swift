@@ -131,8 +131,10 @@ extension ChangeSet {
       bytes.append(varint: UInt64(collection.keys.count))
       for (key, change) in collection.keys {
         bytes.append(change.kind.rawValue | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
-        bytes.append(varint: UInt64(key.string.utf8.count))
-        bytes.append(contentsOf: key.string.utf8)
+        key.string.withUTF8Bytes { key in
+          bytes.append(varint: UInt64(key.count))
+          bytes.append(contentsOf: key)
+        }
       }
     }
     return bytes

@@ -33,7 +33,6 @@ struct ItemCache {
   }
 
   mutating func remove(_ key: ByteString, in collection: Int64) {
-    guard !items.isEmpty else { return }
     items.removeValue(forKey: ItemKey(collection: collection, key: key))
   }
 

@@ -16,17 +16,12 @@ extension Session {
       operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
   }
 
-  /// Records a change that was made.
+  /// Records a change that was made, and tells observers who want to hear of it.
   func record(
     _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
     old: HeldItem? = nil, new: HeldItem? = nil
   ) {
-    changes.record(
-      key, in: id,
-      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object),
-      expectedCount: expectedChangeCount)
-    cache.remove(ByteString(key), in: id)
-    if isFeedObserved { changedNames[id] = collection }
+    recordUnobserved(kind, key, in: collection, id: id, part)
     guard !observation.isEmpty, !isRolledBack else { return }
     let operation: DatabaseEventKind.Operation =
       switch kind {
@@ -39,6 +34,18 @@ extension Session {
     guard observes(eventKind) else { return }
     undelivered.append(
       Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
+  }
+
+  /// Records a change that was made and that no observer wants to hear of.
+  func recordUnobserved(
+    _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil
+  ) {
+    changes.record(
+      key, in: id,
+      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object),
+      expectedCount: expectedChangeCount)
+    if !cache.isEmpty { cache.remove(ByteString(key), in: id) }
+    if isFeedObserved { changedNames[id] = collection }
   }
 
   /// Records that a collection was removed as a whole.

@@ -5,14 +5,16 @@ extension Session {
 
   /// Sets both values of an item.
   func set(_ item: HeldItem, _ key: String, in collection: String) throws {
-    try changing {
+    // Not by `changing`: a closure for both ways is made, with all that it refers to, on either.
+    if try needsOwnTransaction() { return try inTransaction { try set(item, key, in: collection) } }
+    try changingInTransaction {
       let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
       // Most of the time nobody asks what was there.
       if isObserved || stored.history != nil || stored.isSealed || item.isSealed {
         try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
       } else if let kind = try upsert(item, key, inCollection: stored.id) {
-        record(kind, key, in: collection, id: stored.id, new: item)
+        recordUnobserved(kind, key, in: collection, id: stored.id)
       }
     }
   }
@@ -39,8 +41,7 @@ extension Session {
     statement.bind(item.metadata?.tagged, at: 5)
     statement.bind(try newVersion(), at: 6)
     statement.bind(time, at: 7)
-    var key = key
-    return try key.withUTF8 { key in
+    return try key.withUTF8Bytes { key in
       try item.object.withUnsafeBytes { data in
         statement.bind(borrowingText: key, at: 2)
         statement.bind(borrowing: data, at: 4)

@@ -341,20 +341,28 @@ final class Session {
   /// Runs `body`, which changes items and says so with `record`; observers hear of it when it has succeeded.
   @inline(__always)
   func changing<Result>(_ body: () throws -> Result) throws -> Result {
-    guard !isCallingOut else { throw CofferError.nestedTransaction }
-    if mode == .autocommit { return try inTransaction { try changingInTransaction(body) } }
+    if try needsOwnTransaction() { return try inTransaction { try changingInTransaction(body) } }
     return try changingInTransaction(body)
   }
 
+  /// Whether what is to be changed now is a transaction of its own.
+  @inline(__always)
+  func needsOwnTransaction() throws -> Bool {
+    guard !isCallingOut else { throw CofferError.nestedTransaction }
+    return mode == .autocommit
+  }
+
+  /// Does what `changing` does inside of a transaction.
+  ///
   /// Inlined, so that what `body` refers to is not copied for it: that was a third of all counting of references in a
   /// flush.
   @inline(__always)
-  private func changingInTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+  func changingInTransaction<Result>(_ body: () throws -> Result) throws -> Result {
     let earlier = undelivered.count
     do {
       try requireTransaction()
       try checkCancellation()
-      for cursor in cursors { try cursor.loadRest() }
+      if !cursors.isEmpty { try loadRestOfCursors() }
       let result = try undoable(body)
       deliver()
       return result
@@ -362,6 +370,11 @@ final class Session {
       forgetUndelivered(after: earlier)
       throw CofferError.translated(error)
     }
+  }
+
+  /// Lets the enumerations that are under way read on before something changes.
+  private func loadRestOfCursors() throws {
+    for cursor in cursors { try cursor.loadRest() }
   }
 
   @inline(__always)
@@ -389,7 +402,7 @@ final class Session {
     let undeliveredCount = undelivered.count
     try CofferError.translating {
       try requireTransaction()
-      for cursor in cursors { try cursor.loadRest() }
+      try loadRestOfCursors()
       try connection.statement("SAVEPOINT s").run()
     }
     do {

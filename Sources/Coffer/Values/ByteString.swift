@@ -13,17 +13,15 @@
 struct ByteString: Hashable, Comparable, Sendable {
   let string: String
 
+  @inline(__always)
   init(_ string: String) {
-    var string = string
-    string.makeContiguousUTF8()
-    self.string = string
+    self.string = string.isContiguousUTF8 ? string : string.contiguous
   }
 
   /// Lends the bytes for the time of `body`.
   @inline(__always)
   private func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-    // `init` has made them contiguous.
-    string.utf8.withContiguousStorageIfAvailable { body(UnsafeRawBufferPointer($0)) }!
+    string.withUTF8Bytes { body(UnsafeRawBufferPointer($0)) }
   }
 
   /// Compares the bytes that both have, as memcmp(3) does.
@@ -73,6 +71,22 @@ struct ByteString: Hashable, Comparable, Sendable {
 }
 
 extension String {
+  /// Lends the UTF-8 bytes for the time of `body`.
+  ///
+  /// `withUTF8` wants a variable of its own, for which a reference is counted.
+  @inline(__always)
+  func withUTF8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+    if let result = try utf8.withContiguousStorageIfAvailable(body) { return result }
+    var string = self
+    return try string.withUTF8(body)
+  }
+
+  fileprivate var contiguous: String {
+    var string = self
+    string.makeContiguousUTF8()
+    return string
+  }
+
   /// The text of UTF-8; nil where the bytes are none.
   ///
   /// The standard library's `init(validating:as:)` goes through generic code, ten times as slow.

@@ -99,7 +99,7 @@ enum HeldValue: Sendable {
     case .bool(let value): return try Swift.withUnsafeBytes(of: value ? 1 : 0 as UInt8, body)
     case .int(let value): return try Swift.withUnsafeBytes(of: value.bigEndian, body)
     case .double(let value): return try Swift.withUnsafeBytes(of: value.bitPattern.bigEndian, body)
-    case .string(var value): return try value.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+    case .string(let value): return try value.withUTF8Bytes { try body(UnsafeRawBufferPointer($0)) }
     case .stored(let stored): return try stored.bytes.withUnsafeBytes(body)
     }
   }
