@@ -5,12 +5,12 @@ import CofferCrypto
 ///
 /// Used by one thread at a time.
 package final class SQLiteConnection {
-  private let handle: OpaquePointer
+  let handle: OpaquePointer
   /// nil for a store in memory, which nothing seals.
   let context: ConnectionContext?
-  private let path: String
+  let path: String
   private var isClosed = false
-  @exclusivity(unchecked) private var statements = StatementCache()
+  @exclusivity(unchecked) var statements = StatementCache()
 
   /// When a commit returns.
   package enum Synchronization: Sendable {
@@ -21,11 +21,11 @@ package final class SQLiteConnection {
     case full
   }
 
-  private var synchronization: Synchronization?
+  var synchronization: Synchronization?
 
-  private var commitHook: CommitHook?
+  var commitHook: CommitHook?
 
-  private final class CommitHook {
+  final class CommitHook {
     let body: () -> Void
 
     init(body: @escaping () -> Void) {
@@ -37,7 +37,7 @@ package final class SQLiteConnection {
   private let triedFrameCount = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
 
   /// How often the SQL function `updated` ran; see `runUpsert`.
-  private let updateCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
+  let updateCount = UnsafeMutablePointer<Int>.allocate(capacity: 1)
 
   /// Opens a connection to an existing store.
   ///
@@ -232,221 +232,6 @@ package final class SQLiteConnection {
     }
     return encoded
   }
-}
-
-// MARK: - Statements
-
-extension SQLiteConnection {
-  /// Runs SQL whose rows nobody wants.
-  package func execute(_ sql: String) throws {
-    beginCall()
-    try check(sqlite3_exec(handle, sql, nil, nil, nil))
-  }
-
-  /// Before each call into SQLite whose error is told on: an automatic checkpoint may have failed in between.
-  func beginCall() {
-    context?.clearFailure()
-  }
-
-  /// The statement for `sql`, prepared at its first use and reset.
-  package func statement(_ sql: StaticString) throws -> Statement {
-    if let statement = statements[sql] { return statement }
-    let statement = try prepare(sql)
-    statements.insert(statement, for: sql)
-    return statement
-  }
-
-  /// The statement for `sql`, for one user alone until it is returned.
-  package func takeStatement(_ sql: StaticString) throws -> Statement {
-    try statements.remove(sql) ?? prepare(sql)
-  }
-
-  /// Takes back what `takeStatement` gave.
-  package func returnStatement(_ statement: Statement, _ sql: StaticString) {
-    statement.reset()
-    // Where two were in use at a time, one is enough.
-    statements.remove(sql)?.finalize()
-    statements.insert(statement, for: sql)
-  }
-
-  private func prepare(_ sql: StaticString) throws -> Statement {
-    var pointer: OpaquePointer?
-    let code = sqlite3_prepare_v3(
-      handle, UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self), Int32(sql.utf8CodeUnitCount),
-      UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
-    try check(code)
-    guard let pointer else { preconditionFailure("there is no statement in \"\(sql)\"") }
-    return Statement(pointer: pointer, connection: self)
-  }
-
-  /// What became of the row of an upsert.
-  package enum UpsertResult: Sendable {
-    case inserted, updated, unchanged
-  }
-
-  /// Runs an `INSERT … ON CONFLICT DO UPDATE` of one row whose update sets `x = updated(y)`: the function, which gives
-  /// its argument, is how an update is told from an insert.
-  ///
-  /// `RETURNING` would tell too, at twice the cost of the whole statement.
-  package func runUpsert(_ statement: Statement) throws -> UpsertResult {
-    updateCount.pointee = 0
-    try statement.run()
-    return changeCount == 0 ? .unchanged : updateCount.pointee > 0 ? .updated : .inserted
-  }
-
-  /// Copies the whole database into another one, page by page, https://www.sqlite.org/backup.html.
-  ///
-  /// - Parameter progress: Gets the share that is done, from 0 to 1; what it throws ends the copying.
-  package func copyPages(to destination: SQLiteConnection, progress: (Double) throws -> Void = { _ in }) throws {
-    beginCall()
-    destination.beginCall()
-    guard let backup = sqlite3_backup_init(destination.handle, "main", handle, "main") else {
-      throw destination.error(sqlite3_errcode(destination.handle))
-    }
-    do {
-      var code = SQLITE_OK
-      while code == SQLITE_OK {
-        code = sqlite3_backup_step(backup, 64)
-        guard code == SQLITE_OK || code == SQLITE_DONE else { break }
-        let total = sqlite3_backup_pagecount(backup)
-        try progress(Double(total - sqlite3_backup_remaining(backup)) / Double(max(total, 1)))
-      }
-    } catch {
-      sqlite3_backup_finish(backup)
-      throw error
-    }
-    // Gives the error of a step that failed, also where it was this database that could not be read.
-    let code = sqlite3_backup_finish(backup)
-    if code != SQLITE_OK, let failure = context?.takeFailure() { throw failure }
-    try destination.check(code)
-  }
-
-  /// The size of the log in bytes; 0 when there is none.
-  package var logByteCount: Int {
-    get throws {
-      guard let log = try logFile() else { return 0 }
-      var size: Int64 = 0
-      try check(log.pointee.pMethods.pointee.xFileSize(log, &size))
-      return Int(size)
-    }
-  }
-
-  private func logFile() throws -> UnsafeMutablePointer<sqlite3_file>? {
-    var file: UnsafeMutablePointer<sqlite3_file>?
-    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file))
-    return file?.pointee.pMethods == nil ? nil : file
-  }
-
-  /// How many rows the last statement changed.
-  package var changeCount: Int { Int(sqlite3_changes64(handle)) }
-}
-
-// MARK: - Transactions
-
-extension SQLiteConnection {
-  package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
-
-  package func beginRead() throws {
-    try endAbandonedTransaction()
-    try statement("BEGIN DEFERRED").run()
-  }
-
-  /// Moves with each commit that this connection makes, and with each of others that a transaction of it finds made.
-  ///
-  /// "The data version changes whenever any change occurs to the corresponding database file, either through SQL statements
-  /// on the same database connection or through transactions committed by separate database connections":
-  /// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html, SQLITE_FCNTL_DATA_VERSION.
-  package var dataVersion: UInt32? {
-    var version: UInt32 = 0
-    let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version)
-    return code == SQLITE_OK ? version : nil
-  }
-
-  /// Begins a write transaction, waiting for the lock no longer than the busy timeout.
-  package func beginWrite(_ synchronization: Synchronization) throws {
-    try endAbandonedTransaction()
-    if self.synchronization != synchronization {
-      try execute(synchronization == .full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL")
-      self.synchronization = synchronization
-    }
-    try statement("BEGIN IMMEDIATE").run()
-    context?.store.repairEnvelope()
-  }
-
-  /// Rolls back a transaction that could not be rolled back when it failed: that takes memory, too.
-  private func endAbandonedTransaction() throws {
-    if isInTransaction { try rollback() }
-  }
-
-  /// Runs `body` at the start of each commit, https://www.sqlite.org/c3ref/commit_hook.html.
-  package func onCommit(_ body: @escaping () -> Void) {
-    let box = CommitHook(body: body)
-    commitHook = box
-    sqlite3_commit_hook(
-      handle,
-      { hook in
-        Unmanaged<CommitHook>.fromOpaque(hook!).takeUnretainedValue().body()
-        return 0
-      }, Unmanaged.passUnretained(box).toOpaque())
-  }
-
-  package func commit() throws {
-    try statement("COMMIT").run()
-  }
-
-  /// The counter of the store's commits; nil where there is no shared memory, or before the first read.
-  package var commitCounter: CommitCounter? {
-    if let databaseFile { return databaseFile.commitCounter }
-    return OpenFile.heap(file)?.commitCounter
-  }
-
-  /// What the counter showed when this connection last let go of the write lock.
-  package var commitCountAfterWrite: UInt64? {
-    if let databaseFile { return databaseFile.indexVersionAfterWrite }
-    return OpenFile.heap(file)?.indexVersionAfterWrite
-  }
-
-  /// nil for a store in memory.
-  var databaseFile: DatabaseFile? { OpenFile.database(file) }
-
-  private var file: UnsafeMutablePointer<sqlite3_file>? {
-    var file: UnsafeMutablePointer<sqlite3_file>?
-    return sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK ? file : nil
-  }
-
-  /// Wakes those who wait for commits of others, in all processes; see `FileWatcher`.
-  package func announceCommit() {
-    if context != nil { FileWatcher.announce(path) }
-  }
-
-  /// Ends the transaction without its changes; SQLite may have done so by itself
-  /// (https://www.sqlite.org/lang_transaction.html, "Response to errors within a transaction").
-  package func rollback() throws {
-    guard isInTransaction else { return }
-    try statement("ROLLBACK").run()
-  }
-
-  /// Random bytes for what this write transaction stores; of the source of its nonces, which draws ahead.
-  package func randomBytes(count: Int) throws -> [UInt8] {
-    try context?.codec.randomBytes(count: count) ?? RandomSource.bytes(count: count)
-  }
-
-  /// Makes everything committed so far durable.
-  package func synchronizeLog() throws {
-    // Without a log there is nothing that the last checkpoint has not synced.
-    guard let log = try logFile() else { return }
-    // What an earlier sync has left out is written again, which takes the write lock.
-    let needsLock = context?.store.hasUnsyncableLog.load(ordering: .acquiring) ?? false
-    if needsLock { try beginWrite(.full) }
-    defer { if needsLock { try? rollback() } }
-    beginCall()
-    try check(log.pointee.pMethods.pointee.xSync(log, SQLITE_SYNC_NORMAL))
-  }
-
-  /// The first frame of the log that a recovery by this connection left out because it did not authenticate.
-  ///
-  /// 0 is the log's header; nil when nothing was lost.
-  package var firstLostLogFrame: UInt32? { context?.firstLostFrame }
 }
 
 // MARK: - Errors

@@ -1,0 +1,90 @@
+import CSQLite
+
+extension SQLiteConnection {
+  /// Runs SQL whose rows nobody wants.
+  package func execute(_ sql: String) throws {
+    beginCall()
+    try check(sqlite3_exec(handle, sql, nil, nil, nil))
+  }
+
+  /// Before each call into SQLite whose error is told on: an automatic checkpoint may have failed in between.
+  func beginCall() {
+    context?.clearFailure()
+  }
+
+  /// The statement for `sql`, prepared at its first use and reset.
+  package func statement(_ sql: StaticString) throws -> Statement {
+    if let statement = statements[sql] { return statement }
+    let statement = try prepare(sql)
+    statements.insert(statement, for: sql)
+    return statement
+  }
+
+  /// The statement for `sql`, for one user alone until it is returned.
+  package func takeStatement(_ sql: StaticString) throws -> Statement {
+    try statements.remove(sql) ?? prepare(sql)
+  }
+
+  /// Takes back what `takeStatement` gave.
+  package func returnStatement(_ statement: Statement, _ sql: StaticString) {
+    statement.reset()
+    // Where two were in use at a time, one is enough.
+    statements.remove(sql)?.finalize()
+    statements.insert(statement, for: sql)
+  }
+
+  private func prepare(_ sql: StaticString) throws -> Statement {
+    var pointer: OpaquePointer?
+    let code = sqlite3_prepare_v3(
+      handle, UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self), Int32(sql.utf8CodeUnitCount),
+      UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
+    try check(code)
+    guard let pointer else { preconditionFailure("there is no statement in \"\(sql)\"") }
+    return Statement(pointer: pointer, connection: self)
+  }
+
+  /// What became of the row of an upsert.
+  package enum UpsertResult: Sendable {
+    case inserted, updated, unchanged
+  }
+
+  /// Runs an `INSERT … ON CONFLICT DO UPDATE` of one row whose update sets `x = updated(y)`: the function, which gives
+  /// its argument, is how an update is told from an insert.
+  ///
+  /// `RETURNING` would tell too, at twice the cost of the whole statement.
+  package func runUpsert(_ statement: Statement) throws -> UpsertResult {
+    updateCount.pointee = 0
+    try statement.run()
+    return changeCount == 0 ? .unchanged : updateCount.pointee > 0 ? .updated : .inserted
+  }
+
+  /// Copies the whole database into another one, page by page, https://www.sqlite.org/backup.html.
+  ///
+  /// - Parameter progress: Gets the share that is done, from 0 to 1; what it throws ends the copying.
+  package func copyPages(to destination: SQLiteConnection, progress: (Double) throws -> Void = { _ in }) throws {
+    beginCall()
+    destination.beginCall()
+    guard let backup = sqlite3_backup_init(destination.handle, "main", handle, "main") else {
+      throw destination.error(sqlite3_errcode(destination.handle))
+    }
+    do {
+      var code = SQLITE_OK
+      while code == SQLITE_OK {
+        code = sqlite3_backup_step(backup, 64)
+        guard code == SQLITE_OK || code == SQLITE_DONE else { break }
+        let total = sqlite3_backup_pagecount(backup)
+        try progress(Double(total - sqlite3_backup_remaining(backup)) / Double(max(total, 1)))
+      }
+    } catch {
+      sqlite3_backup_finish(backup)
+      throw error
+    }
+    // Gives the error of a step that failed, also where it was this database that could not be read.
+    let code = sqlite3_backup_finish(backup)
+    if code != SQLITE_OK, let failure = context?.takeFailure() { throw failure }
+    try destination.check(code)
+  }
+
+  /// How many rows the last statement changed.
+  package var changeCount: Int { Int(sqlite3_changes64(handle)) }
+}

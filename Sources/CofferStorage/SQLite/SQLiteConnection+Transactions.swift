@@ -1,0 +1,124 @@
+import CSQLite
+import CofferCrypto
+
+extension SQLiteConnection {
+  package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  package func beginRead() throws {
+    try endAbandonedTransaction()
+    try statement("BEGIN DEFERRED").run()
+  }
+
+  /// Moves with each commit that this connection makes, and with each of others that a transaction of it finds made.
+  ///
+  /// "The data version changes whenever any change occurs to the corresponding database file, either through SQL statements
+  /// on the same database connection or through transactions committed by separate database connections":
+  /// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html, SQLITE_FCNTL_DATA_VERSION.
+  package var dataVersion: UInt32? {
+    var version: UInt32 = 0
+    let code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_DATA_VERSION, &version)
+    return code == SQLITE_OK ? version : nil
+  }
+
+  /// Begins a write transaction, waiting for the lock no longer than the busy timeout.
+  package func beginWrite(_ synchronization: Synchronization) throws {
+    try endAbandonedTransaction()
+    if self.synchronization != synchronization {
+      try execute(synchronization == .full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL")
+      self.synchronization = synchronization
+    }
+    try statement("BEGIN IMMEDIATE").run()
+    context?.store.repairEnvelope()
+  }
+
+  /// Rolls back a transaction that could not be rolled back when it failed: that takes memory, too.
+  private func endAbandonedTransaction() throws {
+    if isInTransaction { try rollback() }
+  }
+
+  /// Runs `body` at the start of each commit, https://www.sqlite.org/c3ref/commit_hook.html.
+  package func onCommit(_ body: @escaping () -> Void) {
+    let box = CommitHook(body: body)
+    commitHook = box
+    sqlite3_commit_hook(
+      handle,
+      { hook in
+        Unmanaged<CommitHook>.fromOpaque(hook!).takeUnretainedValue().body()
+        return 0
+      }, Unmanaged.passUnretained(box).toOpaque())
+  }
+
+  package func commit() throws {
+    try statement("COMMIT").run()
+  }
+
+  /// The counter of the store's commits; nil where there is no shared memory, or before the first read.
+  package var commitCounter: CommitCounter? {
+    if let databaseFile { return databaseFile.commitCounter }
+    return OpenFile.heap(file)?.commitCounter
+  }
+
+  /// What the counter showed when this connection last let go of the write lock.
+  package var commitCountAfterWrite: UInt64? {
+    if let databaseFile { return databaseFile.indexVersionAfterWrite }
+    return OpenFile.heap(file)?.indexVersionAfterWrite
+  }
+
+  /// nil for a store in memory.
+  var databaseFile: DatabaseFile? { OpenFile.database(file) }
+
+  private var file: UnsafeMutablePointer<sqlite3_file>? {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    return sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK ? file : nil
+  }
+
+  /// Wakes those who wait for commits of others, in all processes; see `FileWatcher`.
+  package func announceCommit() {
+    if context != nil { FileWatcher.announce(path) }
+  }
+
+  /// Ends the transaction without its changes; SQLite may have done so by itself
+  /// (https://www.sqlite.org/lang_transaction.html, "Response to errors within a transaction").
+  package func rollback() throws {
+    guard isInTransaction else { return }
+    try statement("ROLLBACK").run()
+  }
+
+  /// Random bytes for what this write transaction stores; of the source of its nonces, which draws ahead.
+  package func randomBytes(count: Int) throws -> [UInt8] {
+    try context?.codec.randomBytes(count: count) ?? RandomSource.bytes(count: count)
+  }
+
+  /// Makes everything committed so far durable.
+  package func synchronizeLog() throws {
+    // Without a log there is nothing that the last checkpoint has not synced.
+    guard let log = try logFile() else { return }
+    // What an earlier sync has left out is written again, which takes the write lock.
+    let needsLock = context?.store.hasUnsyncableLog.load(ordering: .acquiring) ?? false
+    if needsLock { try beginWrite(.full) }
+    defer { if needsLock { try? rollback() } }
+    beginCall()
+    try check(log.pointee.pMethods.pointee.xSync(log, SQLITE_SYNC_NORMAL))
+  }
+
+  /// The size of the log in bytes; 0 when there is none.
+  package var logByteCount: Int {
+    get throws {
+      guard let log = try logFile() else { return 0 }
+      var size: Int64 = 0
+      try check(log.pointee.pMethods.pointee.xFileSize(log, &size))
+      return Int(size)
+    }
+  }
+
+  private func logFile() throws -> UnsafeMutablePointer<sqlite3_file>? {
+    var file: UnsafeMutablePointer<sqlite3_file>?
+    try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file))
+    return file?.pointee.pMethods == nil ? nil : file
+  }
+
+  /// The first frame of the log that a recovery by this connection left out because it did not authenticate.
+  ///
+  /// 0 is the log's header; nil when nothing was lost.
+  package var firstLostLogFrame: UInt32? { context?.firstLostFrame }
+}
