@@ -56,6 +56,20 @@ import Testing
     #expect(try await next(&changes) == ["own whole "])
   }
 
+  @Test("4.13 announces nothing that was committed before, whether the proxy has read something, or only written")
+  func earlierChanges() async throws {
+    let reading = try ConnectionProxy(database: fixture.database)
+    _ = try reading.hasObject(forKey: "k")
+    try proxy.setObject(1, forKey: "own", durability: .committed)
+    try await fixture.other.readWrite { try $0.setObject(2, forKey: "earlier") }
+    for proxy in [proxy, reading] {
+      var changes = try proxy.changes().makeAsyncIterator()
+      try proxy.setObject(3, forKey: "later")
+      #expect(try await next(&changes) == ["own inserted /later ->3"])
+      try proxy.removeObject(forKey: "later", durability: .committed)
+    }
+  }
+
   @Test("4.13, 4.11 announces nothing for what changes nothing")
   func noChanges() async throws {
     try proxy.setObject(1, forKey: "k", durability: .committed)

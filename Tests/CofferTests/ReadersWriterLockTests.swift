@@ -49,7 +49,7 @@ private final class Pair: @unchecked Sendable {
     areDone.wait()
   }
 
-  // Forty threads are more than have a stripe to themselves; those of the second time take the stripes of the first ones.
+  // Forty threads are more than have a stripe to themselves; those of the second time find some of the stripes free again.
   @Test(
     "Nobody reads in the middle of a change, however many threads there are", arguments: [[3, 3], [40, 3], [40, 40]])
   func manyThreads(counts: [Int]) {
@@ -70,6 +70,7 @@ private final class Pair: @unchecked Sendable {
     let pair = pair
     let areIn = DispatchSemaphore(value: 0)
     let mayLeave = DispatchSemaphore(value: 0)
+    let haveLeft = DispatchSemaphore(value: 0)
     let isChanged = DispatchGroup()
     let areDone = DispatchGroup()
     for _ in 0..<readerCount {
@@ -79,6 +80,7 @@ private final class Pair: @unchecked Sendable {
           areIn.signal()
           mayLeave.wait()
         }
+        haveLeft.signal()
         areDone.leave()
       }
     }
@@ -88,11 +90,10 @@ private final class Pair: @unchecked Sendable {
       pair.change()
       isChanged.leave()
     }
-    for _ in 1..<readerCount {
-      mayLeave.signal()
-      // One of them is in still.
-      #expect(isChanged.wait(timeout: .now()) == .timedOut)
-    }
+    // One of them is in still when all others have left; a change that did not wait would be done meanwhile.
+    for _ in 1..<readerCount { mayLeave.signal() }
+    for _ in 1..<readerCount { haveLeft.wait() }
+    #expect(isChanged.wait(timeout: .now() + .milliseconds(50)) == .timedOut)
     mayLeave.signal()
     areDone.wait()
     isChanged.wait()

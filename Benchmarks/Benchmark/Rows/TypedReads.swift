@@ -3,13 +3,16 @@ import Coffer
 /// P1k: reads through typed keys of what is in memory already, beside the locked Dictionary by string key.
 ///
 /// A program declares its keys as constants, and reading through a constant counts no reference. Keys taken out of an array
-/// are retained and released each time, which takes longer than a read, so the array holds them unmanaged; beside it, for
-/// integers, stands the same with keys that are counted.
+/// are retained and released each time, which takes longer than a read, so the array holds them unmanaged. Beside it, for
+/// integers, stand one constant, which the runtime looks for at each read, and keys of an array that are counted.
 enum TypedReads {
   private static let keyCount = 1000
   private static let collection = "typed"
   private static let integers = Work(
     row: "P1k", name: "hot read by typed key, Int", unit: .nanoseconds, baseline: HotReads.locked)
+  private static let constant = Work(
+    row: "P1k", name: "hot read by typed key, Int, by a function that reads one constant", unit: .nanoseconds,
+    baseline: HotReads.locked)
   private static let counted = Work(
     row: "P1k", name: "hot read by typed key, Int, each key retained", unit: .nanoseconds, baseline: HotReads.locked)
   private static let flags = Work(
@@ -38,6 +41,7 @@ enum TypedReads {
       proxy[doubleKeys[index]] = Double(index + 1)
       proxy[textKeys[index]] = values[index]
     }
+    proxy[.constant] = 1
     try coffer.flush()
     let sum = HotReads.sum(of: keyCount)
     return Row(
@@ -53,6 +57,9 @@ enum TypedReads {
         },
         Measurement(texts, "Coffer") { _ in
           try HotReads.time(names, 100 * keyCount) { _ in textKeys.sum { proxy[$0].utf8.count } }
+        },
+        Measurement(constant, "Coffer") { _ in
+          try HotReads.time(names, keyCount) { names in names.reduce(0) { sum, _ in sum + readConstant(proxy) } }
         },
         Measurement(counted, "Coffer") { _ in
           try HotReads.time(names, sum) { _ in countedKeys.reduce(0) { $0 + proxy[$1] } }
@@ -82,6 +89,13 @@ enum TypedReads {
       ])
   }
 }
+
+extension Keys {
+  fileprivate static let constant = Key("constant", in: "typed", default: 0)
+}
+
+@inline(never)
+private func readConstant(_ proxy: ConnectionProxy) -> Int { proxy[.constant] }
 
 /// Keys that live as long as the program, as those that are declared as constants do.
 private struct Constants<Object: Codable & Sendable> {

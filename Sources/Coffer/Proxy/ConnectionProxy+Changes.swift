@@ -26,6 +26,8 @@ extension ConnectionProxy {
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> Changes {
     precondition(collection != nil || (key == nil && prefix == nil), "Name the collection of the key.")
+    // What others have committed until now is nothing to be announced.
+    try state.catchUp()
     let buffer = ChangeListeners.Buffer { $0.merged(with: $1) }
     let interest = ChangeEvent.Interest(
       collection: collection.map(ByteString.init), key: key.map(ByteString.init), prefix: prefix)

@@ -206,7 +206,7 @@ final class PendingChanges: Sendable {
   /// Writes all batches up to `number`, and what `body` writes after them, in one transaction.
   ///
   /// - Parameter didCommit: Runs with the exclusive lock held, when the batches count as committed and before anyone hears
-  ///   of the commit; gets whether nobody else has committed since what is known.
+  ///   of the commit; gets whether nobody else has committed since what is known, or nothing was known.
   private func write<Result>(
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization,
     didCommit: (Bool) -> Void = { _ in }, _ body: () throws -> Result
@@ -247,7 +247,7 @@ final class PendingChanges: Sendable {
     }
     return try session.write(synchronization, willCommit: willCommit, onSuccess: settle) {
       var (plan, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
-      // As before the first read: what is known from now on does not tell of a vault that is older.
+      // From now on a vault is looked for where others commit after this; one that was made before has to be found here.
       if isFirst { try session.lookForVault() }
       session.expectedChangeCount = plan.changes.count
       for collection in plan.cleared { try session.removeAll(in: collection) }

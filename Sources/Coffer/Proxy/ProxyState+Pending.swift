@@ -154,7 +154,7 @@ extension ProxyState {
   ///   - commit: nil where they had no effect, or what else was committed is not known here.
   ///   - snapshot: The oldest snapshot that has it all.
   ///   - sealed: The collections where what lies there is not what was pending.
-  /// - Returns: Whether nobody else has committed since what is known.
+  /// - Returns: Whether nobody else has committed since what is known, or nothing was known yet.
   @discardableResult
   func settle(
     through number: UInt64, commit: FlushedCommit?, in snapshot: Int64, sealedIn sealed: Set<ByteString> = []

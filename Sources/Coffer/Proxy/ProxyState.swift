@@ -103,7 +103,7 @@ final class ProxyState: @unchecked Sendable {
 
   // MARK: What is committed
 
-  /// The commit as of which `committed` is true of the items; negative before the first read.
+  /// The commit as of which `committed` is true of the items; negative before the first read or flush.
   @exclusivity(unchecked) var sequence: Int64 = -1
   /// The newest commit that has made pending changes committed ones.
   ///

@@ -19,7 +19,7 @@ import Synchronization
 ///
 /// This is Dekker's pattern: each side writes its own word, then reads the other's, all of it sequentially consistent, so
 /// that one of the two sees the other. Where a thread has a stripe to itself, counting is one store with a barrier on the
-/// way in and a plain one on the way out; threads that share a stripe need two atomic additions.
+/// way in and a plain one on the way out; threads that share a stripe need an atomic addition for each.
 ///
 /// Unchecked: the stripes are atomic, and allocated as long as the lock lives.
 struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
@@ -55,9 +55,10 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
     let isOwned = ThreadNumber.owned.contains(number)
     while true {
       if isOwned {
+        assert(stripe.pointee.load(ordering: .relaxed) == 0, "a reading inside of a reading")
         stripe.pointee.store(1, ordering: .sequentiallyConsistent)
       } else {
-        stripe.pointee.add(1, ordering: .sequentiallyConsistent)
+        stripe.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
       }
       if !isChanging.load(ordering: .sequentiallyConsistent) { break }
       leave(stripe, isOwned)
@@ -72,7 +73,7 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
     if isOwned {
       stripe.pointee.store(0, ordering: .releasing)
     } else {
-      stripe.pointee.subtract(1, ordering: .releasing)
+      stripe.pointee.wrappingSubtract(1, ordering: .releasing)
     }
   }
 
@@ -126,10 +127,12 @@ private enum ThreadNumber {
   static let key: pthread_key_t = {
     var key = pthread_key_t()
     // At the end of a thread its number is free again.
-    pthread_key_create(&key) { value in
+    let code = pthread_key_create(&key) { value in
       let number = Int(bitPattern: value) - 1
       if owned.contains(number) { taken.bitwiseAnd(~(1 << UInt32(number)), ordering: .releasing) }
     }
+    // Another's key would hold another's pointers.
+    precondition(code == 0, "this process has no thread-specific data left: \(code)")
     return key
   }()
 

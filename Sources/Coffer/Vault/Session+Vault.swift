@@ -28,7 +28,9 @@ extension Session {
   /// Notes whether the store has a vault by now.
   func lookForVault() throws {
     guard !core.vault.isThere.load(ordering: .relaxed) else { return }
-    if try Self.hasVault(connection) { core.vault.isThere.store(true, ordering: .releasing) }
+    if try CofferError.translating({ try Self.hasVault(connection) }) {
+      core.vault.isThere.store(true, ordering: .releasing)
+    }
   }
 
   static func hasVault(_ connection: SQLiteConnection) throws -> Bool {

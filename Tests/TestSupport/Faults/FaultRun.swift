@@ -74,7 +74,8 @@ package struct FaultRun {
     let isRight =
       if let error = error as? CofferError {
         plan.explains(error)
-      } else if let error = error as? StorageError {
+      } else if let error = error as? StorageError, step == .checkpoint {
+        // The one step that goes to the storage layer itself.
         plan.explains(error)
       } else {
         false
