@@ -90,7 +90,7 @@ enum TypedReads {
   }
 }
 
-extension Keys {
+extension Coffer.Keys {
   fileprivate static let constant = Key("constant", in: "typed", default: 0)
 }
 
