@@ -7,7 +7,7 @@ import Coffer
 /// integers, stand one constant, which the runtime looks for at each read, and keys of an array that are counted.
 enum TypedReads {
   private static let keyCount = 1000
-  private static let collection = "typed"
+  fileprivate static let collection = "typed"
   private static let integers = Work(
     row: "P1k", name: "hot read by typed key, Int", unit: .nanoseconds, baseline: HotReads.locked)
   private static let constant = Work(
@@ -91,7 +91,7 @@ enum TypedReads {
 }
 
 extension Coffer.Keys {
-  fileprivate static let constant = Key("constant", in: "typed", default: 0)
+  fileprivate static let constant = Key("constant", in: TypedReads.collection, default: 0)
 }
 
 @inline(never)

@@ -129,9 +129,8 @@ extension ProxyState {
       let later = taken[(index + 1)...]
       for item in batch.items.reversed() {
         // One that a later batch changes too is written once, with the later one.
-        guard later.isEmpty || !later.contains(where: { item.hasPending(in: $0.number) }),
-          item.collection.clearings.isEmpty
-            || batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
+        guard !later.contains(where: { item.hasPending(in: $0.number) }),
+          batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
           let change = item.pendingChange(through: number)
         else { continue }
         plan.changes.append(TakenChange(item: .passUnretained(item), change: change))

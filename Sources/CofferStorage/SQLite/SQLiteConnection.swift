@@ -1,5 +1,4 @@
 import CSQLite
-import CofferCrypto
 
 /// One SQLite connection to a store, set up the one way Coffer uses it.
 ///
