@@ -7,10 +7,15 @@ extension CryptoError {
   /// strings inside OpenSSL; `ERR_get_error_all` could also return data made from input, and is not asked.
   static func failure(of function: StaticString) -> CryptoError {
     let code = ERR_peek_last_error()
-    let reason = code == 0 ? nil : ERR_reason_error_string(code)
     ERR_clear_error()
-    return .openSSL(
-      function: function.description,
-      reason: reason.map { String(cString: $0) } ?? "no reason given (code \(code))")
+    return .openSSL(function: function.description, reason: reason(of: code))
+  }
+
+  /// OpenSSL's words for an error, or how to find them: a program can choose not to load them.
+  private static func reason(of code: UInt) -> String {
+    if code == 0 { return "no reason given" }
+    if let words = ERR_reason_error_string(code) { return String(cString: words) }
+    let number = String(code, radix: 16, uppercase: true)
+    return "error \(number), which `openssl errstr \(number)` puts into words"
   }
 }

@@ -23,11 +23,15 @@ package enum OpenSSLLibrary {
   ///
   /// Its configuration file is not read, which could name providers whose code would run beside the keys.
   ///
-  /// - Parameter namingOldAlgorithms: Whether to enter the names from before there were providers, which takes a
-  ///   third of the time. Coffer needs none of them; SQLCipher does, when a store of its is imported.
-  package static func setUpAlone(namingOldAlgorithms: Bool) {
+  /// - Parameter withAllNames: Whether to enter the names of algorithms from before there were providers, and the words for
+  ///   its errors, which takes half of the time. Coffer needs none of the names; SQLCipher does, when a store of its is
+  ///   imported. Without the words an error is told by its number.
+  package static func setUpAlone(withAllNames: Bool) {
     var choices = OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG
-    if !namingOldAlgorithms { choices |= OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS }
+    if !withAllNames {
+      choices |= OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS
+      choices |= OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS
+    }
     _ = OPENSSL_init_crypto(UInt64(choices), nil)
   }
 }

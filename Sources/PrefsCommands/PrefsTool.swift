@@ -29,10 +29,10 @@ public enum PrefsTool {
     do {
       let arguments = try CommandArguments.ofThisProcess()
       if let request = ValueRequest(plainArguments: arguments) {
-        Cryptography.setUpAlone(namingOldAlgorithms: false)
+        Cryptography.setUpAlone(withAllNames: false)
         try request.run()
       } else {
-        Cryptography.setUpAlone(namingOldAlgorithms: true)
+        Cryptography.setUpAlone(withAllNames: true)
         var command = try PrefsCommand.parseAsRoot(CommandArguments.marked(arguments))
         try command.run()
       }

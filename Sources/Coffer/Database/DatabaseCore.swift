@@ -18,7 +18,13 @@ final class DatabaseCore: Sendable {
   /// What opens sealed values.
   let vault = VaultKeys()
 
-  private let rules = Lock<[ByteString: CollectionRules]>([:])
+  private let rules = Lock(Rules())
+
+  /// A structure, as in `CommitFeed`.
+  private struct Rules {
+    var byCollection: [ByteString: CollectionRules] = [:]
+  }
+
   private let hasRules = Atomic<Bool>(false)
   private let onLogTooLarge: @Sendable () -> Void
   /// Goes on with a rotation that was cut short.
@@ -52,7 +58,7 @@ final class DatabaseCore: Sendable {
   // MARK: Values
 
   func setRules(_ newRules: CollectionRules?, _ collection: String) {
-    rules.withLock { $0[ByteString(collection)] = newRules }
+    rules.withLock { $0.byCollection[ByteString(collection)] = newRules }
     hasRules.store(true, ordering: .releasing)
   }
 
@@ -61,7 +67,7 @@ final class DatabaseCore: Sendable {
 
   func rules(of collection: String) -> CollectionRules? {
     guard hasRules.load(ordering: .acquiring) else { return nil }
-    return rules.withLock { $0[ByteString(collection)] }
+    return rules.withLock { $0.byCollection[ByteString(collection)] }
   }
 
   /// - Throws: `CofferError.notEncodable`, naming collection and key; what a sanitizer throws.
@@ -87,14 +93,14 @@ final class DatabaseCore: Sendable {
     return try StoredValue.encoding(key, in: collection) { try value.stored }
   }
 
-  /// The threads that are inside a sanitizer: a proxy calls it outside of any transaction.
-  private let sanitizingThreads = Lock<Set<UInt>>([])
+  /// The few threads that are inside a sanitizer: a proxy calls it outside of any transaction.
+  private let sanitizingThreads = Lock<[UInt]>([])
 
   private func sanitizing<Result>(_ body: () throws -> Result) rethrows -> Result {
     let thread = currentThread()
-    let isOutermost = sanitizingThreads.withLock { $0.insert(thread).inserted }
+    sanitizingThreads.withLock { $0.append(thread) }
     defer {
-      if isOutermost { sanitizingThreads.withLock { _ = $0.remove(thread) } }
+      sanitizingThreads.withLock { threads in threads.lastIndex(of: thread).map { _ = threads.remove(at: $0) } }
     }
     return try body()
   }

@@ -34,7 +34,13 @@ final class CommitFeed: Sendable {
   private let queue = DispatchQueue(label: "coffer.commits")
   private let listenerCount = Atomic<Int>(0)
   private let isDrainQueued = Atomic<Bool>(false)
-  private let ownCommits = Lock<[Int64: OwnCommit]>([:])
+  private let ownCommits = Lock(OwnCommits())
+
+  /// A structure, as a lock that held the dictionary itself would have the runtime look for its type when it goes away:
+  /// a look through all conformances there are.
+  private struct OwnCommits {
+    var bySequence: [Int64: OwnCommit] = [:]
+  }
   private let reader = Reader()
 
   /// Unchecked: only `queue` touches it.
@@ -70,9 +76,9 @@ final class CommitFeed: Sendable {
   /// Called with the write lock held, before the commit, so that nobody reads the commit's row without it.
   func willCommit(_ sequence: Int64, _ commit: OwnCommit) {
     ownCommits.withLock { commits in
-      commits[sequence] = commit
-      guard commits.count > 2 * Self.keptCount else { return }
-      commits = commits.filter { $0.key > sequence - Self.keptCount }
+      commits.bySequence[sequence] = commit
+      guard commits.bySequence.count > 2 * Self.keptCount else { return }
+      commits.bySequence = commits.bySequence.filter { $0.key > sequence - Self.keptCount }
     }
   }
 
@@ -80,7 +86,7 @@ final class CommitFeed: Sendable {
   private static let keptCount: Int64 = 1024
 
   func didNotCommit(_ sequence: Int64) {
-    ownCommits.withLock { _ = $0.removeValue(forKey: sequence) }
+    ownCommits.withLock { _ = $0.bySequence.removeValue(forKey: sequence) }
   }
 
   /// Called after a commit became visible.
@@ -161,7 +167,7 @@ final class CommitFeed: Sendable {
     reader.watcher = nil
     reader.names = [:]
     // A long-lived read may still ask for them.
-    if !isObserved { ownCommits.withLock { $0 = [:] } }
+    if !isObserved { ownCommits.withLock { $0 = OwnCommits() } }
   }
 
   private func drain() {
@@ -208,7 +214,7 @@ final class CommitFeed: Sendable {
     of row: ChangeLog.Row, names: [Int64: String], isUnnamedRemovalOfAll: Bool = false
   ) -> CommitNotification {
     let isOwn = row.writer == writer
-    let own = isOwn ? ownCommits.withLock { $0[row.sequence] } : nil
+    let own = isOwn ? ownCommits.withLock { $0.bySequence[row.sequence] } : nil
     let changes = own?.changes ?? row.changes
     var mayClearAny = false
     var collections: [ByteString: ChangeSet.CollectionChange] = [:]

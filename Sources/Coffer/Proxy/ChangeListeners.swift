@@ -33,12 +33,13 @@ final class ChangeListeners: Sendable {
   }
 
   private struct Listener {
+    let number: UInt64
     let interest: ConnectionProxy.ChangeEvent.Interest
     weak var buffer: Buffer?
   }
 
   private let queue = DispatchQueue(label: "coffer.changes")
-  private let listeners = Lock<[UInt64: Listener]>([:])
+  private let listeners = Lock<[Listener]>([])
   private let lastNumber = Atomic<UInt64>(0)
   private let count = Atomic<Int>(0)
 
@@ -47,13 +48,16 @@ final class ChangeListeners: Sendable {
 
   func add(_ buffer: Buffer, _ interest: ConnectionProxy.ChangeEvent.Interest) -> UInt64 {
     let number = lastNumber.add(1, ordering: .relaxed).newValue
-    listeners.withLock { $0[number] = Listener(interest: interest, buffer: buffer) }
+    listeners.withLock { $0.append(Listener(number: number, interest: interest, buffer: buffer)) }
     count.add(1, ordering: .relaxed)
     return number
   }
 
   func remove(_ number: UInt64) {
-    if listeners.withLock({ $0.removeValue(forKey: number) }) != nil { count.subtract(1, ordering: .relaxed) }
+    let isRemoved = listeners.withLock { listeners in
+      listeners.firstIndex { $0.number == number }.map { _ = listeners.remove(at: $0) } != nil
+    }
+    if isRemoved { count.subtract(1, ordering: .relaxed) }
   }
 
   func enqueue(_ body: @escaping @Sendable () -> Void) {
@@ -63,7 +67,7 @@ final class ChangeListeners: Sendable {
   /// Tells everyone of a batch; on the queue.
   func tell(_ batch: Batch, _ core: DatabaseCore) {
     let event = ConnectionProxy.ChangeEvent(batch, core)
-    for listener in listeners.withLock({ Array($0.values) }) {
+    for listener in listeners.withLock({ $0 }) {
       if let event = event.concerning(listener.interest) { listener.buffer?.add(event) }
     }
   }
@@ -72,7 +76,7 @@ final class ChangeListeners: Sendable {
   func finish() {
     // Most of the time there are none, and no thread is woken, or started, for them.
     guard areThere else { return }
-    let buffers = listeners.withLock { $0.values.compactMap(\.buffer) }
+    let buffers = listeners.withLock { $0.compactMap(\.buffer) }
     queue.async { for buffer in buffers { buffer.finish() } }
   }
 }
