@@ -148,14 +148,19 @@ final class ProxyItem: @unchecked Sendable {
 
   /// Takes over a change that was committed, where it is the only one, sets the item, and shows: nothing else changes.
   ///
+  /// It is moved to where it goes, which counts no reference.
+  ///
   /// - Returns: Whether it was so; otherwise nothing was done.
   @inline(__always)
   func settleOnlyChange(through limit: UInt64) -> Bool {
-    guard older.isEmpty, hasNewest(through: limit), case .set? = newest?.change, collection.clearings.isEmpty,
-      collection.isHidden == false
+    guard older.isEmpty, hasNewest(through: limit), collection.clearings.isEmpty, collection.isHidden == false,
+      let taken = newest.take()
     else { return false }
-    committed = visible
-    newest = nil
+    guard case .set(let item) = taken.change else {
+      newest = taken
+      return false
+    }
+    committed = .item(item)
     return true
   }
 

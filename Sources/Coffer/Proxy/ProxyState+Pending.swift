@@ -127,12 +127,12 @@ extension ProxyState {
     plan.cleared = taken.flatMap { $0.cleared.map(\.name) }
     for (index, batch) in taken.enumerated().reversed() {
       let later = taken[(index + 1)...]
-      for item in batch.items.reversed() {
+      batch.forEachItem(lastFirst: true) { item in
         // One that a later batch changes too is written once, with the later one.
         guard !later.contains(where: { item.hasPending(in: $0.number) }),
           batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
           let change = item.pendingChange(through: number)
-        else { continue }
+        else { return }
         plan.changes.append(TakenChange(item: .passUnretained(item), change: change))
       }
     }
@@ -176,12 +176,9 @@ extension ProxyState {
     }
     // One of several batches is met several times, and done the first time.
     for batch in settled {
-      for item in batch.items {
+      batch.forEachItem { item in
         let isKnown = isNext && (sealed.isEmpty || !sealed.contains(ByteString(item.collection.name)))
-        if isKnown, item.settleOnlyChange(through: number) {
-          charge(item)
-          continue
-        }
+        if isKnown, item.settleOnlyChange(through: number) { return charge(item) }
         if let change = item.pendingChange(through: number) {
           item.committed = isKnown ? ProxyItem.result(of: change, on: item.committed) : .unknown
         }

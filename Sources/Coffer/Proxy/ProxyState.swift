@@ -165,6 +165,15 @@ final class ProxyState: @unchecked Sendable {
     let queuedWriteCount: UInt64
 
     var count: Int { cleared.count + items.count }
+
+    /// Lends the items to `body` one by one, the last one first where asked for, without counting references to them.
+    @inline(__always)
+    func forEachItem(lastFirst: Bool = false, _ body: (ProxyItem) -> Void) {
+      for index in items.indices {
+        let item = Unmanaged.passUnretained(items[lastFirst ? items.count - 1 - index : index])
+        item._withUnsafeGuaranteedRef(body)
+      }
+    }
   }
 
   /// Oldest first.

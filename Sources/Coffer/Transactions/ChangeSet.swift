@@ -32,29 +32,59 @@ struct ChangeSet: Equatable, Sendable {
   /// More keys than this of one collection are not listed.
   static let maximumKeyCount = 1000
 
-  private(set) var collections: [Int64: CollectionChange] = [:]
+  /// The collection that was changed last, which most of the time is the only one: it is found without hashing.
+  private var latest: CollectionEntry?
+  private var others: [Int64: CollectionChange] = [:]
   /// Everything was removed; `collections` says what came after.
   private(set) var isAllCleared = false
 
-  var isEmpty: Bool { !isAllCleared && collections.values.allSatisfy(\.isEmpty) }
+  private struct CollectionEntry {
+    let id: Int64
+    var change: CollectionChange
+  }
+
+  var collections: [Int64: CollectionChange] {
+    var all = others
+    if let latest { all[latest.id] = latest.change }
+    return all
+  }
+
+  var isEmpty: Bool {
+    !isAllCleared && latest?.change.isEmpty ?? true && others.values.allSatisfy(\.isEmpty)
+  }
+
+  /// Changes what is known of a collection; what is not known yet begins as `new`.
+  private mutating func update(
+    _ id: Int64, new: @autoclosure () -> CollectionChange = CollectionChange(), _ body: (inout CollectionChange) -> Void
+  ) {
+    if latest?.id != id {
+      let change = others.removeValue(forKey: id) ?? new()
+      if let latest { others[latest.id] = latest.change }
+      latest = CollectionEntry(id: id, change: change)
+    }
+    body(&latest!.change)
+  }
+
+  static func == (a: Self, b: Self) -> Bool {
+    a.isAllCleared == b.isAllCleared && a.collections == b.collections
+  }
 
   /// - Parameter expectedCount: How many keys will be recorded, as far as that is known; most are of the first collection.
   mutating func record(_ key: String, in collection: Int64, _ change: Change, expectedCount: Int = 0) {
-    let capacity = collections.isEmpty ? min(expectedCount, Self.maximumKeyCount) : 0
-    collections[collection, default: CollectionChange(keys: Dictionary(minimumCapacity: capacity))]
-      .record(ByteString(key), change)
+    let capacity = latest == nil ? min(expectedCount, Self.maximumKeyCount) : 0
+    update(collection, new: CollectionChange(keys: Dictionary(minimumCapacity: capacity))) {
+      $0.record(ByteString(key), change)
+    }
   }
 
   /// All items of the collection are removed; what was recorded of its keys no longer matters.
   mutating func recordClearing(of collection: Int64, keys: [ByteString] = []) {
-    let earlier = collections[collection]?.clearedKeys ?? []
-    collections[collection] = CollectionChange(isCleared: true, clearedKeys: earlier + keys)
+    update(collection) { $0 = CollectionChange(isCleared: true, clearedKeys: $0.clearedKeys + keys) }
   }
 
   /// What the collection was declared to be has changed: where no key says so, any may have changed.
   mutating func recordDeclaration(of collection: Int64) {
-    guard collections[collection]?.isEmpty ?? true else { return }
-    collections[collection] = CollectionChange(isUnlisted: true)
+    update(collection) { if $0.isEmpty { $0 = CollectionChange(isUnlisted: true) } }
   }
 
   /// All items of all collections are removed.
@@ -117,7 +147,7 @@ extension ChangeSet.Change {
 // MARK: - Packing
 
 extension ChangeSet {
-  private enum Form {
+  fileprivate enum Form {
     static let cleared: UInt8 = 1
     static let unlisted: UInt8 = 2
   }
@@ -125,17 +155,10 @@ extension ChangeSet {
   /// The packed list of `FORMAT.md`, Change log.
   var packed: [UInt8] {
     var bytes: [UInt8] = [isAllCleared ? 1 : 0]
-    for (id, collection) in collections.sorted(by: { $0.key < $1.key }) where !collection.isEmpty {
-      bytes.append(varint: UInt64(id))
-      bytes.append((collection.isCleared ? Form.cleared : 0) | (collection.isUnlisted ? Form.unlisted : 0))
-      bytes.append(varint: UInt64(collection.keys.count))
-      for (key, change) in collection.keys {
-        bytes.append(change.kind.rawValue | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
-        key.string.withUTF8Bytes { key in
-          bytes.append(varint: UInt64(key.count))
-          bytes.append(contentsOf: key)
-        }
-      }
+    if let latest, others.isEmpty {
+      latest.change.pack(latest.id, into: &bytes)
+    } else {
+      for (id, change) in collections.sorted(by: { $0.key < $1.key }) { change.pack(id, into: &bytes) }
     }
     return bytes
   }
@@ -160,7 +183,7 @@ extension ChangeSet {
         collection.keys[ByteString(key)] = Change(
           kind: kind, changesObject: tag & 4 != 0, changesMetadata: tag & 8 != 0)
       }
-      collections[id] = collection
+      update(id) { $0 = collection }
     }
   }
 
@@ -168,8 +191,24 @@ extension ChangeSet {
   func forgetting(_ collection: Int64?) -> ChangeSet? {
     var copy = self
     for (id, change) in collections where !change.keys.isEmpty && (collection == nil || collection == id) {
-      copy.collections[id] = CollectionChange(isCleared: change.isCleared, isUnlisted: true)
+      copy.update(id) { $0 = CollectionChange(isCleared: change.isCleared, isUnlisted: true) }
     }
     return copy == self ? nil : copy
+  }
+}
+
+extension ChangeSet.CollectionChange {
+  fileprivate func pack(_ id: Int64, into bytes: inout [UInt8]) {
+    guard !isEmpty else { return }
+    bytes.append(varint: UInt64(id))
+    bytes.append((isCleared ? ChangeSet.Form.cleared : 0) | (isUnlisted ? ChangeSet.Form.unlisted : 0))
+    bytes.append(varint: UInt64(keys.count))
+    for (key, change) in keys {
+      bytes.append(change.kind.rawValue | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
+      key.string.withUTF8Bytes { key in
+        bytes.append(varint: UInt64(key.count))
+        bytes.append(contentsOf: key)
+      }
+    }
   }
 }

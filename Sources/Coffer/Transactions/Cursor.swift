@@ -66,8 +66,8 @@ final class Cursor {
   private let range: KeyRange
   private let columns: Columns
   @exclusivity(unchecked) private var position = Position.beforeStart
-  /// Taken from the connection while it is read, by nobody else: no row counts references to it.
-  @exclusivity(unchecked) private var statement: Unmanaged<Statement>?
+  /// Taken from the connection while it is read, by nobody else.
+  @exclusivity(unchecked) private var statement: Statement?
   @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 
   init(connection: SQLiteConnection, collection: Int64, range: KeyRange, columns: Columns) {
@@ -82,16 +82,16 @@ final class Cursor {
   }
 
   private func end(_ end: Position) {
-    if let statement { connection.returnStatement(statement.takeRetainedValue(), sql) }
+    if let statement { connection.returnStatement(statement, sql) }
     statement = nil
     position = end
   }
 
-  /// Lends the statement that stands on a row.
+  /// The statement that stands on a row.
   @inline(__always)
-  private func withStatement<Result>(_ body: (Statement) throws -> Result) rethrows -> Result {
+  private var running: Statement {
     guard let statement else { preconditionFailure("the cursor stands on no row of a statement") }
-    return try statement._withUnsafeGuaranteedRef(body)
+    return statement
   }
 
   // MARK: Going on
@@ -111,7 +111,7 @@ final class Cursor {
 
   private func step() throws -> Bool {
     do {
-      if try withStatement({ try $0.step() }) { return true }
+      if try running.step() { return true }
     } catch {
       // Another step would begin again.
       end(.failed(error))
@@ -132,7 +132,7 @@ final class Cursor {
 
   private func begin() throws {
     let statement = try connection.takeStatement(sql)
-    self.statement = Unmanaged.passRetained(statement)
+    self.statement = statement
     position = .reading
     statement.bind(collection, at: 1)
     statement.bind(text: range.lower, at: 2)
@@ -177,7 +177,7 @@ final class Cursor {
 
   var key: String {
     switch position {
-    case .reading: withStatement { $0.row.text(0) }
+    case .reading: running.row.text(0)
     case .loaded(let row?): row.key
     case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor stands on no item")
     }
@@ -192,7 +192,7 @@ final class Cursor {
   private func storedObject() throws -> HeldValue? {
     switch position {
     case .reading where columns == .objects || columns == .rows:
-      try withStatement { try Session.object($0.row, typeColumn: 1) }
+      try Session.object(running.row, typeColumn: 1)
     case .loaded(let row): row?.object
     case .failed(let error): throw error
     default: nil
@@ -203,7 +203,7 @@ final class Cursor {
   func metadata() throws -> StoredValue? {
     switch position {
     case .reading where columns == .metadata || columns == .rows:
-      try withStatement { try Session.metadata($0.row, columns == .metadata ? 1 : 3) }
+      try Session.metadata(running.row, columns == .metadata ? 1 : 3)
     case .loaded(let row): row?.metadata
     case .failed(let error): throw error
     default: nil

@@ -10,6 +10,8 @@ package final class SQLiteConnection {
   let path: String
   private var isClosed = false
   @exclusivity(unchecked) var statements = StatementCache()
+  /// The bindings that failed, of statements that have not been run or reset since.
+  @exclusivity(unchecked) var failedBindings: [(statement: OpaquePointer, code: Int32)] = []
 
   /// When a commit returns.
   package enum Synchronization: Sendable {

@@ -1,12 +1,14 @@
 import CSQLite
 
-/// A prepared statement.
+/// A prepared statement of a connection, which finalizes it before it goes.
+///
+/// A structure that counts no reference: where each use of a statement counted one, that showed in profiles of flushes and
+/// enumerations.
 ///
 /// `bind` copies what it is given, except `bind(borrowing:at:)` and `bind(borrowingText:at:)`: those bytes must stay where
 /// they are until the next `reset`, which `run`, `query` and `first` see to; after `step`, whoever has taken the statement.
-package final class Statement {
+package struct Statement {
   private let pointer: OpaquePointer
-  /// Finalizes its statements before it goes; counting references at each step showed in profiles of enumerations.
   private let connection: Unmanaged<SQLiteConnection>
 
   init(pointer: OpaquePointer, connection: SQLiteConnection) {
@@ -68,11 +70,10 @@ package final class Statement {
     }
   }
 
-  /// The first binding that failed (a value beyond SQLite's limits), reported by the step that follows.
-  @exclusivity(unchecked) private var bindingError: Int32 = SQLITE_OK
-
+  /// A binding that failed (a value beyond SQLite's limits) is reported by the step that follows.
+  @inline(__always)
   private func note(_ code: Int32) {
-    if code != SQLITE_OK, bindingError == SQLITE_OK { bindingError = code }
+    if code != SQLITE_OK { connection._withUnsafeGuaranteedRef { $0.failedBindings.append((pointer, code)) } }
   }
 
   // MARK: Running
@@ -100,7 +101,9 @@ package final class Statement {
   /// Goes to the next row, if there is one.
   package func step() throws -> Bool {
     try connection._withUnsafeGuaranteedRef { connection in
-      guard bindingError == SQLITE_OK else { throw connection.error(bindingError) }
+      if let failed = connection.failedBindings.first(where: { $0.statement == pointer }) {
+        throw connection.error(failed.code)
+      }
       connection.beginCall()
       switch sqlite3_step(pointer) {
       case SQLITE_ROW: return true
@@ -114,7 +117,9 @@ package final class Statement {
     sqlite3_reset(pointer)
     // Values must not outlive the statement's use in SQLite's memory.
     sqlite3_clear_bindings(pointer)
-    bindingError = SQLITE_OK
+    connection._withUnsafeGuaranteedRef { connection in
+      if !connection.failedBindings.isEmpty { connection.failedBindings.removeAll { $0.statement == pointer } }
+    }
   }
 
   /// The row a statement stands on; it must not outlive the step.

@@ -165,9 +165,9 @@ final class DatabaseFile {
     case SQLITE_FCNTL_SIZE_HINT:
       guard let argument else { return SQLITE_NOTFOUND }
       var size = argument.load(as: Int64.self) + Self.shift
-      return real.file.pointee.pMethods.pointee.xFileControl(real.file, operation, &size)
+      return real.methods.xFileControl(real.file, operation, &size)
     case SQLITE_FCNTL_MMAP_SIZE: return SQLITE_NOTFOUND
-    default: return real.file.pointee.pMethods.pointee.xFileControl(real.file, operation, argument)
+    default: return real.methods.xFileControl(real.file, operation, argument)
     }
   }
 
@@ -194,7 +194,7 @@ final class DatabaseFile {
   ///
   /// The caller holds the write lock, and makes no checkpoint of its own.
   func withoutCheckpoints<Result>(_ body: () throws -> Result) rethrows -> Result? {
-    guard let xShmLock = real.file.pointee.pMethods.pointee.xShmLock,
+    guard let xShmLock = real.methods.xShmLock,
       xShmLock(real.file, IndexLock.checkpoint, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
     else { return nil }
     defer { _ = xShmLock(real.file, IndexLock.checkpoint, 1, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE) }
@@ -213,7 +213,7 @@ final class DatabaseFile {
       result.pointee = nil
       return COFFER_READONLY_CANTINIT
     }
-    var code = context.checked(real.file.pointee.pMethods.pointee.xShmMap(real.file, region, count, extend, result))
+    var code = context.checked(real.methods.xShmMap(real.file, region, count, extend, result))
     if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
     // Read-only shared memory is mapped too; SQLite takes this code for success.
     if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
@@ -242,7 +242,7 @@ final class DatabaseFile {
 
   private func lockIndex(_ first: Int32, _ count: Int32, _ flags: Int32) -> Int32 {
     if let code = lockNothing(first, flags) { return code }
-    let xShmLock = real.file.pointee.pMethods.pointee.xShmLock
+    let xShmLock = real.methods.xShmLock
     // The read marks of readers are no concern of ours.
     guard flags & SQLITE_SHM_EXCLUSIVE != 0, first <= IndexLock.recovery else {
       return context.checked(xShmLock!(real.file, first, count, flags))
@@ -301,8 +301,10 @@ final class DatabaseFile {
 
 extension DatabaseFile {
   @inline(__always)
-  private static func of(_ file: UnsafeMutablePointer<sqlite3_file>?) -> DatabaseFile {
-    OpenFile.state(file!).takeUnretainedValue()
+  private static func with<Result>(
+    _ file: UnsafeMutablePointer<sqlite3_file>?, _ body: (DatabaseFile) -> Result
+  ) -> Result {
+    OpenFile.withState(file!, body)
   }
 
   /// Written once, before any file is opened, and only read afterwards.
@@ -312,57 +314,50 @@ extension DatabaseFile {
     // Version 2 has shared memory and no `xFetch`: pages are never mapped.
     methods.pointee.iVersion = 2
     methods.pointee.xClose = { file in
-      let state: Unmanaged<DatabaseFile> = OpenFile.state(file!)
-      let code = state.takeUnretainedValue().real.close()
-      state.release()
+      let code = with(file) { $0.real.close() }
+      OpenFile.releaseState(file!, of: DatabaseFile.self)
       return code
     }
-    methods.pointee.xRead = { file, buffer, count, offset in of(file).read(buffer!, Int(count), offset) }
-    methods.pointee.xWrite = { file, buffer, count, offset in of(file).write(buffer!, Int(count), offset) }
+    methods.pointee.xRead = { file, buffer, count, offset in with(file) { $0.read(buffer!, Int(count), offset) } }
+    methods.pointee.xWrite = { file, buffer, count, offset in with(file) { $0.write(buffer!, Int(count), offset) } }
     methods.pointee.xTruncate = { file, size in
-      let real = of(file).real.file
-      return of(file).context.checked(real.pointee.pMethods.pointee.xTruncate(real, size + shift))
+      with(file) { $0.context.checked($0.real.methods.xTruncate($0.real.file, size + shift)) }
     }
     methods.pointee.xSync = { file, flags in
-      let real = of(file).real.file
-      return of(file).context.checked(real.pointee.pMethods.pointee.xSync(real, flags))
+      with(file) { $0.context.checked($0.real.methods.xSync($0.real.file, flags)) }
     }
-    methods.pointee.xFileSize = { file, result in of(file).byteCount(result!) }
+    methods.pointee.xFileSize = { file, result in with(file) { $0.byteCount(result!) } }
     methods.pointee.xLock = { file, level in
-      let real = of(file).real.file
-      let code = of(file).context.checked(real.pointee.pMethods.pointee.xLock(real, level))
-      if code == SQLITE_OK { of(file).fileLock = max(level, of(file).fileLock) }
-      return code
+      with(file) {
+        let code = $0.context.checked($0.real.methods.xLock($0.real.file, level))
+        if code == SQLITE_OK { $0.fileLock = max(level, $0.fileLock) }
+        return code
+      }
     }
     methods.pointee.xUnlock = { file, level in
-      let real = of(file).real.file
-      of(file).fileLock = min(level, of(file).fileLock)
-      return real.pointee.pMethods.pointee.xUnlock(real, level)
+      with(file) {
+        $0.fileLock = min(level, $0.fileLock)
+        return $0.real.methods.xUnlock($0.real.file, level)
+      }
     }
     methods.pointee.xCheckReservedLock = { file, result in
-      let real = of(file).real.file
-      return real.pointee.pMethods.pointee.xCheckReservedLock(real, result)
+      with(file) { $0.real.methods.xCheckReservedLock($0.real.file, result) }
     }
-    methods.pointee.xFileControl = { file, operation, argument in of(file).control(operation, argument) }
-    methods.pointee.xSectorSize = { file in
-      let real = of(file).real.file
-      return real.pointee.pMethods.pointee.xSectorSize(real)
-    }
-    methods.pointee.xDeviceCharacteristics = { file in of(file).characteristics }
+    methods.pointee.xFileControl = { file, operation, argument in with(file) { $0.control(operation, argument) } }
+    methods.pointee.xSectorSize = { file in with(file) { $0.real.methods.xSectorSize($0.real.file) } }
+    methods.pointee.xDeviceCharacteristics = { file in with(file) { $0.characteristics } }
     methods.pointee.xShmMap = { file, region, count, extend, result in
       let result = UnsafeMutableRawPointer(result!).assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
-      return of(file).mapIndex(region, count, extend, result)
+      return with(file) { $0.mapIndex(region, count, extend, result) }
     }
-    methods.pointee.xShmLock = { file, first, count, flags in of(file).lockIndex(first, count, flags) }
-    methods.pointee.xShmBarrier = { file in
-      let real = of(file).real.file
-      real.pointee.pMethods.pointee.xShmBarrier(real)
-    }
+    methods.pointee.xShmLock = { file, first, count, flags in with(file) { $0.lockIndex(first, count, flags) } }
+    methods.pointee.xShmBarrier = { file in with(file) { $0.real.methods.xShmBarrier($0.real.file) } }
     methods.pointee.xShmUnmap = { file, delete in
-      let database = of(file)
-      database.index = nil
-      database.hasLackedSharedMemory = false
-      return database.real.file.pointee.pMethods.pointee.xShmUnmap(database.real.file, delete)
+      with(file) {
+        $0.index = nil
+        $0.hasLackedSharedMemory = false
+        return $0.real.methods.xShmUnmap($0.real.file, delete)
+      }
     }
     return UnsafePointer(methods)
   }()

@@ -210,6 +210,21 @@ package enum OpenFile {
     return Unmanaged<State>.fromOpaque(pointer)
   }
 
+  /// Lends the object behind a file to `body`: the open file keeps it, so that no call counts a reference.
+  @inline(__always)
+  package static func withState<State: AnyObject, Result>(
+    _ file: UnsafeMutablePointer<sqlite3_file>, _ body: (State) -> Result
+  ) -> Result {
+    state(file)._withUnsafeGuaranteedRef(body)
+  }
+
+  /// Lets go of the object behind a file that is closed.
+  package static func releaseState<State: AnyObject>(
+    _ file: UnsafeMutablePointer<sqlite3_file>, of type: State.Type
+  ) {
+    (state(file) as Unmanaged<State>).release()
+  }
+
   /// The database behind a file, if it is one of ours.
   static func database(_ file: UnsafeMutablePointer<sqlite3_file>?) -> DatabaseFile? {
     guard let file, file.pointee.pMethods == DatabaseFile.methods else { return nil }
@@ -226,6 +241,9 @@ package enum OpenFile {
 /// A file of the VFS below.
 package struct RealFile {
   package let file: UnsafeMutablePointer<sqlite3_file>
+
+  @inline(__always)
+  package var methods: sqlite3_io_methods { file.pointee.pMethods.pointee }
 
   /// Opens `name` below and hands it to `body`; frees everything when that fails.
   package static func open(

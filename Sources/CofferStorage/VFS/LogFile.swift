@@ -353,8 +353,8 @@ final class LogFile {
 
 extension LogFile {
   @inline(__always)
-  private static func of(_ file: UnsafeMutablePointer<sqlite3_file>?) -> LogFile {
-    OpenFile.state(file!).takeUnretainedValue()
+  private static func with<Result>(_ file: UnsafeMutablePointer<sqlite3_file>?, _ body: (LogFile) -> Result) -> Result {
+    OpenFile.withState(file!, body)
   }
 
   /// Written once, before any file is opened, and only read afterwards.
@@ -364,24 +364,25 @@ extension LogFile {
     // Shared memory and locks belong to the database file; version 1 has neither.
     methods.pointee.iVersion = 1
     methods.pointee.xClose = { file in
-      let state: Unmanaged<LogFile> = OpenFile.state(file!)
-      _ = state.takeUnretainedValue().flushPendingHeader()
-      let code = state.takeUnretainedValue().real.close()
-      state.release()
+      let code = with(file) {
+        _ = $0.flushPendingHeader()
+        return $0.real.close()
+      }
+      OpenFile.releaseState(file!, of: LogFile.self)
       return code
     }
-    methods.pointee.xRead = { file, buffer, count, offset in of(file).read(buffer!, Int(count), offset) }
-    methods.pointee.xWrite = { file, buffer, count, offset in of(file).write(buffer!, Int(count), offset) }
+    methods.pointee.xRead = { file, buffer, count, offset in with(file) { $0.read(buffer!, Int(count), offset) } }
+    methods.pointee.xWrite = { file, buffer, count, offset in with(file) { $0.write(buffer!, Int(count), offset) } }
     methods.pointee.xTruncate = { file, size in
-      let log = of(file)
-      let code = log.flushPendingHeader()
-      guard code == SQLITE_OK else { return code }
-      return log.context.checked(log.real.file.pointee.pMethods.pointee.xTruncate(log.real.file, size))
+      with(file) {
+        let code = $0.flushPendingHeader()
+        guard code == SQLITE_OK else { return code }
+        return $0.context.checked($0.real.methods.xTruncate($0.real.file, size))
+      }
     }
-    methods.pointee.xSync = { file, flags in of(file).sync(flags) }
+    methods.pointee.xSync = { file, flags in with(file) { $0.sync(flags) } }
     methods.pointee.xFileSize = { file, result in
-      let log = of(file)
-      return log.context.checked(log.real.file.pointee.pMethods.pointee.xFileSize(log.real.file, result))
+      with(file) { $0.context.checked($0.real.methods.xFileSize($0.real.file, result)) }
     }
     methods.pointee.xLock = { _, _ in SQLITE_OK }
     methods.pointee.xUnlock = { _, _ in SQLITE_OK }
@@ -390,13 +391,9 @@ extension LogFile {
       return SQLITE_OK
     }
     methods.pointee.xFileControl = { file, operation, argument in
-      let real = of(file).real.file
-      return real.pointee.pMethods.pointee.xFileControl(real, operation, argument)
+      with(file) { $0.real.methods.xFileControl($0.real.file, operation, argument) }
     }
-    methods.pointee.xSectorSize = { file in
-      let real = of(file).real.file
-      return real.pointee.pMethods.pointee.xSectorSize(real)
-    }
+    methods.pointee.xSectorSize = { file in with(file) { $0.real.methods.xSectorSize($0.real.file) } }
     methods.pointee.xDeviceCharacteristics = { _ in SQLITE_IOCAP_POWERSAFE_OVERWRITE }
     return UnsafePointer(methods)
   }()

@@ -13,14 +13,22 @@ final class PageCodec {
     case log(frame: UInt32, header: UnsafeRawPointer, salts: UInt64)
   }
 
-  private struct EpochCipher {
+  private final class EpochCipher {
     let number: UInt32
     let page: XAES256GCM
     let logHeader: TweakedBlockCipher
+
+    init(_ keys: EpochKeys) throws {
+      number = keys.number
+      page = try XAES256GCM(key: keys.page)
+      logHeader = try TweakedBlockCipher(key: keys.logHeader)
+    }
   }
 
   /// Oldest first; the last one seals.
   private var ciphers: [EpochCipher] = []
+  /// The last one, which hardly any page is not of: no page counts a reference to it.
+  @exclusivity(unchecked) private var newest: Unmanaged<EpochCipher>!
   private let random = RandomSource()
   /// Hears of each page that is sealed or opened, where somebody wants to know how far a long operation is.
   var onPage: (() -> Void)?
@@ -44,10 +52,9 @@ final class PageCodec {
   func use(_ keys: [EpochKeys]) throws {
     ciphers = try keys.sorted { $0.number < $1.number }.map { keys in
       let known = ciphers.first { $0.number == keys.number }
-      return try known
-        ?? EpochCipher(
-          number: keys.number, page: XAES256GCM(key: keys.page), logHeader: TweakedBlockCipher(key: keys.logHeader))
+      return try known ?? EpochCipher(keys)
     }
+    newest = ciphers.last.map(Unmanaged.passUnretained)
   }
 
   /// Whether there are keys of more than one epoch.
@@ -97,13 +104,14 @@ final class PageCodec {
   /// Seals `page` into `output`, nonce, tag and epoch included.
   func seal(_ page: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
     onPage?()
-    let cipher = ciphers[ciphers.count - 1]
     let nonce = output + Layout.payloadByteCount
     try random.fill(UnsafeMutableRawBufferPointer(start: nonce, count: XAES256GCM.nonceByteCount))
-    try cipher.page.seal(
-      page, count: Layout.payloadByteCount, into: output, tag: output + Self.tagOffset, nonce: nonce,
-      additionalData: bind(place))
-    output.storeBytes(of: cipher.number.bigEndian, toByteOffset: Self.epochOffset, as: UInt32.self)
+    try newest.lend { cipher throws(CryptoError) in
+      try cipher.page.seal(
+        page, count: Layout.payloadByteCount, into: output, tag: output + Self.tagOffset, nonce: nonce,
+        additionalData: bind(place))
+      output.storeBytes(of: cipher.number.bigEndian, toByteOffset: Self.epochOffset, as: UInt32.self)
+    }
     output.storeBytes(of: 0, toByteOffset: Self.epochOffset + 4, as: UInt32.self)
   }
 
@@ -114,9 +122,11 @@ final class PageCodec {
       sealed.loadUnaligned(fromByteOffset: Self.epochOffset + 4, as: UInt32.self) == 0
     else { throw .authenticationFailed }
     onPage?()
-    try cipher.page.open(
-      sealed, count: Layout.payloadByteCount, into: output, tag: sealed + Self.tagOffset,
-      nonce: sealed + Layout.payloadByteCount, additionalData: bind(place))
+    try cipher.lend { cipher throws(CryptoError) in
+      try cipher.page.open(
+        sealed, count: Layout.payloadByteCount, into: output, tag: sealed + Self.tagOffset,
+        nonce: sealed + Layout.payloadByteCount, additionalData: bind(place))
+    }
     memset(output + Layout.payloadByteCount, 0, Layout.reserveByteCount)
   }
 
@@ -132,17 +142,19 @@ final class PageCodec {
   }
 
   @inline(__always)
-  private func cipher(ofSealedPage sealed: UnsafeRawPointer) -> EpochCipher? {
+  private func cipher(ofSealedPage sealed: UnsafeRawPointer) -> Unmanaged<EpochCipher>? {
     let number = Self.epoch(ofSealedPage: sealed)
-    let current = ciphers[ciphers.count - 1]
-    return current.number == number ? current : ciphers.first { $0.number == number }
+    if newest._withUnsafeGuaranteedRef({ $0.number == number }) { return newest }
+    return ciphers.first { $0.number == number }.map(Unmanaged.passUnretained)
   }
 
   // MARK: Log headers
 
   /// Enciphers the salts and checksum of a frame's header, or of the log's own (frame 0), under the current epoch.
   func encipherHeader(tail: UnsafeMutableRawPointer, frame: UInt32) throws(CryptoError) {
-    try ciphers[ciphers.count - 1].logHeader.encrypt(tail, tweak: UInt64(frame))
+    try newest.lend { cipher throws(CryptoError) in
+      try cipher.logHeader.encrypt(tail, tweak: UInt64(frame))
+    }
   }
 
   /// Deciphers the tail of a frame's header under the epoch that its sealed page names.
@@ -152,7 +164,9 @@ final class PageCodec {
     tail: UnsafeMutableRawPointer, frame: UInt32, sealedPage: UnsafeRawPointer
   ) throws(CryptoError) -> Bool {
     guard let cipher = cipher(ofSealedPage: sealedPage) else { return false }
-    try cipher.logHeader.decrypt(tail, tweak: UInt64(frame))
+    try cipher.lend { cipher throws(CryptoError) in
+      try cipher.logHeader.decrypt(tail, tweak: UInt64(frame))
+    }
     return true
   }
 
@@ -179,5 +193,18 @@ final class PageCodec {
       try cipher.logHeader.encrypt(tail, tweak: 0)
     }
     return nil
+  }
+}
+
+extension Unmanaged {
+  /// Lends the object to `body` without counting a reference; with the type of the error, which the standard library's
+  /// function loses.
+  @inline(__always)
+  fileprivate func lend<Result>(
+    _ body: (Instance) throws(CryptoError) -> Result
+  ) throws(CryptoError) -> Result {
+    try _withUnsafeGuaranteedRef { instance in
+      Swift.Result { () throws(CryptoError) in try body(instance) }
+    }.get()
   }
 }
