@@ -6,9 +6,9 @@ package enum Cryptography {
   ///
   /// To be called before anything is opened.
   ///
-  /// - Parameter withAllNames: Whether other libraries of the process, as SQLCipher's, may ask for algorithms by the names
+  /// - Parameter withNamesAndWords: Whether other libraries of the process, as SQLCipher's, may ask for algorithms by the names
   ///   from before OpenSSL 3, and errors of OpenSSL's be told in words; entering both takes time.
-  package static func setUpAlone(withAllNames: Bool) {
-    OpenSSLLibrary.setUpAlone(withAllNames: withAllNames)
+  package static func setUpAlone(withNamesAndWords: Bool) {
+    OpenSSLLibrary.setUpAlone(withNamesAndWords: withNamesAndWords)
   }
 }

@@ -12,7 +12,7 @@ extension CryptoError {
   }
 
   /// OpenSSL's words for an error, or how to find them: a program can choose not to load them.
-  private static func reason(of code: UInt) -> String {
+  static func reason(of code: UInt) -> String {
     if code == 0 { return "no reason given" }
     if let words = ERR_reason_error_string(code) { return String(cString: words) }
     let number = String(code, radix: 16, uppercase: true)

@@ -23,12 +23,12 @@ package enum OpenSSLLibrary {
   ///
   /// Its configuration file is not read, which could name providers whose code would run beside the keys.
   ///
-  /// - Parameter withAllNames: Whether to enter the names of algorithms from before there were providers, and the words for
-  ///   its errors, which takes half of the time. Coffer needs none of the names; SQLCipher does, when a store of its is
+  /// - Parameter withNamesAndWords: Whether to enter the names of algorithms from before there were providers, and the
+  ///   words for its errors, which both take time. Coffer needs none of the names; SQLCipher does, when a store of its is
   ///   imported. Without the words an error is told by its number.
-  package static func setUpAlone(withAllNames: Bool) {
+  package static func setUpAlone(withNamesAndWords: Bool) {
     var choices = OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG
-    if !withAllNames {
+    if !withNamesAndWords {
       choices |= OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS
       choices |= OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS
     }

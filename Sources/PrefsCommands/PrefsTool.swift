@@ -29,10 +29,10 @@ public enum PrefsTool {
     do {
       let arguments = try CommandArguments.ofThisProcess()
       if let request = ValueRequest(plainArguments: arguments) {
-        Cryptography.setUpAlone(withAllNames: false)
+        Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
       } else {
-        Cryptography.setUpAlone(withAllNames: true)
+        Cryptography.setUpAlone(withNamesAndWords: true)
         var command = try PrefsCommand.parseAsRoot(CommandArguments.marked(arguments))
         try command.run()
       }

@@ -14,6 +14,12 @@ struct CryptoErrorTests {
     #expect(second == .openSSL(function: "EVP_KDF_derive", reason: "no reason given"))
   }
 
+  @Test("without words for it says where they are to be found")
+  func number() {
+    // One of the system's errors, for which OpenSSL has no words of its own: ENOENT.
+    #expect(CryptoError.reason(of: 0x8000_0002) == "error 80000002, which `openssl errstr 80000002` puts into words")
+  }
+
   @Test("of a missing key has OpenSSL's words for it")
   func reason() throws {
     let error = #expect(throws: CryptoError.self) {

@@ -5,10 +5,9 @@ import Testing
 
 @Suite("A statement")
 struct StatementTests {
-  private let store = try! SmallStore()
-
   @Test("whose value is beyond SQLite's limit is not run, whatever others are run meanwhile, and can be used again")
   func failedBinding() throws {
+    let store = try SmallStore()
     let connection = try store.connect()
     defer { try? connection.close() }
     sqlite3_limit(connection.handle, SQLITE_LIMIT_LENGTH, 1000)
@@ -18,13 +17,12 @@ struct StatementTests {
     insert.bind("key", at: 1)
     insert.bind([UInt8](repeating: 7, count: 2000), at: 2)
     #expect(try count.first { $0.integer(0) } == 0)
-    #expect(throws: StorageError.self) { try insert.run() }
+    #expect(throws: StorageError.sqlite(code: SQLITE_TOOBIG, message: "string or blob too big")) { try insert.run() }
     #expect(try count.first { $0.integer(0) } == 0)
 
     insert.bind("key", at: 1)
     insert.bind([7], at: 2)
     try insert.run()
     #expect(try count.first { $0.integer(0) } == 1)
-    #expect(connection.failedBindings.isEmpty)
   }
 }

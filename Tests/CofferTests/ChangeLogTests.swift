@@ -108,6 +108,28 @@ import Testing
     }
   }
 
+  @Test("packs collections in the order of their ids, whatever order they were changed in, also to and fro")
+  func severalCollections() throws {
+    let change = ChangeSet.Change(kind: .updated, changesObject: true, changesMetadata: true)
+    let places: [(key: String, id: Int64)] = [("a", 300), ("b", 1), ("c", 300), ("d", 20), ("e", 1)]
+    var changes = ChangeSet()
+    var reversed = ChangeSet()
+    for (key, id) in places { changes.record(key, in: id, change) }
+    for (key, id) in places.reversed() { reversed.record(key, in: id, change) }
+    #expect(changes == reversed)
+    #expect(changes.collections.mapValues { $0.keys.count } == [300: 2, 1: 2, 20: 1])
+    #expect(ChangeSet(packed: changes.packed) == changes && !changes.isEmpty)
+    // The first bytes of the ids as numbers of variable length, none of which stands earlier for something else.
+    let starts = [1, 20, 0xac].compactMap { changes.packed.firstIndex(of: $0) }
+    #expect(starts == starts.sorted() && starts.count == 3)
+
+    changes.recordClearing(of: 20, keys: [ByteString("d")])
+    changes.record("f", in: 300, change)
+    changes.recordClearing(of: 20, keys: [ByteString("g")])
+    #expect(changes.collections[20]?.clearedKeys == [ByteString("d"), ByteString("g")])
+    #expect(changes.collections[300]?.keys.count == 3 && changes != reversed)
+  }
+
   @Test("packs its keys so that they come back, and takes no malformed list")
   func packing() throws {
     var changes = ChangeSet()

@@ -9,7 +9,7 @@ final class ChildProcess {
   private init(_ arguments: [String]) throws {
     process.executableURL = Bundle.main.executableURL
     process.arguments = arguments
-    // Binds all symbols before anything runs (ld.so(8)), as Debian's libraries have theirs bound, SQLCipher's among them.
+    // Binds all symbols before anything runs (ld.so(8)), as those of SQLCipher's library in Debian always are.
     process.environment = ProcessInfo.processInfo.environment.merging(["LD_BIND_NOW": "1"]) { $1 }
     process.standardInput = input
     process.standardOutput = output

@@ -100,7 +100,9 @@ final class DatabaseCore: Sendable {
     let thread = currentThread()
     sanitizingThreads.withLock { $0.append(thread) }
     defer {
-      sanitizingThreads.withLock { threads in threads.lastIndex(of: thread).map { _ = threads.remove(at: $0) } }
+      sanitizingThreads.withLock { threads in
+        if let index = threads.lastIndex(of: thread) { threads.remove(at: index) }
+      }
     }
     return try body()
   }

@@ -54,10 +54,11 @@ final class ChangeListeners: Sendable {
   }
 
   func remove(_ number: UInt64) {
-    let isRemoved = listeners.withLock { listeners in
-      listeners.firstIndex { $0.number == number }.map { _ = listeners.remove(at: $0) } != nil
+    listeners.withLock { listeners in
+      guard let index = listeners.firstIndex(where: { $0.number == number }) else { return }
+      listeners.remove(at: index)
+      count.subtract(1, ordering: .relaxed)
     }
-    if isRemoved { count.subtract(1, ordering: .relaxed) }
   }
 
   func enqueue(_ body: @escaping @Sendable () -> Void) {

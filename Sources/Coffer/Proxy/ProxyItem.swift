@@ -148,7 +148,7 @@ final class ProxyItem: @unchecked Sendable {
 
   /// Takes over a change that was committed, where it is the only one, sets the item, and shows: nothing else changes.
   ///
-  /// It is moved to where it goes, which counts no reference.
+  /// The pending value is moved to what is committed, which counts no reference.
   ///
   /// - Returns: Whether it was so; otherwise nothing was done.
   @inline(__always)

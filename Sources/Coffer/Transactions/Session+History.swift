@@ -45,6 +45,7 @@ extension Session {
     guard let limits = collection.history else { return try body() }
     // When the change fails by itself, the copy must go, too.
     return try savepoint {
+      let version = try newVersion()
       let copy = try connection.statement(
         """
         INSERT INTO history(collection, key, version, modified, ended, time, type, metadata, data)
@@ -53,7 +54,7 @@ extension Session {
         """)
       copy.bind(collection.id, at: 1)
       copy.bind(key, at: 2)
-      copy.bind(try newVersion(), at: 3)
+      copy.bind(version, at: 3)
       copy.bind(time, at: 4)
       try copy.run()
       if connection.changeCount > 0 {

@@ -30,6 +30,7 @@ extension Session {
 
   /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
   private func upsert(_ item: HeldItem, _ key: String, inCollection id: Int64) throws -> ChangeSet.Kind? {
+    let version = try newVersion()
     let statement = try connection.statement(
       """
       INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?5, ?4) ON CONFLICT DO UPDATE
@@ -39,7 +40,7 @@ extension Session {
     statement.bind(id, at: 1)
     statement.bind(Int64(item.object.kind.rawValue), at: 3)
     statement.bind(item.metadata?.tagged, at: 5)
-    statement.bind(try newVersion(), at: 6)
+    statement.bind(version, at: 6)
     statement.bind(time, at: 7)
     return try key.withUTF8Bytes { key in
       try item.object.withUnsafeBytes { data in
@@ -87,6 +88,7 @@ extension Session {
   private func update(
     _ part: ItemPart, _ value: StoredValue?, _ key: String, inCollection id: Int64
   ) throws -> Bool {
+    let version = try newVersion()
     let statement = try connection.statement(
       part == .object
         ? """
@@ -101,7 +103,7 @@ extension Session {
     statement.bind(key, at: 2)
     if part == .object { statement.bind(Int64(value?.kind.rawValue ?? 0), at: 3) }
     statement.bind(part == .object ? value?.bytes : value?.tagged, at: 4)
-    statement.bind(try newVersion(), at: 5)
+    statement.bind(version, at: 5)
     statement.bind(time, at: 6)
     try statement.run()
     return connection.changeCount > 0

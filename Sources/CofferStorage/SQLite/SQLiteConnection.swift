@@ -10,8 +10,13 @@ package final class SQLiteConnection {
   let path: String
   private var isClosed = false
   @exclusivity(unchecked) var statements = StatementCache()
-  /// The bindings that failed, of statements that have not been run or reset since.
-  @exclusivity(unchecked) var failedBindings: [(statement: OpaquePointer, code: Int32)] = []
+  /// Of statements that have not been reset since; hardly ever any.
+  @exclusivity(unchecked) private var failedBindings: [FailedBinding] = []
+
+  private struct FailedBinding {
+    let statement: OpaquePointer
+    let code: Int32
+  }
 
   /// When a commit returns.
   package enum Synchronization: Sendable {
@@ -238,6 +243,22 @@ package final class SQLiteConnection {
 // MARK: - Errors
 
 extension SQLiteConnection {
+  /// Remembers that a value could not be bound, for the step that follows.
+  func noteFailedBinding(of statement: OpaquePointer, _ code: Int32) {
+    failedBindings.append(FailedBinding(statement: statement, code: code))
+  }
+
+  /// The result of the first binding of a statement that failed since it was reset.
+  @inline(__always)
+  func failedBinding(of statement: OpaquePointer) -> Int32? {
+    failedBindings.isEmpty ? nil : failedBindings.first { $0.statement == statement }?.code
+  }
+
+  @inline(__always)
+  func forgetFailedBindings(of statement: OpaquePointer) {
+    if !failedBindings.isEmpty { failedBindings.removeAll { $0.statement == statement } }
+  }
+
   func check(_ code: Int32) throws {
     guard code != SQLITE_OK, code != SQLITE_ROW, code != SQLITE_DONE else { return }
     throw error(code)

@@ -17,6 +17,7 @@ package struct Statement {
   }
 
   func finalize() {
+    connection._withUnsafeGuaranteedRef { $0.forgetFailedBindings(of: pointer) }
     sqlite3_finalize(pointer)
   }
 
@@ -73,7 +74,7 @@ package struct Statement {
   /// A binding that failed (a value beyond SQLite's limits) is reported by the step that follows.
   @inline(__always)
   private func note(_ code: Int32) {
-    if code != SQLITE_OK { connection._withUnsafeGuaranteedRef { $0.failedBindings.append((pointer, code)) } }
+    if code != SQLITE_OK { connection._withUnsafeGuaranteedRef { $0.noteFailedBinding(of: pointer, code) } }
   }
 
   // MARK: Running
@@ -101,8 +102,9 @@ package struct Statement {
   /// Goes to the next row, if there is one.
   package func step() throws -> Bool {
     try connection._withUnsafeGuaranteedRef { connection in
-      if let failed = connection.failedBindings.first(where: { $0.statement == pointer }) {
-        throw connection.error(failed.code)
+      if let code = connection.failedBinding(of: pointer) {
+        // The connection's own message is of whatever it did last.
+        throw StorageError.sqlite(code: code, message: String(cString: sqlite3_errstr(code)))
       }
       connection.beginCall()
       switch sqlite3_step(pointer) {
@@ -117,9 +119,7 @@ package struct Statement {
     sqlite3_reset(pointer)
     // Values must not outlive the statement's use in SQLite's memory.
     sqlite3_clear_bindings(pointer)
-    connection._withUnsafeGuaranteedRef { connection in
-      if !connection.failedBindings.isEmpty { connection.failedBindings.removeAll { $0.statement == pointer } }
-    }
+    connection._withUnsafeGuaranteedRef { $0.forgetFailedBindings(of: pointer) }
   }
 
   /// The row a statement stands on; it must not outlive the step.

@@ -26,9 +26,9 @@ final class PageCodec {
   }
 
   /// Oldest first; the last one seals.
-  private var ciphers: [EpochCipher] = []
+  private var ciphers: [EpochCipher]
   /// The last one, which hardly any page is not of: no page counts a reference to it.
-  @exclusivity(unchecked) private var newest: Unmanaged<EpochCipher>!
+  @exclusivity(unchecked) private var newest: Unmanaged<EpochCipher>
   private let random = RandomSource()
   /// Hears of each page that is sealed or opened, where somebody wants to know how far a long operation is.
   var onPage: (() -> Void)?
@@ -38,10 +38,12 @@ final class PageCodec {
   private static let tagOffset = Layout.payloadByteCount + XAES256GCM.nonceByteCount
   static let epochOffset = tagOffset + XAES256GCM.tagByteCount
 
+  /// - Parameter keys: Those of one epoch at least.
   init(keys: [EpochKeys]) throws {
+    ciphers = try Self.ciphers(for: keys, known: [])
+    newest = .passUnretained(ciphers[ciphers.count - 1])
     // The label stands for the format and its suite; see FORMAT.md, Pages.
     additionalData.copyBytes(from: Array("coffer/1".utf8))
-    try use(keys)
   }
 
   deinit {
@@ -50,11 +52,14 @@ final class PageCodec {
 
   /// Takes over the epochs that the envelope now has.
   func use(_ keys: [EpochKeys]) throws {
-    ciphers = try keys.sorted { $0.number < $1.number }.map { keys in
-      let known = ciphers.first { $0.number == keys.number }
-      return try known ?? EpochCipher(keys)
+    ciphers = try Self.ciphers(for: keys, known: ciphers)
+    newest = .passUnretained(ciphers[ciphers.count - 1])
+  }
+
+  private static func ciphers(for keys: [EpochKeys], known: [EpochCipher]) throws -> [EpochCipher] {
+    try keys.sorted { $0.number < $1.number }.map { keys in
+      try known.first { $0.number == keys.number } ?? EpochCipher(keys)
     }
-    newest = ciphers.last.map(Unmanaged.passUnretained)
   }
 
   /// Whether there are keys of more than one epoch.
