@@ -23,8 +23,11 @@ use_fast_start() {
   linker="-Xlinker --no-export-dynamic"
   version=$(getconf GNU_LIBC_VERSION 2>/dev/null) || return 0
   version=${version#glibc }
+  # A development version has three parts.
+  minor=${version#*.}
+  minor=${minor%%.*}
   [ -x "$(dirname "$(command -v "$swift")")/ld.lld" ] || return 0
-  if [ "${version%%.*}" -gt 2 ] || { [ "${version%%.*}" -eq 2 ] && [ "${version#*.}" -ge 36 ]; }; then
+  if [ "${version%%.*}" -gt 2 ] || { [ "${version%%.*}" -eq 2 ] && [ "$minor" -ge 36 ]; }; then
     linker="$linker -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs"
   fi
 }

@@ -265,26 +265,26 @@ package struct RealFile {
   }
 
   package func close() -> Int32 {
-    let result = file.pointee.pMethods.pointee.xClose(file)
+    let result = methods.xClose(file)
     UnsafeMutableRawPointer(file).deallocate()
     return result
   }
 
   @inline(__always)
   package func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, at offset: Int64) -> Int32 {
-    file.pointee.pMethods.pointee.xRead(file, buffer, Int32(count), offset)
+    methods.xRead(file, buffer, Int32(count), offset)
   }
 
   @inline(__always)
   package func write(_ buffer: UnsafeRawPointer, _ count: Int, at offset: Int64) -> Int32 {
-    file.pointee.pMethods.pointee.xWrite(file, buffer, Int32(count), offset)
+    methods.xWrite(file, buffer, Int32(count), offset)
   }
 
   func sync() -> Int32 {
-    file.pointee.pMethods.pointee.xSync(file, SQLITE_SYNC_FULL)
+    methods.xSync(file, SQLITE_SYNC_FULL)
   }
 
   package func byteCount(_ result: inout Int64) -> Int32 {
-    file.pointee.pMethods.pointee.xFileSize(file, &result)
+    methods.xFileSize(file, &result)
   }
 }

@@ -13,7 +13,7 @@ extension LogFile {
     let isRepairing = store.hasUnsyncableLog.load(ordering: .acquiring)
     if isRepairing { code = writeCommittedFramesAgain() }
     guard code == SQLITE_OK else { return code }
-    code = context.checked(real.file.pointee.pMethods.pointee.xSync(real.file, flags))
+    code = context.checked(real.methods.xSync(real.file, flags))
     // At once, as long as the system has the bytes.
     if code != SQLITE_OK, writeCommittedFramesAgain() != SQLITE_OK {
       store.hasUnsyncableLog.store(true, ordering: .releasing)

@@ -19,7 +19,7 @@ final class RecordedFile {
     self.recorder = recorder
   }
 
-  private var below: sqlite3_io_methods { real.file.pointee.pMethods.pointee }
+  private var below: sqlite3_io_methods { real.methods }
 
   private func failure(_ kind: RecordingVFS.Call.Kind) -> Int32? {
     recorder.failure(of: RecordingVFS.Call(kind: kind, path: path))
