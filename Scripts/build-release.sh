@@ -39,7 +39,8 @@ case "$(uname -s)" in
   Linux)
     use_static_cxx
     use_fast_start
-    options=--static-swift-stdlib
+    # SQLite and OpenSSL are the system's, and looked for nowhere else: by default the tool's own folder comes first.
+    options="--static-swift-stdlib --disable-local-rpath"
     ;;
 esac
 [ $# -gt 0 ] || set -- prefs

@@ -133,6 +133,29 @@ import Testing
     #expect(try visible() == 6)
   }
 
+  @Test("4.14 keeps what a flush is writing, whatever it lets go of meanwhile")
+  func limitDuringFlush() throws {
+    let counts = Lock<[Int]>([])
+    var rules = CollectionRules()
+    rules.objectPostSanitizer = { [weak proxy] _, _, _ in
+      guard let proxy else { return }
+      proxy.cacheByteLimit = 0
+      counts.withLock { $0.append(proxy.state.lock.withShared { proxy.state.itemCount }) }
+    }
+    fixture.database.setRules(rules, forCollection: "c")
+    let text = { String(repeating: "x", count: $0) }
+    try fixture.withWriteLockHeld {
+      for number in 0..<100 { try proxy.setObject(text(number), forKey: "\(number)", inCollection: "c") }
+    }
+    try proxy.flushAndWait()
+    #expect(counts.withLock { $0 } == Array(repeating: 100, count: 100))
+    #expect(proxy.state.itemCount == 0)
+    for number in 0..<100 {
+      let object: String? = try proxy.object(forKey: "\(number)", inCollection: "c")
+      #expect(object == text(number))
+    }
+  }
+
   @Test("4.14 drops everything where the change log doesn't reach back far enough, or lists no keys")
   func farBehind() throws {
     try setElsewhere(1)

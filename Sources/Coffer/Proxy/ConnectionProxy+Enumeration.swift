@@ -69,7 +69,7 @@ extension ConnectionProxy {
 extension ProxyState {
   /// The collections that pending changes concern.
   var pendingCollections: [String] {
-    batches.flatMap { $0.items.map(\.collection.name) }
+    batches.flatMap { $0.items.map { $0._withUnsafeGuaranteedRef { $0.collection.name } } }
   }
 
   /// The items of a collection as they show at one moment, in the order of their keys.

@@ -79,10 +79,7 @@ extension ProxyState {
     guard key.isValid == nil, !core.hasAnyRules, let item = places.item(key.place) else { return nil }
     return lock.withShared {
       guard isCurrent else { return nil }
-      return item._withUnsafeGuaranteedRef { item in
-        guard case .item(let held) = item.visible, case .string(let string) = held.object else { return nil }
-        return string
-      }
+      return item._withUnsafeGuaranteedRef { $0.visibleText }
     }
   }
 

@@ -5,7 +5,7 @@ enum PendingChange: Sendable {
   case set(HeldItem)
   case removed
   /// New values for an item, if there is one when they are written.
-  case replaced(Replacement)
+  indirect case replaced(Replacement)
 
   /// What takes the place of an item's values.
   struct Replacement: Sendable {

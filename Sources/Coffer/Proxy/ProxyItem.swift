@@ -56,13 +56,23 @@ final class ProxyItem: @unchecked Sendable {
     let change: PendingChange
   }
 
+  /// Where lies what shows: a copy of it would be one more reference to count at each `set`.
+  private enum Shown {
+    case unknown
+    case absent
+    case committed
+    /// What the newest change sets.
+    case pending
+    /// What several changes, or one that replaces a part, make together.
+    indirect case computed(HeldItem)
+  }
+
   let collection: ProxyCollection
   let key: String
   private let bytes: UnsafeBufferPointer<UInt8>
   /// What is committed, as of the proxy's snapshot.
   @exclusivity(unchecked) var committed: Knowledge
-  /// What shows; unknown where that hangs on what is committed and not known.
-  @exclusivity(unchecked) private(set) var visible = Knowledge.unknown
+  @exclusivity(unchecked) private var shown = Shown.unknown
   /// The change of the newest batch that has one, and those of older ones.
   ///
   /// There is seldom more than one.
@@ -101,11 +111,24 @@ final class ProxyItem: @unchecked Sendable {
     newest?.number == batch || older.contains { $0.number == batch }
   }
 
-  /// Adds a change to a batch, which is the newest.
+  /// Adds a change to a batch, which is the newest, and shows it.
   ///
   /// - Returns: Whether it is the batch's first one for this key.
   @inline(__always)
   func add(_ change: PendingChange, to batch: UInt64) -> Bool {
+    guard newest == nil, collection.clearings.isEmpty, let content = change.scalarContent else {
+      return addToOthers(change, in: batch)
+    }
+    scalar.store(content)
+    shown = .pending
+    newest = Pending(number: batch, change: change)
+    return true
+  }
+
+  /// Adds a change where there are others, or to a collection that is cleared, or one that sets nothing.
+  @inline(never)
+  private func addToOthers(_ change: PendingChange, in batch: UInt64) -> Bool {
+    defer { update() }
     if let newest {
       if newest.number == batch {
         self.newest = Pending(number: batch, change: change.over(newest.change))
@@ -122,6 +145,8 @@ final class ProxyItem: @unchecked Sendable {
     if !older.isEmpty { older.removeAll { isRemoved($0.number) } }
     if let newest, isRemoved(newest.number) { self.newest = older.popLast() }
   }
+
+  private var isNewestSet: Bool { if case .set? = newest?.change { true } else { false } }
 
   @inline(__always)
   private func hasNewest(through limit: UInt64) -> Bool {
@@ -161,6 +186,7 @@ final class ProxyItem: @unchecked Sendable {
       return false
     }
     committed = .item(item)
+    shown = .committed
     return true
   }
 
@@ -176,22 +202,58 @@ final class ProxyItem: @unchecked Sendable {
     }
   }
 
+  /// What shows; unknown where that hangs on what is committed and not known.
+  @inline(__always)
+  var visible: Knowledge {
+    switch shown {
+    case .unknown: return .unknown
+    case .absent: return .absent
+    case .committed: return committed
+    case .pending:
+      guard case .set(let item)? = newest?.change else {
+        assertionFailure("a change shows that sets nothing")
+        return .unknown
+      }
+      return .item(item)
+    case .computed(let item): return .item(item)
+    }
+  }
+
+  /// The text that shows; nil where none does.
+  ///
+  /// Nothing else is copied on the way.
+  @inline(__always)
+  var visibleText: String? {
+    switch shown {
+    case .committed: committed.text
+    case .pending: newest?.change.text
+    case .computed(let item): item.object.text
+    case .unknown, .absent: nil
+    }
+  }
+
   /// Brings up to date what shows, after something changed here or in the collection.
   func update() {
-    if older.isEmpty, case .set(let item)? = newest?.change, collection.clearings.isEmpty { return show(.item(item)) }
-    let base: Knowledge =
+    let base: Shown =
       if !collection.clearings.isEmpty || collection.isHidden == true {
         .absent
       } else {
-        collection.isHidden == nil ? .unknown : committed
+        collection.isHidden == nil ? .unknown : .committed
       }
-    show(Self.result(of: newest == nil ? nil : pendingChange(), on: base))
-  }
-
-  @inline(__always)
-  private func show(_ knowledge: Knowledge) {
-    scalar.store(knowledge)
-    visible = knowledge
+    shown =
+      switch newest == nil ? nil : pendingChange() {
+      case .set where isNewestSet: .pending
+      case .set(let item): .computed(item)
+      case .removed: .absent
+      case let change?:
+        if case .committed = base, let item = Self.result(of: change, on: committed).item {
+          .computed(item)
+        } else {
+          base
+        }
+      case nil: base
+      }
+    scalar.store(visible.scalarContent)
   }
 
   // MARK: Reading without a lock
@@ -219,25 +281,19 @@ struct Scalar: ~Copyable {
   private let state = Atomic<UInt64>(0)
   private let word = Atomic<UInt64>(0)
 
-  /// Called with the exclusive lock held.
-  borrowing func store(_ knowledge: ProxyItem.Knowledge) {
+  /// What the two words say.
+  struct Content {
     let kind: Kind
-    var value: UInt64 = 0
-    switch knowledge {
-    case .absent: kind = .absent
-    case .item(let item):
-      switch item.object {
-      case .int(let int): (kind, value) = (.int, UInt64(bitPattern: int))
-      case .bool(let bool): (kind, value) = (.bool, bool ? 1 : 0)
-      case .double(let double): (kind, value) = (.double, double.bitPattern)
-      default: kind = .other
-      }
-    case .unknown: kind = .other
-    }
+    var word: UInt64 = 0
+  }
+
+  /// Called with the exclusive lock held.
+  @inline(__always)
+  borrowing func store(_ content: Content) {
     let earlier = state.load(ordering: .relaxed)
     state.store(earlier | 1, ordering: .relaxed)
-    word.store(value, ordering: .releasing)
-    state.store((earlier & ~15) &+ 16 | kind.rawValue, ordering: .releasing)
+    word.store(content.word, ordering: .releasing)
+    state.store((earlier & ~15) &+ 16 | content.kind.rawValue, ordering: .releasing)
   }
 
   /// With or without the lock; nil during a change.
@@ -261,6 +317,50 @@ struct Scalar: ~Copyable {
     case .double where Object.self == Double.self: return unsafeBitCast(Double(bitPattern: word), to: Object.self)
     case .bool where Object.self == Bool.self: return unsafeBitCast(word != 0, to: Object.self)
     default: return nil
+    }
+  }
+}
+
+extension HeldValue {
+  @inline(__always)
+  fileprivate var text: String? { if case .string(let text) = self { text } else { nil } }
+
+  fileprivate var scalarContent: Scalar.Content {
+    switch self {
+    case .int(let int): Scalar.Content(kind: .int, word: UInt64(bitPattern: int))
+    case .bool(let bool): Scalar.Content(kind: .bool, word: bool ? 1 : 0)
+    case .double(let double): Scalar.Content(kind: .double, word: double.bitPattern)
+    default: Scalar.Content(kind: .other)
+    }
+  }
+}
+
+extension PendingChange {
+  @inline(__always)
+  fileprivate var text: String? { if case .set(let item) = self { item.object.text } else { nil } }
+
+  /// What it shows by itself; nil where it sets nothing.
+  ///
+  /// Not inlined: where the change is at hand for more, its parts are copied, and references to them counted.
+  fileprivate var scalarContent: Scalar.Content? {
+    @inline(never) get {
+      switch self {
+      case .set(let item): item.object.scalarContent
+      case .removed, .replaced: nil
+      }
+    }
+  }
+}
+
+extension ProxyItem.Knowledge {
+  @inline(__always)
+  fileprivate var text: String? { if case .item(let item) = self { item.object.text } else { nil } }
+
+  fileprivate var scalarContent: Scalar.Content {
+    switch self {
+    case .absent: Scalar.Content(kind: .absent)
+    case .item(let item): item.object.scalarContent
+    case .unknown: Scalar.Content(kind: .other)
     }
   }
 }

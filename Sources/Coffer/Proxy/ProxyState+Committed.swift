@@ -42,8 +42,7 @@ extension ProxyState {
       guard isCurrent, let item = find(key, collection) else { return nil }
       return item._withUnsafeGuaranteedRef { item in
         item.noteRead()
-        guard case .item(let held) = item.visible, case .string(let string) = held.object else { return nil }
-        return string
+        return item.visibleText
       }
     }
   }

@@ -8,13 +8,13 @@ extension ProxyState {
   /// Adds a change of a key to the open batch.
   @inline(__always)
   func add(_ change: PendingChange, _ key: String, in name: String) {
-    // The table keeps it: no reference is counted but the batch's.
-    item(key, in: name)._withUnsafeGuaranteedRef { item in
+    // The table keeps it: no reference is counted.
+    let reference = item(key, in: name)
+    reference._withUnsafeGuaranteedRef { item in
       if isWithoutEffect(change, item) { return }
       announcing(item) {
         openBatch()
-        if item.add(change, to: lastNumber) { batches[batches.count - 1].items.append(item) }
-        item.update()
+        if item.add(change, to: lastNumber) { batches[batches.count - 1].items.append(reference) }
       }
     }
   }
@@ -24,10 +24,12 @@ extension ProxyState {
     let collection = collection(name)
     let number = lastNumber
     let index = batches.count - 1
-    batches[index].items.removeAll { item in
-      guard item.collection === collection else { return false }
-      item.removePending { $0 == number }
-      return true
+    batches[index].items.removeAll { reference in
+      reference._withUnsafeGuaranteedRef { item in
+        guard item.collection === collection else { return false }
+        item.removePending { $0 == number }
+        return true
+      }
     }
     if collection.clearings.last != number {
       collection.clearings.append(number)
@@ -67,7 +69,7 @@ extension ProxyState {
       item.update()
     }
     for index in batches.indices where batches[index].number > takenNumber {
-      batches[index].items.removeAll { $0 === item }
+      batches[index].items.removeAll { $0.toOpaque() == Unmanaged.passUnretained(item).toOpaque() }
     }
     dropBatches { $0.count == 0 }
   }
@@ -75,7 +77,7 @@ extension ProxyState {
   /// Drops all that no flush has taken.
   func reset() {
     for batch in batches where batch.number > takenNumber {
-      for item in batch.items {
+      batch.forEachItem { item in
         announcing(item) {
           item.removePending { $0 > takenNumber }
           item.update()
@@ -107,7 +109,7 @@ extension ProxyState {
 
   /// A change that a flush writes.
   struct TakenChange {
-    /// Its batch keeps it until the flush is settled.
+    /// The table keeps it until the flush is settled, and what is pending with it.
     let item: Unmanaged<ProxyItem>
     let change: PendingChange
 

@@ -82,6 +82,7 @@ final class ProxyState: @unchecked Sendable {
     find(key.string, collection.name) ?? makeItem(key, in: collection)
   }
 
+  @inline(never)
   private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> Unmanaged<ProxyItem> {
     let hash = key.string.withUTF8Bytes { KeyHash.hash($0, seed: collection.hash) }
     let item = ProxyItem(key, in: collection, committed: collection.isComplete ? .absent : .unknown)
@@ -160,7 +161,8 @@ final class ProxyState: @unchecked Sendable {
     let number: UInt64
     /// The collections that are cleared before any of its changes is made.
     var cleared: [ProxyCollection] = []
-    var items: [ProxyItem] = []
+    /// The items with a change in it; as long as they have one, the table keeps them.
+    var items: [Unmanaged<ProxyItem>] = []
     /// How many writes of others had been queued when it was opened.
     let queuedWriteCount: UInt64
 
@@ -170,8 +172,7 @@ final class ProxyState: @unchecked Sendable {
     @inline(__always)
     func forEachItem(lastFirst: Bool = false, _ body: (ProxyItem) -> Void) {
       for index in items.indices {
-        let item = Unmanaged.passUnretained(items[lastFirst ? items.count - 1 - index : index])
-        item._withUnsafeGuaranteedRef(body)
+        items[lastFirst ? items.count - 1 - index : index]._withUnsafeGuaranteedRef(body)
       }
     }
   }
@@ -251,6 +252,8 @@ final class ProxyState: @unchecked Sendable {
   func charge(_ item: ProxyItem) {
     var cost = Self.itemByteCount + 2 * item.key.utf8.count
     if case .item(let held) = item.committed { cost += held.byteCount }
+    // Most of the time it is the same: writing it would take the cache line from the core that sets the item next.
+    guard cost != item.cost else { return }
     cacheByteCount += cost - item.cost
     item.cost = cost
   }
