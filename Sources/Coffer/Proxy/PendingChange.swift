@@ -5,6 +5,8 @@ enum PendingChange: Sendable {
   case set(HeldItem)
   case removed
   /// New values for an item, if there is one when they are written.
+  ///
+  /// In a box: it is rare, and larger than the others, which every item has room for.
   indirect case replaced(Replacement)
 
   /// What takes the place of an item's values.

@@ -116,16 +116,18 @@ final class ProxyItem: @unchecked Sendable {
   /// - Returns: Whether it is the batch's first one for this key.
   @inline(__always)
   func add(_ change: PendingChange, to batch: UInt64) -> Bool {
-    guard newest == nil, collection.clearings.isEmpty, let content = change.scalarContent else {
-      return addToOthers(change, in: batch)
-    }
+    let isFirst = newest == nil
+    // Whatever the same batch had for it, a change that sets it takes its place.
+    guard isFirst || newest?.number == batch && older.isEmpty, collection.clearings.isEmpty,
+      let content = change.scalarContent
+    else { return addToOthers(change, in: batch) }
     scalar.store(content)
     shown = .pending
     newest = Pending(number: batch, change: change)
-    return true
+    return isFirst
   }
 
-  /// Adds a change where there are others, or to a collection that is cleared, or one that sets nothing.
+  /// Adds a change where older batches have others, or to a collection that is cleared, or one that sets nothing.
   @inline(never)
   private func addToOthers(_ change: PendingChange, in batch: UInt64) -> Bool {
     defer { update() }
@@ -141,6 +143,7 @@ final class ProxyItem: @unchecked Sendable {
     return true
   }
 
+  /// Drops the changes of some batches; before the lock is given back, these must not have the item any more.
   func removePending(where isRemoved: (UInt64) -> Bool) {
     if !older.isEmpty { older.removeAll { isRemoved($0.number) } }
     if let newest, isRemoved(newest.number) { self.newest = older.popLast() }

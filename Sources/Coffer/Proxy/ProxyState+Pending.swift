@@ -109,7 +109,7 @@ extension ProxyState {
 
   /// A change that a flush writes.
   struct TakenChange {
-    /// The table keeps it until the flush is settled, and what is pending with it.
+    /// The table keeps it: what a flush has taken stays pending until that is settled or has failed.
     let item: Unmanaged<ProxyItem>
     let change: PendingChange
 

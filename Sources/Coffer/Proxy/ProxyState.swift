@@ -183,7 +183,7 @@ final class ProxyState: @unchecked Sendable {
   @exclusivity(unchecked) var batches: [Batch] = []
   @exclusivity(unchecked) var isNewestOpen = false
   @exclusivity(unchecked) var lastNumber: UInt64 = 0
-  /// The flush that is under way has taken the batches up to this one.
+  /// The flush that is under way has taken the batches up to this one; what they change stays pending, and so in the table.
   @exclusivity(unchecked) var takenNumber: UInt64 = 0
   @exclusivity(unchecked) var isClosed = false {
     didSet { if isClosed { knownCount.store(0, ordering: .releasing) } }
@@ -267,6 +267,7 @@ final class ProxyState: @unchecked Sendable {
     let goal = cacheByteLimit / 4 * 3
     for isLast in [false, true] where cacheByteCount > goal {
       table.pointee.removeAll { item in
+        // Batches, and what a flush has taken, refer to items with something pending without keeping them.
         guard cacheByteCount > goal, !item.hasPending, !item.isRemembered,
           isLast || !item.wasRead.load(ordering: .relaxed)
         else {
