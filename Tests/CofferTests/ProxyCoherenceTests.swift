@@ -133,6 +133,24 @@ import Testing
     #expect(try visible() == 6)
   }
 
+  @Test("4.14 lets go of much in steps, so that nobody waits for all of it")
+  func limitInSteps() throws {
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    for number in 0..<1000 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
+    proxy.cacheByteLimit = 10_000
+    #expect(proxy.state.itemCount == 1000, "what is pending stays")
+    try proxy.reset()
+    var counts = [1000]
+    var isMore = true
+    while isMore {
+      isMore = proxy.state.lock.withExclusive { proxy.state.sweepSome() }
+      counts.append(proxy.state.itemCount)
+    }
+    #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= ProxyState.slotsPerStep })
+    #expect(counts.count > 4)
+    #expect(proxy.state.cacheByteCount <= 10_000 && proxy.state.itemCount > 20)
+  }
+
   @Test("4.14 keeps what a flush is writing, whatever it lets go of meanwhile")
   func limitDuringFlush() throws {
     let counts = Lock<[Int]>([])

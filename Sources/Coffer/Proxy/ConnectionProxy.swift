@@ -176,6 +176,9 @@ public final class ConnectionProxy: Sendable {
   /// are always kept. With 0 every read goes to the store.
   public var cacheByteLimit: Int {
     get { state.lock.withShared { state.cacheByteLimit } }
-    set { state.lock.withExclusive { state.cacheByteLimit = max(0, newValue) } }
+    set {
+      state.lock.withExclusive { state.cacheByteLimit = max(0, newValue) }
+      state.sweep()
+    }
   }
 }

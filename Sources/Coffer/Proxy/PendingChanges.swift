@@ -244,6 +244,7 @@ final class PendingChanges: Sendable {
           state.ownCommits.removeAll { $0 == identity }
         }
       }
+      state.sweep()
     }
     return try session.write(synchronization, willCommit: willCommit, onSuccess: settle) {
       var (plan, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }

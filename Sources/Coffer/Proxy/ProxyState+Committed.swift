@@ -79,7 +79,9 @@ extension ProxyState {
           }
         }
       }
-      if let result { return result }
+      guard let result else { continue }
+      sweep()
+      return result
     }
   }
 
@@ -116,7 +118,6 @@ extension ProxyState {
     return lock.withExclusive { () -> Knowledge? in
       guard isUsable(last) else { return nil }
       setCommitted(stored, of: item)
-      sweepIfNeeded()
       return item.visible
     }
   }

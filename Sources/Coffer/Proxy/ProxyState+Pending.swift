@@ -161,6 +161,7 @@ extension ProxyState {
     through number: UInt64, commit: FlushedCommit?, in snapshot: Int64, sealedIn sealed: Set<ByteString> = []
   ) -> Bool {
     inFlight = nil
+    vainSlotCount = 0
     settledSequence = max(settledSequence, snapshot)
     // Nobody else has committed since what is known; before the first read nothing is, that others could have changed.
     let isNext = commit.map { $0.sequence == sequence + 1 || sequence < 0 } ?? false
@@ -190,7 +191,6 @@ extension ProxyState {
       }
     }
     for collection in settled.flatMap(\.cleared) { forEachItem(of: collection) { $0.update() } }
-    sweepIfNeeded()
     endedWriteCount = settled.last.map { max(endedWriteCount, $0.queuedWriteCount) } ?? endedWriteCount
     if isNext, let commit { setKnown(sequence: commit.sequence, count: commit.count) }
     return isNext

@@ -241,7 +241,7 @@ final class ProxyState: @unchecked Sendable {
 
   /// How much of what is committed is kept, in bytes.
   @exclusivity(unchecked) var cacheByteLimit: Int {
-    didSet { sweepIfNeeded() }
+    didSet { vainSlotCount = 0 }
   }
 
   @exclusivity(unchecked) private(set) var cacheByteCount = 0
@@ -258,27 +258,42 @@ final class ProxyState: @unchecked Sendable {
     item.cost = cost
   }
 
-  /// Lets go of what was not read since the last time, and of more where that is not enough.
+  /// Lets go of what was not read since it came by the last time, until the cache is within its limit.
   ///
-  /// Called when nobody holds an item that could go.
-  func sweepIfNeeded() {
-    guard cacheByteCount > cacheByteLimit else { return }
-    // Each sweep leaves room, so that not every new item needs one.
-    let goal = cacheByteLimit / 4 * 3
-    for isLast in [false, true] where cacheByteCount > goal {
-      table.pointee.removeAll { item in
-        // Batches, and what a flush has taken, refer to items with something pending without keeping them.
-        guard cacheByteCount > goal, !item.hasPending, !item.isRemembered,
-          isLast || !item.wasRead.load(ordering: .relaxed)
-        else {
-          item.wasRead.store(false, ordering: .relaxed)
-          return false
-        }
-        cacheByteCount -= item.cost
-        item.collection.isComplete = false
-        return true
+  /// In steps, between which others have the lock: letting go of thousands of items takes milliseconds. Called without it,
+  /// when nobody holds an item that could go.
+  func sweep() {
+    while lock.withExclusive({ sweepSome() }) {}
+  }
+
+  /// How many slots of the table one step looks at.
+  static let slotsPerStep = 256
+  /// How many slots were looked at since something was let go of, or more became free to go.
+  @exclusivity(unchecked) var vainSlotCount = 0
+
+  /// One step.
+  ///
+  /// - Returns: Whether there is more to do.
+  func sweepSome() -> Bool {
+    let count = itemCount
+    table.pointee.sweep(slotCount: Self.slotsPerStep, while: { cacheByteCount > cacheByteLimit }) { item in
+      // Batches, and what a flush has taken, refer to items with something pending without keeping them.
+      guard !item.hasPending, !item.isRemembered, !item.wasRead.load(ordering: .relaxed) else {
+        item.wasRead.store(false, ordering: .relaxed)
+        return false
       }
+      cacheByteCount -= item.cost
+      item.collection.isComplete = false
+      return true
     }
+    if itemCount < count { table.pointee.shrink() }
+    guard cacheByteCount > cacheByteLimit else {
+      vainSlotCount = 0
+      return false
+    }
+    vainSlotCount = itemCount < count ? 0 : vainSlotCount + Self.slotsPerStep
+    // Twice round without any, all have something pending, or must stay: one step each time will do until that changes.
+    return vainSlotCount < 2 * table.pointee.capacity
   }
 
   /// Runs between a flush's commit and the moment when the proxy hears of it; for tests.

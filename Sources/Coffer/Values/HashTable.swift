@@ -9,7 +9,9 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   }
 
   private var slots: UnsafeMutablePointer<Slot>
-  private var capacity: Int
+  private(set) var capacity: Int
+  /// Where `sweep` goes on.
+  private var hand = 0
   private(set) var count = 0
 
   private static var minimumCapacity: Int { 64 }
@@ -43,7 +45,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   /// Adds an element that is not there.
   mutating func insert(_ element: Element, hash: UInt64) {
-    if 2 * count >= capacity { resize(2 * capacity) { _ in true } }
+    if 2 * count >= capacity { resize(2 * capacity) }
     place(Unmanaged.passRetained(element), hash)
   }
 
@@ -54,23 +56,55 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     count += 1
   }
 
-  private mutating func resize(_ newCapacity: Int, keeping isKept: (Element) -> Bool) {
+  private mutating func resize(_ newCapacity: Int) {
     let (old, oldCapacity) = (slots, capacity)
     slots = Self.allocate(newCapacity)
     capacity = newCapacity
     count = 0
     for index in 0..<oldCapacity {
-      guard let element = old[index].element else { continue }
-      if isKept(element.takeUnretainedValue()) { place(element, old[index].hash) } else { element.release() }
+      if let element = old[index].element { place(element, old[index].hash) }
     }
     old.deallocate()
   }
 
-  mutating func removeAll(where isRemoved: (Element) -> Bool) {
-    resize(capacity) { !isRemoved($0) }
+  // MARK: Removing
+
+  /// Goes on through the table from where it stopped the last time, and removes the elements for which `isRemoved` holds.
+  ///
+  /// - Parameters:
+  ///   - slotCount: How many slots it looks at, at most.
+  ///   - isNeeded: Asked before each of them.
+  mutating func sweep(slotCount: Int, while isNeeded: () -> Bool, _ isRemoved: (Element) -> Bool) {
+    for _ in 0..<slotCount {
+      guard isNeeded() else { return }
+      hand &= capacity - 1
+      // Another element may take the place of a removed one.
+      if slots[hand].element?._withUnsafeGuaranteedRef(isRemoved) ?? false { remove(at: hand) } else { hand += 1 }
+    }
+  }
+
+  /// Moves those behind it nearer to where their hashes want them, up to the next free slot: a search stops there.
+  private mutating func remove(at index: Int) {
+    slots[index].element?.release()
+    count -= 1
+    let mask = capacity - 1
+    var (free, next) = (index, (index + 1) & mask)
+    while slots[next].element != nil {
+      let home = Int(truncatingIfNeeded: slots[next].hash) & mask
+      if (next - home) & mask >= (next - free) & mask {
+        slots[free] = slots[next]
+        free = next
+      }
+      next = (next + 1) & mask
+    }
+    slots[free].element = nil
+  }
+
+  /// Gives memory back where few elements are left.
+  mutating func shrink() {
     var smaller = capacity
     while smaller > Self.minimumCapacity, 8 * count < smaller { smaller /= 2 }
-    if smaller < capacity { resize(smaller) { _ in true } }
+    if smaller < capacity { resize(smaller) }
   }
 
   borrowing func forEach(_ body: (Element) -> Void) {
