@@ -1,6 +1,7 @@
 import CofferCrypto
 import CofferStorage
 import Dispatch
+import Synchronization
 import Testing
 
 @testable import Coffer
@@ -149,6 +150,38 @@ import Testing
     #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= ProxyState.slotsPerStep })
     #expect(counts.count > 4)
     #expect(proxy.state.cacheByteCount <= 10_000 && proxy.state.itemCount > 20)
+  }
+
+  @Test("4.2, 4.6 writes what a flush has taken, whatever is set, reset or removed while it is written")
+  func changesDuringFlush() throws {
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    let isFirst = Atomic(true)
+    var rules = CollectionRules()
+    rules.objectPostSanitizer = { [weak proxy] _, _, _ in
+      // At the first of 600 keys, of which a flush has read 256 by now.
+      guard isFirst.exchange(false, ordering: .relaxed), let proxy else { return }
+      #expect(throws: Never.self) {
+        try proxy.setObject(-1, forKey: "599", inCollection: "c")
+        try proxy.resetObject(forKey: "598", inCollection: "c")
+        try proxy.removeObject(forKey: "597", inCollection: "c")
+      }
+    }
+    fixture.database.setRules(rules, forCollection: "c")
+    for number in 0..<600 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
+    try proxy.flushAndWait()
+    let committed = try fixture.other.read { transaction in
+      try (595..<600).map { try transaction.object(forKey: "\($0)", inCollection: "c") as Int? }
+    }
+    #expect(committed == [595, 596, 597, 598, 599])
+    #expect(proxy.pendingChangeCount == 2)
+    #expect(try proxy.object(forKey: "599", inCollection: "c") == -1)
+    #expect(try proxy.object(forKey: "598", inCollection: "c") == 598)
+    #expect(try proxy.object(forKey: "597", inCollection: "c") == Int?.none)
+    try proxy.flushAndWait()
+    try fixture.other.read { transaction in
+      try #expect(transaction.object(forKey: "599", inCollection: "c") == -1)
+      try #expect(!transaction.hasObject(forKey: "597", inCollection: "c"))
+    }
   }
 
   @Test("4.14 keeps what a flush is writing, whatever it lets go of meanwhile")

@@ -247,12 +247,12 @@ final class PendingChanges: Sendable {
       state.sweep()
     }
     return try session.write(synchronization, willCommit: willCommit, onSuccess: settle) {
-      var (plan, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
+      let (taken, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
       // From now on a vault is looked for where others commit after this; one that was made before has to be found here.
       if isFirst { try session.lookForVault() }
-      session.expectedChangeCount = plan.changes.count
-      for collection in plan.cleared { try session.removeAll(in: collection) }
-      while let change = plan.changes.popLast() { try change.write(to: session) }
+      session.expectedChangeCount = taken.reduce(0) { $0 + $1.items.count }
+      for batch in taken { for collection in batch.cleared { try session.removeAll(in: collection.name) } }
+      try state.forEachChange(of: taken, through: number) { try $0.write(to: session) }
       let result = try body()
       end = try CofferError.translating { try session.endOfLog().sequence }
       return result

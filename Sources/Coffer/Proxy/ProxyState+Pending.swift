@@ -100,13 +100,6 @@ extension ProxyState {
 
   // MARK: Flushing
 
-  /// What a flush has to write.
-  struct Plan {
-    var cleared: [String] = []
-    /// The first one at the end, from where it is taken without counting a reference.
-    var changes: [TakenChange] = []
-  }
-
   /// A change that a flush writes.
   struct TakenChange {
     /// The table keeps it: what a flush has taken stays pending until that is settled or has failed.
@@ -120,25 +113,40 @@ extension ProxyState {
   }
 
   /// Takes the batches up to `number` for a flush that has the write lock.
-  func take(through number: UInt64) -> Plan {
+  func take(through number: UInt64) -> [Batch] {
     takenNumber = number
     if batches.last.map({ $0.number <= number }) ?? false { isNewestOpen = false }
-    var plan = Plan()
-    let taken = batches.filter { $0.number <= number }
-    plan.changes.reserveCapacity(taken.reduce(0) { $0 + $1.items.count })
-    plan.cleared = taken.flatMap { $0.cleared.map(\.name) }
-    for (index, batch) in taken.enumerated().reversed() {
+    return batches.filter { $0.number <= number }
+  }
+
+  /// How many items one step of `forEachChange` looks at.
+  private static let itemsPerStep = 256
+
+  /// Hands to `body` what the batches that a flush has taken do to each of their items.
+  ///
+  /// Called without the lock, which it has for as long as it takes to copy some changes: nobody waits for thousands. They
+  /// stay as they are meanwhile, since what is set or reset now belongs to newer batches.
+  func forEachChange(of taken: [Batch], through number: UInt64, _ body: (TakenChange) throws -> Void) rethrows {
+    var changes: [TakenChange] = []
+    for (index, batch) in taken.enumerated() {
       let later = taken[(index + 1)...]
-      batch.forEachItem(lastFirst: true) { item in
-        // One that a later batch changes too is written once, with the later one.
-        guard !later.contains(where: { item.hasPending(in: $0.number) }),
-          batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
-          let change = item.pendingChange(through: number)
-        else { return }
-        plan.changes.append(TakenChange(item: .passUnretained(item), change: change))
+      for start in stride(from: 0, to: batch.items.count, by: Self.itemsPerStep) {
+        lock.withShared {
+          // The first one at the end, from where it is taken without counting a reference.
+          for reference in batch.items[start...].prefix(Self.itemsPerStep).reversed() {
+            reference._withUnsafeGuaranteedRef { item in
+              // One that a later batch changes too is written once, with the later one.
+              guard !later.contains(where: { item.hasPending(in: $0.number) }),
+                batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
+                let change = item.pendingChange(through: number)
+              else { return }
+              changes.append(TakenChange(item: reference, change: change))
+            }
+          }
+        }
+        while let change = changes.popLast() { try body(change) }
       }
     }
-    return plan
   }
 
   /// What a flush has committed.

@@ -168,12 +168,10 @@ final class ProxyState: @unchecked Sendable {
 
     var count: Int { cleared.count + items.count }
 
-    /// Lends the items to `body` one by one, the last one first where asked for, without counting references to them.
+    /// Lends the items to `body` one by one, without counting references to them.
     @inline(__always)
-    func forEachItem(lastFirst: Bool = false, _ body: (ProxyItem) -> Void) {
-      for index in items.indices {
-        items[lastFirst ? items.count - 1 - index : index]._withUnsafeGuaranteedRef(body)
-      }
+    func forEachItem(_ body: (ProxyItem) -> Void) {
+      for item in items { item._withUnsafeGuaranteedRef(body) }
     }
   }
 
