@@ -68,6 +68,42 @@ enum Measure {
     return try race.times.withLock { times in try times.reduce(0) { $0 + (try $1.get()) } / Double(threadCount) }
   }
 
+  private final class Companion: Sendable {
+    let isDone = Atomic(false)
+    let longest = Mutex<Result<UInt64, any Error>>(.success(0))
+  }
+
+  /// The nanoseconds of the longest run of `operation`, which another thread runs again and again until `body` is done.
+  static func longestNanoseconds(
+    of operation: @escaping @Sendable () throws -> Void, during body: () throws -> Void
+  ) throws -> Double {
+    let companion = Companion()
+    let (hasBegun, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let thread = Thread {
+      let longest = Result {
+        try operation()
+        hasBegun.signal()
+        var longest: UInt64 = 0
+        while !companion.isDone.load(ordering: .relaxed) {
+          let start = nanoseconds()
+          try operation()
+          longest = max(longest, nanoseconds() - start)
+        }
+        return longest
+      }
+      companion.longest.withLock { $0 = longest }
+      hasBegun.signal()
+      hasEnded.signal()
+    }
+    thread.start()
+    hasBegun.wait()
+    let result = Result { try body() }
+    companion.isDone.store(true, ordering: .relaxed)
+    hasEnded.wait()
+    try result.get()
+    return try Double(companion.longest.withLock { try $0.get() })
+  }
+
   // MARK: Processor time
 
   /// The microseconds that all threads of this process spend on `body`, in user and in kernel mode; the mean of some

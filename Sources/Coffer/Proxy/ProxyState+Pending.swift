@@ -133,7 +133,10 @@ extension ProxyState {
       for start in stride(from: 0, to: batch.items.count, by: Self.itemsPerStep) {
         lock.withShared {
           // The first one at the end, from where it is taken without counting a reference.
-          for reference in batch.items[start...].prefix(Self.itemsPerStep).reversed() {
+          var index = min(start + Self.itemsPerStep, batch.items.count)
+          while index > start {
+            index -= 1
+            let reference = batch.items[index]
             reference._withUnsafeGuaranteedRef { item in
               // One that a later batch changes too is written once, with the later one.
               guard !later.contains(where: { item.hasPending(in: $0.number) }),
