@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -14,35 +15,44 @@ struct HashTableTests {
     }
   }
 
-  @Test("finds what was not removed, however hashes collide", arguments: [1, 7, 64, 1 << 40])
+  @Test("finds what was not removed, however hashes collide", arguments: [1, 8, 64, 1 << 40])
   func removal(hashCount: UInt64) {
-    var random = SeededGenerator(seed: hashCount)
+    var random = SplitMix64(state: hashCount)
     var table = HashTable<Element>()
     var kept: [Int: Element] = [:]
-    for number in 0..<2000 {
-      // The last slots, too, so that some of what collides lies at the beginning.
-      let element = Element(number, hash: 60 &+ random.next() % hashCount)
+    func insert(_ number: Int) {
+      // From slot 56 of 64 on, so that much of what collides lies at the beginning.
+      let element = Element(number, hash: 56 &+ random.next() % hashCount)
       table.insert(element, hash: element.hash)
       kept[number] = element
-      guard number % 4 == 3 else { continue }
-      table.sweep(slotCount: 8, while: { true }) { element in
-        guard random.next() % 2 == 0 else { return false }
+    }
+    func check(_ comment: Comment) {
+      let isEachFound = kept.allSatisfy { number, element in
+        table.find(element.hash) { $0.number == number }?.takeUnretainedValue() === element
+      }
+      #expect(isEachFound && table.count == kept.count, comment)
+    }
+    func sweep(_ slotCount: Int, to count: Int, _ isRemoved: () -> Bool = { true }) {
+      table.sweep(slotCount: slotCount, while: { kept.count > count }) { element in
+        guard isRemoved() else { return false }
         kept[element.number] = nil
         return true
       }
-      if number % 400 == 399 { table.shrink() }
-      #expect(table.count == kept.count)
-      for (number, element) in kept {
-        let found = table.find(element.hash) { $0.number == number }?.takeUnretainedValue()
-        guard found !== element else { continue }
-        Issue.record("\(number) is not found after \(kept.count) elements")
-        return
-      }
     }
-    table.sweep(slotCount: .max, while: { !kept.isEmpty }) { kept.removeValue(forKey: $0.number) != nil }
-    #expect(table.count == 0)
+    for round in 0..<500 {
+      insert(round)
+      sweep(16, to: 20) { random.next().isMultiple(of: 2) }
+      check("round \(round)")
+    }
+    for number in 500..<800 { insert(number) }
+    check("grown to \(table.capacity)")
+    sweep(4 * table.capacity, to: 20)
+    check("swept")
     table.shrink()
-    #expect(table.capacity == 64)
+    #expect(table.capacity < 512)
+    check("shrunk to \(table.capacity)")
+    sweep(4 * table.capacity, to: 0)
+    check("emptied")
   }
 
   @Test("lets go of what it removes, and looks at no more slots than it is told")
@@ -55,17 +65,15 @@ struct HashTableTests {
       table.insert(element, hash: element.hash)
     }
     var seen: [Int] = []
-    table.sweep(slotCount: 3, while: { true }) { element in
-      seen.append(element.number)
-      return false
-    }
-    table.sweep(slotCount: 2, while: { true }) { element in
-      seen.append(element.number)
-      return false
+    for slotCount in [3, 2] {
+      table.sweep(slotCount: slotCount, while: { true }) { element in
+        seen.append(element.number)
+        return false
+      }
     }
     #expect(seen == [0, 1, 2, 3, 4])
     #expect(first != nil)
-    table.sweep(slotCount: 64, while: { true }) { $0.number == 0 }
+    table.sweep(slotCount: table.capacity, while: { true }) { $0.number == 0 }
     #expect(first == nil)
     #expect(table.count == 9)
   }

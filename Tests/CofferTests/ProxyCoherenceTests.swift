@@ -134,6 +134,28 @@ import Testing
     #expect(try visible() == 6)
   }
 
+  @Test("4.14 counts nothing that it has let go of, where several read what others have it let go of")
+  func limitForSeveral() throws {
+    try fixture.other.readWrite { transaction in
+      for number in 0..<10 {
+        try transaction.setObject(String(repeating: "x", count: 1000), forKey: "\(number)", inCollection: "c")
+      }
+    }
+    let proxy = proxy
+    proxy.cacheByteLimit = 0
+    DispatchQueue.concurrentPerform(iterations: 3) { thread in
+      for round in 0..<1000 {
+        #expect(throws: Never.self) {
+          let text: String? = try proxy.object(forKey: "\((thread + round) % 10)", inCollection: "c")
+          #expect(text?.count == 1000)
+        }
+      }
+    }
+    proxy.cacheByteLimit = 0
+    #expect(proxy.state.itemCount == 0)
+    #expect(proxy.state.cacheByteCount == 0)
+  }
+
   @Test("4.14 lets go of much in steps, so that nobody waits for all of it")
   func limitInSteps() throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
@@ -155,32 +177,33 @@ import Testing
   @Test("4.2, 4.6 writes what a flush has taken, whatever is set, reset or removed while it is written")
   func changesDuringFlush() throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    let last = 2 * ProxyState.itemsPerStep
     let isFirst = Atomic(true)
     var rules = CollectionRules()
     rules.objectPostSanitizer = { [weak proxy] _, _, _ in
-      // At the first of 600 keys, of which a flush has read 256 by now.
+      // At the first key, when the flush has not read the last ones yet.
       guard isFirst.exchange(false, ordering: .relaxed), let proxy else { return }
       #expect(throws: Never.self) {
-        try proxy.setObject(-1, forKey: "599", inCollection: "c")
-        try proxy.resetObject(forKey: "598", inCollection: "c")
-        try proxy.removeObject(forKey: "597", inCollection: "c")
+        try proxy.setObject(-1, forKey: "\(last)", inCollection: "c")
+        try proxy.resetObject(forKey: "\(last - 1)", inCollection: "c")
+        try proxy.removeObject(forKey: "\(last - 2)", inCollection: "c")
       }
     }
     fixture.database.setRules(rules, forCollection: "c")
-    for number in 0..<600 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
+    for number in 0...last { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
     try proxy.flushAndWait()
     let committed = try fixture.other.read { transaction in
-      try (595..<600).map { try transaction.object(forKey: "\($0)", inCollection: "c") as Int? }
+      try (last - 2...last).map { try transaction.object(forKey: "\($0)", inCollection: "c") as Int? }
     }
-    #expect(committed == [595, 596, 597, 598, 599])
+    #expect(committed == [last - 2, last - 1, last])
     #expect(proxy.pendingChangeCount == 2)
-    #expect(try proxy.object(forKey: "599", inCollection: "c") == -1)
-    #expect(try proxy.object(forKey: "598", inCollection: "c") == 598)
-    #expect(try proxy.object(forKey: "597", inCollection: "c") == Int?.none)
+    #expect(try proxy.object(forKey: "\(last)", inCollection: "c") == -1)
+    #expect(try proxy.object(forKey: "\(last - 1)", inCollection: "c") == last - 1)
+    #expect(try proxy.object(forKey: "\(last - 2)", inCollection: "c") == Int?.none)
     try proxy.flushAndWait()
     try fixture.other.read { transaction in
-      try #expect(transaction.object(forKey: "599", inCollection: "c") == -1)
-      try #expect(!transaction.hasObject(forKey: "597", inCollection: "c"))
+      try #expect(transaction.object(forKey: "\(last)", inCollection: "c") == -1)
+      try #expect(!transaction.hasObject(forKey: "\(last - 2)", inCollection: "c"))
     }
   }
 

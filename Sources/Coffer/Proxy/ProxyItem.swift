@@ -80,7 +80,7 @@ final class ProxyItem: @unchecked Sendable {
   @exclusivity(unchecked) private var older: [Pending] = []
   /// What it is counted for in the size of the cache.
   @exclusivity(unchecked) var cost = 0
-  /// Whether it was read since the cache was last swept.
+  /// Whether it was read since a sweep of the cache came by.
   let wasRead = Atomic<Bool>(false)
   /// Whether a typed key remembers it: it must stay.
   @exclusivity(unchecked) var isRemembered = false

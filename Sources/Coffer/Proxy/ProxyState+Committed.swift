@@ -80,10 +80,13 @@ extension ProxyState {
         }
       }
       guard let result else { continue }
-      sweep()
+      sweep(stepCount: Self.stepsAfterRead)
       return result
     }
   }
+
+  /// More than it takes to let go of what one read has added, or has others wait with their reads.
+  private static let stepsAfterRead = 16
 
   private func countOfCommits(_ session: Session) throws -> UInt64? {
     let isClosed = lock.withShared { self.isClosed }
@@ -104,19 +107,21 @@ extension ProxyState {
 
   /// What shows for a key, as of a snapshot; nil when a flush of ours has gone further.
   func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
-    let (item, loadsAll) = lock.withExclusive { () -> (ProxyItem, Bool) in
+    let (known, collection, loadsAll) = lock.withExclusive { () -> (Knowledge, ProxyCollection, Bool) in
       let item = self.item(key, in: name).takeUnretainedValue()
       item.noteRead()
-      guard case .unknown = item.visible else { return (item, false) }
+      let known = item.visible
+      guard case .unknown = known else { return (known, item.collection, false) }
       item.collection.missCount += 1
-      return (item, item.collection.missCount == Self.missesBeforeAll)
+      return (known, item.collection, item.collection.missCount == Self.missesBeforeAll)
     }
-    let known = lock.withShared { item.visible }
     guard case .unknown = known else { return known }
-    if loadsAll, try !loadAll(of: item.collection, session, last) { return nil }
+    if loadsAll, try !loadAll(of: collection, session, last) { return nil }
     let stored = try session.storedItem(key, in: name)
     return lock.withExclusive { () -> Knowledge? in
       guard isUsable(last) else { return nil }
+      // Perhaps another item than before: that may have been let go of meanwhile.
+      let item = self.item(key, in: name).takeUnretainedValue()
       setCommitted(stored, of: item)
       return item.visible
     }
@@ -264,15 +269,18 @@ extension ProxyState {
 
   /// Tells listeners what others changed, as far as it shows.
   private func announce(_ foreign: ChangeListeners.Batch, _ session: Session, _ last: Int64) throws {
-    for change in foreign.items.values where lock.withShared({ change.item.visible == .unknown }) {
-      let stored = try session.storedItem(change.item.key, in: change.item.collection.name)
-      lock.withExclusive {
-        if isUsable(last) { setCommitted(stored, of: change.item) }
-      }
+    let read = try foreign.items.values.compactMap { change -> (ProxyItem, HeldItem?)? in
+      guard lock.withShared({ change.item.visible == .unknown }) else { return nil }
+      return (change.item, try session.storedItem(change.item.key, in: change.item.collection.name))
     }
     lock.withExclusive {
+      // An item may have been let go of meanwhile; another has its place then.
+      func current(_ item: ProxyItem) -> ProxyItem {
+        self.item(ByteString(item.key), in: item.collection).takeUnretainedValue()
+      }
+      if isUsable(last) { for (item, stored) in read { setCommitted(stored, of: current(item)) } }
       var foreign = foreign
-      for (id, change) in foreign.items { foreign.items[id]?.after = change.item.visible }
+      for (id, change) in foreign.items { foreign.items[id]?.after = current(change.item).visible }
       announce(foreign)
     }
   }

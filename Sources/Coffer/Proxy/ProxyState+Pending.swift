@@ -116,20 +116,20 @@ extension ProxyState {
   func take(through number: UInt64) -> [Batch] {
     takenNumber = number
     if batches.last.map({ $0.number <= number }) ?? false { isNewestOpen = false }
-    return batches.filter { $0.number <= number }
+    return Array(batches.prefix { $0.number <= number })
   }
 
   /// How many items one step of `forEachChange` looks at.
-  private static let itemsPerStep = 256
+  static let itemsPerStep = 256
 
   /// Hands to `body` what the batches that a flush has taken do to each of their items.
   ///
-  /// Called without the lock, which it has for as long as it takes to copy some changes: nobody waits for thousands. They
-  /// stay as they are meanwhile, since what is set or reset now belongs to newer batches.
+  /// Takes the shared lock for some of them at a time, so that no `set` waits for thousands. The others stay as they are
+  /// meanwhile: what is set or reset now belongs to newer batches.
   func forEachChange(of taken: [Batch], through number: UInt64, _ body: (TakenChange) throws -> Void) rethrows {
     var changes: [TakenChange] = []
-    for (index, batch) in taken.enumerated() {
-      let later = taken[(index + 1)...]
+    for (position, batch) in taken.enumerated() {
+      let later = taken[(position + 1)...]
       for start in stride(from: 0, to: batch.items.count, by: Self.itemsPerStep) {
         lock.withShared {
           // The first one at the end, from where it is taken without counting a reference.

@@ -258,15 +258,18 @@ final class ProxyState: @unchecked Sendable {
 
   /// Lets go of what was not read since it came by the last time, until the cache is within its limit.
   ///
-  /// In steps, between which others have the lock: letting go of thousands of items takes milliseconds. Called without it,
-  /// when nobody holds an item that could go.
-  func sweep() {
-    while lock.withExclusive({ sweepSome() }) {}
+  /// In steps, between which others have the lock: letting go of thousands of items takes milliseconds. Called without it.
+  ///
+  /// - Parameter stepCount: After how many steps to leave the rest to others: whoever reads has not made all of it.
+  func sweep(stepCount: Int = .max) {
+    for _ in 0..<stepCount {
+      guard lock.withExclusive({ sweepSome() }) else { return }
+    }
   }
 
   /// How many slots of the table one step looks at.
   static let slotsPerStep = 256
-  /// How many slots were looked at since something was let go of, or more became free to go.
+  /// How many slots were looked at since something was let go of, a flush has settled, or the limit was set.
   @exclusivity(unchecked) var vainSlotCount = 0
 
   /// One step.
@@ -285,13 +288,15 @@ final class ProxyState: @unchecked Sendable {
       return true
     }
     if itemCount < count { table.pointee.shrink() }
-    guard cacheByteCount > cacheByteLimit else {
+    let isWithinLimit = cacheByteCount <= cacheByteLimit
+    if isWithinLimit || itemCount < count {
       vainSlotCount = 0
-      return false
+      return !isWithinLimit
     }
-    vainSlotCount = itemCount < count ? 0 : vainSlotCount + Self.slotsPerStep
     // Twice round without any, all have something pending, or must stay: one step each time will do until that changes.
-    return vainSlotCount < 2 * table.pointee.capacity
+    let most = 2 * table.pointee.capacity
+    vainSlotCount = min(vainSlotCount + Self.slotsPerStep, most)
+    return vainSlotCount < most
   }
 
   /// Runs between a flush's commit and the moment when the proxy hears of it; for tests.
