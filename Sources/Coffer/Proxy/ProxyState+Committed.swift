@@ -85,7 +85,7 @@ extension ProxyState {
     }
   }
 
-  /// More than it takes to let go of what one read has added, or has others wait with their reads.
+  /// Enough to let go of what one read has added; with more of them a read would do the work of flushes.
   private static let stepsAfterRead = 16
 
   private func countOfCommits(_ session: Session) throws -> UInt64? {
