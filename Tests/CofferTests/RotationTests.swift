@@ -148,6 +148,34 @@ import Testing
     #expect(try store.bytes().prefix(Layout.envelopeByteCount) == before)
   }
 
+  @Test(
+    "with a new root key adds an epoch in any case, so that an envelope copied before, in mid-rotation, opens no new page"
+  )
+  func newRootKeyOverRotation() throws {
+    let hasty = try store.open(busyTimeout: .milliseconds(50))
+    let (process, output) = try store.startWorker("hold-snapshot")
+    #expect(output.fileHandleForReading.availableData == Data("pinned\n".utf8))
+    func epochs() throws -> [UInt32] { try Store.peekEnvelope(at: store.path).epochs.map(\.number) }
+    #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate() }
+    #expect(try epochs() == [1, 2])
+    for number in UInt32(3)...4 {
+      #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate(newRootKeyFor: [store.key]) }
+      #expect(try epochs() == Array(1...number))
+    }
+    // There is room for no more: the earlier ones have to end first.
+    let before = try store.bytes().prefix(Layout.envelopeByteCount)
+    #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate(newRootKeyFor: [store.key]) }
+    #expect(try store.bytes().prefix(Layout.envelopeByteCount) == before)
+    try (process.standardInput as? Pipe)?.fileHandleForWriting.close()
+    process.waitUntilExit()
+    try hasty.rotate(newRootKeyFor: [store.key])
+    #expect(try epochs() == [5])
+    try hasty.close()
+    try database.close()
+    #expect(try StoreFiles.epochs(store) == [5])
+    try expectWhole(store.open())
+  }
+
   @Test("with a new root key is followed by those who have the store open, unless their slot went")
   func followers() throws {
     try database.addSlot(passphrase("other"), stretching: Self.cheap)

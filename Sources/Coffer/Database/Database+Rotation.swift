@@ -80,9 +80,14 @@ extension Session {
     let deadline = ContinuousClock.now + core.options.busyTimeout
     while true {
       if let lock = try CofferError.translating({ try RotationLock(connection) }) {
-        try changeEnvelope { change in
-          if let replacement { try change.replaceRootKey(replacement) }
-          try change.addEpoch()
+        if let replacement {
+          // With as many epochs as there can be, the earlier re-encryptions come to their end first.
+          if try CofferError.translating({ try connection.hasMostEpochs }) {
+            try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout) { _ in }
+          }
+          try changeEnvelope { try $0.replaceRootKey(replacement) }
+        } else {
+          try changeEnvelope { try $0.beginEpoch() }
         }
         try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout, progress)
         return withExtendedLifetime(lock) {}

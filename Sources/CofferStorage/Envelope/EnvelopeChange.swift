@@ -35,9 +35,10 @@ package struct EnvelopeChange {
 
   // MARK: Keys
 
-  /// Puts another root key in the place of the present one.
+  /// Puts another root key in the place of the present one, and adds an epoch: who copied the envelope under the old root
+  /// key has the keys of all epochs in it.
   ///
-  /// - Throws: `StorageError.slotsNotOpened`.
+  /// - Throws: `StorageError.slotsNotOpened`; `.unsupported` where there is no room for another epoch.
   package mutating func replaceRootKey(_ replacement: RootKeyReplacement) throws {
     let key = try SecretBytes.random(count: 32)
     envelope.slots = try envelope.slots.rewrapped(
@@ -45,11 +46,20 @@ package struct EnvelopeChange {
     envelope.epochs = try envelope.epochs.map { try $0.rewrapped(from: rootKey.key, under: key, storeID: storeID) }
     // Its own slot may be among those that go; the store then stays open until somebody replaces the root key again.
     rootKey = RootKey(key: key, slotID: rootKey.slotID, slotKey: rootKey.slotKey)
+    try addEpoch()
   }
 
-  /// Adds an epoch, under whose key everything is sealed from now on; goes on with one that is already being changed to.
-  package mutating func addEpoch() throws {
-    guard envelope.epochs.count == 1 else { return }
+  /// Begins a change of epochs, unless one is under way, which is gone on with.
+  package mutating func beginEpoch() throws {
+    if envelope.epochs.count == 1 { try addEpoch() }
+  }
+
+  /// Adds an epoch, under whose key everything is sealed from now on.
+  private mutating func addEpoch() throws {
+    guard envelope.epochs.count < Envelope.maximumEpochCount else {
+      throw StorageError.unsupported(
+        reason: "\(envelope.epochs.count) re-encryptions have begun and none has finished; finish one first")
+    }
     let (number, isOverflow) = envelope.currentEpoch.addingReportingOverflow(1)
     guard !isOverflow else { throw StorageError.unsupported(reason: "the store has had all epochs there are") }
     envelope.epochs.append(

@@ -18,6 +18,15 @@ extension SQLiteConnection {
   /// Whether there were keys of more than one epoch when this connection last took the write lock.
   package var hasOldEpochs: Bool { context?.codec.hasOldEpochs ?? false }
 
+  /// Whether the envelope has as many epochs as it can.
+  package var hasMostEpochs: Bool {
+    get throws {
+      guard let store = context?.store else { return false }
+      try store.refresh()
+      return store.envelope.epochs.count >= Envelope.maximumEpochCount
+    }
+  }
+
   /// What came of an attempt to drop the keys of old epochs.
   package enum EpochDrop {
     /// They are gone, and this is the envelope's new sequence.
