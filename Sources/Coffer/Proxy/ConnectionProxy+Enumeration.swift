@@ -5,26 +5,22 @@ extension ConnectionProxy {
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func allCollections() throws -> [String] {
-    var names = Set<ByteString>()
-    let candidates = try state.readCommitted { session, _ in
-      try session.collectionNames() + state.lock.withShared { state.pendingCollections }
-    }
-    for name in candidates where try !allKeys(inCollection: name).isEmpty { names.insert(ByteString(name)) }
-    return names.sorted().map(\.string)
+    try state.visibleCollections()
   }
 
   /// The keys of a collection, pending ones included, in the order of their UTF-8 bytes.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func allKeys(inCollection collection: String = "", within range: KeyRange = .all) throws -> [String] {
-    try items(collection, range).map(\.key)
+    state.askFetchFilter(collection)
+    return try state.visibleKeys(of: collection, range)
   }
 
   /// How many keys a collection has, pending ones included.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func numberOfKeys(inCollection collection: String = "") throws -> Int {
-    try items(collection, .all).count
+    try allKeys(inCollection: collection).count
   }
 
   /// All objects of a collection by their keys, pending ones included, as they were at one moment.
@@ -67,13 +63,83 @@ extension ConnectionProxy {
 }
 
 extension ProxyState {
-  /// The collections that pending changes concern.
-  var pendingCollections: [String] {
-    batches.flatMap { $0.items.map { $0._withUnsafeGuaranteedRef { $0.collection.name } } }
+  /// The collections that have items as they show at one moment, in the order of their names.
+  ///
+  /// Goes once through all pending changes; of what is committed it reads no more keys than pending changes remove.
+  func visibleCollections() throws -> [String] {
+    while true {
+      var unasked: [String] = []
+      let names = try readCommitted { session, last -> Set<ByteString>? in
+        let committed = try session.collectionNames()
+        var names: Set<ByteString> = []
+        var doubtful: [(name: String, removed: Set<ByteString>)] = []
+        let isUsable = lock.withExclusive { () -> Bool in
+          guard self.isUsable(last) else { return false }
+          var removed: [ObjectIdentifier: Set<ByteString>] = [:]
+          forEachItem { item in
+            switch item.pendingChange() {
+            case .set: names.insert(ByteString(item.collection.name))
+            case .removed: removed[ObjectIdentifier(item.collection), default: []].insert(ByteString(item.key))
+            case .replaced, nil: break
+            }
+          }
+          for name in committed {
+            let collection = collection(name)
+            if collection.isHidden == nil { unasked.append(name) }
+            guard collection.isHidden == false, collection.clearings.isEmpty else { continue }
+            if let removed = removed[ObjectIdentifier(collection)] {
+              doubtful.append((name, removed))
+            } else {
+              names.insert(ByteString(name))
+            }
+          }
+          return true
+        }
+        guard isUsable else { return nil }
+        for (name, removed) in doubtful where !names.contains(ByteString(name)) {
+          guard let id = try session.collectionID(name) else { continue }
+          let cursor = Cursor(connection: session.connection, collection: id, range: .all, columns: .keys)
+          while try cursor.advance() {
+            guard removed.contains(ByteString(cursor.key)) else {
+              names.insert(ByteString(name))
+              break
+            }
+          }
+        }
+        return names
+      }
+      if unasked.isEmpty { return names.sorted().map(\.string) }
+      for name in unasked { askFetchFilter(name) }
+    }
   }
 
   /// The items of a collection as they show at one moment, in the order of their keys.
   func visibleItems(of name: String, _ range: KeyRange) throws -> [(key: String, item: HeldItem)] {
+    try visibleRows(of: name, range, .rows) { cursor, change in
+      let item = ProxyItem.result(of: change, on: .item(try cursor.item())).item
+      return item.map { (cursor.key, $0) }
+    } added: {
+      ($0, $1)
+    }
+  }
+
+  /// The keys of a collection as they show at one moment, in their order.
+  func visibleKeys(of name: String, _ range: KeyRange) throws -> [String] {
+    try visibleRows(of: name, range, .keys) { cursor, change in
+      if case .removed? = change { nil } else { (cursor.key, ()) }
+    } added: { key, _ in
+      (key, ())
+    }.map(\.key)
+  }
+
+  /// - Parameters:
+  ///   - shown: What shows of a committed row with its pending change; nil for nothing.
+  ///   - added: What shows of a pending item that is not committed.
+  private func visibleRows<Element>(
+    of name: String, _ range: KeyRange, _ columns: Cursor.Columns,
+    _ shown: (Cursor, PendingChange?) throws -> (key: String, Element)?,
+    added: (String, HeldItem) -> (key: String, Element)
+  ) throws -> [(key: String, Element)] {
     try readCommitted { session, last in
       // The pending changes that belong to this snapshot: nothing was settled beyond it.
       let overlay = lock.withExclusive { () -> Overlay? in
@@ -87,22 +153,21 @@ extension ProxyState {
           changes: changes, showsCommitted: collection.clearings.isEmpty && !(collection.isHidden ?? false))
       }
       guard var overlay else { return nil }
-      var items: [(key: String, item: HeldItem)] = []
+      var rows: [(key: String, Element)] = []
       if overlay.showsCommitted, let id = try session.collectionID(name) {
-        let cursor = Cursor(connection: session.connection, collection: id, range: range, columns: .rows)
+        let cursor = Cursor(connection: session.connection, collection: id, range: range, columns: columns)
         while try cursor.advance() {
-          let key = cursor.key
-          let change = overlay.changes.removeValue(forKey: ByteString(key))
-          if let item = ProxyItem.result(of: change, on: .item(try cursor.item())).item { items.append((key, item)) }
+          let change = overlay.changes.isEmpty ? nil : overlay.changes.removeValue(forKey: ByteString(cursor.key))
+          if let row = try shown(cursor, change) { rows.append(row) }
         }
       }
       // What is pending and not committed yet; a replacement of nothing is nothing.
-      let added = overlay.changes.compactMap { key, change -> (key: String, item: HeldItem)? in
+      let rest = overlay.changes.compactMap { key, change -> (key: String, Element)? in
         guard range.contains(key.string), case .set(let item) = change else { return nil }
-        return (key.string, item)
+        return added(key.string, item)
       }
-      guard !added.isEmpty else { return items }
-      return (items + added).sorted { ByteString($0.key) < ByteString($1.key) }
+      guard !rest.isEmpty else { return rows }
+      return (rows + rest).sorted { ByteString($0.key) < ByteString($1.key) }
     }
   }
 

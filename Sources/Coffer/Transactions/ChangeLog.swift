@@ -83,7 +83,8 @@ struct ChangeLog {
     var sequence: Int64 { identity.sequence }
   }
 
-  /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log.
+  /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log, or it ends before
+  /// `sequence`: the store was put back to an earlier state.
   func rows(after sequence: Int64) throws -> [Row]? {
     var rows: [Row] = []
     let statement = try connection.statement(
@@ -96,23 +97,28 @@ struct ChangeLog {
       let identity = CommitIdentity(sequence: row.integer(0), noise: row.bytes(1))
       rows.append(Row(identity: identity, writer: row.integer(2), changes: changes))
     }
-    guard rows.first.map({ $0.sequence == sequence + 1 }) ?? true else { return nil }
-    return rows
+    guard let first = rows.first else { return try end().sequence >= sequence ? [] : nil }
+    return first.sequence == sequence + 1 ? rows : nil
   }
 
   /// Leaves nothing of a removed collection in the log but its id; nil stands for all of them.
   func forget(_ collection: Int64?) throws {
     var rewritten: [(sequence: Int64, keys: [UInt8])] = []
-    try connection.statement("SELECT sequence, keys FROM changes").query { row in
-      if let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection) {
-        rewritten.append((row.integer(0), changes.packed))
-      }
+    // SQLite skips nearly all rows that don't mention the collection, and a look at the bytes the others.
+    let statement = try connection.statement(
+      "SELECT sequence, keys FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
+    statement.bind(collection.map(ChangeSet.packed(id:)), at: 1)
+    try statement.query { row in
+      guard row.withBytes(1, { ChangeSet.lists(collection, packed: $0) }),
+        let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection)
+      else { return }
+      rewritten.append((row.integer(0), changes.packed))
     }
-    let statement = try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1")
+    let update = try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1")
     for row in rewritten {
-      statement.bind(row.sequence, at: 1)
-      statement.bind(row.keys, at: 2)
-      try statement.run()
+      update.bind(row.sequence, at: 1)
+      update.bind(row.keys, at: 2)
+      try update.run()
     }
   }
 }

@@ -187,6 +187,31 @@ extension ChangeSet {
     }
   }
 
+  /// An id as it stands in a packed list.
+  static func packed(id: Int64) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(varint: UInt64(bitPattern: id))
+    return bytes
+  }
+
+  /// Whether a packed list has keys of a collection (nil: of any), found without making anything of them.
+  ///
+  /// True also where the bytes are no packed list: who unpacks them finds out.
+  static func lists(_ collection: Int64?, packed: UnsafeRawBufferPointer) -> Bool {
+    var bytes = packed[...].dropFirst()
+    while !bytes.isEmpty {
+      guard let id = bytes.popVarint(), bytes.popFirst() != nil, let count = bytes.popVarint() else { return true }
+      if count > 0, collection.map({ UInt64(bitPattern: $0) == id }) ?? true { return true }
+      for _ in 0..<count {
+        guard bytes.popFirst() != nil, let length = bytes.popVarint(), length <= UInt64(bytes.count) else {
+          return true
+        }
+        bytes = bytes.dropFirst(Int(length))
+      }
+    }
+    return false
+  }
+
   /// The same, with nothing left of a removed collection (nil: of any) but its id; nil when that changes nothing.
   func forgetting(_ collection: Int64?) -> ChangeSet? {
     var copy = self

@@ -15,7 +15,7 @@ extension [UInt8] {
   }
 }
 
-extension ArraySlice<UInt8> {
+extension Collection<UInt8> where SubSequence == Self {
   /// Takes a varint from the front; nil when there is none, or it does not fit 64 bits.
   mutating func popVarint() -> UInt64? {
     var value: UInt64 = 0
