@@ -16,8 +16,12 @@ final class WriterGate: Sendable {
   ///
   /// The thread that holds it gets through again only while it delivers a commit, and after everyone else has heard of it.
   ///
-  /// - Parameter lending: Lends the connection to the holder as long as this waits.
-  func pass<Result>(timeout: Duration, lending: Lending?, _ body: () throws -> Result) throws -> Result {
+  /// - Parameters:
+  ///   - lending: Lends the connection to the holder as long as this waits.
+  ///   - cancellation: Ends the waiting.
+  func pass<Result>(
+    timeout: Duration, lending: Lending?, cancellation: Cancellation? = nil, _ body: () throws -> Result
+  ) throws -> Result {
     let thread = currentThread()
     if owner.load(ordering: .relaxed) == thread {
       guard isDelivering else { throw CofferError.nestedTransaction }
@@ -28,8 +32,11 @@ final class WriterGate: Sendable {
       return try body()
     }
     if semaphore.wait(timeout: .now()) == .timedOut {
-      let wait = { self.semaphore.wait(timeout: .now() + timeout.dispatchInterval) }
-      guard (lending?.parking(wait) ?? wait()) == .success else { throw CofferError.busy }
+      let wait = { self.wait(until: .now() + timeout.dispatchInterval, cancellation) }
+      guard lending?.parking(wait) ?? wait() else {
+        try cancellation?.check()
+        throw CofferError.busy
+      }
     }
     owner.store(thread, ordering: .relaxed)
     defer {
@@ -37,6 +44,17 @@ final class WriterGate: Sendable {
       semaphore.signal()
     }
     return try body()
+  }
+
+  /// How often a task that waits looks whether it was cancelled: a semaphore cannot be waited for beside another.
+  private static let step = DispatchTimeInterval.milliseconds(5)
+
+  private func wait(until deadline: DispatchTime, _ cancellation: Cancellation?) -> Bool {
+    guard let cancellation else { return semaphore.wait(timeout: deadline) == .success }
+    while semaphore.wait(timeout: .now()) == .timedOut {
+      if DispatchTime.now() >= deadline || cancellation.wait(for: Self.step) { return false }
+    }
+    return true
   }
 
   /// Runs `deliveries` one after another; each of them may write, which runs the rest first.

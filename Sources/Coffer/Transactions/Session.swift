@@ -151,11 +151,13 @@ final class Session {
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
-    return try core.gate.pass(timeout: core.options.busyTimeout, lending: owner?.lending) {
+    return try core.gate.pass(
+      timeout: core.options.busyTimeout, lending: owner?.lending, cancellation: cancellation
+    ) {
       // It may have waited long, and the connection was lent meanwhile.
       try requireWritable()
       try cancellation?.check()
-      try CofferError.translating { try connection.beginWrite(synchronization) }
+      try beginWrite(synchronization, cancellation)
       let earlier = mode
       begin(cancellation)
       defer { mode = earlier }
@@ -173,6 +175,24 @@ final class Session {
         end(sequence: nil, isCommitted: false)
         throw error
       }
+    }
+  }
+
+  private func beginWrite(
+    _ synchronization: SQLiteConnection.Synchronization, _ cancellation: Cancellation?
+  ) throws {
+    guard let cancellation else {
+      return try CofferError.translating { try connection.beginWrite(synchronization) }
+    }
+    do {
+      try CofferError.translating {
+        try connection.whileWaiting({ cancellation.wait(for: .milliseconds($0)) }) {
+          try connection.beginWrite(synchronization)
+        }
+      }
+    } catch {
+      try cancellation.check()
+      throw error
     }
   }
 

@@ -28,6 +28,7 @@ package final class SQLiteConnection {
   }
 
   var synchronization: Synchronization?
+  private var busyTimeout = Duration.zero
 
   var commitHook: CommitHook?
 
@@ -165,7 +166,37 @@ package final class SQLiteConnection {
 
   /// Says how long to wait for a lock of others.
   package func setBusyTimeout(_ timeout: Duration) {
+    busyTimeout = timeout
     sqlite3_busy_timeout(handle, Int32(clamping: timeout.milliseconds))
+  }
+
+  /// Runs `body`; where that waits for a lock of others, `pause` does, no longer than the busy timeout in all.
+  ///
+  /// https://www.sqlite.org/c3ref/busy_handler.html
+  ///
+  /// - Parameter pause: Waits for so many milliseconds, until the lock is tried again; true gives up.
+  package func whileWaiting<Result>(_ pause: @escaping (Int) -> Bool, _ body: () throws -> Result) throws -> Result {
+    let waiting = Waiting(deadline: .now + busyTimeout, pause: pause)
+    sqlite3_busy_handler(
+      handle,
+      { waiting, count in
+        let waiting = Unmanaged<Waiting>.fromOpaque(waiting!).takeUnretainedValue()
+        // Short at first, as SQLite's own handler: most locks are held for a moment.
+        guard ContinuousClock.now < waiting.deadline, !waiting.pause(min(1 << min(Int(count), 5), 25)) else { return 0 }
+        return 1
+      }, Unmanaged.passUnretained(waiting).toOpaque())
+    defer { setBusyTimeout(busyTimeout) }
+    return try withExtendedLifetime(waiting, body)
+  }
+
+  private final class Waiting {
+    let deadline: ContinuousClock.Instant
+    let pause: (Int) -> Bool
+
+    init(deadline: ContinuousClock.Instant, pause: @escaping (Int) -> Bool) {
+      self.deadline = deadline
+      self.pause = pause
+    }
   }
 
   /// Folds the log into the database after each 1,000 frames.

@@ -1,0 +1,55 @@
+import CofferCrypto
+import Dispatch
+import Testing
+
+@testable import Coffer
+
+@Suite("A write whose task is cancelled while it waits for a lock") struct CancellationTests {
+  /// Cancels a write that waits for the lock that `holder` has, and expects it to end before that is given back.
+  private func expectEnd(of waiting: Connection, whileHeldBy holder: Connection) async throws {
+    let isHeld = DispatchSemaphore(value: 0)
+    let mayEnd = DispatchSemaphore(value: 0)
+    holder.asyncReadWrite { _ in
+      isHeld.signal()
+      mayEnd.wait()
+    } completion: { _ in
+      isHeld.signal()
+    }
+    await Self.wait(for: isHeld)
+    let isWaiting = DispatchSemaphore(value: 0)
+    let write = Cancellation.$onWait.withValue({ isWaiting.signal() }) {
+      Task { try await waiting.readWrite { try $0.setObject(1, forKey: "never") } }
+    }
+    await Self.wait(for: isWaiting)
+    write.cancel()
+    await #expect(throws: CancellationError.self) { try await write.value }
+    // Only now.
+    mayEnd.signal()
+    await Self.wait(for: isHeld)
+    #expect(try await waiting.read { try $0.hasObject(forKey: "never") } == false)
+    try await waiting.readWrite { try $0.setObject(1, forKey: "next") }
+  }
+
+  private static func wait(for semaphore: DispatchSemaphore) async {
+    await withCheckedContinuation { continuation in
+      DispatchQueue.global().async {
+        semaphore.wait()
+        continuation.resume()
+      }
+    }
+  }
+
+  @Test("of another connection of its database ends at once, and writes nothing")
+  func gate() async throws {
+    let store = try TemporaryStore()
+    let database = try store.open(busyTimeout: .seconds(100_000))
+    try await expectEnd(of: database.makeConnection(), whileHeldBy: database.makeConnection())
+  }
+
+  @Test("of another database, as another process has it, ends at once, and writes nothing")
+  func lock() async throws {
+    let store = try TemporaryStore()
+    let database = try store.open(busyTimeout: .seconds(100_000))
+    try await expectEnd(of: database.makeConnection(), whileHeldBy: store.open().makeConnection())
+  }
+}
