@@ -69,6 +69,8 @@ public final class Database: Sendable {
   let resumption = DispatchGroup()
   let resumptionQueue = DispatchQueue(label: "coffer.rotation")
   private let state: Lock<State>
+  /// Held while the database closes: a second call waits for the first.
+  private let closing = Lock<Void>(())
 
   private struct State {
     var isClosed = false
@@ -77,6 +79,8 @@ public final class Database: Sendable {
     var logProblem: String?
     /// The connection that opening made, for whoever asks first.
     var spare: SpareConnection?
+    /// What the proxies have pending, to be flushed when the database closes.
+    var proxies: [WeakPendingChanges] = []
     /// Connections of `concurrentRead` that nobody uses at the moment.
     var idleReaders: [Connection] = []
     /// When it was last tried to go on with a rotation.
@@ -285,6 +289,15 @@ public final class Database: Sendable {
 
   var logProblem: String? { state.withLock { $0.logProblem } }
 
+  /// Reports that the store is older than it was: somebody put an earlier state of it back.
+  func reportRollback(from known: Int64, to last: Int64) {
+    options.logger.warning(
+      """
+      \(path): the store was rolled back, from commit \(known) to \(last): an earlier state was put in its place. \
+      Everything is read anew.
+      """)
+  }
+
   private func makeSQLiteConnection() throws -> SQLiteConnection {
     if let spare = state.withLock({ $0.spare.take() }) { return spare.connection }
     let connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
@@ -311,21 +324,72 @@ public final class Database: Sendable {
     guard !state.withLock({ $0.isClosed }) else { throw CofferError.closed }
   }
 
-  /// Waits for transactions that are under way, closes all connections, and locks the vault.
+  // MARK: Closing
+
+  /// Remembers the pending changes of a proxy, to be flushed when the database closes.
   ///
-  /// Everything else on this database throws `CofferError.closed` from now on. Proxies are flushed by their own
-  /// `close()`, not by this.
+  /// - Returns: Whether the database is open.
+  func register(_ changes: PendingChanges) -> Bool {
+    state.withLock { state in
+      state.proxies.removeAll { $0.changes == nil }
+      guard !state.isClosed else { return false }
+      state.proxies.append(WeakPendingChanges(changes: changes))
+      return true
+    }
+  }
+
+  /// Waits for transactions that are under way, flushes all proxies, closes all connections, and locks the vault.
   ///
-  /// - Throws: `CofferError.nestedTransaction` inside a transaction; the first error that a connection met while closing.
+  /// What a proxy accepted before is in the store when this returns. Everything on this database throws
+  /// `CofferError.closed` from then on, its proxies and its `Preferences` included.
+  ///
+  /// - Throws: `CofferError.nestedTransaction` inside a transaction; what a flush throws. In both cases the database stays
+  ///   open, and nothing is lost: call this again, or give up what cannot be written with ``ConnectionProxy/reset()``
+  ///   first. Also the first error that a connection met while closing; the database is closed then.
   public func close() throws {
     resumption.wait()
-    let (connections, spare) = try state.withLock { state in
-      let connections = state.connections.compactMap(\.connection)
-      guard !connections.contains(where: \.isInTransaction) else { throw CofferError.nestedTransaction }
-      state.isClosed = true
-      state.connections = []
-      state.idleReaders = []
-      return (connections, state.spare.take())
+    guard !state.withLock({ $0.connections.compactMap(\.connection) }).contains(where: \.isInTransaction) else {
+      throw CofferError.nestedTransaction
+    }
+    try closing.withLock { _ in
+      try closeProxies()
+      try closeConnections()
+    }
+  }
+
+  /// Flushes and closes the proxies until none is left, and no further one can come; all stay open where a flush fails.
+  private func closeProxies() throws {
+    var closed: [PendingChanges] = []
+    while true {
+      let open = state.withLock { state in
+        let open = state.proxies.compactMap(\.changes)
+        state.proxies = []
+        if open.isEmpty { state.isClosed = true }
+        return open
+      }
+      if open.isEmpty { break }
+      // What a forked child finds pending is the parent's to write.
+      guard (try? checkUsable()) != nil else { continue }
+      for (index, changes) in open.enumerated() {
+        do {
+          if try changes.close() { closed.append(changes) }
+        } catch {
+          for changes in closed { changes.reopen() }
+          state.withLock { $0.proxies += (closed + open[index...]).map(WeakPendingChanges.init) }
+          throw error
+        }
+      }
+    }
+    for changes in closed { changes.state.listeners.finish() }
+  }
+
+  private func closeConnections() throws {
+    let (connections, spare) = state.withLock { state in
+      defer {
+        state.connections = []
+        state.idleReaders = []
+      }
+      return (state.connections.compactMap(\.connection), state.spare.take())
     }
     core.feed.close()
     defer { core.vault.lock() }

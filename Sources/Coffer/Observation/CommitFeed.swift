@@ -23,7 +23,7 @@ final class CommitFeed: Sendable {
 
   private struct Listener {
     /// What it may know already.
-    let start: Int64
+    var start: Int64
     let handler: Handler
     let onClose: @Sendable () -> Void
   }
@@ -174,7 +174,10 @@ final class CommitFeed: Sendable {
     guard let connection = reader.connection else { return }
     do {
       for notification in try notifications(connection) {
-        reader.lastSequence = Int64(notification.snapshot)
+        let sequence = Int64(notification.snapshot)
+        // The store was put back to an earlier state, which nobody knows yet.
+        if sequence < reader.lastSequence { for id in reader.listeners.keys { reader.listeners[id]?.start = -1 } }
+        reader.lastSequence = sequence
         for listener in reader.listeners.values where notification.snapshot > listener.start {
           listener.handler(notification)
         }

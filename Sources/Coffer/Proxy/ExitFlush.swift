@@ -15,11 +15,7 @@ enum ExitFlush {
   /// How long the exit may be held up, all proxies together.
   static let timeout = DispatchTimeInterval.seconds(5)
 
-  private struct WeakChanges {
-    weak var changes: PendingChanges?
-  }
-
-  private static let proxies = Lock<[WeakChanges]>([])
+  private static let proxies = Lock<[WeakPendingChanges]>([])
   /// The process whose exit counts: a forked child inherits the handler, and must not write its parent's changes again.
   private static let process = ProcessToken.current
 
@@ -42,7 +38,7 @@ enum ExitFlush {
     _ = registration
     proxies.withLock { proxies in
       proxies.removeAll { $0.changes == nil }
-      proxies.append(WeakChanges(changes: changes))
+      proxies.append(WeakPendingChanges(changes: changes))
     }
   }
 }

@@ -37,6 +37,7 @@ final class PendingChanges: Sendable {
       }
     }
     ExitFlush.register(self)
+    if !connection.database.register(self) { state.lock.withExclusive { state.isClosed = true } }
   }
 
   deinit {
@@ -343,21 +344,34 @@ final class PendingChanges: Sendable {
     if isFirst { enqueueRetry(after: .milliseconds(min(30_000, 100 << min(failureCount - 1, 9)))) }
   }
 
-  func close() throws {
+  /// Flushes, and takes no change any more; stays open where that fails.
+  ///
+  /// - Returns: Whether it was open.
+  @discardableResult
+  func close() throws -> Bool {
     try connection.checkMayWrite()
     // No change gets in between the last flush and the end.
-    state.lock.withExclusive { state.isClosed = true }
+    let wasOpen = state.lock.withExclusive {
+      defer { state.isClosed = true }
+      return !state.isClosed
+    }
     // Nothing is to be written, and nothing was: that takes no connection.
-    guard count > 0 || !connection.isForLater else { return }
+    guard count > 0 || !connection.isForLater else { return wasOpen }
     do {
       // A second call waits here too, until the first one's flush has come to its end.
       try flushAndWait(.normal)
     } catch CofferError.closed where count == 0 {
       // The database went first, with nothing left to write.
     } catch {
-      state.lock.withExclusive { state.isClosed = false }
+      reopen()
       throw error
     }
+    return wasOpen
+  }
+
+  /// Takes changes again: the database could not be closed.
+  func reopen() {
+    state.lock.withExclusive { state.isClosed = false }
   }
 
   /// Flushes at the exit of the process; waits no longer than until `deadline`.
@@ -367,4 +381,9 @@ final class PendingChanges: Sendable {
     flush { _ in isDone.signal() }
     _ = isDone.wait(timeout: deadline)
   }
+}
+
+/// The pending changes of a proxy, for those who are not to keep them.
+struct WeakPendingChanges {
+  weak var changes: PendingChanges?
 }

@@ -70,10 +70,12 @@ extension ProxyState {
     while true {
       let result = try reader.perform { session -> Result? in
         // Before the snapshot is taken: what came until here is in it.
+        let known = lock.withShared { sequence }
         let count = try countOfCommits(session)
         return try session.read {
           try CofferError.translating {
             let last = try session.changeLog.lastSequence()
+            if last < known { goBack(from: known, to: last, count: count) }
             guard try catchUp(session, last: last, count: count) else { return nil }
             return try body(session, last)
           }
@@ -169,6 +171,19 @@ extension ProxyState {
   }
 
   // MARK: Commits of others
+
+  /// Forgets everything: an earlier state was put in the place of the store, a rollback that no writer makes.
+  private func goBack(from known: Int64, to last: Int64, count: UInt64?) {
+    lock.withExclusive {
+      forgetEverything()
+      names = [:]
+      ownCommits = []
+      settledSequence = min(settledSequence, last)
+      setKnown(sequence: last, count: count)
+      if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
+    }
+    reader.database.reportRollback(from: known, to: last)
+  }
 
   /// Forgets what changed since what is known, as of `last`.
   ///

@@ -1,0 +1,206 @@
+import CofferCrypto
+import CofferStorage
+import Dispatch
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Closing a database") struct ClosingTests {
+  private func reopened(_ store: TemporaryStore, _ key: String, in collection: String = "") throws -> Int? {
+    let database = try store.open()
+    defer { try? database.close() }
+    return try database.makeConnection().read { try $0.object(forKey: key, inCollection: collection) }
+  }
+
+  @Test(
+    "flushes what its proxies have pending, whatever their policy, those included that were released",
+    arguments: [ConnectionProxy.FlushPolicy.immediately, .after(.seconds(3600)), .manually])
+  func flushes(_ policy: ConnectionProxy.FlushPolicy) throws {
+    for round in 0..<20 {
+      let store = try TemporaryStore()
+      let database = try store.open()
+      let proxy = try ConnectionProxy(database: database, flushPolicy: policy)
+      try ConnectionProxy(database: database, flushPolicy: policy).setObject(round, forKey: "released")
+      for key in 0..<50 { try proxy.setObject(round, forKey: "\(key)") }
+      try database.close()
+      #expect(try reopened(store, "49") == round)
+      #expect(try reopened(store, "released") == round)
+    }
+  }
+
+  @Test("has everything on its proxies and preferences throw .closed, what they had in memory included")
+  func everythingThrows() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let proxy = try ConnectionProxy(database: database)
+    let preferences = try Preferences(database: database, collection: "test")
+    try proxy.setObject(1, forKey: "a")
+    try preferences.set(1, forKey: "a")
+    #expect(try proxy.object(forKey: "a") == 1)
+    try database.close()
+    #expect(throws: CofferError.closed) { try proxy.object(forKey: "a", as: Int.self) }
+    #expect(throws: CofferError.closed) { try proxy.hasObject(forKey: "a") }
+    #expect(throws: CofferError.closed) { try proxy.allKeys() }
+    #expect(throws: CofferError.closed) { try proxy.setObject(2, forKey: "a") }
+    #expect(throws: CofferError.closed) { try proxy.removeObject(forKey: "a") }
+    #expect(throws: CofferError.closed) { try proxy.removeAll(inCollection: "") }
+    #expect(throws: CofferError.closed) { try proxy.reset() }
+    #expect(throws: CofferError.closed) { try proxy.performBatch { try $0.setObject(2, forKey: "a") } }
+    #expect(throws: CofferError.closed) { try preferences.set(2, forKey: "a") }
+    #expect(throws: CofferError.closed) { try preferences.throwing.integer(forKey: "a") }
+    #expect(throws: CofferError.closed) { try ConnectionProxy(database: database) }
+    try database.close()
+    #expect(try reopened(store, "a") == 1)
+  }
+
+  @Test("stays open where a flush fails: nothing is lost, all goes on, and closing works when the disk does")
+  func failingFlush() throws {
+    let store = try TemporaryStore()
+    let database = try store.open(busyTimeout: .milliseconds(1))
+    let first = try ConnectionProxy(database: database, flushPolicy: .manually)
+    let second = try ConnectionProxy(database: database, flushPolicy: .manually)
+    let other = try store.open()
+    try other.makeConnection().readWrite { _ in
+      try first.setObject(1, forKey: "first")
+      try second.setObject(1, forKey: "second")
+      #expect(throws: CofferError.busy) { try database.close() }
+      #expect(try first.object(forKey: "first") == 1)
+      try first.setObject(2, forKey: "first")
+      try second.setObject(2, forKey: "second")
+    }
+    try database.close()
+    #expect(try reopened(store, "first") == 2)
+    #expect(try reopened(store, "second") == 2)
+  }
+
+  @Test("stores each change that another thread is told was accepted, and refuses the rest")
+  func racingChanges() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let proxies = try (0..<2).map { _ in try ConnectionProxy(database: database, flushPolicy: .manually) }
+    let accepted = Lock<[String]>([])
+    let refusals = Lock(0)
+    // While the flush of one is committed the other may be open, flushed or closed.
+    for (index, proxy) in proxies.enumerated() {
+      try proxy.setObject(1, forKey: "own \(index)")
+      proxy.state.onCommit = {
+        for (index, proxy) in proxies.enumerated() {
+          do {
+            try proxy.setObject(1, forKey: "late \(index)")
+            accepted.withLock { $0.append("late \(index)") }
+          } catch CofferError.closed {
+            refusals.withLock { $0 += 1 }
+          } catch {
+            Issue.record(error)
+          }
+        }
+      }
+    }
+    try database.close()
+    #expect(refusals.withLock { $0 } > 0)
+    #expect(accepted.withLock { !$0.isEmpty })
+    for key in accepted.withLock({ $0 }) + ["own 0", "own 1"] { #expect(try reopened(store, key) == 1, "\(key)") }
+  }
+
+  @Test("inside a transaction is refused, and leaves the proxies open")
+  func insideTransaction() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let proxy = try ConnectionProxy(database: database)
+    try database.makeConnection().readWrite { _ in
+      _ = #expect(throws: CofferError.nestedTransaction) { try database.close() }
+    }
+    try proxy.setObject(1, forKey: "a")
+    try database.close()
+    #expect(try reopened(store, "a") == 1)
+  }
+
+  @Test("twice at once waits for the flushes both times")
+  func twice() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    try proxy.setObject(1, forKey: "a")
+    let isDone = DispatchSemaphore(value: 0)
+    let isCommitting = DispatchSemaphore(value: 0)
+    let committed = Lock(false)
+    proxy.state.onCommit = {
+      isCommitting.signal()
+      committed.withLock { $0 = true }
+    }
+    DispatchQueue.global().async {
+      try? database.close()
+      isDone.signal()
+    }
+    isCommitting.wait()
+    try database.close()
+    #expect(committed.withLock { $0 })
+    isDone.wait()
+    #expect(try reopened(store, "a") == 1)
+  }
+}
+
+@Suite("A store that is rolled back under a program") struct RollbackTests {
+  private struct Fixture {
+    let store: TemporaryStore
+    let database: Database
+    let proxy: ConnectionProxy
+
+    init() throws {
+      store = try TemporaryStore()
+      database = try store.open()
+      proxy = try ConnectionProxy(database: database)
+      for number in 1...5 {
+        try database.makeConnection().readWrite { try $0.setObject(number, forKey: "n") }
+      }
+    }
+
+    /// As somebody does who puts an older state in the place of the newest.
+    func rollBack() throws {
+      let connection = try SQLiteConnection(
+        store: Store.open(at: store.path, key: store.key), busyTimeout: .seconds(5))
+      let third = try database.makeConnection().read { try $0.snapshot() } - 2
+      try connection.beginWrite(.full)
+      try connection.execute("DELETE FROM changes WHERE sequence > \(third)")
+      try connection.execute("UPDATE items SET data = x'0000000000000003', version = \(third) WHERE key = 'n'")
+      try connection.commit()
+      try connection.close()
+    }
+  }
+
+  @Test("is read as it is by a proxy, which goes on from there and tells that everything may have changed")
+  func proxy() async throws {
+    let fixture = try Fixture()
+    let proxy = fixture.proxy
+    #expect(try proxy.object(forKey: "n") == 5)
+    var events = try proxy.changes().makeAsyncIterator()
+    try fixture.rollBack()
+    #expect(try proxy.object(forKey: "n") == 3)
+    #expect(await events.next()?.isEverything == true)
+    try proxy.setObject(6, forKey: "n", durability: .committed)
+    #expect(try proxy.object(forKey: "n") == 6)
+    #expect(try await fixture.database.makeConnection().read { try $0.object(forKey: "n") } == 6)
+  }
+
+  @Test("is told to listeners for commits as a change of everything, and what follows by key")
+  func listeners() throws {
+    let fixture = try Fixture()
+    let notices = Lock<[CommitNotification]>([])
+    let told = DispatchSemaphore(value: 0)
+    let observation = try fixture.database.onCommit { notification in
+      notices.withLock { $0.append(notification) }
+      told.signal()
+    }
+    let before = try fixture.database.makeConnection().read { try $0.snapshot() }
+    try fixture.rollBack()
+    try fixture.database.makeConnection().readWrite { try $0.setObject(1, forKey: "other") }
+    told.wait()
+    #expect(notices.withLock { $0[0].didClearAllCollections && $0[0].snapshot < before })
+    #expect(try fixture.database.makeConnection().read { try $0.changes(since: before) } == nil)
+    try fixture.database.makeConnection().readWrite { try $0.setObject(2, forKey: "other") }
+    told.wait()
+    #expect(notices.withLock { $0.last?.changedKeys(inCollection: "") == ["other"] })
+    withExtendedLifetime(observation) {}
+  }
+}
