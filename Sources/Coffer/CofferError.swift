@@ -18,7 +18,7 @@ public enum CofferError: Error, Equatable, Sendable {
   case storeExists(path: String)
   /// The file is not a Coffer store: another format, an empty file, a directory, a symbolic link, or someone else's file.
   case notAStore(path: String, reason: String)
-  /// The store was written by a newer version of Coffer.
+  /// The store, or the part of it that was asked for, was written by a newer version of Coffer.
   case newerFormat(part: String, found: Int, supported: Int)
   /// The key is well formed, and no slot of this store answers to it.
   case wrongKey
