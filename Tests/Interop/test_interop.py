@@ -1245,6 +1245,79 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
 # MARK: - The specification's own
 
 
+class TheVector(InteropTestCase):
+    VECTORS = HERE / "vectors"
+
+    def place(self) -> tuple:
+        """The store in a place, and what it ought to hold."""
+        place = Place()
+        for name, path in (("store-1.hex", place.store), ("store-1-wal.hex", place.log)):
+            place.write(path, self.bytes(name))
+        return place, json.loads((self.VECTORS / "store-1.json").read_text())
+
+    def bytes(self, name: str) -> bytes:
+        data = bytearray()
+        for line in (self.VECTORS / name).read_text().splitlines():
+            offset, digits = line.split(": ")
+            data += bytes(int(offset, 16) - len(data)) + bytes.fromhex(digits)
+        return bytes(data)
+
+    def test_has_the_digests_of_the_specification(self) -> None:
+        for name in ("store-1.hex", "store-1-wal.hex"):
+            self.assertRegex(FORMAT, rf"\| `{name}` \|.*`{hashlib.sha256(self.bytes(name)).hexdigest()}`")
+
+    def test_is_read_with_each_of_its_secrets(self) -> None:
+        place, expected = self.place()
+        vault = reader.KeyFileSecret(bytes.fromhex(expected["vaultKey"]))
+        for secret in (
+            reader.KeyFileSecret(bytes.fromhex(expected["key"])), reader.PassphraseSecret(expected["passphrase"].encode()),
+            reader.RecoveryKeySecret.parse(expected["recoveryKey"]),
+        ):
+            contents = place.read(secret, vault)
+            self.assertEqual(contents.integrity, [(b"ok",)])
+            self.assertEqual(contents.envelope.store_id.hex(), expected["storeID"])
+            self.assertEqual(contents.changes[-1].sequence, expected["lastCommit"])
+            self.assertEqual(self.rows(place, "items", ()), self.expected(expected["items"]))
+            self.assertEqual(self.rows(place, "history", ("ended", "time")), self.expected(expected["history"]))
+            self.assertEqual(len(contents.items), len(expected["items"]))
+
+    def test_has_sealed_collections_and_history(self) -> None:
+        place, expected = self.place()
+        secret = reader.KeyFileSecret(bytes.fromhex(expected["key"]))
+        contents = place.read(secret)
+        sealed = {name for (name, _), item in contents.items.items() if item.kind == "sealed"}
+        self.assertEqual(sealed, {found["name"] for found in expected["collections"] if found["isSealed"]})
+        limits = {
+            found["name"]: reader.HistoryLimits(found["historyCount"], found.get("historyAge"))
+            for found in expected["collections"] if "historyCount" in found
+        }
+        self.assertEqual(contents.history_limits, limits)
+        self.assertEqual(set(contents.collections.values()), {found["name"] for found in expected["collections"]})
+
+    def test_says_something_else_without_its_log(self) -> None:
+        place, expected = self.place()
+        place.log.unlink()
+        items = place.read(reader.KeyFileSecret(bytes.fromhex(expected["key"]))).items
+        self.assertNotIn(("", "newest"), items)
+        self.assertIn(("past", "removed"), items)
+
+    def rows(self, place: Place, table: str, more: tuple) -> list:
+        columns = ", ".join(("name", "key", "type", "lower(hex(data))", "lower(hex(metadata))", "version", "modified", *more))
+        with contextlib.closing(sqlite3.connect(place.plain)) as plain:
+            found = plain.execute(
+                f"SELECT {columns}, metadata IS NULL FROM {table} JOIN collections ON collection = id"
+                " ORDER BY name, key, version"
+            ).fetchall()
+        return [(*row[:4], None if row[-1] else row[4], *row[5:-1]) for row in found]
+
+    def expected(self, items: list) -> list:
+        names = ("collection", "key", "kind", "data", "metadata", "version", "modified")
+        return [
+            tuple(item.get(name) for name in names) + tuple(item[name] for name in ("ended", "time") if name in item)
+            for item in items
+        ]
+
+
 class TheTables(InteropTestCase):
     def test_are_those_of_the_specification(self) -> None:
         block, = re.findall(r"```sql\n(.*?)```", FORMAT, re.DOTALL)
