@@ -120,7 +120,7 @@ extension CofferError: CustomStringConvertible {
     case .notAStore(let path, let reason):
       "\(path) is not a Coffer store: \(reason). Nothing was changed."
     case .newerFormat(let part, let found, let supported):
-      "The store's \(part) has version \(found), and this Coffer reads up to \(supported). Use a newer Coffer."
+      "The store's \(part) is newer (\(found)) than this Coffer knows (up to \(supported)). Use a newer Coffer."
     case .wrongKey:
       "Wrong key: no slot of this store answers to it. The store itself is intact as far as could be seen."
     case .keyUnavailable(let reason):
