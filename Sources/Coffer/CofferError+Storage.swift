@@ -26,7 +26,8 @@ extension CofferError {
       case .notFound(let path): .storeNotFound(path: path)
       case .exists(let path): .storeExists(path: path)
       case .notAStore(let path, let reason): .notAStore(path: path, reason: reason)
-      case .newerFormat(let found, let supported): .newerFormat(part: "format", found: found, supported: supported)
+      case .newerFormat(let part, let found, let supported):
+        .newerFormat(part: part, found: found, supported: supported)
       case .wrongKey: .wrongKey
       case .keyUnavailable(let reason): .keyUnavailable(reason: reason)
       case .damaged(let part, let reason): .damaged(part: part, reason: reason)

@@ -18,7 +18,7 @@ public enum CofferError: Error, Equatable, Sendable {
   case storeExists(path: String)
   /// The file is not a Coffer store: another format, an empty file, a directory, a symbolic link, or someone else's file.
   case notAStore(path: String, reason: String)
-  /// The store was written by a newer version of Coffer.
+  /// The store, or the part of it that was asked for, was written by a newer version of Coffer.
   case newerFormat(part: String, found: Int, supported: Int)
   /// The key is well formed, and no slot of this store answers to it.
   case wrongKey
@@ -120,7 +120,7 @@ extension CofferError: CustomStringConvertible {
     case .notAStore(let path, let reason):
       "\(path) is not a Coffer store: \(reason). Nothing was changed."
     case .newerFormat(let part, let found, let supported):
-      "The store's \(part) has version \(found), and this Coffer reads up to \(supported). Use a newer Coffer."
+      "The store's \(part) is newer (\(found)) than this Coffer knows (up to \(supported)). Use a newer Coffer."
     case .wrongKey:
       "Wrong key: no slot of this store answers to it. The store itself is intact as far as could be seen."
     case .keyUnavailable(let reason):

@@ -5,7 +5,7 @@ package enum StorageError: Error, Equatable, Sendable {
   case notFound(path: String)
   case exists(path: String)
   case notAStore(path: String, reason: String)
-  case newerFormat(found: Int, supported: Int)
+  case newerFormat(part: String, found: Int, supported: Int)
   case wrongKey
   case keyUnavailable(reason: String)
   case damaged(part: String, reason: String)

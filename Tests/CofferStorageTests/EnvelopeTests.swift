@@ -168,7 +168,82 @@ import Testing
         bytes.replaceSubrange(end..<end + 32, with: try bytes[start..<end].withUnsafeBytes(SHA256.digest))
       }
     }
-    #expect(throws: StorageError.newerFormat(found: 9, supported: 1)) { try store.connect() }
+    #expect(throws: StorageError.newerFormat(part: "format", found: 9, supported: 1)) { try store.connect() }
+  }
+
+  /// A copy as it would be whole with other bytes in it, for those who have no key.
+  private func write(_ bytes: inout [UInt8], copy: Int, _ edit: (inout ArraySlice<UInt8>) -> Void) throws {
+    let start = copy * Layout.envelopeCopyByteCount
+    let end = start + Layout.envelopeCopyByteCount - SHA256.byteCount
+    edit(&bytes[start..<end])
+    bytes.replaceSubrange(end..<end + SHA256.byteCount, with: try bytes[start..<end].withUnsafeBytes(SHA256.digest))
+  }
+
+  @Test(
+    "is refused as one of a newer format where it has what this version does not know, in either copy",
+    arguments: [
+      (0, 11, 2, "suite of algorithms", 1), (1, 15, 4, "set of flags", 0), (0, 59, 6, "kind of slot", 5),
+      (1, 60, 4, "stretching of a slot", 3),
+    ])
+  func unknownFields(_ copy: Int, _ offset: Int, _ value: UInt8, _ part: String, _ supported: Int) throws {
+    let store = try SmallStore(rows: 10)
+    try edited(store) { bytes in
+      try write(&bytes, copy: copy) { $0[$0.startIndex + offset] = value }
+    }
+    #expect(throws: StorageError.newerFormat(part: part, found: Int(value), supported: supported)) {
+      try store.connect()
+    }
+  }
+
+  @Test(
+    "is the copy of the higher sequence; the MAC of the other one, which may be of another root key, is not looked at")
+  func otherCopy() throws {
+    let store = try SmallStore(rows: 10)
+    let before = try Array(store.bytes()[..<Layout.envelopeCopyByteCount])
+    // As a change of the root key leaves it that was cut off between the two copies.
+    let connection = try store.connect()
+    let replacement = try RootKeyReplacement(
+      Store.open(at: store.path, key: store.key), for: [store.key], dropping: [])
+    try connection.beginWrite(.full)
+    _ = try connection.changeEnvelope { try $0.replaceRootKey(replacement) }
+    try connection.commit()
+    try connection.close()
+    let after = try Array(store.bytes()[..<Layout.envelopeCopyByteCount])
+    try edited(store) { bytes in
+      bytes.replaceSubrange(Layout.envelopeCopyByteCount..<Layout.envelopeByteCount, with: before)
+      // Nor when it was edited by someone without any key.
+      try write(&bytes, copy: 1) { $0[$0.startIndex + 47] ^= 1 }
+    }
+    #expect(try store.contents().count == 10)
+    #expect(try Store.open(at: store.path, key: store.key).damagedEnvelopeCopies() == [1])
+    let next = try store.connect()
+    try next.beginWrite(.full)
+    try next.commit()
+    try next.close()
+    #expect(try Array(store.bytes()[..<Layout.envelopeByteCount]) == after + after)
+  }
+
+  @Test("is the first copy where both have one sequence and differ, and the next write makes the other one like it")
+  func equalSequences() throws {
+    let store = try SmallStore(rows: 10)
+    let first = try Array(store.bytes()[..<Layout.envelopeCopyByteCount])
+    try edited(store) { bytes in
+      try write(&bytes, copy: 1) { $0[$0.startIndex + 47] ^= 1 }
+    }
+    #expect(try store.contents().count == 10)
+    let connection = try store.connect()
+    try connection.beginWrite(.full)
+    try connection.commit()
+    try connection.close()
+    #expect(try Array(store.bytes()[..<Layout.envelopeByteCount]) == first + first)
+
+    // The other way round the one that counts has a wrong MAC, which is an error.
+    try edited(store) { bytes in
+      try write(&bytes, copy: 0) { $0[$0.startIndex + 47] ^= 1 }
+    }
+    #expect(throws: StorageError.damaged(part: "envelope", reason: "it was changed by someone without the key")) {
+      try store.connect()
+    }
   }
 
   @Test("of another store does not open these pages, even under the same key")

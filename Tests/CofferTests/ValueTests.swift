@@ -48,6 +48,76 @@ import Testing
     #expect(try roundTrip(Level.high) == .high)
   }
 
+  @Test("that are URLs read back with the base they had, also an empty text, which a URL made of parts can have")
+  func urls() throws {
+    let base = try #require(URL(string: "https://example.org/a/"))
+    let empty = try #require(URLComponents().url)
+    #expect(empty.relativeString.isEmpty)
+    let urls = [
+      (URL(string: "b", relativeTo: base), "b\0https://example.org/a/"),
+      (URL(string: "b/c"), "b/c"),
+      // A base that is relative, and one with a base of its own.
+      (URL(string: "c", relativeTo: URL(string: "a/b/")), "c\0a/b/"),
+      (URL(string: "c", relativeTo: URL(string: "b/", relativeTo: base)), "c\0https://example.org/a/b/"),
+      (URL(string: "https://example.org/x", relativeTo: base), "https://example.org/x"),
+      (URL(string: "a\0b"), "a%00b"),
+      (URL(string: "é"), "%C3%A9"),
+      (empty, ""), (URLComponents().url(relativeTo: base), "\0https://example.org/a/"),
+      (URL(string: "b", relativeTo: empty), "b\0"),
+    ]
+    for (url, text) in urls {
+      let url = try #require(url)
+      #expect(try ValueCoder.encode(url) == StoredValue(kind: .url, bytes: Array(text.utf8)))
+      let read = try roundTrip(url)
+      #expect(read.relativeString == url.relativeString && read.absoluteString == url.absoluteString)
+      #expect(read.baseURL?.absoluteString == url.baseURL?.absoluteString)
+    }
+    for text in ["a\0b\0c", "a\0b\0", "http://[::1", "a\0http://[::1"] {
+      #expect(throws: ValueCodingError.self) { try Value(StoredValue(kind: .url, bytes: Array(text.utf8))) }
+    }
+    #expect(throws: ValueCodingError.self) { try Value(StoredValue(kind: .url, bytes: [0x61, 0xff])) }
+  }
+
+  private struct Held<T: Encodable>: Encodable {
+    var v: T
+  }
+
+  @Test("of Codable types are the JSON that FORMAT.md describes")
+  func json() throws {
+    func check(_ value: some Encodable, _ expected: String) throws {
+      #expect(try Value(ValueCoder.encode(Held(v: value))) == .json("{\"v\":\(expected)}"))
+    }
+    let doubles: [(Double, String)] = [
+      (0, "0"), (-0.0, "-0"), (1, "1"), (-1.5, "-1.5"), (0.1, "0.1"), (1e15, "1000000000000000"), (1e16, "1e+16"),
+      (9_007_199_254_740_991, "9007199254740991"), (1.5e300, "1.5e+300"), (0.0001, "0.0001"), (1e-5, "1e-05"),
+      (.leastNonzeroMagnitude, "5e-324"), (.infinity, "\"inf\""), (-.infinity, "\"-inf\""), (.nan, "\"nan\""),
+    ]
+    for (double, text) in doubles { try check(double, text) }
+    try check(Float(0.1), "0.1")
+    try check(UInt64.max, "18446744073709551615")
+    try check(Int64.min, "-9223372036854775808")
+    try check(Date(timeIntervalSinceReferenceDate: 812_345_678.25), "812345678.25")
+    try check(Date(timeIntervalSinceReferenceDate: -0.0), "-0")
+    try check(Data([0, 1, 255, 254]), "\"AAH//g==\"")
+    try check(try #require(URL(string: "b", relativeTo: URL(string: "https://e.org/a/"))), "\"https://e.org/a/b\"")
+    try check(
+      try #require(UUID(uuidString: "6ba7b810-9dad-11d1-80b4-00c04fd430c8")), "\"6BA7B810-9DAD-11D1-80B4-00C04FD430C8\""
+    )
+    try check("a/b \"\\ \u{8}\u{c}\n\r\t \0\u{1f}", #""a/b \"\\ \b\f\n\r\t \u0000\u001f""#)
+    for text in ["\u{7f}\u{80}", "\u{2028}", "é", "e\u{301}", "🗝"] { try check(text, "\"\(text)\"") }
+    try check(["b": 1, "a": 2, "B": 3, "": 4, "10": 5, "9": 6], #"{"":4,"10":5,"9":6,"B":3,"a":2,"b":1}"#)
+    try check([Int?.none], "[null]")
+    #expect(try Value(ValueCoder.encode(Held(v: Int?.none))) == .json("{\"v\":null}"))
+  }
+
+  @Test("set as JSON are stored as they are given, JSON or not, and are no damage")
+  func jsonAsGiven() throws {
+    for text in [#"{ "b" : 1, "a":1.0 }"#, "{", #"{"a":1,"a":2}"#, ""] {
+      #expect(try Value(Value.json(text).stored) == .json(text))
+      #expect(try Value.json(text).stored.bytes.withUnsafeBytes(Array.init) == Array(text.utf8))
+    }
+  }
+
   @Test("describe themselves, so that a tool can show what any program stored")
   func selfDescribing() throws {
     func kind(_ value: some Encodable) throws -> Value.Kind { try ValueCoder.encode(value).kind }

@@ -299,13 +299,21 @@ class Fields:
 
 
 NO_STRETCHING, SCRYPT, PBKDF2, ARGON2ID = range(4)
+PASSPHRASE, CREDENTIAL = 2, 5
 
+MOST_WORK = 1 << 24
 COST_BOUNDS = {
     NO_STRETCHING: ((0, 0), (0, 0), (0, 0)),
-    SCRYPT: ((14, 22), (8, 32), (1, 16)),
-    PBKDF2: ((100_000, 100_000_000), (0, 0), (0, 0)),
-    ARGON2ID: ((19_456, 4_194_304), (1, 64), (1, 64)),
+    SCRYPT: ((14, 21), (8, 32), (1, 16)),
+    PBKDF2: ((100_000, MOST_WORK), (0, 0), (0, 0)),
+    ARGON2ID: ((19_456, 1 << 22), (1, MOST_WORK), (1, 64)),
 }
+
+
+class CannotBeTried(CofferError):
+    """A slot that asks for what is not allowed, or not there."""
+
+    code = 7
 
 
 @dataclass
@@ -327,7 +335,14 @@ class Slot:
         id, kind, stretching = fields.integer(1), fields.integer(1), fields.integer(1)
         if fields.integer(1) != 0:
             raise Damaged("The store is damaged: a slot has a byte that ought to be zero.")
+        if kind > CREDENTIAL or stretching > ARGON2ID:
+            raise NewerFormat("The store has a slot of a kind that this reader does not know.")
         costs = tuple(fields.integer(4) for _ in range(3))
+        unused = {NO_STRETCHING: costs, PBKDF2: costs[1:]}.get(stretching, ())
+        if kind < 1 or (kind == PASSPHRASE) == (stretching == NO_STRETCHING) or any(unused):
+            raise Damaged("The store is damaged: a slot stretches its secret in a way that is not its own.")
+        if stretching == SCRYPT and costs[0] >= 64:
+            raise Damaged("The store is damaged: the cost of a slot is no number.")
         salt, created, length = fields.bytes(32), fields.integer(8), fields.integer(2)
         if length > 64:
             raise Damaged("The store is damaged: the label of a slot is too long.")
@@ -341,24 +356,21 @@ class Slot:
         return cls(id, kind, stretching, costs, salt, created, label, authenticated, commitment, wrapped)
 
     def stretch(self, secret: Secret) -> bytes:
-        bounds = COST_BOUNDS.get(self.stretching)
-        if bounds is None:
-            raise CofferError(f"Slot {self.id} stretches its secret in a way this reader does not know.")
-        if not all(low <= cost <= high for cost, (low, high) in zip(self.costs, bounds)):
-            raise Damaged(f"The costs of slot {self.id} are outside their bounds.")
         first, second, third = self.costs
+        work = {SCRYPT: (1 << min(first, 64)) * second * third, ARGON2ID: first * second}.get(self.stretching, 0)
+        bounds = zip(self.costs, COST_BOUNDS[self.stretching])
+        if work > MOST_WORK or not all(low <= cost <= high for cost, (low, high) in bounds):
+            raise CannotBeTried(f"The costs of slot {self.id} are outside their bounds.")
         if self.stretching == SCRYPT:
             return Scrypt(salt=self.salt, length=32, n=1 << first, r=second, p=third).derive(secret.material)
         if self.stretching == PBKDF2:
             return PBKDF2HMAC(hashes.SHA512(), 32, self.salt, first).derive(secret.material)
         if self.stretching == ARGON2ID:
             if Argon2id is None:
-                raise CofferError("This slot wants Argon2id, which the installed cryptography package does not have.")
+                raise CannotBeTried("This slot wants Argon2id, which the installed cryptography package does not have.")
             return Argon2id(
                 salt=self.salt, length=32, iterations=second, lanes=third, memory_cost=first
             ).derive(secret.material)
-        if self.kind == 2:
-            raise Damaged(f"Slot {self.id} takes its passphrase unstretched.")
         return secret.material
 
     def root_key(self, secret: Secret, store_id: bytes) -> Optional[bytes]:
@@ -372,6 +384,22 @@ class Slot:
             return cipher.open(self.wrapped[:24], self.wrapped[24:], self.authenticated + store_id)
         except InvalidTag:
             raise Damaged(f"The store is damaged: the root key in slot {self.id} does not authenticate.")
+
+
+def key_behind(slots: list, secret: Secret, owner: bytes) -> bytes:
+    """The key in the first slot that the secret opens, of a store or a vault."""
+    refusal: Optional[CofferError] = None
+    for slot in slots:
+        if slot.kind not in secret.kinds:
+            continue
+        try:
+            key = slot.root_key(secret, owner)
+        except CannotBeTried as error:
+            refusal = refusal or error
+            continue
+        if key is not None:
+            return key
+    raise refusal or WrongKey(f"No slot opens with this {secret.name}.")
 
 
 @dataclass
@@ -424,7 +452,7 @@ class Envelope:
 
     @classmethod
     def parse(cls, data: bytes) -> "Envelope":
-        """The copy with the higher sequence, of those that are whole."""
+        """The copy with the higher sequence, of those that are whole; the first one of equals."""
         copies = [data[: cls.COPY], data[cls.COPY : cls.SIZE]]
         known = [copy for copy in copies if copy.startswith(cls.MAGIC)]
         if not known:
@@ -436,19 +464,20 @@ class Envelope:
         ]
         if not whole:
             raise Damaged("The store is damaged: neither copy of its envelope is whole.")
-        version = max(int.from_bytes(copy[8:10], "big") for copy in whole)
-        if version > 1:
-            raise NewerFormat(f"The store has format version {version}, and this reader knows version 1.")
-        return cls.parse_copy(max(whole, key=lambda copy: copy[16:24]))
+        # All of them: what this reader doesn't know in one may be what is newer.
+        return max(map(cls.parse_copy, whole), key=lambda copy: copy.sequence)
 
     @classmethod
     def parse_copy(cls, copy: bytes) -> "Envelope":
         fields = Fields(copy[: cls.CHECKED], "the envelope")
         fields.bytes(8)
-        if fields.integer(2) != 1:
-            raise Damaged("The store is damaged: its format version makes no sense.")
-        if fields.integer(2) != 1:
+        version, suite = fields.integer(2), fields.integer(2)
+        if version > 1:
+            raise NewerFormat(f"The store has format version {version}, and this reader knows version 1.")
+        if suite > 1:
             raise NewerFormat("The store uses a suite of algorithms that this reader does not know.")
+        if version < 1 or suite < 1:
+            raise Damaged("The store is damaged: its format version makes no sense.")
         if fields.integer(4) != 0:
             raise NewerFormat("The store has flags that this reader does not know.")
         sequence, store_id, created = fields.integer(8), fields.bytes(16), fields.integer(8)
@@ -468,19 +497,7 @@ class Envelope:
         return cls(sequence, store_id, created, slots, epochs, authenticated, mac)
 
     def root_key(self, secret: Secret) -> bytes:
-        candidates = [slot for slot in self.slots if slot.kind in secret.kinds]
-        if not candidates:
-            raise WrongKey(f"The store does not open with a {secret.name}.")
-        refusal: Optional[CofferError] = None
-        for slot in candidates:
-            try:
-                key = slot.root_key(secret, self.store_id)
-            except CofferError as error:
-                refusal = refusal or error
-                continue
-            if key is not None:
-                return key
-        raise refusal or WrongKey(f"The {secret.name} is not this store's.")
+        return key_behind(self.slots, secret, self.store_id)
 
     def check(self, root_key: bytes) -> None:
         key = hkdf(root_key, self.store_id, "coffer v1 envelope MAC")
@@ -759,11 +776,7 @@ class Vault:
             slots.append(Slot.parse(fields.bytes(fields.integer(2))))
         if not 1 <= len(slots) <= 16 or len({slot.id for slot in slots}) < len(slots):
             raise Damaged("The store is damaged: its vault has too few or too many slots, or one twice.")
-        for slot in slots:
-            key = slot.root_key(secret, self.id) if slot.kind in secret.kinds else None
-            if key is not None:
-                return key
-        raise WrongKey(f"The {secret.name} is not the vault's.")
+        return key_behind(slots, secret, self.id)
 
     def open(self, sealed: bytes, collection: bytes, key: bytes, field: int) -> bytes:
         """Kind and bytes of a sealed value."""
@@ -789,6 +802,7 @@ def unseal(path: str, secret: Secret) -> None:
         plain.text_factory = bytes
         plain.execute("PRAGMA journal_mode=MEMORY")
         vault = Vault(plain, secret)
+        refuse_unknown_flags(plain)
         sealed = dict(plain.execute("SELECT id, name FROM collections WHERE flags & 1"))
         for table in ("items", "history"):
             for row in plain.execute(f"SELECT collection, key, version, type, data, metadata FROM {table}").fetchall():
@@ -799,6 +813,8 @@ def unseal(path: str, secret: Secret) -> None:
                     continue
                 opened = vault.open(as_bytes(data), sealed[collection], as_bytes(key), 1)
                 if metadata is not None:
+                    if as_bytes(metadata)[:1] != bytes([SEALED]):
+                        raise Damaged("The store is damaged: metadata is not sealed where it ought to be.")
                     metadata = vault.open(as_bytes(metadata)[1:], sealed[collection], as_bytes(key), 2)
                 plain.execute(
                     f"UPDATE {table} SET type = ?, data = ?, metadata = ?"
@@ -839,6 +855,8 @@ class Date:
 
 @dataclass(frozen=True)
 class URL:
+    """A reference and its base, either of which may be empty."""
+
     text: str
     base: Optional[str] = None
 
@@ -849,6 +867,7 @@ class JSON:
 
     @property
     def value(self) -> Any:
+        """`ValueError` where a program stored what is no JSON."""
         # Encoders write the double -0.0 as -0, which Python would read as the integer 0.
         return json.loads(self.text, parse_int=lambda digits: -0.0 if digits == "-0" else int(digits))
 
@@ -905,7 +924,8 @@ def decode_value(kind: int, data: bytes, depth: int = 0) -> Any:
             return Date(struct.unpack(">d", data)[0])
         if kind == URL_KIND:
             text, separator, base = data.decode("utf-8").partition("\0")
-            return URL(text, base if separator else None)
+            if "\0" not in base:
+                return URL(text, base if separator else None)
         if kind == UUID:
             return uuid.UUID(bytes=data)
         if kind == ARRAY:
@@ -913,9 +933,7 @@ def decode_value(kind: int, data: bytes, depth: int = 0) -> Any:
         if kind == DICTIONARY:
             return dict(decode_entries(data, depth + 1))
         if kind == JSON_KIND:
-            value = JSON(data.decode("utf-8"))
-            value.value
-            return value
+            return JSON(data.decode("utf-8"))
         if kind == SECRET:
             return Hidden(data)
         if kind == SEALED and len(data) > 4 + XAES.NONCE + XAES.TAG:
@@ -1024,13 +1042,23 @@ def collections(plain: sqlite3.Connection) -> dict:
         return {id: as_text(name) for id, name in plain.execute("SELECT id, name FROM collections")}
 
 
-def items(plain: sqlite3.Connection) -> Iterator[Item]:
-    """Every item, decoded."""
+def refuse_unknown_flags(plain: sqlite3.Connection, collection: Optional[str] = None) -> None:
+    """Refuses a collection, or any, that a newer version may have filled with something else."""
+    with reading():
+        for name, flags in plain.execute("SELECT name, flags FROM collections"):
+            if flags & ~3 and collection in (None, as_text(name)):
+                raise NewerFormat(f"Collection {as_text(name)} has flags that this reader does not know.")
+
+
+def items(plain: sqlite3.Connection, collection: Optional[str] = None) -> Iterator[Item]:
+    """Every item, or those of one collection, decoded."""
+    refuse_unknown_flags(plain, collection)
     names = collections(plain)
     with reading():
         rows = plain.execute("SELECT collection, key, type, data, metadata, version, modified FROM items")
         for row in rows:
-            yield item_of(names, *row)
+            if collection is None or names.get(row[0]) == collection:
+                yield item_of(names, *row)
 
 
 def item_of(
@@ -1049,6 +1077,7 @@ def item_of(
 
 def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
     """Every earlier value, decoded, by collection and key, the oldest first."""
+    refuse_unknown_flags(plain)
     names = collections(plain)
     with reading():
         rows = plain.execute(
@@ -1062,10 +1091,9 @@ def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
 def history_limits(plain: sqlite3.Connection) -> dict:
     """How much history the collections keep that keep any, by name."""
     found = {}
+    refuse_unknown_flags(plain)
     with reading():
         for name, flags, count, age in plain.execute("SELECT name, flags, history_count, history_age FROM collections"):
-            if flags & ~3:
-                raise Damaged("The store is damaged: a collection has flags without a meaning.")
             if flags & 2:
                 if count is None or count < 1:
                     raise Damaged("The store is damaged: a collection keeps no number of earlier values.")

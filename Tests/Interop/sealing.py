@@ -42,9 +42,13 @@ class NewSlot:
     costs: tuple = (0, 0, 0)
     label: str = ""
     salt: bytes = field(default_factory=lambda: os.urandom(32))
+    # For costs that nobody would pay: the secret is not stretched at all.
+    is_unstretched: bool = False
 
     def stretched(self) -> bytes:
         first, second, third = self.costs
+        if self.is_unstretched:
+            return self.secret
         if self.stretching == reader.SCRYPT:
             return Scrypt(salt=self.salt, length=32, n=1 << first, r=second, p=third).derive(self.secret)
         if self.stretching == reader.PBKDF2:

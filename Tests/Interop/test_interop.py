@@ -38,6 +38,7 @@ BIN = pathlib.Path(os.environ.get("COFFER_BIN", HERE / "../../.build/debug")).re
 ACKNOWLEDGED_TEXT = "acknowledged value " * 20
 TYPES = {"dictionary": "dict", "uint64": "int"}
 PATIENCE = 120  # seconds, for any one program
+FORMAT = (HERE / "../../FORMAT.md").read_text("utf-8")
 
 # MARK: - Programs
 
@@ -1017,21 +1018,104 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
             passphrase_slot(b"secret", 1, reader.SCRYPT, (14, 7, 1)),
             passphrase_slot(b"secret", 1, reader.SCRYPT, (14, 8, 17)),
             passphrase_slot(b"secret", 1, reader.PBKDF2, (99_999, 0, 0)),
+            # Stretched in a moment, and then not as the record says.
+            *(
+                sealing.NewSlot(b"secret", 1, 2, stretching, costs, is_unstretched=True)
+                for stretching, costs in (
+                    (reader.SCRYPT, (22, 8, 1)), (reader.SCRYPT, (21, 8, 2)), (reader.SCRYPT, (63, 8, 1)),
+                    (reader.SCRYPT, (64, 8, 1)), (reader.PBKDF2, (2**24 + 1, 0, 0)), (reader.PBKDF2, (100_000, 1, 0)),
+                    (reader.ARGON2ID, (2**22 + 1, 1, 1)), (reader.ARGON2ID, (2**20, 17, 1)),
+                    (reader.ARGON2ID, (19_456, 0, 1)),
+                )
+            ),
         ]
         for slot in slots:
             place, _ = self.make([slot])
             self.assertRefuses(place, 7, passphrase=b"secret")
             self.assertNotEqual(place.prefs("collections", passphrase=b"secret").returncode, 0)
 
-    def test_is_refused_when_it_is_of_a_newer_version(self) -> None:
-        place, _ = self.make(version=2)
-        self.assertBothRefuse(place, 12)
+    def test_opens_by_another_slot_than_one_that_cannot_be_tried(self) -> None:
+        costs = reader.SCRYPT, (22, 8, 1)
+        place, _ = self.make([
+            sealing.NewSlot(b"secret", 1, 2, *costs, is_unstretched=True),
+            passphrase_slot(b"secret", 2, reader.SCRYPT, (14, 8, 1)),
+        ])
+        self.check(place, passphrase=b"secret")
 
-    def test_is_refused_with_flags_or_suites_that_are_not_known(self) -> None:
-        for fields in ({"flags": 1}, {"suite": 2}):
-            place, _ = self.make(**fields)
-            self.assertRefuses(place, 12)
-            self.assertNotEqual(place.prefs("collections").returncode, 0)
+    def test_is_refused_with_what_is_not_known_in_either_copy(self) -> None:
+        unknown = [
+            {"version": 2}, {"flags": 1}, {"flags": 1 << 31}, {"suite": 2},
+            {"slots": [sealing.NewSlot(self.KEY), sealing.NewSlot(self.KEY, 1, kind=6)]},
+            {"slots": [sealing.NewSlot(self.KEY), passphrase_slot(b"s", 1, 4, (1, 2, 3))]},
+        ]
+        for fields in unknown:
+            with self.subTest(**fields):
+                place, _ = self.make(**fields)
+                self.assertBothRefuse(place, 12)
+                # Also where the other copy is newer.
+                other = place.store.read_bytes()[:8_192]
+                place, new = self.make(sequence=2)
+                known, pages = new.envelope_copy(), place.store.read_bytes()[16_384:]
+                for copies in (known + other, other + known):
+                    place.write(place.store, copies + pages)
+                    self.assertBothRefuse(place, 12)
+
+    def test_does_not_ask_for_the_other_copys_root_key(self) -> None:
+        # As a change of the root key leaves it that was cut off between the copies, the old secret being none any more.
+        place, new = self.make()
+        old, pages = new.envelope_copy(), place.store.read_bytes()[16_384:]
+        new.sequence, new.root_key = 2, os.urandom(32)
+        newer = new.envelope_copy()
+        forged = bytearray(old)
+        forged[47] ^= 1
+        for other in (old, sealing.with_checksum(bytes(forged))):
+            for copies in (newer + other, other + newer):
+                place.write(place.store, copies + pages)
+                self.check(place)
+                place.ask("set", "new/key", "value")
+                self.assertEqual(place.store.read_bytes()[:16_384], newer * 2)
+        # Nor does it do instead of the one that counts.
+        forged = bytearray(newer)
+        forged[47] ^= 1
+        place.write(place.store, old + sealing.with_checksum(bytes(forged)) + place.store.read_bytes()[16_384:])
+        self.assertBothRefuse(place, 7)
+
+    def test_opens_with_the_first_copy_of_equal_sequences(self) -> None:
+        place, new = self.make()
+        first, pages = new.envelope_copy(), place.store.read_bytes()[16_384:]
+        new.slots = [passphrase_slot(b"s", 1, reader.SCRYPT, (14, 8, 1))]
+        second = new.envelope_copy()
+        place.write(place.store, second + first + pages)
+        self.assertBothRefuse(place, 5)
+        self.check(place, passphrase=b"s")
+        place.write(place.store, first + second + pages)
+        self.assertBothRefuse(place, 5, passphrase=b"s")
+        self.check(place)
+        place.ask("set", "new/key", "value")
+        self.assertEqual(place.store.read_bytes()[:16_384], first * 2)
+
+    def test_keeps_a_collection_shut_whose_flags_are_not_known(self) -> None:
+        for flags in (4, 1 << 40, -(1 << 63)):
+            place, new = self.make()
+            mark = "UPDATE collections SET flags = flags | ? WHERE name = 'samples'", (flags,)
+            place.write(place.store, new.envelope() + new.pages(self.plain(new, [mark])))
+            for arguments in (
+                ("get", "samples/int"), ("list", "-c", "samples"), ("set", "samples/int", "1"),
+                ("unset", "-c", "samples", "--all", "--force"), ("export",),
+            ):
+                done = place.prefs(*arguments)
+                self.assertEqual(done.returncode, 12, (arguments, done.stderr))
+            self.assertIn(b"samples", place.ask("collections"))
+            place.ask("set", "typed/new", "value")
+            with reader.Store(str(place.store), reader.KeyFileSecret.read(str(place.key))) as store:
+                store.write_plain(str(place.plain))
+            with reader.open_plain(str(place.plain)) as plain:
+                self.assertIn("samples", reader.collections(plain).values())
+                for read in (reader.items, reader.history, lambda plain: reader.items(plain, "samples")):
+                    with self.assertRaises(reader.NewerFormat):
+                        list(read(plain))
+                values = {item.key: item.value for item in reader.items(plain, "typed")}
+                self.assertEqual(values["new"], "value")
 
     def test_opens_with_the_copy_of_the_higher_sequence(self) -> None:
         place, new = self.make()
@@ -1086,6 +1170,7 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
                 (reader.NULL, b""), (reader.BOOL, b"\1"), (reader.INT, b"\xff" * 8), (reader.UINT64, b"\xff" * 8),
                 (reader.DOUBLE, struct.pack(">d", -0.1)), (text, "é\0".encode()), (reader.DATA, b"\xff"),
                 (reader.DATE, struct.pack(">d", 1e9)), (reader.URL_KIND, b"x\0https://example.org/"),
+                (reader.URL_KIND, b""), (reader.URL_KIND, b"\0https://example.org/a"), (reader.URL_KIND, b"c\0a/b/"),
                 (reader.UUID, bytes(range(16))), (array, b""), (dictionary, b""), (reader.JSON_KIND, b'{"a":[-0,1]}'),
             ))),
             "order": (dictionary, b"".join(
@@ -1101,6 +1186,18 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
             self.assertEqual(contents.items["samples", key].size, len(data))
             # The metadata is the same value again.
             self.assertEqual(contents.items["samples", key].metadata, contents.value("samples", key))
+
+    def test_holds_texts_that_are_no_json_as_they_were_given(self) -> None:
+        texts = {"no JSON": "{", "nothing": "", "a name twice": '{"a":1,"a":2}', "much space": ' [ 1 ,\n-0 ] '}
+        place, new = self.make()
+        rows = [self.insertion((key, (reader.JSON_KIND, text.encode()))) for key, text in texts.items()]
+        place.write(place.store, new.envelope() + new.pages(self.plain(new, rows)))
+        contents = place.read()
+        for key, text in texts.items():
+            self.assertEqual(contents.value("samples", key), reader.JSON(text))
+            told = json.loads(place.ask("get", "--json", f"samples/{key}"))["value"]
+            self.assertEqual(told, [1, -0.0] if key == "much space" else text)
+        self.assertEqual(json.loads(place.ask("doctor", "--deep", "--json"))["problems"], [])
 
     def insertion(self, entry: tuple) -> tuple:
         key, (kind, data) = entry
@@ -1119,6 +1216,7 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
             (15, b""), (reader.SEALED, bytes(44)), (reader.BOOL, b"\2"), (reader.BOOL, b""), (reader.INT, bytes(7)), (reader.UINT64, b"\xff" * 9),
             (reader.DOUBLE, bytes(9)), (reader.DATE, b""), (reader.STRING, b"\xff"),
             (reader.STRING, b"\xed\xa0\x80"), (reader.JSON_KIND, b"\xff"), (reader.UUID, bytes(15)),
+            (reader.URL_KIND, b"a\0b\0c"), (reader.URL_KIND, b"a\0b\0"), (reader.URL_KIND, b"a\xff"),
             (array, b"\1"), (array, b"\5\4abc"),
             (array, b"\5" + b"\xff" * 10 + b"\1"), (array, b"\x0d\0"), (array, b"\x0e\0"), (array, b"\x0f\0"), (array, b"\0\1\0"), (array, deep),
             (dictionary, b"\1"), (dictionary, b"\1\xff\0\0"), (dictionary, b"\2a\0\0"),
@@ -1139,10 +1237,108 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
         a, b = (sealing.entry(key, reader.NULL, b"") for key in "ab")
         for kind, data in (
             (reader.NULL, b""), (reader.UINT64, bytes(8)), (reader.DICTIONARY, b + a), (reader.DICTIONARY, a + a),
-            (reader.JSON_KIND, b"{"),
         ):
             with self.assertRaises(reader.Damaged, msg=(kind, data)):
                 reader.decode_value(kind, data)
+
+
+# MARK: - The specification's own
+
+
+class TheVector(InteropTestCase):
+    VECTORS = HERE / "vectors"
+
+    def place(self) -> tuple:
+        """The store in a place, and what it ought to hold."""
+        place = Place()
+        for name, path in (("store-1.hex", place.store), ("store-1-wal.hex", place.log)):
+            place.write(path, self.bytes(name))
+        return place, json.loads((self.VECTORS / "store-1.json").read_text())
+
+    def bytes(self, name: str) -> bytes:
+        data = bytearray()
+        for line in (self.VECTORS / name).read_text().splitlines():
+            offset, digits = line.split(": ")
+            data += bytes(int(offset, 16) - len(data)) + bytes.fromhex(digits)
+        return bytes(data)
+
+    def test_has_the_digests_of_the_specification(self) -> None:
+        for name in ("store-1.hex", "store-1-wal.hex"):
+            self.assertRegex(FORMAT, rf"\| `{name}` \|.*`{hashlib.sha256(self.bytes(name)).hexdigest()}`")
+
+    def test_is_read_with_each_of_its_secrets(self) -> None:
+        place, expected = self.place()
+        vault = reader.KeyFileSecret(bytes.fromhex(expected["vaultKey"]))
+        for secret in (
+            reader.KeyFileSecret(bytes.fromhex(expected["key"])), reader.PassphraseSecret(expected["passphrase"].encode()),
+            reader.RecoveryKeySecret.parse(expected["recoveryKey"]),
+        ):
+            contents = place.read(secret, vault)
+            self.assertEqual(contents.integrity, [(b"ok",)])
+            self.assertEqual(contents.envelope.store_id.hex(), expected["storeID"])
+            self.assertEqual(contents.changes[-1].sequence, expected["lastCommit"])
+            self.assertEqual(self.rows(place, "items", ()), self.expected(expected["items"]))
+            self.assertEqual(self.rows(place, "history", ("ended", "time")), self.expected(expected["history"]))
+            self.assertEqual(len(contents.items), len(expected["items"]))
+
+    def test_has_sealed_collections_and_history(self) -> None:
+        place, expected = self.place()
+        secret = reader.KeyFileSecret(bytes.fromhex(expected["key"]))
+        contents = place.read(secret)
+        sealed = {name for (name, _), item in contents.items.items() if item.kind == "sealed"}
+        self.assertEqual(sealed, {found["name"] for found in expected["collections"] if found["isSealed"]})
+        limits = {
+            found["name"]: reader.HistoryLimits(found["historyCount"], found.get("historyAge"))
+            for found in expected["collections"] if "historyCount" in found
+        }
+        self.assertEqual(contents.history_limits, limits)
+        self.assertEqual(set(contents.collections.values()), {found["name"] for found in expected["collections"]})
+
+    def test_says_something_else_without_its_log(self) -> None:
+        place, expected = self.place()
+        place.log.unlink()
+        items = place.read(reader.KeyFileSecret(bytes.fromhex(expected["key"]))).items
+        self.assertNotIn(("", "newest"), items)
+        self.assertIn(("past", "removed"), items)
+
+    def rows(self, place: Place, table: str, more: tuple) -> list:
+        columns = ", ".join(("name", "key", "type", "lower(hex(data))", "lower(hex(metadata))", "version", "modified", *more))
+        with contextlib.closing(sqlite3.connect(place.plain)) as plain:
+            found = plain.execute(
+                f"SELECT {columns}, metadata IS NULL FROM {table} JOIN collections ON collection = id"
+                " ORDER BY name, key, version"
+            ).fetchall()
+        return [(*row[:4], None if row[-1] else row[4], *row[5:-1]) for row in found]
+
+    def expected(self, items: list) -> list:
+        names = ("collection", "key", "kind", "data", "metadata", "version", "modified")
+        return [
+            tuple(item.get(name) for name in names) + tuple(item[name] for name in ("ended", "time") if name in item)
+            for item in items
+        ]
+
+
+class TheTables(InteropTestCase):
+    def test_are_those_of_the_specification(self) -> None:
+        block, = re.findall(r"```sql\n(.*?)```", FORMAT, re.DOTALL)
+        place = Place()
+        place.ask("init")
+        place.read()
+        with contextlib.closing(sqlite3.connect(":memory:")) as told, contextlib.closing(sqlite3.connect(place.plain)) as made:
+            told.executescript(block)
+            self.assertEqual(*(
+                {row[:2]: " ".join(row[2].split()) for row in database.execute(
+                    "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL")}
+                for database in (told, made)
+            ))
+
+    def test_lie_in_pages_as_the_specification_has_them(self) -> None:
+        place = settled()
+        with reader.Store(str(place.store), reader.KeyFileSecret.read(str(place.key))) as store:
+            header = store.page(1)[:100]
+        self.assertEqual(header[:16], reader.SQLITE_MAGIC)
+        self.assertEqual(struct.unpack(">H4B", header[16:22])[:4], (reader.PAGE, 2, 2, 48))
+        self.assertEqual(struct.unpack(">I", header[56:60]), (1,))  # UTF-8
 
 
 # MARK: - Change log, and the rest of the reader

@@ -189,6 +189,12 @@ case "exit-without-flush":
   for number in 0..<500 { try proxy.setObject(number, forKey: "key \(number)", inCollection: "exit") }
   exit(0)
 
+case "make-vector":
+  // make-vector FOLDER -: makes the store in Tests/Interop/vectors anew, and says the SHA-256 of its files.
+  let digests = try StoreVector.make(in: store)
+  say("store-1.hex \(digests.store)")
+  say("store-1-wal.hex \(digests.log)")
+
 case "release-without-flush":
   // The proxy is gone long before its batch is written; the exit comes right after.
   try {

@@ -84,7 +84,8 @@ extension Database {
           problems += try session.structuralProblems()
           progress(0.6)
           let total = try session.count(in: nil)
-          for collection in try session.collectionNames() {
+          let collections = try session.readableCollections(&problems)
+          for collection in collections {
             for key in try session.keys(in: collection, .all) {
               guard let row = try session.fullRow(key, in: collection) else { continue }
               if let problem = session.problem(of: row.item, key, in: collection) {
@@ -94,7 +95,7 @@ extension Database {
               if itemCount % 1000 == 0 { progress(0.6 + 0.4 * Double(itemCount) / Double(max(total, 1))) }
             }
           }
-          problems += try session.historicProblems(&historicItemCount)
+          problems += try session.historicProblems(in: collections, &historicItemCount)
         }
       }
     } catch CofferError.damaged(let part, let reason) {
@@ -169,10 +170,24 @@ extension Session {
     }
   }
 
+  /// All collections whose items can be looked at, empty ones included; one of a newer version is a problem.
+  fileprivate func readableCollections(_ problems: inout [String]) throws -> [String] {
+    try CofferError.translating({ try CommitFeed.names(connection) }).values.sorted().filter { name in
+      do {
+        _ = try reading { try storedCollection(name) }
+        return true
+      } catch let error as CofferError {
+        guard case .newerFormat = error else { throw error }
+        problems.append("\(error)")
+        return false
+      }
+    }
+  }
+
   /// What does not decode among the earlier values.
-  fileprivate func historicProblems(_ count: inout Int) throws -> [String] {
+  fileprivate func historicProblems(in collections: [String], _ count: inout Int) throws -> [String] {
     var problems: [String] = []
-    for collection in try CofferError.translating({ try CommitFeed.names(connection) }).values.sorted() {
+    for collection in collections {
       for key in try keysWithHistory(in: collection) {
         for row in try history(key, in: collection) {
           count += 1

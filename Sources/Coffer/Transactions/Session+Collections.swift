@@ -8,12 +8,21 @@ struct StoredCollection {
     static let isSealed: Int64 = 1
     /// Its items leave their earlier values behind.
     static let keepsHistory: Int64 = 2
+    static let known = isSealed | keepsHistory
   }
 
   let id: Int64
   var isSealed = false
   /// nil where no history is kept.
   var history: HistoryLimits?
+
+  /// Refuses a collection in which a newer version may have put something else, or the same in another form.
+  static func check(flags: Int64, of name: String) throws {
+    guard flags & ~Flags.known == 0 else {
+      throw StorageError.newerFormat(
+        part: "collection \"\(name)\"", found: Int(flags), supported: Int(Flags.known))
+    }
+  }
 }
 
 extension Session {
@@ -29,7 +38,8 @@ extension Session {
       "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
     statement.bind(name, at: 1)
     let collection = try statement.first { row in
-      StoredCollection(
+      try StoredCollection.check(flags: row.integer(1), of: name)
+      return StoredCollection(
         id: row.integer(0), isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
         history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
           ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))

@@ -91,7 +91,8 @@ extension Session {
     // No more than this where no history is kept.
     guard try connection.statement("SELECT 1 FROM history LIMIT 1").first({ _ in true }) ?? false else { return }
     var kept: [(id: Int64, limits: HistoryLimits)] = []
-    try connection.statement("SELECT id, history_count, history_age FROM collections WHERE flags & 2").query { row in
+    try connection.statement("SELECT id, history_count, history_age FROM collections WHERE flags & ~1 = 2").query {
+      row in
       kept.append(
         (row.integer(0), try HistoryLimits(storedCount: row.integer(1), age: row.isNull(2) ? nil : row.integer(2))))
     }

@@ -163,7 +163,8 @@ extension Session {
   func removeAllInAllCollections() throws {
     try changingTogether {
       var names: [(id: Int64, name: String)] = []
-      try connection.statement("SELECT id, name FROM collections ORDER BY name").query {
+      try connection.statement("SELECT id, name, flags FROM collections ORDER BY name").query {
+        try StoredCollection.check(flags: $0.integer(2), of: $0.text(1))
         names.append(($0.integer(0), $0.text(1)))
       }
       guard !names.isEmpty else { return }

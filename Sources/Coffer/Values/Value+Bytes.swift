@@ -53,7 +53,7 @@ extension Value {
     case .url(let value):
       bytes.append(contentsOf: value.relativeString.utf8)
       if let base = value.baseURL {
-        // A URL holds no NUL.
+        // A URL holds no NUL, and the text of a base is without a base of its own.
         bytes.append(0)
         bytes.append(contentsOf: base.absoluteString.utf8)
       }
@@ -104,6 +104,13 @@ private struct ValueReader {
     return text
   }
 
+  private func url(_ text: Substring, relativeTo base: URL?) throws -> URL {
+    // The empty text is a reference, too (RFC 3986, 4.4), but none that `URL(string:)` takes.
+    let url = text.isEmpty ? URLComponents().url(relativeTo: base) : URL(string: String(text), relativeTo: base)
+    guard let url else { throw malformed("URL") }
+    return url
+  }
+
   private mutating func readCount() throws -> Int {
     guard let count = bytes.popVarint(), count <= UInt64(bytes.count) else { throw malformed("length") }
     return Int(count)
@@ -127,12 +134,9 @@ private struct ValueReader {
     case .date:
       return .date(Date(timeIntervalSinceReferenceDate: Double(bitPattern: try readWord(count))))
     case .url:
-      let parts = try take(count).split(separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
-      let base = parts.count == 2 ? URL(string: String(decoding: parts[1], as: UTF8.self)) : nil
-      guard let url = URL(string: String(decoding: parts[0], as: UTF8.self), relativeTo: base) else {
-        throw malformed("URL")
-      }
-      return .url(url)
+      let texts = try readText(count).split(separator: "\0", omittingEmptySubsequences: false)
+      guard texts.count <= 2 else { throw malformed("URL") }
+      return .url(try url(texts[0], relativeTo: texts.count == 2 ? url(texts[1], relativeTo: nil) : nil))
     case .uuid:
       guard count == 16 else { throw malformed("UUID") }
       let bytes = Array(try take(16))

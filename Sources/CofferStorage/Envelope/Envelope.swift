@@ -4,8 +4,15 @@ import CofferCrypto
 enum EnvelopeError: Error, Equatable {
   case wrongMagic
   case checksumMismatch
-  case newerFormat(UInt16)
+  /// Made by a newer version: a number that this one does not know yet.
+  case newerFormat(part: String, found: Int, supported: Int)
   case unreadable(String)
+
+  static func check(_ found: some BinaryInteger, isAtMost supported: some BinaryInteger, _ part: String) throws {
+    guard found <= supported else {
+      throw Self.newerFormat(part: part, found: Int(clamping: found), supported: Int(clamping: supported))
+    }
+  }
 }
 
 /// What stands before the pages: which keys open the store, and under which they are sealed.
@@ -92,11 +99,12 @@ extension Envelope {
     do {
       _ = try reader.read(count: Self.magic.count)
       let version: UInt16 = try reader.read()
-      guard version <= Layout.formatVersion else { throw EnvelopeError.newerFormat(version) }
+      try EnvelopeError.check(version, isAtMost: Layout.formatVersion, "format")
       let suite: UInt16 = try reader.read()
-      let flags: UInt32 = try reader.read()
-      guard version == Layout.formatVersion, suite == Layout.suite, flags == 0 else {
-        throw EnvelopeError.unreadable("version \(version), suite \(suite), flags \(flags)")
+      try EnvelopeError.check(suite, isAtMost: Layout.suite, "suite of algorithms")
+      try EnvelopeError.check(reader.read(UInt32.self), isAtMost: 0, "set of flags")
+      guard version == Layout.formatVersion, suite == Layout.suite else {
+        throw EnvelopeError.unreadable("version \(version), suite \(suite)")
       }
       sequence = try reader.read()
       storeID = try Array(reader.read(count: 16))

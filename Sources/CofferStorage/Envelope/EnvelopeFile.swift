@@ -155,7 +155,6 @@ final class EnvelopeFile: @unchecked Sendable {
     guard fileByteCount > 0 else { throw StorageError.notAStore(path: path, reason: "the file is empty") }
     var wholeCopies: [WholeCopy] = []
     var damagedCopies: [Int] = []
-    var newerVersion: UInt16?
     var isForeign = true
     let copies = [bytes[..<Layout.envelopeCopyByteCount], bytes[Layout.envelopeCopyByteCount...]]
     for (index, copy) in copies.enumerated() {
@@ -164,13 +163,13 @@ final class EnvelopeFile: @unchecked Sendable {
         if index == 1, !wholeCopies.isEmpty, copy.hasSameBytes(as: copies[0]) { continue }
         wholeCopies.append(WholeCopy(index: index, envelope: try Envelope(copy: copy)))
         isForeign = false
-      } catch EnvelopeError.newerFormat(let version) {
-        newerVersion = max(newerVersion ?? 0, version)
-        isForeign = false
+      } catch EnvelopeError.newerFormat(let part, let found, let supported) {
+        // Whole, and not understood: never taken for damaged, since the other copy may be older.
+        throw StorageError.newerFormat(part: part, found: found, supported: supported)
       } catch EnvelopeError.wrongMagic {
         damagedCopies.append(index)
       } catch EnvelopeError.unreadable(let what) {
-        // Whole, and not understood: never taken for damaged, since the other copy may be older.
+        // Whole as well.
         throw StorageError.damaged(
           part: "envelope", reason: "copy \(index) holds what this version cannot read: \(what)")
       } catch is EnvelopeError {
@@ -178,9 +177,7 @@ final class EnvelopeFile: @unchecked Sendable {
         isForeign = false
       }
     }
-    if let newerVersion {
-      throw StorageError.newerFormat(found: Int(newerVersion), supported: Int(Layout.formatVersion))
-    }
+    // Of equal sequences the first one counts.
     if let newest = wholeCopies.max(by: { $0.envelope.sequence < $1.envelope.sequence }) {
       // A change was cut short between the two: what it revoked must not stay in the other.
       let outdated = wholeCopies.map(\.index).filter { $0 != newest.index }

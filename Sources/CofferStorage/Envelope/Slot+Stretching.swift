@@ -13,6 +13,7 @@ extension Slot.Stretching {
   }
 
   init(algorithm: UInt8, costs: (UInt32, UInt32, UInt32)) throws {
+    try EnvelopeError.check(algorithm, isAtMost: 3, "stretching of a slot")
     switch algorithm {
     case 0 where costs == (0, 0, 0): self = .none
     case 1 where costs.0 < 64:

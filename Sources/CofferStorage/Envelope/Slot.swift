@@ -64,6 +64,7 @@ package struct Slot: Equatable, Sendable {
     var reader = ByteReader(bytes)
     id = try reader.read()
     let kindCode: UInt8 = try reader.read()
+    try EnvelopeError.check(kindCode, isAtMost: Kind.credential.rawValue, "kind of slot")
     guard let kind = Kind(rawValue: kindCode) else { throw EnvelopeError.unreadable("slot kind \(kindCode)") }
     self.kind = kind
     let algorithm: UInt8 = try reader.read()

@@ -60,6 +60,8 @@ package struct VaultRecord: Equatable, Sendable {
         let count: UInt16 = try reader.read()
         slots.append(try Slot(encoded: reader.read(count: Int(count))))
       }
+    } catch EnvelopeError.newerFormat(let part, let found, let supported) {
+      throw StorageError.newerFormat(part: part, found: found, supported: supported)
     } catch EnvelopeError.unreadable(let what) {
       throw damaged("it holds what this version cannot read: \(what)")
     } catch is ByteReader.Overrun {

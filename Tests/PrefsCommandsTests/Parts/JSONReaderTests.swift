@@ -24,6 +24,21 @@ struct JSONReaderTests {
   }
 
   @Test(
+    "What is stored of a text is its value written anew, as FORMAT.md describes it",
+    arguments: [
+      ("{\"b\" : 1, \"a\" :\n[ 1 ,2 ]}", #"{"a":[1,2],"b":1}"#), (#"{"é":1,"z":2,"B":3}"#, #"{"B":3,"z":2,"é":1}"#),
+      ("-0", "-0.0"), ("1.0", "1.0"), ("1e2", "100.0"), ("1E+16", "1e+16"), ("1.5e300", "1.5e+300"), ("1e-5", "1e-05"),
+      ("18446744073709551615", "18446744073709551615"), ("18446744073709551616", "1.8446744073709552e+19"),
+      ("-9223372036854775809", "-9.223372036854776e+18"), ("[null,true]", "[null,true]"),
+      (#""a\/b \u00e9 \ud83d\udddd \"\\""#, #""a/b é 🗝 \"\\""#),
+      (#""\b\f\n\r\t\u0001""#, #""\b\f\n\r\t\u0001""#),
+      ("\"\u{7f}\u{9f}\u{a0}\u{2028}\u{2029}\"", "\"\\u007f\\u009f\u{a0}\\u2028\\u2029\""),
+    ])
+  func stored(_ text: String, _ expected: String) throws {
+    #expect(try ValueReader(type: .json, encoding: .raw).value(Array(text.utf8)) == .json(expected))
+  }
+
+  @Test(
     "What is not JSON is refused",
     arguments: [
       "", " ", "nul", "truex", "1 2", "01", "-", "+1", "1.", ".5", "1e", "1e999", "0x1", "NaN", "'a'", "\"", "\"\\x\"",
