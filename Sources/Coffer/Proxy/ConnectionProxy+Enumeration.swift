@@ -88,8 +88,10 @@ extension ProxyState {
       }
       guard var overlay else { return nil }
       var items: [(key: String, item: HeldItem)] = []
-      if overlay.showsCommitted, let id = try session.collectionID(name) {
-        let cursor = Cursor(connection: session.connection, collection: id, range: range, columns: .rows)
+      if overlay.showsCommitted, let stored = try session.storedCollection(name) {
+        let cursor = Cursor(
+          connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: range, columns: .rows
+        )
         while try cursor.advance() {
           let key = cursor.key
           let change = overlay.changes.removeValue(forKey: ByteString(key))

@@ -8,12 +8,20 @@ struct StoredCollection {
     static let isSealed: Int64 = 1
     /// Its items leave their earlier values behind.
     static let keepsHistory: Int64 = 2
+    static let all = isSealed | keepsHistory
   }
 
+  /// Above 0.
   let id: Int64
   var isSealed = false
   /// nil where no history is kept.
   var history: HistoryLimits?
+
+  /// What stands in a row, if it is an id.
+  static func checkedID(_ id: Int64) throws -> Int64 {
+    guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "there is one with the id \(id)") }
+    return id
+  }
 }
 
 extension Session {
@@ -25,24 +33,36 @@ extension Session {
 
   func storedCollection(_ name: String) throws -> StoredCollection? {
     if let known = knownCollections[name] { return known }
-    let statement = try connection.statement(
-      "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
-    statement.bind(name, at: 1)
-    let collection = try statement.first { row in
-      StoredCollection(
-        id: row.integer(0), isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
-        history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
-          ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
+    let collection = try rowOfCollection(name)
+    if core.vault.isThere.load(ordering: .relaxed) {
+      try checkDeclaration(of: name, isSealed: collection?.isSealed ?? false)
     }
     if let collection { knownCollections[name] = collection }
     return collection
   }
 
+  /// What the table says, whether the vault's list says so, too, or not.
+  func rowOfCollection(_ name: String) throws -> StoredCollection? {
+    let statement = try connection.statement(
+      "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
+    statement.bind(name, at: 1)
+    return try statement.first { row in
+      StoredCollection(
+        id: try StoredCollection.checkedID(row.integer(0)),
+        isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
+        history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
+          ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
+    }
+  }
+
   func makeCollection(_ name: String) throws -> StoredCollection {
-    if let collection = try storedCollection(name) { return collection }
+    try storedCollection(name) ?? insertCollection(name)
+  }
+
+  func insertCollection(_ name: String) throws -> StoredCollection {
     let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
     statement.bind(name, at: 1)
-    guard let id = try statement.first({ $0.integer(0) }) else {
+    guard let id = try statement.first({ try StoredCollection.checkedID($0.integer(0)) }) else {
       throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
     }
     let collection = StoredCollection(id: id)
