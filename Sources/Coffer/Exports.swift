@@ -36,6 +36,7 @@ extension KeyFile {
 extension KeyFile {
   /// What lets others at the key file, or put another one in its place, in sentences.
   public static func fileProblems(at path: String) -> [String] {
-    FilePermissions.problems(ofFileAt: path) + FilePermissions.problems(ofFolderAbove: path)
+    FilePermissions.problems(ofFileAt: path) + FilePermissions.problems(ofKeyFileAt: path)
+      + FilePermissions.problems(ofFolderAbove: path)
   }
 }

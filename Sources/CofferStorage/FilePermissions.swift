@@ -7,6 +7,27 @@ package enum FilePermissions {
     return ["\(path) is open to others (mode \(octal(status.st_mode & 0o777)))."]
   }
 
+  /// Likewise of a key file, wherever a link there leads: its owner knows the key, and may give it away.
+  package static func problems(ofKeyFileAt path: String) -> [String] {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_uid != 0, status.st_uid != geteuid() else { return [] }
+    return ["\(path) belongs to another user (\(status.st_uid)), who knows the key in it, and can put another there."]
+  }
+
+  /// What others see of the folder that the file at `path` lies in, where they can do no more.
+  package static func notes(ofFolderAbove path: String) -> [String] {
+    let folder = FilePath.folder(above: path)
+    var status = stat()
+    // A folder of the system's is for everybody.
+    guard stat(folder, &status) == 0, status.st_uid == owner(of: path), status.st_mode & 0o055 != 0,
+      status.st_mode & 0o022 == 0
+    else { return [] }
+    return [
+      "The folder \(folder) can be entered by others (mode \(octal(status.st_mode & 0o777))), who see when and how much is "
+        + "written there."
+    ]
+  }
+
   /// What lets others put files into the folder that the file at `path` lies in.
   package static func problems(ofFolderAbove path: String) -> [String] {
     let folder = FilePath.folder(above: path)

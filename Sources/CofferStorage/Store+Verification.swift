@@ -9,6 +9,8 @@ package struct PageVerification: Sendable {
   package var damaged: [Int] = []
   /// The pages that the file ends before.
   package var missing: Range<Int> = 0..<0
+  /// How many bytes stand in the file behind the last page.
+  package var tailByteCount = 0
   /// The pages that hold something in clear: SQLite's magic at their beginning, or bytes that are not random.
   package var clear: [Int] = []
   /// Bits per byte, over the whole file.
@@ -18,6 +20,14 @@ package struct PageVerification: Sendable {
 }
 
 extension Store {
+  /// How many bytes stand in the file behind the last page, where nothing looks for any; none while there are commits in
+  /// the log, which may make the file shorter.
+  package func tailByteCount() throws -> Int {
+    var reader = try PageReader(self)
+    for _ in 0..<10 where reader.tailByteCount > 0 && !reader.isUnchanged { reader = try PageReader(self) }
+    return reader.tailByteCount
+  }
+
   /// The page that SQLite never uses, because its file locks stand there.
   ///
   /// https://www.sqlite.org/fileformat2.html#the_lock_byte_page
@@ -26,7 +36,7 @@ extension Store {
   /// Of 4,096 random bytes hardly ever a set has fewer than 7.9 bits a byte; what is not compressed stays below 7.
   private static let leastEntropy = 7.5
 
-  /// Reads and authenticates every page of the database file.
+  /// Reads and authenticates every page of the database file; what stands behind the last one is not read.
   package func verifyPages(progress: (Double) -> Void) throws -> PageVerification {
     try checkProcess()
     var result = PageVerification()
@@ -34,7 +44,7 @@ extension Store {
     let codec = try PageCodec(keys: keys.keys)
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     let size = try fileByteCount()
-    result.count = max(0, (size - Layout.envelopeByteCount) / Layout.pageByteCount)
+    result.count = min(max(0, (size - Layout.envelopeByteCount) / Layout.pageByteCount), try PageReader(self).pageCount)
     for number in stride(from: 1, through: result.count, by: 1) where number != Self.lockPage {
       let isAuthentic = try readAuthentic(number, into: &page, codec)
       // A checkpoint of another process may also have cut the file, and the page off.
@@ -64,6 +74,7 @@ extension Store {
       guard reader.log.frames[UInt32(number)] == nil else { return false }
       return try !readAuthentic(number, into: &page, codec)
     }
+    result.tailByteCount = try tailByteCount()
     if reader.presentCount < reader.pageCount { result.missing = reader.presentCount + 1..<reader.pageCount + 1 }
     return result
   }

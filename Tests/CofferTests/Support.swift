@@ -14,7 +14,8 @@ final class TemporaryStore: Sendable {
 
   init() throws {
     folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     try KeyFile.create(at: keyFile)
   }
 

@@ -116,34 +116,44 @@ import Testing
   func edits() throws {
     try vault.addSlot(.key(.random(count: 32)), label: "other")
     let original = try #require(try vault.record())
-    let encoded = original.encoded
+    let columns = [
+      ("slots", original.encodedSlots), ("sealed", original.encodedSealedCollections), ("mac", original.mac),
+      ("id", original.id),
+    ]
+    func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
+    let restored = "generation = 1, " + columns.map { "\($0) = x'\(hex($1))'" }.joined(separator: ", ")
     vault.lock()
     var outcomes: Set<String> = []
-    for offset in encoded.indices {
-      var edited = encoded
-      edited[offset] ^= 1 << UInt8(offset % 8)
-      let hex = edited.map { String(format: "%02x", $0) }.joined()
-      try fixture.execute("UPDATE vault SET slots = x'\(hex)'")
-      do {
-        try vault.unlock(fixture.vaultKey)
-        Issue.record("byte \(offset) was changed, and the vault opened")
-        vault.lock()
-      } catch CofferError.damaged {
-        outcomes.insert("damaged")
-      } catch CofferError.newerFormat {
-        // A kind of slot, or a stretching, that is not known.
-        outcomes.insert("newer")
-      } catch CofferError.wrongKey {
-        outcomes.insert("wrong key")
+    for (column, bytes) in columns {
+      for offset in bytes.indices {
+        var edited = bytes
+        edited[offset] ^= 1 << UInt8(offset % 8)
+        try fixture.execute("UPDATE vault SET \(column) = x'\(hex(edited))'")
+        do {
+          try vault.unlock(fixture.vaultKey)
+          Issue.record("byte \(offset) of \(column) was changed, and the vault opened")
+          vault.lock()
+        } catch CofferError.damaged {
+          outcomes.insert("damaged")
+        } catch CofferError.newerFormat {
+          // A kind of slot, or a stretching, that is not known.
+          outcomes.insert("newer")
+        } catch CofferError.wrongKey {
+          outcomes.insert("wrong key")
+        }
       }
+      try fixture.execute("UPDATE vault SET \(restored)")
     }
     #expect(outcomes == ["damaged", "newer", "wrong key"])
-    for sql in ["generation = 2", "id = zeroblob(16)", "id = x'00'", "slots = x''", "generation = -1"] {
-      let hex = encoded.map { String(format: "%02x", $0) }.joined()
-      try fixture.execute("UPDATE vault SET slots = x'\(hex)', \(sql)")
+    // What ends one field begins no other.
+    let list = hex(original.encodedSealedCollections)
+    for sql in [
+      "generation = 2", "id = zeroblob(16)", "id = x'00'", "slots = x''", "generation = -1", "sealed = x''",
+      "sealed = x'', slots = x'\(hex(original.encodedSlots))\(list)'", "sealed = x'\(list)\(list)'",
+    ] {
+      try fixture.execute("UPDATE vault SET \(sql)")
       #expect(throws: CofferError.self, "\(sql)") { try vault.unlock(fixture.vaultKey) }
-      let id = original.id.map { String(format: "%02x", $0) }.joined()
-      try fixture.execute("UPDATE vault SET slots = x'\(hex)', id = x'\(id)', generation = 1")
+      try fixture.execute("UPDATE vault SET \(restored)")
     }
     try vault.unlock(fixture.vaultKey)
   }

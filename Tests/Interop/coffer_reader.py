@@ -735,9 +735,9 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 2:
-                raise NewerFormat(f"The tables have version {version}, and this reader knows version 2.")
-            if version < 2:
+            if version > 3:
+                raise NewerFormat(f"The tables have version {version}, and this reader knows version 3.")
+            if version < 3:
                 raise Damaged("The store is damaged: its tables have no version that was ever released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}
         if meta.get("store_id") != self.envelope.store_id:
@@ -755,20 +755,32 @@ class Vault:
 
     def __init__(self, plain: sqlite3.Connection, secret: Secret):
         with reading():
-            row = plain.execute("SELECT generation, id, slots FROM vault").fetchall()
+            row = plain.execute("SELECT generation, id, mac, sealed, slots FROM vault").fetchall()
         if not row:
             raise WrongKey("The store has no vault.")
-        (self.generation, id, record), = row
-        self.id, record = as_bytes(id), as_bytes(record)
-        if len(self.id) != 16 or not 0 < self.generation < 1 << 32 or len(record) < 32:
+        if len(row) > 1:
+            raise Damaged("The store is damaged: it has more than one vault.")
+        (self.generation, *blobs), = row
+        self.id, mac, sealed, slots = map(as_bytes, blobs)
+        if len(self.id) != 16 or not 0 < self.generation < 1 << 32:
             raise Damaged("The store is damaged: its vault makes no sense.")
-        slots, mac = record[:-32], record[-32:]
         key = self._key(slots, secret)
         mac_key = hkdf(key, self.id, "coffer v1 vault MAC")
-        code = hmac.new(mac_key, self.id + struct.pack(">I", self.generation) + slots, "sha256").digest()
-        if not hmac.compare_digest(code, mac):
+        covered = self.id + struct.pack(">II", self.generation, len(slots)) + slots + sealed
+        if not hmac.compare_digest(hmac.new(mac_key, covered, "sha256").digest(), mac):
             raise Damaged("The store is damaged: its vault was edited.")
+        self.sealed = self._names(sealed)
         self._cipher = XAES(hkdf(key, self.id, "coffer v1 sealed value"))
+
+    @staticmethod
+    def _names(data: bytes) -> list:
+        """The collections that the vault says are sealed."""
+        fields, names = Fields(data, "the vault"), []
+        while not fields.at_end:
+            names.append(fields.bytes(fields.integer(4)))
+        if names != sorted(set(names)):
+            raise Damaged("The store is damaged: its vault has a collection twice, or out of order.")
+        return names
 
     def _key(self, data: bytes, secret: Secret) -> bytes:
         fields, slots = Fields(data, "the vault"), []
@@ -804,6 +816,8 @@ def unseal(path: str, secret: Secret) -> None:
         vault = Vault(plain, secret)
         refuse_unknown_flags(plain)
         sealed = dict(plain.execute("SELECT id, name FROM collections WHERE flags & 1"))
+        if sorted(sealed.values()) != vault.sealed:
+            raise Damaged("The store is damaged: its vault names other sealed collections than the collections do.")
         for table in ("items", "history"):
             for row in plain.execute(f"SELECT collection, key, version, type, data, metadata FROM {table}").fetchall():
                 collection, key, version, kind, data, metadata = row

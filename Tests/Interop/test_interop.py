@@ -693,7 +693,9 @@ class ASealedCollection(InteropTestCase):
             "UPDATE items SET data = substr(metadata, 2) WHERE key = 'token'",
             "UPDATE collections SET name = 'elsewhere'", "UPDATE items SET key = 'renamed' WHERE key = 'token'",
             "UPDATE history SET key = 'renamed'", "UPDATE vault SET generation = generation + 1",
-            "UPDATE vault SET slots = x'' ", "UPDATE collections SET flags = 0",
+            "UPDATE vault SET slots = x'' ", "UPDATE collections SET flags = 0", "UPDATE vault SET sealed = x''",
+            "UPDATE vault SET mac = zeroblob(32)", "UPDATE items SET type = 5 WHERE key = 'token'",
+            "UPDATE items SET metadata = x'0578' WHERE key = 'token'",
         ]
         for edit in edits:
             self.place.read()

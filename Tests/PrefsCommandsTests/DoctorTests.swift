@@ -34,6 +34,52 @@ struct DoctorReportTests {
     try tool.succeed("doctor")
   }
 
+  @Test("A key file of another user is a problem", .enabled(if: geteuid() == 0))
+  func foreignKeyFile() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1")
+    try #require(chown(tool.keyFile, 12_345, 12_345) == 0)
+    let run = try tool.run("doctor")
+    #expect(run.code == 7 && run.text.contains("\(tool.keyFile) belongs to another user (12345)"))
+  }
+
+  @Test("What a killed editor has left in clear is a problem, beside the store and where the session keeps its files")
+  func editorFolders() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1")
+    for parent in [tool.home.path + "/.local/share/prefs", tool.runtime] {
+      let folder = parent + "/.prefs-edit-AbCdEf"
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+      let run = try tool.run("doctor")
+      #expect(run.code == 7 && run.text.contains("\(folder) was left over when `prefs edit` was killed"))
+      try FileManager.default.removeItem(atPath: folder)
+    }
+    try tool.succeed("doctor")
+  }
+
+  @Test("What stands behind the last page is a problem, also of a store that is not read whole, and takes no time")
+  func tail() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1")
+    // Sparse: reading it would take hours.
+    try #require(truncate(tool.store, 1 << 40) == 0)
+    for arguments in [["doctor"], ["doctor", "--deep"]] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 7 && run.text.contains("bytes stand in the file behind the last page"))
+      #expect(run.text.contains("1 problem:"))
+    }
+  }
+
+  @Test("A folder that others can enter is a note")
+  func enterableFolder() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1")
+    let folder = tool.home.path + "/.local/share/prefs"
+    chmod(folder, 0o711)
+    let text = try tool.succeed("doctor")
+    #expect(text.contains("1 note:") && text.contains("The folder \(folder) can be entered by others (mode 711)"))
+  }
+
   @Test("A note is no problem")
   func notes() throws {
     let tool = try Tool()

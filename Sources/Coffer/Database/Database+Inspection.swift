@@ -26,6 +26,8 @@ public struct DatabaseStatus: Sendable {
   public let fileProblems: [String]
   /// What opening had to leave out because the log did not authenticate, in a sentence; nil when nothing was lost.
   public let logProblem: String?
+  /// What stands in the file behind the last page, in a sentence; empty when there is nothing, as there should be.
+  public let tailProblems: [String]
   /// Which of the envelope's two copies, 0 and 1, are damaged.
   ///
   /// One is no loss; the other one serves.
@@ -61,14 +63,17 @@ extension Database {
             log: try LogStatus(of: store), slots: store.envelope.slots.map(SlotInfo.init),
             snapshot: try session.snapshot(), epochCount: store.envelope.epochs.count,
             fileProblems: store.fileProblems(), logProblem: logProblem,
+            tailProblems: PageVerification.problems(tailByteCount: try store.tailByteCount()),
             damagedEnvelopeCopies: try store.damagedEnvelopeCopies(), notes: store.notes())
         }
       }
     }
   }
 
-  /// Reads and authenticates every page, lets SQLite check its structures, and decodes every value and metadata, sealed ones
-  /// where the vault is unlocked.
+  /// Reads and authenticates every page, lets SQLite check its structures, looks whether everything belongs together, and
+  /// decodes every value and metadata, sealed ones where the vault is unlocked.
+  ///
+  /// While it is locked, the list of what is sealed is compared with what the collections say, and not authenticated.
   ///
   /// - Parameter progress: Gets the share that is done, from 0 to 1.
   /// - Throws: What keeps the verification from being made at all; what it finds is in the report.
@@ -76,27 +81,10 @@ extension Database {
     let store = try storeOnDisk()
     let pages = try CofferError.translating { try store.verifyPages { progress($0 * 0.5) } }
     var problems = pages.problems(opensWithoutKey: store.opensWithoutKey)
-    var itemCount = 0
-    var historicItemCount = 0
+    var tables = TableVerification()
     do {
       try makeConnection().perform { session in
-        try session.read {
-          problems += try session.structuralProblems()
-          progress(0.6)
-          let total = try session.count(in: nil)
-          let collections = try session.readableCollections(&problems)
-          for collection in collections {
-            for key in try session.keys(in: collection, .all) {
-              guard let row = try session.fullRow(key, in: collection) else { continue }
-              if let problem = session.problem(of: row.item, key, in: collection) {
-                problems.append("The value for \"\(key)\" in \"\(collection)\" \(problem).")
-              }
-              itemCount += 1
-              if itemCount % 1000 == 0 { progress(0.6 + 0.4 * Double(itemCount) / Double(max(total, 1))) }
-            }
-          }
-          problems += try session.historicProblems(in: collections, &historicItemCount)
-        }
+        try session.read { try tables.run(session) { progress(0.5 + $0 * 0.5) } }
       }
     } catch CofferError.damaged(let part, let reason) {
       // A page of the database file is in the list already.
@@ -105,7 +93,7 @@ extension Database {
       }
     }
     progress(1)
-    return VerificationReport(pages, itemCount, historicItemCount, problems)
+    return VerificationReport(pages, tables.itemCount, tables.historicItemCount, problems + tables.problems)
   }
 
   /// Reads and authenticates every page of a store, whether it still opens or not; its values are not looked at.
@@ -139,64 +127,5 @@ extension Database {
       throw CofferError.unsupported(reason: "a store in memory has no file to look at")
     }
     return store
-  }
-}
-
-extension Session {
-  fileprivate func structuralProblems() throws -> [String] {
-    try CofferError.translating {
-      var problems: [String] = []
-      try connection.statement("PRAGMA integrity_check").query { row in
-        if row.text(0) != "ok" { problems.append("SQLite: \(row.text(0)).") }
-      }
-      return problems
-    }
-  }
-
-  /// What is wrong with an item, as the end of a sentence; nil when it decodes.
-  ///
-  /// Sealed values are opened where the vault is unlocked; their pages were authenticated in any case.
-  fileprivate func problem(of item: HeldItem, _ key: String, in collection: String) -> String? {
-    do {
-      _ = try core.value(item.object, key, in: collection)
-      _ = try item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
-      return nil
-    } catch CofferError.locked {
-      return nil
-    } catch CofferError.damaged(_, let reason) {
-      return "is damaged: \(reason)"
-    } catch {
-      return "does not decode"
-    }
-  }
-
-  /// All collections whose items can be looked at, empty ones included; one of a newer version is a problem.
-  fileprivate func readableCollections(_ problems: inout [String]) throws -> [String] {
-    try CofferError.translating({ try CommitFeed.names(connection) }).values.sorted().filter { name in
-      do {
-        _ = try reading { try storedCollection(name) }
-        return true
-      } catch let error as CofferError {
-        guard case .newerFormat = error else { throw error }
-        problems.append("\(error)")
-        return false
-      }
-    }
-  }
-
-  /// What does not decode among the earlier values.
-  fileprivate func historicProblems(in collections: [String], _ count: inout Int) throws -> [String] {
-    var problems: [String] = []
-    for collection in collections {
-      for key in try keysWithHistory(in: collection) {
-        for row in try history(key, in: collection) {
-          count += 1
-          if let problem = problem(of: row.item, key, in: collection) {
-            problems.append("An earlier value for \"\(key)\" in \"\(collection)\" \(problem).")
-          }
-        }
-      }
-    }
-    return problems
   }
 }

@@ -3,38 +3,54 @@ import CofferStorage
 /// The tables inside a store.
 enum Schema {
   /// `user_version` of the stores this code makes, and the newest it reads.
-  static let version = 2
+  static let version = 3
 
-  private static let tables = """
-    PRAGMA user_version=\(version);
-    CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) STRICT, WITHOUT ROWID;
-    -- AUTOINCREMENT: the id of a removed collection never names another one in the change log.
+  /// What makes the tables, each statement as SQLite keeps it: a store has just these.
+  private static let statements: [StaticString] = [
+    "CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) STRICT, WITHOUT ROWID",
+    // AUTOINCREMENT: the id of a removed collection never names another one in the change log.
+    """
     CREATE TABLE collections(
       id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0,
-      history_count INTEGER, history_age INTEGER) STRICT;
-    -- What may be long comes last: on overflow pages, which reading the columns before it doesn't touch.
+      history_count INTEGER, history_age INTEGER) STRICT
+    """,
+    // What may be long comes last: on overflow pages, which reading the columns before it doesn't touch.
+    """
     CREATE TABLE items(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
-      type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
-    -- The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
+      type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID
+    """,
+    // The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
+    """
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
+      total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
+    """,
+    """
     CREATE TABLE history(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
       ended INTEGER NOT NULL, time INTEGER NOT NULL, type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL,
-      PRIMARY KEY(collection, key, version)) STRICT, WITHOUT ROWID;
-    -- Finds what has grown too old without reading the rest.
-    CREATE INDEX history_by_time ON history(collection, time);
-    CREATE TABLE vault(
-      generation INTEGER PRIMARY KEY, id BLOB NOT NULL, slots BLOB NOT NULL) STRICT;
+      PRIMARY KEY(collection, key, version)) STRICT, WITHOUT ROWID
+    """,
+    // Finds what has grown too old without reading the rest.
+    "CREATE INDEX history_by_time ON history(collection, time)",
     """
+    CREATE TABLE vault(
+      generation INTEGER PRIMARY KEY, id BLOB NOT NULL, mac BLOB NOT NULL, sealed BLOB NOT NULL,
+      slots BLOB NOT NULL) STRICT
+    """,
+  ]
+
+  /// What SQLite makes beside: for AUTOINCREMENT, and without a statement the index of UNIQUE.
+  private static let ownTable: StaticString = "CREATE TABLE sqlite_sequence(name,seq)"
+  private static let ownIndex: StaticString = "sqlite_autoindex_collections_1"
 
   /// Fills an empty database, in one transaction that has its row in the change log like any other.
   static func create(in connection: SQLiteConnection) throws {
     try connection.beginWrite(.full)
     do {
-      try connection.execute(tables)
+      try connection.execute("PRAGMA user_version=\(version)")
+      for statement in statements { try connection.execute("\(statement)") }
       try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
       try connection.commit()
     } catch {
@@ -43,9 +59,28 @@ enum Schema {
     }
   }
 
-  /// Refuses tables of another version.
+  /// Refuses tables of another version, and whatever Coffer did not make: SQLite would compute what stands in it.
   static func check(_ connection: SQLiteConnection) throws {
     try check(version: connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
+    if let problem = try problem(connection) { throw CofferError.damaged(part: "schema", reason: problem) }
+  }
+
+  /// What is not as Coffer made it; nil when all is.
+  static func problem(_ connection: SQLiteConnection) throws -> String? {
+    let expected = statements + [ownTable, ownIndex]
+    var missing = expected[...]
+    var foreign: String?
+    // Most often in the order they were made in; VACUUM makes the indexes last.
+    try connection.statement("SELECT coalesce(sql, name), type, name FROM sqlite_schema").query { row in
+      let index = row.withBytes(0) { text in
+        missing.firstIndex {
+          text.elementsEqual(UnsafeRawBufferPointer(start: $0.utf8Start, count: $0.utf8CodeUnitCount))
+        }
+      }
+      if let index { missing.remove(at: index) } else if foreign == nil { foreign = "\(row.text(1)) \(row.text(2))" }
+    }
+    if let foreign { return "the \(foreign) is not as Coffer makes it" }
+    return missing.isEmpty ? nil : "a table or an index is missing"
   }
 
   /// Refuses tables of another version.

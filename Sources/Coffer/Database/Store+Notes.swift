@@ -19,6 +19,7 @@ extension Store {
         "A re-encryption is not finished: pages may stand under \(envelope.epochs.count) keys. `prefs rotate` finishes it."
       )
     }
+    notes += FilePermissions.notes(ofFolderAbove: path)
     notes += leftovers().map { name in
       "\(name) was left over when a store was made here and its program died. Unless one is being made just now, it can "
         + "be deleted."

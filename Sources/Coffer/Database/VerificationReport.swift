@@ -39,8 +39,16 @@ extension PageVerification {
     problems += Self.ranges(clear).map { range in
       "From page \(range.lowerBound) to \(range.upperBound) the bytes are not random, as those of sealed pages are."
     }
+    problems += Self.problems(tailByteCount: tailByteCount)
     if opensWithoutKey { problems.append("SQLite opens the file without a key: nothing in it is encrypted.") }
     return problems
+  }
+
+  /// What stands where nothing looks for anything, in a sentence.
+  static func problems(tailByteCount: Int) -> [String] {
+    tailByteCount == 0
+      ? []
+      : ["\(tailByteCount) bytes stand in the file behind the last page, where Coffer puts none; nothing reads them."]
   }
 
   private static func ranges(_ numbers: [Int]) -> [ClosedRange<Int>] {

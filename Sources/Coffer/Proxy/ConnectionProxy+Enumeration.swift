@@ -97,8 +97,10 @@ extension ProxyState {
         }
         guard isUsable else { return nil }
         for (name, removed) in doubtful where !names.contains(ByteString(name)) {
-          guard let id = try session.collectionID(name) else { continue }
-          let cursor = Cursor(connection: session.connection, collection: id, range: .all, columns: .keys)
+          guard let stored = try session.storedCollection(name) else { continue }
+          let cursor = Cursor(
+            connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: .all,
+            columns: .keys)
           while try cursor.advance() {
             guard removed.contains(ByteString(cursor.key)) else {
               names.insert(ByteString(name))
@@ -154,8 +156,10 @@ extension ProxyState {
       }
       guard var overlay else { return nil }
       var rows: [(key: String, Element)] = []
-      if overlay.showsCommitted, let id = try session.collectionID(name) {
-        let cursor = Cursor(connection: session.connection, collection: id, range: range, columns: columns)
+      if overlay.showsCommitted, let stored = try session.storedCollection(name) {
+        let cursor = Cursor(
+          connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: range,
+          columns: columns)
         while try cursor.advance() {
           let change = overlay.changes.isEmpty ? nil : overlay.changes.removeValue(forKey: ByteString(cursor.key))
           if let row = try shown(cursor, change) { rows.append(row) }

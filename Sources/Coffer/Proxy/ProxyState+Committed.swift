@@ -148,8 +148,9 @@ extension ProxyState {
   func loadAll(of collection: ProxyCollection, _ session: Session, _ last: Int64) throws -> Bool {
     var room = lock.withShared { cacheByteLimit / 8 }
     var rows: [(key: ByteString, item: HeldItem)] = []
-    if let id = try session.collectionID(collection.name) {
-      let cursor = Cursor(connection: session.connection, collection: id, range: .all, columns: .rows)
+    if let stored = try session.storedCollection(collection.name) {
+      let cursor = Cursor(
+        connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: .all, columns: .rows)
       while try cursor.advance() {
         let (key, item) = (cursor.key, try cursor.item())
         room -= 256 + key.utf8.count + item.byteCount

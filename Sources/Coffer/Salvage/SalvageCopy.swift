@@ -6,12 +6,12 @@ import CofferStorage
 /// all be new, and their history could not be kept.
 final class SalvageCopy {
   private let connection: SQLiteConnection
-  /// Versions above this make no sense: no store commits so often.
-  private static let maximumVersion: Int64 = 1 << 60
   /// The highest version or sequence seen.
   private var lastSequence: Int64 = 0
   private var lost: [LostRow] = []
   private var commits: [Int64: ChangeSet] = [:]
+  /// What the vault's list says is sealed.
+  private var declared: [String] = []
 
   private struct LostRow {
     let collection: Int64
@@ -33,6 +33,7 @@ final class SalvageCopy {
       try tables.run { try take($0) }
       report.damagedPages = tables.damagedPages.map(SalvageReport.DamagedPages.init)
       report.renamedCollections = try nameCollections()
+      try declareSealed()
       try addLostItems(to: &report)
       try count(into: &report)
       try goOnWithSequence()
@@ -89,7 +90,7 @@ final class SalvageCopy {
   private func takeHistoricItem(_ columns: [RecordColumn], isWhole: Bool) throws {
     let place = try place(columns)
     guard let type = columns[6].integer, let ended = columns[4].integer,
-      (place.version...Self.maximumVersion).contains(ended)
+      (place.version...ChangeLog.maximumNumber).contains(ended)
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, ended)
     guard isWhole, let data = columns[8].blob else { return lose(place, .earlierValue, Self.cutOff) }
@@ -132,19 +133,20 @@ final class SalvageCopy {
   }
 
   private func takeVault(_ columns: [RecordColumn], generation: Int64?) throws {
-    guard let generation, let id = columns[1].blob, let slots = columns[2].blob else {
-      throw MalformedRow()
-    }
-    let statement = try connection.statement(
-      "INSERT INTO vault(generation, id, slots) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+    guard let generation, let id = columns[1].blob, let mac = columns[2].blob, let sealed = columns[3].blob,
+      let slots = columns[4].blob
+    else { throw MalformedRow() }
+    let record = try? VaultRecord(id: id, generation: generation, mac: mac, sealedCollections: sealed, slots: slots)
+    guard let record else { throw MalformedRow() }
+    declared += record.sealedCollections
+    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
     statement.bind(generation, at: 1)
-    statement.bind(id, at: 2)
-    statement.bind(slots, at: 3)
+    for (index, bytes) in zip(Int32(2)..., [id, mac, sealed, slots]) { statement.bind(bytes, at: index) }
     try statement.run()
   }
 
   private func takeCommit(_ columns: [RecordColumn], sequence: Int64?) throws {
-    guard let sequence, (0...Self.maximumVersion).contains(sequence),
+    guard let sequence, (0...ChangeLog.maximumNumber).contains(sequence),
       let changes = columns[5].blob.flatMap(ChangeSet.init(packed:))
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, sequence)
@@ -169,7 +171,7 @@ final class SalvageCopy {
   /// Of which item a row of `items` or `history` is.
   private func place(_ columns: [RecordColumn]) throws -> Place {
     guard let collection = columns[0].integer, collection > 0, let key = columns[1].text,
-      let version = columns[2].integer, (1...Self.maximumVersion).contains(version)
+      let version = columns[2].integer, (1...ChangeLog.maximumNumber).contains(version)
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, version)
     return (collection, key, version)
@@ -249,6 +251,16 @@ final class SalvageCopy {
           limits.map { .integer(Int64($0.maximumCount)) } ?? .null, .null,
         ], id: id)
       return name
+    }
+  }
+
+  /// Goes by the vault's list, where a collection has lost its row.
+  private func declareSealed() throws {
+    let statement = try connection.statement(
+      "INSERT INTO collections(name, flags) VALUES (?1, 1) ON CONFLICT DO UPDATE SET flags = flags | 1")
+    for name in declared {
+      statement.bind(name, at: 1)
+      try statement.run()
     }
   }
 

@@ -14,7 +14,7 @@ enum SalvagedTable: String {
     case .history:
       [[integer], [text], [integer], [integer], [integer], [integer], [integer], [null, blob], [blob]]
     case .collections: [[null], [text], [integer], [null, integer], [null, integer]]
-    case .vault: [[null], [blob], [blob]]
+    case .vault: [[null], [blob], [blob], [blob], [blob]]
     case .changes: [[null], [blob], [integer], [integer], [integer], [blob]]
     }
   }

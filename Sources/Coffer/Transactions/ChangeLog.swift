@@ -13,6 +13,10 @@ struct ChangeLog {
   static let maximumByteCount: Int64 = 4 << 20
   /// Old rows are dropped once in so many commits; between, the log may exceed its bounds by as many rows.
   static let sweepInterval: Int64 = 64
+  /// Numbers above this make no sense: no store commits so often, or so much.
+  ///
+  /// What is below can be added to without a thought.
+  static let maximumNumber: Int64 = 1 << 60
 
   /// The number of the last commit, which is the snapshot a reader sees.
   func lastSequence() throws -> Int64 {
@@ -28,8 +32,13 @@ struct ChangeLog {
 
   /// The end of the log, which stays where it is as long as the write lock is held and nothing is appended.
   func end() throws -> End {
-    try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
-      End(sequence: $0.integer(0), total: $0.integer(1))
+    try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
+      let end = End(sequence: row.integer(0), total: row.integer(1))
+      guard (0...Self.maximumNumber).contains(end.sequence), (0...Self.maximumNumber).contains(end.total) else {
+        throw StorageError.damaged(
+          part: "change log", reason: "it ends with commit \(end.sequence), of \(end.total) bytes")
+      }
+      return end
     } ?? End(sequence: -1, total: 0)
   }
 

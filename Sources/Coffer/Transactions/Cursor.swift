@@ -63,6 +63,8 @@ final class Cursor {
 
   private let connection: SQLiteConnection
   private let collection: Int64
+  /// As in `Session.item(_:isSealed:)`.
+  private let isSealed: Bool?
   private let range: KeyRange
   private let columns: Columns
   @exclusivity(unchecked) private var position = Position.beforeStart
@@ -70,9 +72,10 @@ final class Cursor {
   @exclusivity(unchecked) private var statement: Statement?
   @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 
-  init(connection: SQLiteConnection, collection: Int64, range: KeyRange, columns: Columns) {
+  init(connection: SQLiteConnection, collection: Int64, isSealed: Bool?, range: KeyRange, columns: Columns) {
     self.connection = connection
     self.collection = collection
+    self.isSealed = isSealed
     self.range = range
     self.columns = columns
   }
@@ -192,7 +195,7 @@ final class Cursor {
   private func storedObject() throws -> HeldValue? {
     switch position {
     case .reading where columns == .objects || columns == .rows:
-      try Session.object(running.row, typeColumn: 1)
+      try Session.object(running.row, typeColumn: 1, isSealed: isSealed)
     case .loaded(let row): row?.object
     case .failed(let error): throw error
     default: nil
@@ -203,7 +206,7 @@ final class Cursor {
   func metadata() throws -> StoredValue? {
     switch position {
     case .reading where columns == .metadata || columns == .rows:
-      try Session.metadata(running.row, columns == .metadata ? 1 : 3)
+      try Session.metadata(running.row, columns == .metadata ? 1 : 3, isSealed: isSealed)
     case .loaded(let row): row?.metadata
     case .failed(let error): throw error
     default: nil

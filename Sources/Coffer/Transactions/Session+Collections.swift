@@ -11,6 +11,7 @@ struct StoredCollection {
     static let known = isSealed | keepsHistory
   }
 
+  /// Above 0.
   let id: Int64
   var isSealed = false
   /// nil where no history is kept.
@@ -23,6 +24,12 @@ struct StoredCollection {
         part: "collection \"\(name)\"", found: Int(flags), supported: Int(Flags.known))
     }
   }
+
+  /// What stands in a row, if it is an id.
+  static func checkedID(_ id: Int64) throws -> Int64 {
+    guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "there is one with the id \(id)") }
+    return id
+  }
 }
 
 extension Session {
@@ -34,25 +41,37 @@ extension Session {
 
   func storedCollection(_ name: String) throws -> StoredCollection? {
     if let known = knownCollections[name] { return known }
-    let statement = try connection.statement(
-      "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
-    statement.bind(name, at: 1)
-    let collection = try statement.first { row in
-      try StoredCollection.check(flags: row.integer(1), of: name)
-      return StoredCollection(
-        id: row.integer(0), isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
-        history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
-          ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
+    let collection = try rowOfCollection(name)
+    if core.vault.isThere.load(ordering: .relaxed) {
+      try checkDeclaration(of: name, isSealed: collection?.isSealed ?? false)
     }
     if let collection { knownCollections[name] = collection }
     return collection
   }
 
+  /// What the table says, whether the vault's list says so, too, or not.
+  func rowOfCollection(_ name: String) throws -> StoredCollection? {
+    let statement = try connection.statement(
+      "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
+    statement.bind(name, at: 1)
+    return try statement.first { row in
+      try StoredCollection.check(flags: row.integer(1), of: name)
+      return StoredCollection(
+        id: try StoredCollection.checkedID(row.integer(0)),
+        isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
+        history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
+          ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
+    }
+  }
+
   func makeCollection(_ name: String) throws -> StoredCollection {
-    if let collection = try storedCollection(name) { return collection }
+    try storedCollection(name) ?? insertCollection(name)
+  }
+
+  func insertCollection(_ name: String) throws -> StoredCollection {
     let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
     statement.bind(name, at: 1)
-    guard let id = try statement.first({ $0.integer(0) }) else {
+    guard let id = try statement.first({ try StoredCollection.checkedID($0.integer(0)) }) else {
       throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
     }
     let collection = StoredCollection(id: id)

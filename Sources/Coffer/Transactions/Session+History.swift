@@ -162,37 +162,40 @@ extension Session {
   /// The earlier values of an item, newest first.
   func history(_ key: String, in collection: String) throws -> [HistoricRow] {
     try reading {
-      guard let id = try collectionID(collection) else { return [] }
-      var rows: [HistoricRow] = []
-      let statement = try connection.statement(
-        """
-        SELECT type, data, metadata, version, modified, ended, time FROM history
-        WHERE collection = ? AND key = ? ORDER BY version DESC
-        """)
-      statement.bind(id, at: 1)
-      statement.bind(key, at: 2)
-      try statement.query { row in
-        rows.append(
-          HistoricRow(
-            item: try Self.item(row), version: row.integer(3), modified: row.integer(4), ended: row.integer(5),
-            time: row.integer(6)))
-      }
-      return rows
+      guard let stored = try storedCollection(collection) else { return [] }
+      return try history(key, stored.id, isSealed: stored.isSealed)
     }
+  }
+
+  /// - Parameter isSealed: As in `item(_:isSealed:)`.
+  func history(_ key: String, _ collection: Int64, isSealed: Bool?) throws -> [HistoricRow] {
+    var rows: [HistoricRow] = []
+    let statement = try connection.statement(
+      """
+      SELECT type, data, metadata, version, modified, ended, time FROM history
+      WHERE collection = ? AND key = ? ORDER BY version DESC
+      """)
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    try statement.query { row in
+      rows.append(
+        HistoricRow(
+          item: try Self.item(row, isSealed: isSealed), version: row.integer(3), modified: row.integer(4),
+          ended: row.integer(5), time: row.integer(6)))
+    }
+    return rows
   }
 
   /// One earlier value of an item.
   func historicItem(_ version: Int64, _ key: String, in collection: String) throws -> HeldItem? {
     try reading {
-      guard let id = try collectionID(collection) else { return nil }
+      guard let stored = try storedCollection(collection) else { return nil }
       let statement = try connection.statement(
         "SELECT type, data, metadata FROM history WHERE collection = ? AND key = ? AND version = ?")
-      statement.bind(id, at: 1)
+      statement.bind(stored.id, at: 1)
       statement.bind(key, at: 2)
       statement.bind(version, at: 3)
-      return try statement.first { row in
-        try Self.item(row)
-      }
+      return try statement.first { try Self.item($0, isSealed: stored.isSealed) }
     }
   }
 

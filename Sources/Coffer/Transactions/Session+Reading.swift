@@ -23,14 +23,15 @@ extension Session {
 
   func has(_ key: String, in collection: String) throws -> Bool {
     try reading {
-      try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _ in true } ?? false
+      try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _, _ in true }
+        ?? false
     }
   }
 
   /// Both values of an item as they are in the tables.
   func storedItem(_ key: String, in collection: String) throws -> HeldItem? {
-    try row(key, in: collection, "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?") { row in
-      try Self.item(row)
+    try row(key, in: collection, "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?") {
+      try Self.item($0, isSealed: $1)
     }
   }
 
@@ -46,9 +47,9 @@ extension Session {
       try row(
         key, in: collection,
         "SELECT type, data, metadata, version, modified FROM items WHERE collection = ? AND key = ?"
-      ) { row in
+      ) { row, isSealed in
         FullRow(
-          item: try Self.item(row),
+          item: try Self.item(row, isSealed: isSealed),
           version: row.integer(3), modified: row.integer(4))
       }
     }
@@ -59,7 +60,7 @@ extension Session {
       try row(
         key, in: collection,
         "SELECT type, length(data), version, modified FROM items WHERE collection = ? AND key = ?"
-      ) { row in
+      ) { row, _ in
         ItemInfo(
           collection: collection, key: key, kind: try Self.kind(row.integer(0)), byteCount: Int(row.integer(1)),
           version: row.integer(2), modified: Date(milliseconds: row.integer(3)))
@@ -70,28 +71,36 @@ extension Session {
   /// The version of an item; 0 when there is none.
   func version(_ key: String, in collection: String) throws -> Int64 {
     try reading {
-      try row(key, in: collection, "SELECT version FROM items WHERE collection = ? AND key = ?") { $0.integer(0) } ?? 0
+      try row(key, in: collection, "SELECT version FROM items WHERE collection = ? AND key = ?") { row, _ in
+        row.integer(0)
+      } ?? 0
     }
   }
 
   private func row<Result>(
-    _ key: String, in collection: String, _ sql: StaticString, _ body: (borrowing Statement.Row) throws -> Result
+    _ key: String, in collection: String, _ sql: StaticString,
+    _ body: (borrowing Statement.Row, _ isSealed: Bool) throws -> Result
   ) throws -> Result? {
-    guard let id = try collectionID(collection) else { return nil }
+    guard let stored = try storedCollection(collection) else { return nil }
     let statement = try connection.statement(sql)
-    statement.bind(id, at: 1)
+    statement.bind(stored.id, at: 1)
     statement.bind(key, at: 2)
-    return try statement.first(body)
+    return try statement.first { try body($0, stored.isSealed) }
   }
 
   /// The item whose type, data and metadata are the first columns of a row.
-  static func item(_ row: borrowing Statement.Row) throws -> HeldItem {
-    HeldItem(object: try object(row, typeColumn: 0), metadata: try metadata(row, 2))
+  ///
+  /// - Parameter isSealed: Whether all that is in its collection is sealed, and nothing in another one; what is otherwise
+  ///   becomes `StoredValue.misfit`. nil takes both.
+  static func item(_ row: borrowing Statement.Row, isSealed: Bool?) throws -> HeldItem {
+    HeldItem(
+      object: try object(row, typeColumn: 0, isSealed: isSealed), metadata: try metadata(row, 2, isSealed: isSealed))
   }
 
   /// The object whose data are in the column after that of its type.
-  static func object(_ row: borrowing Statement.Row, typeColumn: Int32) throws -> HeldValue {
+  static func object(_ row: borrowing Statement.Row, typeColumn: Int32, isSealed: Bool?) throws -> HeldValue {
     let kind = try kind(row.integer(typeColumn))
+    if let isSealed, isSealed != (kind == .sealed) { return .stored(.misfit) }
     return row.withBytes(typeColumn + 1) { HeldValue(kind: kind, copying: $0) }
   }
 
@@ -102,12 +111,13 @@ extension Session {
     return kind
   }
 
-  static func metadata(_ row: borrowing Statement.Row, _ column: Int32) throws -> StoredValue? {
+  static func metadata(_ row: borrowing Statement.Row, _ column: Int32, isSealed: Bool?) throws -> StoredValue? {
     guard !row.isNull(column) else { return nil }
     return try row.withBytes(column) { bytes in
       guard let tag = bytes.first, let kind = Value.Kind(rawValue: tag) else {
         throw StorageError.damaged(part: "items", reason: "metadata has no kind")
       }
+      if let isSealed, isSealed != (kind == .sealed) { return .misfit }
       let rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
       return StoredValue(kind: kind, bytes: StoredBytes(copying: rest, isSecret: kind == .secret))
     }
@@ -169,8 +179,9 @@ extension Session {
   // MARK: Enumerations
 
   private func cursor(_ collection: String, _ range: KeyRange, _ columns: Cursor.Columns) throws -> Cursor? {
-    try collectionID(collection).map { id in
-      Cursor(connection: connection, collection: id, range: range, columns: columns)
+    try storedCollection(collection).map { stored in
+      Cursor(
+        connection: connection, collection: stored.id, isSealed: stored.isSealed, range: range, columns: columns)
     }
   }
 

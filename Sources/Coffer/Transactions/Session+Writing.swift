@@ -144,8 +144,10 @@ extension Session {
   /// Removes a collection's items, and with them every trace of its keys and its name.
   func removeAll(in collection: String) throws {
     try changingTogether {
-      guard let id = try collectionID(collection) else { return }
-      try clear(collection, id)
+      // Also where the vault's list says something else of it: nothing is shown, or stays.
+      guard let stored = try rowOfCollection(collection) else { return }
+      let id = stored.id
+      try clear(collection, id, isSealed: stored.isSealed)
       for sql: StaticString in [
         "DELETE FROM items WHERE collection = ?", "DELETE FROM history WHERE collection = ?",
         // One that is sealed stays so.
@@ -162,13 +164,15 @@ extension Session {
 
   func removeAllInAllCollections() throws {
     try changingTogether {
-      var names: [(id: Int64, name: String)] = []
+      var collections: [(id: Int64, name: String, isSealed: Bool)] = []
       try connection.statement("SELECT id, name, flags FROM collections ORDER BY name").query {
-        try StoredCollection.check(flags: $0.integer(2), of: $0.text(1))
-        names.append(($0.integer(0), $0.text(1)))
+        let (name, flags) = ($0.text(1), $0.integer(2))
+        try StoredCollection.check(flags: flags, of: name)
+        collections.append(
+          (try StoredCollection.checkedID($0.integer(0)), name, flags & StoredCollection.Flags.isSealed != 0))
       }
-      guard !names.isEmpty else { return }
-      for (id, name) in names { try clear(name, id) }
+      guard !collections.isEmpty else { return }
+      for (id, name, isSealed) in collections { try clear(name, id, isSealed: isSealed) }
       for sql: StaticString in [
         "DELETE FROM items", "DELETE FROM history", "DELETE FROM collections WHERE flags & ~2 = 0",
         "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL",
@@ -181,11 +185,12 @@ extension Session {
   }
 
   /// Says that a collection is going, to observers key by key.
-  private func clear(_ collection: String, _ id: Int64) throws {
+  private func clear(_ collection: String, _ id: Int64, isSealed: Bool) throws {
     let isObserved = observes(.removal, in: collection)
     var keys: [String] = []
     if isObserved || isFeedObserved {
-      let cursor = Cursor(connection: connection, collection: id, range: .all, columns: isObserved ? .rows : .keys)
+      let cursor = Cursor(
+        connection: connection, collection: id, isSealed: isSealed, range: .all, columns: isObserved ? .rows : .keys)
       while try cursor.advance() {
         let key = cursor.key
         keys.append(key)

@@ -16,6 +16,10 @@ extension Database {
   ///
   /// Who listens hears that the keys of the collection were updated.
   ///
+  /// The declaration also stands in a list that the vault's key authenticates. Where somebody without that key took it from the
+  /// collection, each use of the collection with the vault unlocked throws `.damaged`; sealing it again mends that: what was
+  /// set there in clear meanwhile is sealed, too, whoever set it.
+  ///
   /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; what a write transaction throws. Nothing was
   ///   changed then. `.busy` may also say that the log could not be cleared, because someone still reads an older snapshot:
   ///   the collection is sealed then, and calling this again clears the log.

@@ -77,6 +77,12 @@ struct VaultKey: @unchecked Sendable {
 }
 
 extension StoredValue {
+  /// Stands for a value that is not sealed in a sealed collection, or is sealed in another: it opens with no key, and what
+  /// was there is not even copied.
+  static let misfit = StoredValue(kind: .sealed, bytes: [])
+
+  static let misfitReason = "it is not sealed in a sealed collection, or sealed in another one, or too short"
+
   /// What was sealed; nil when it is no value.
   init?(opened plaintext: SecretBytes) {
     let found = plaintext.withUnsafeBytes { plaintext -> StoredValue? in

@@ -6,8 +6,12 @@ extension Session {
 
   /// The store's vault, in the transaction that is under way.
   func vaultRecord() throws -> VaultRecord? {
-    try connection.statement("SELECT id, generation, slots FROM vault ORDER BY generation DESC LIMIT 1").first { row in
-      try VaultRecord(id: row.bytes(0), generation: row.integer(1), encoded: row.bytes(2))
+    try connection.statement(
+      "SELECT generation, id, mac, sealed, slots FROM vault ORDER BY generation DESC LIMIT 1"
+    ).first { row in
+      try VaultRecord(
+        id: row.bytes(1), generation: row.integer(0), mac: row.bytes(2), sealedCollections: row.bytes(3),
+        slots: row.bytes(4))
     }
   }
 
@@ -15,10 +19,12 @@ extension Session {
   func setVault(_ record: VaultRecord) throws {
     try changing {
       try connection.statement("DELETE FROM vault").run()
-      let statement = try connection.statement("INSERT INTO vault(generation, id, slots) VALUES (?, ?, ?)")
+      let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?)")
       statement.bind(Int64(record.generation), at: 1)
       statement.bind(record.id, at: 2)
-      statement.bind(record.encoded, at: 3)
+      statement.bind(record.mac, at: 3)
+      statement.bind(record.encodedSealedCollections, at: 4)
+      statement.bind(record.encodedSlots, at: 5)
       try statement.run()
       vaultGeneration = nil
       changesDeclarations = true
@@ -85,30 +91,84 @@ extension Session {
       value, part, key, in: collection, under: storedGeneration(), keeping: present)
   }
 
+  // MARK: Declarations
+
+  /// Refuses a collection whose row says something else than the vault's own list: somebody without the vault's key took
+  /// the declaration away, or made one.
+  ///
+  /// - Throws: `CofferError.damaged`; `.locked`, see `VaultKeys.lists`. Nothing while the vault is locked.
+  func checkDeclaration(of name: String, isSealed: Bool) throws {
+    guard core.vault.isUnlocked else { return }
+    guard
+      let mac = try connection.statement("SELECT mac FROM vault ORDER BY generation DESC LIMIT 1").first({ $0.bytes(0) }
+      )
+    else { throw CofferError.damaged(part: "vault", reason: "it was taken away") }
+    guard let isListed = try core.vault.lists(name, mac: mac, record: vaultRecord), isListed != isSealed else { return }
+    throw WrongDeclaration(name: name, isListed: isListed).error
+  }
+
+  /// Refuses all collections at once, likewise.
+  func checkDeclarations(by record: VaultRecord) throws {
+    if let declaration = try wrongDeclarations(by: record).first { throw declaration.error }
+  }
+
+  /// The collections whose rows say something else than the vault's list, which is not authenticated here.
+  func wrongDeclarations(by record: VaultRecord?) throws -> [WrongDeclaration] {
+    let listed = Set(record?.sealedCollections.map { ByteString($0) } ?? [])
+    let declared = Set(try sealedCollections().map { ByteString($0) })
+    return listed.symmetricDifference(declared).sorted().map {
+      WrongDeclaration(name: $0.string, isListed: listed.contains($0))
+    }
+  }
+
+  /// A collection that is sealed by the vault's list and not by its row, or the other way round.
+  struct WrongDeclaration {
+    let name: String
+    let isListed: Bool
+
+    var part: String { "declaration of \"\(name)\"" }
+
+    var reason: String {
+      isListed
+        ? "the vault's list says that the collection is sealed, and its row does not; sealing it again mends that"
+        : "its row says that the collection is sealed, and the vault's list does not; sealing or unsealing it mends that"
+    }
+
+    var error: CofferError { .damaged(part: part, reason: reason) }
+  }
+
   // MARK: Whole collections
 
-  /// Declares a collection sealed or not, and seals or opens all that is in it.
+  /// Declares a collection sealed or not, in its row and in the vault's list, and seals or opens all that is in it.
+  ///
+  /// Where the two disagree, they agree afterwards.
   func setSealed(_ isSealed: Bool, _ collection: String) throws {
     try changingTogether {
-      guard try isSealed || storedCollection(collection) != nil else { return }
-      var stored = try makeCollection(collection)
-      guard stored.isSealed != isSealed else { return }
-      stored.isSealed = isSealed
-      if isSealed {
-        // What was kept of earlier values would be in clear.
-        try setHistoryLimits(nil, of: collection)
-        stored.history = nil
+      guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
+      let key = try core.vault.key(authenticating: record)
+      let present = try rowOfCollection(collection)
+      let wasSealed = present?.isSealed ?? false
+      guard wasSealed != isSealed || record.lists(collection) != isSealed else { return }
+      if record.lists(collection) != isSealed {
+        try record.setSealed(isSealed, collection, key: key)
+        try setVault(record)
       }
+      var stored = try present ?? insertCollection(collection)
+      stored.isSealed = isSealed
       let statement = try connection.statement(
         "UPDATE collections SET flags = iif(?2, flags | 1, flags & ~1) WHERE id = ?1")
       statement.bind(stored.id, at: 1)
       statement.bind(isSealed ? 1 : 0, at: 2)
       try statement.run()
       knownCollections[collection] = stored
-      let generation = isSealed ? try storedGeneration() : 0
-      try rewriteValues(of: collection, stored.id) { value, part, key in
+      if isSealed, !wasSealed {
+        // What was kept of earlier values would be in clear.
+        try setHistoryLimits(nil, of: collection)
+      }
+      // Of a collection whose row was tampered with, what is sealed is opened, and what is in clear is taken.
+      try rewriteValues(of: collection, stored.id, isSealed: wasSealed ? true : nil) { value, part, key in
         isSealed
-          ? try core.vault.seal(value, part, key, in: collection, under: generation)
+          ? try core.vault.seal(value, part, key, in: collection, under: record.generation)
           : try core.vault.open(value, part, key, in: collection)
       }
       changes.recordDeclaration(of: stored.id)
@@ -124,7 +184,7 @@ extension Session {
       var doneCount = 0
       for name in names {
         guard let id = try collectionID(name) else { continue }
-        try rewriteValues(of: name, id) { value, part, key in
+        try rewriteValues(of: name, id, isSealed: true) { value, part, key in
           if part == .object {
             doneCount += 1
             if doneCount % 256 == 0 { try progress(min(1, Double(doneCount) / Double(max(total, 1)))) }
@@ -137,8 +197,11 @@ extension Session {
   }
 
   /// Puts other bytes in the place of every value of a collection, of earlier ones, too; their versions stay.
+  ///
+  /// - Parameter isSealed: What they are before, as in `item(_:isSealed:)`.
   private func rewriteValues(
-    of collection: String, _ id: Int64, _ body: (StoredValue, ItemPart, _ key: String) throws -> StoredValue
+    of collection: String, _ id: Int64, isSealed: Bool?,
+    _ body: (StoredValue, ItemPart, _ key: String) throws -> StoredValue
   ) throws {
     func rewritten(_ item: HeldItem, _ key: String) throws -> HeldItem {
       HeldItem(
@@ -149,7 +212,7 @@ extension Session {
     var rest: KeyRange? = .all
     while let range = rest {
       // Some at a time: while a cursor is open, its rows must not change.
-      let items = try self.items(id, range, atMost: 256)
+      let items = try self.items(id, isSealed: isSealed, range, atMost: 256)
       for (key, old) in items {
         let new = try rewritten(old, key)
         let statement = try connection.statement(
@@ -162,7 +225,7 @@ extension Session {
       rest = items.last.map { .behind($0.key) }
     }
     for key in try keysWithHistory(in: collection) {
-      for row in try history(key, in: collection) {
+      for row in try history(key, id, isSealed: isSealed) {
         let statement = try connection.statement(
           "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6")
         bind(try rewritten(row.item, key), key, id, to: statement)
@@ -172,8 +235,11 @@ extension Session {
     }
   }
 
-  private func items(_ collection: Int64, _ range: KeyRange, atMost count: Int) throws -> [(key: String, HeldItem)] {
-    let cursor = Cursor(connection: connection, collection: collection, range: range, columns: .rows)
+  private func items(
+    _ collection: Int64, isSealed: Bool?, _ range: KeyRange, atMost count: Int
+  ) throws -> [(key: String, HeldItem)] {
+    let cursor = Cursor(
+      connection: connection, collection: collection, isSealed: isSealed, range: range, columns: .rows)
     var items: [(key: String, HeldItem)] = []
     while items.count < count, try cursor.advance() { items.append((cursor.key, try cursor.item())) }
     return items

@@ -87,13 +87,7 @@ extension Vault {
   private func change<Result>(_ body: (inout VaultRecord, SecretBytes) throws -> Result) throws -> Result {
     try database.write { session in
       guard var record = try session.vaultRecord() else { throw CofferError.vaultNotFound }
-      guard let current = keys.current, current.generation == record.generation else {
-        throw CofferError.locked(collection: nil)
-      }
-      guard try record.isAuthentic(under: current.secret) else {
-        throw CofferError.damaged(part: "vault", reason: "its slots were changed by someone without its key")
-      }
-      let result = try body(&record, current.secret)
+      let result = try body(&record, keys.key(authenticating: record))
       try session.setVault(record)
       return result
     }
@@ -122,7 +116,8 @@ extension Vault {
     newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) throws -> Void = { _ in }
   ) throws {
     let record = try existingRecord()
-    _ = try vaultKey()
+    // The new key's MAC will say that slots and list are right.
+    _ = try self.keys.key(authenticating: record)
     let droppedSlots = try Set(dropped.map(number))
     let (newRecord, secret) = try CofferError.translating {
       try record.replacingKey(openedBy: keys, dropping: droppedSlots)
@@ -132,6 +127,7 @@ extension Vault {
     do {
       try database.write { session in
         guard try session.vaultRecord() == record else { throw CofferError.busy }
+        try session.checkDeclarations(by: record)
         try session.sealAnew(under: newRecord.generation, progress)
         try session.setVault(newRecord)
       }

@@ -16,6 +16,19 @@ final class VaultKeys: Sendable {
     var current: UInt32
     /// Those before the current one open what was sealed under them and is not written yet.
     var byGeneration: [UInt32: VaultKey]
+    /// What is sealed, by the authentic record that was seen last.
+    var list: DeclaredList
+  }
+
+  /// A vault's list of what is sealed, by the MAC of its record.
+  fileprivate struct DeclaredList: Sendable {
+    let mac: [UInt8]
+    let names: Set<ByteString>
+
+    init(_ record: VaultRecord) {
+      mac = record.mac
+      names = Set(record.sealedCollections.map { ByteString($0) })
+    }
   }
 
   fileprivate let keys = Lock<Keys?>(nil)
@@ -36,9 +49,13 @@ final class VaultKeys: Sendable {
   func add(_ secret: SecretBytes, of record: VaultRecord) throws {
     let key = try VaultKey(secret, of: record)
     keys.withLock { keys in
-      if keys?.vaultID != record.id { keys = Keys(vaultID: record.id, current: record.generation, byGeneration: [:]) }
+      let list = DeclaredList(record)
+      if keys?.vaultID != record.id {
+        keys = Keys(vaultID: record.id, current: record.generation, byGeneration: [:], list: list)
+      }
       keys?.byGeneration[record.generation] = key
       keys?.current = record.generation
+      keys?.list = list
     }
     isThere.store(true, ordering: .releasing)
   }
@@ -59,6 +76,48 @@ final class VaultKeys: Sendable {
   /// Forgets all keys, which wipes them.
   func lock() {
     keys.withLock { $0 = nil }
+  }
+
+  // MARK: Declarations
+
+  /// The key of the vault as it is now, which `record` is authentic under.
+  ///
+  /// - Throws: `CofferError.locked`, also when the vault was given another key elsewhere; `.damaged`.
+  func key(authenticating record: VaultRecord) throws -> SecretBytes {
+    guard let current, current.generation == record.generation else { throw CofferError.locked(collection: nil) }
+    guard try CofferError.translating({ try record.isAuthentic(under: current.secret) }) else {
+      throw CofferError(VaultRecord.edited)
+    }
+    return current.secret
+  }
+
+  /// Whether the vault's own list says that a collection is sealed; nil where that cannot be known: while the vault is
+  /// locked, and of a collection that was not sealed when somebody else gave the vault another key.
+  ///
+  /// - Parameters:
+  ///   - mac: The MAC of the vault's record, by which a list that is known already is found.
+  ///   - record: Reads the whole record.
+  /// - Throws: `CofferError.locked` where somebody else has given the vault another key since; `.damaged` where the record
+  ///   is not authentic, or another vault's.
+  func lists(_ collection: String, mac: [UInt8], record: () throws -> VaultRecord?) throws -> Bool? {
+    let name = ByteString(collection)
+    let known = keys.withLock { $0.map { $0.list.mac == mac ? $0.list.names.contains(name) : nil } }
+    guard let known else { return nil }
+    if let known { return known }
+    guard let record = try record() else { throw CofferError(VaultRecord.edited) }
+    return try keys.withLock { keys in
+      guard let present = keys else { return nil }
+      guard present.vaultID == record.id else { throw CofferError(VaultRecord.edited) }
+      guard let key = present.byGeneration[record.generation] else {
+        guard !present.list.names.contains(name) else { throw CofferError.locked(collection: collection) }
+        return nil
+      }
+      guard try CofferError.translating({ try record.isAuthentic(under: key.secret) }) else {
+        throw CofferError(VaultRecord.edited)
+      }
+      keys?.list = DeclaredList(record)
+      return keys?.list.names.contains(name)
+    }
   }
 
   // MARK: Sealing
@@ -100,9 +159,22 @@ final class VaultKeys: Sendable {
   func open(_ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String) throws -> StoredValue {
     guard value.kind == .sealed else { return value }
     return try keys.withLock { keys in
-      guard let keys else { throw CofferError.locked(collection: collection) }
+      guard let keys else {
+        // That takes no key to say.
+        guard value.bytes.count > SealedBytes.overhead else { throw Self.misfit(key, in: collection) }
+        throw CofferError.locked(collection: collection)
+      }
       return try keys.open(value, part, key, in: collection)
     }
+  }
+
+  fileprivate static func damaged(_ key: String, in collection: String, _ reason: String) -> CofferError {
+    .damaged(part: "value for \"\(key)\" in \"\(collection)\"", reason: reason)
+  }
+
+  /// Of what is too short to be sealed, or stands in clear where all is sealed, or the other way round.
+  fileprivate static func misfit(_ key: String, in collection: String) -> CofferError {
+    damaged(key, in: collection, StoredValue.misfitReason)
   }
 }
 
@@ -111,11 +183,9 @@ extension VaultKeys.Keys {
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String
   ) throws -> StoredValue {
     guard value.kind == .sealed else { return value }
-    func damaged(_ reason: String) -> CofferError {
-      .damaged(part: "sealed value for \"\(key)\" in \"\(collection)\"", reason: reason)
-    }
+    func damaged(_ reason: String) -> CofferError { VaultKeys.damaged(key, in: collection, reason) }
     return try value.bytes.withUnsafeBytes { bytes in
-      guard let generation = SealedBytes.generation(of: bytes) else { throw damaged("it is too short") }
+      guard let generation = SealedBytes.generation(of: bytes) else { throw VaultKeys.misfit(key, in: collection) }
       guard let vaultKey = byGeneration[generation] else {
         // Another process has given the vault a new key: this one has to unlock it again.
         guard generation < current else { throw CofferError.locked(collection: collection) }

@@ -1,22 +1,26 @@
 import CofferCrypto
 
-/// What the table `vault` holds: the slots of a store's vault, each with the vault's key in it.
+/// What the table `vault` holds: the slots of a store's vault, each with the vault's key in it, and the list of what is
+/// sealed.
 ///
-/// A MAC under that key covers all of it, so that no slot and no cost can be changed without the key.
+/// A MAC under that key covers all of it, so that no slot, no cost and no declaration can be changed without the key.
 package struct VaultRecord: Equatable, Sendable {
   /// Random; a backup keeps it.
   package let id: [UInt8]
   /// Counts the keys that the vault has had, from 1.
   package let generation: UInt32
   package private(set) var slots: [Slot]
-  private var mac: [UInt8]
+  /// The names of the sealed collections, in the order of their UTF-8 bytes.
+  package private(set) var sealedCollections: [String]
+  package private(set) var mac: [UInt8]
 
   package static let idByteCount = 16
 
-  private init(id: [UInt8], generation: UInt32, slots: [Slot], key: SecretBytes) throws {
+  private init(id: [UInt8], generation: UInt32, slots: [Slot], sealedCollections: [String], key: SecretBytes) throws {
     self.id = id
     self.generation = generation
     self.slots = slots
+    self.sealedCollections = sealedCollections
     mac = []
     try authenticate(with: key)
   }
@@ -26,15 +30,13 @@ package struct VaultRecord: Equatable, Sendable {
     let key = try SecretBytes.random(count: 32)
     var slots: [Slot] = []
     _ = try slots.add(secret, wrapping: key, owner: id)
-    return (try VaultRecord(id: id, generation: 1, slots: slots, key: key), key)
+    return (try VaultRecord(id: id, generation: 1, slots: slots, sealedCollections: [], key: key), key)
   }
 
   // MARK: Bytes
 
-  /// The slots, each as its length and a record, and the MAC.
-  package var encoded: [UInt8] { encodedSlots + mac }
-
-  private var encodedSlots: [UInt8] {
+  /// The slots, each as its length and a record.
+  package var encodedSlots: [UInt8] {
     var writer = ByteWriter()
     for record in slots.map(\.encoded) {
       writer.append(UInt16(record.count))
@@ -43,19 +45,30 @@ package struct VaultRecord: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Reads what stands in the table, without trusting it: see `isAuthentic(under:)`.
-  package init(id: [UInt8], generation: Int64, encoded bytes: [UInt8]) throws {
-    func damaged(_ reason: String) -> StorageError { .damaged(part: "vault", reason: reason) }
-    guard id.count == Self.idByteCount, let generation = UInt32(exactly: generation), generation > 0 else {
-      throw damaged("its id or its generation makes no sense")
+  /// The list of what is sealed, each name behind its length.
+  package var encodedSealedCollections: [UInt8] {
+    var writer = ByteWriter()
+    for name in sealedCollections {
+      writer.append(UInt32(name.utf8.count))
+      writer.append(Array(name.utf8))
     }
-    guard bytes.count >= SHA256.byteCount else { throw damaged("it is too short") }
+    return writer.bytes
+  }
+
+  /// Reads what stands in the table, without trusting it: see `isAuthentic(under:)`.
+  package init(
+    id: [UInt8], generation: Int64, mac: [UInt8], sealedCollections: [UInt8], slots slotBytes: [UInt8]
+  ) throws {
+    guard id.count == Self.idByteCount, let generation = UInt32(exactly: generation), generation > 0,
+      mac.count == SHA256.byteCount
+    else { throw Self.damaged("its id, its generation or its MAC makes no sense") }
     self.id = id
     self.generation = generation
-    mac = Array(bytes.suffix(SHA256.byteCount))
-    slots = []
+    self.mac = mac
     do {
-      var reader = ByteReader(bytes.dropLast(SHA256.byteCount))
+      self.sealedCollections = try Self.names(in: sealedCollections)
+      slots = []
+      var reader = ByteReader(slotBytes[...])
       while !reader.isAtEnd {
         let count: UInt16 = try reader.read()
         slots.append(try Slot(encoded: reader.read(count: Int(count))))
@@ -63,14 +76,29 @@ package struct VaultRecord: Equatable, Sendable {
     } catch EnvelopeError.newerFormat(let part, let found, let supported) {
       throw StorageError.newerFormat(part: part, found: found, supported: supported)
     } catch EnvelopeError.unreadable(let what) {
-      throw damaged("it holds what this version cannot read: \(what)")
+      throw Self.damaged("it holds what this version cannot read: \(what)")
     } catch is ByteReader.Overrun {
-      throw damaged("a slot reaches past the end")
+      throw Self.damaged("a slot or a name reaches past the end")
     }
     guard (1...[Slot].maximumCount).contains(slots.count), Set(slots.map(\.id)).count == slots.count else {
-      throw damaged("it has \(slots.count) slots, or one twice")
+      throw Self.damaged("it has \(slots.count) slots, or one twice")
     }
   }
+
+  private static func names(in bytes: [UInt8]) throws -> [String] {
+    var names: [String] = []
+    var reader = ByteReader(bytes[...])
+    while !reader.isAtEnd {
+      let count: UInt32 = try reader.read()
+      guard let name = String(validating: try reader.read(count: Int(count)), as: UTF8.self),
+        names.last.map({ $0.utf8.lexicographicallyPrecedes(name.utf8) }) ?? true
+      else { throw damaged("the list of what is sealed makes no sense") }
+      names.append(name)
+    }
+    return names
+  }
+
+  private static func damaged(_ reason: String) -> StorageError { .damaged(part: "vault", reason: reason) }
 
   // MARK: Authenticity
 
@@ -79,11 +107,19 @@ package struct VaultRecord: Equatable, Sendable {
     ConstantTime.isEqual(try code(under: key), mac)
   }
 
+  /// What a record is that is not authentic.
+  package static var edited: StorageError {
+    damaged("its slots, or the list of what is sealed, were changed by someone without its key")
+  }
+
   private func code(under key: SecretBytes) throws -> [UInt8] {
     var writer = ByteWriter()
     writer.append(id)
     writer.append(generation)
-    writer.append(encodedSlots)
+    let slots = encodedSlots
+    writer.append(UInt32(slots.count))
+    writer.append(slots)
+    writer.append(encodedSealedCollections)
     let macKey = try HKDF.deriveKey(from: key, salt: id, info: Array("coffer v1 vault MAC".utf8), count: 32)
     return try writer.bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: macKey) }
   }
@@ -100,7 +136,7 @@ package struct VaultRecord: Equatable, Sendable {
   package func open(_ source: KeySource) throws -> SecretBytes {
     try slots.open(source, owner: id) { key in
       guard try isAuthentic(under: key) else {
-        throw StorageError.damaged(part: "vault", reason: "its slots were changed by someone without its key")
+        throw Self.edited
       }
     }.key
   }
@@ -131,6 +167,21 @@ package struct VaultRecord: Equatable, Sendable {
     try authenticate(with: key)
   }
 
+  /// Puts a collection on the list of what is sealed, or takes it off.
+  package mutating func setSealed(_ isSealed: Bool, _ collection: String, key: SecretBytes) throws {
+    sealedCollections.removeAll { $0.utf8.elementsEqual(collection.utf8) }
+    if isSealed {
+      sealedCollections.append(collection)
+      sealedCollections.sort { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+    try authenticate(with: key)
+  }
+
+  /// Whether a collection is on the list of what is sealed.
+  package func lists(_ collection: String) -> Bool {
+    sealedCollections.contains { $0.utf8.elementsEqual(collection.utf8) }
+  }
+
   /// The same vault with another key, for the slots that `sources` open.
   ///
   /// - Throws: `StorageError.slotsNotOpened`, `.wrongKey`, `.slotNotFound`, `.lastSlot`.
@@ -142,6 +193,8 @@ package struct VaultRecord: Equatable, Sendable {
     let key = try SecretBytes.random(count: 32)
     let slotKeys = try slots.keys(from: sources, dropping: dropped, owner: id)
     let slots = try slots.rewrapped(key, with: slotKeys, dropping: dropped, owner: id)
-    return (try VaultRecord(id: id, generation: next, slots: slots, key: key), key)
+    return (
+      try VaultRecord(id: id, generation: next, slots: slots, sealedCollections: sealedCollections, key: key), key
+    )
   }
 }

@@ -150,6 +150,9 @@ package final class SQLiteConnection {
     // https://www.sqlite.org/security.html, "Untrusted SQLite database files"
     try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0))
     try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_DEFENSIVE, 1))
+    try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0))
+    try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0))
+    SQLiteLibrary.system.limit(handle)
     try check(
       sqlite3_create_function_v2(
         handle, "updated", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, updateCount,

@@ -30,6 +30,8 @@ package final class PageReader {
   private let codec: PageCodec
   private let logPages: LogScan.Pages
   private let filePageCount: Int
+  /// How many bytes the file has behind the last page; 0 as long as commits in the log may make it shorter.
+  private(set) var tailByteCount = 0
   private let versions: [FileVersion?]
 
   package init(_ store: Store) throws {
@@ -48,6 +50,7 @@ package final class PageReader {
       (pageCount, isPageCountKnown) = (count, true)
     }
     presentCount = min(roomCount, pageCount)
+    if isPageCountKnown, log.pageCount == nil { tailByteCount = max(0, byteCount - pageCount * Layout.pageByteCount) }
   }
 
   private static func versions(of store: Store) -> [FileVersion?] {

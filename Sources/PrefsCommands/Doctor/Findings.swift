@@ -39,7 +39,14 @@ struct Findings {
     }
     // What was lost when the store was opened is no longer in the log.
     problems += status.logProblem.map { [$0] } ?? status.log.problems
-    guard deep || status.pageCount * status.pageSize <= Self.quickByteCount else { return }
+    problems += EditedFile.leftovers(besides: path).map { folder in
+      "\(folder) was left over when `prefs edit` was killed, with settings in clear. Unless something is being edited just "
+        + "now, remove it."
+    }
+    guard deep || status.pageCount * status.pageSize <= Self.quickByteCount else {
+      problems += status.tailProblems
+      return
+    }
     defer { progress.finish() }
     let report = try database.verify { progress.show($0, of: "checking") }
     self.report = report

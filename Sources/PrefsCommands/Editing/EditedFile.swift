@@ -26,8 +26,33 @@ struct EditedFile {
     }
   }
 
+  private static let prefix = ".prefs-edit-"
+
+  /// The folders of this user that are still there, where an editor is at work, or was when the tool was killed.
+  ///
+  /// - Parameter path: A store.
+  static func leftovers(besides path: String) -> [String] {
+    let parents = [Environment.variable("XDG_RUNTIME_DIR"), StoreLocation.folder(of: path)].compactMap { $0 }
+    return Set(parents).sorted().flatMap { parent in
+      names(in: parent).filter { $0.hasPrefix(prefix) }.sorted().map { "\(parent)/\($0)" }
+    }
+  }
+
+  private static func names(in folder: String) -> [String] {
+    guard let entries = opendir(folder) else { return [] }
+    defer { closedir(entries) }
+    var names: [String] = []
+    while let entry = readdir(entries) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
   private static func makeFolder(in parent: String) throws -> String {
-    var template = Array("\(parent)/.prefs-edit-XXXXXX".utf8CString)
+    var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
     // mkdtemp(3) makes it with mode 0700.
     guard mkdtemp(&template) != nil else { throw Failure.system(parent, errno: errno) }
     return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -38,15 +63,7 @@ struct EditedFile {
 
   /// Overwrites and removes the file, and what the editor has put beside it.
   func wipe() {
-    if let entries = opendir(folder) {
-      defer { closedir(entries) }
-      while let entry = readdir(entries) {
-        let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        if name != ".", name != ".." { Self.wipe("\(folder)/\(name)") }
-      }
-    }
+    for name in Self.names(in: folder) { Self.wipe("\(folder)/\(name)") }
     rmdir(folder)
   }
 

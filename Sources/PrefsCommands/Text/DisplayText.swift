@@ -34,9 +34,8 @@ enum DisplayText {
   /// A number of bytes for people: `812 bytes`, `4.0 KiB`, `1.5 MiB`.
   static func byteCount(_ count: Int) -> String {
     guard count >= 1024 else { return count == 1 ? "1 byte" : "\(count) bytes" }
-    var tenths = count * 10
+    var tenths = count / 1024 * 10 + count % 1024 * 10 / 1024
     var units = ["KiB", "MiB", "GiB", "TiB"][...]
-    tenths /= 1024
     while tenths >= 10240, units.count > 1 {
       tenths /= 1024
       units.removeFirst()

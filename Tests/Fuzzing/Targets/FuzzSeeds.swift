@@ -26,8 +26,10 @@ enum FuzzSeeds {
   // MARK: Storage
 
   private static func storage() throws -> [String: [[UInt8]]] {
-    let vault = try VaultRecord.make(
+    var vault = try VaultRecord.make(
       id: FuzzStore.storeID, slot: PreparedSecret(.key(FuzzStore.rootKey), label: "seed", owner: FuzzStore.storeID))
+    try vault.record.setSealed(true, "tokens", key: vault.key)
+    let list = vault.record.encodedSealedCollections
     let codec = try PageCodec(keys: [FuzzStore.epochKeys()])
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     try page.withUnsafeMutableBytes { page in
@@ -42,7 +44,8 @@ enum FuzzSeeds {
     }
     let log = [UInt8](repeating: 0, count: Layout.logHeaderByteCount) + frames.joined()
     return [
-      "envelope": [try envelope()], "vault-record": [vault.record.encoded],
+      "envelope": [try envelope()],
+      "vault-record": [[UInt8(list.count)] + vault.record.mac + list + vault.record.encodedSlots],
       "key-text": [
         Array("coffer-key-1:\(String(repeating: "0f", count: 32))\n".utf8),
         RecoveryKey.text(of: SecretBytes(count: 20) { _ in }).withUnsafeBytes(Array.init),

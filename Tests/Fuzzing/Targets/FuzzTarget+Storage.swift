@@ -25,8 +25,14 @@ extension FuzzTarget {
   }
 
   private static func vaultRecord(_ bytes: [UInt8]) throws {
-    let record = try VaultRecord(id: FuzzStore.storeID, generation: 1, encoded: bytes)
-    try promise(record.encoded == bytes, "a vault's record is written as it was read")
+    // How long the list of what is sealed is, the MAC, the list, the slots.
+    guard let count = bytes.first.map(Int.init), bytes.count > 32 + count else { return }
+    let (list, slots) = (Array(bytes[33..<33 + count]), Array(bytes[(33 + count)...]))
+    let record = try VaultRecord(
+      id: FuzzStore.storeID, generation: 1, mac: Array(bytes[1..<33]), sealedCollections: list, slots: slots)
+    try promise(
+      record.encodedSealedCollections == list && record.encodedSlots == slots,
+      "a vault's record is written as it was read")
     _ = try record.open(.key(FuzzStore.rootKey))
   }
 

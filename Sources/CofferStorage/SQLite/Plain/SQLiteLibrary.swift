@@ -29,6 +29,7 @@ package final class SQLiteLibrary: Sendable {
   let text: @convention(c) (OpaquePointer?, Int32) -> UnsafePointer<UInt8>?
   let blob: @convention(c) (OpaquePointer?, Int32) -> UnsafeRawPointer?
   let byteCount: @convention(c) (OpaquePointer?, Int32) -> Int32
+  private let setLimit: @convention(c) (OpaquePointer?, Int32, Int32) -> Int32
   /// Sets how a connection behaves, https://www.sqlite.org/c3ref/db_config.html.
   let configure: @Sendable (_ connection: OpaquePointer, _ option: Int32, _ value: Int32) -> Void
   /// Gives the passphrase; nil in a library without encryption.
@@ -52,6 +53,7 @@ package final class SQLiteLibrary: Sendable {
     text = sqlite3_column_text
     blob = sqlite3_column_blob
     byteCount = sqlite3_column_bytes
+    setLimit = sqlite3_limit
     configure = { _ = coffer_db_config_int($0, $1, $2) }
     key = nil
   }
@@ -62,6 +64,20 @@ package final class SQLiteLibrary: Sendable {
   package static func sqlCipher() throws -> SQLiteLibrary {
     try SQLiteLibrary(named: ["libsqlcipher.so.0", "libsqlcipher.so.1", "libsqlcipher.dylib", "libsqlcipher.so"])
   }
+
+  /// Ends what the schema of a database that somebody else made may cost: what Coffer asks for takes less
+  /// (https://www.sqlite.org/security.html, "Untrusted SQL Inputs").
+  func limit(_ connection: OpaquePointer) {
+    for (limit, value) in Self.limits { _ = setLimit(connection, limit, value) }
+  }
+
+  private static let limits: [(limit: Int32, value: Int32)] = [
+    (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_COLUMN, 100), (SQLITE_LIMIT_EXPR_DEPTH, 20),
+    (SQLITE_LIMIT_COMPOUND_SELECT, 3), (SQLITE_LIMIT_VDBE_OP, 25_000), (SQLITE_LIMIT_FUNCTION_ARG, 8),
+    // VACUUM attaches the database that it makes.
+    (SQLITE_LIMIT_ATTACHED, 1), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50), (SQLITE_LIMIT_VARIABLE_NUMBER, 20),
+    (SQLITE_LIMIT_TRIGGER_DEPTH, 1), (SQLITE_LIMIT_WORKER_THREADS, 0),
+  ]
 
   init(named names: [String]) throws {
     var flags = RTLD_NOW | RTLD_LOCAL
@@ -94,6 +110,7 @@ package final class SQLiteLibrary: Sendable {
     text = try find("sqlite3_column_text")
     blob = try find("sqlite3_column_blob")
     byteCount = try find("sqlite3_column_bytes")
+    setLimit = try find("sqlite3_limit")
     let configuration = try find("sqlite3_db_config", as: UInt.self)
     configure = { coffer_call_db_config(UnsafeMutableRawPointer(bitPattern: configuration), $0, $1, $2) }
     key = try find("sqlite3_key", as: Key.self)

@@ -1,0 +1,225 @@
+import CofferCrypto
+import CofferStorage
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Who has the store's key, and not the vault's") struct HostileVaultTests {
+  private let fixture: SealedFixture
+  private var vault: Vault { fixture.vault }
+  private var connection: Connection { fixture.connection }
+
+  init() throws {
+    fixture = try SealedFixture()
+    try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "tokens") }
+    try fixture.set("earlier", "note")
+    try fixture.set("s3cret", "note")
+  }
+
+  /// A version of the item that history has.
+  private var earlierVersion: Int64 {
+    get throws {
+      try connection.perform { session in
+        try session.read {
+          try session.connection.statement("SELECT version FROM history").first { $0.integer(0) } ?? 0
+        }
+      }
+    }
+  }
+
+  // MARK: Values
+
+  @Test(
+    "puts no value in clear, or a sealed one, where it does not belong: every way of reading says damage, and verification",
+    arguments: [
+      "type = 5, data = CAST('planted' AS BLOB)", "metadata = CAST(x'05' || 'planted' AS BLOB)",
+      "type = 13, data = CAST('planted' AS BLOB), metadata = NULL",
+    ], [true, false])
+  func planted(_ change: String, isUnlocked: Bool) throws {
+    let version = try earlierVersion
+    try fixture.execute("UPDATE items SET \(change); UPDATE history SET \(change)")
+    if !isUnlocked { vault.lock() }
+    let isObject = change.contains("type")
+    let proxy = try ConnectionProxy(database: fixture.database)
+    try connection.read { transaction in
+      for _ in 0..<2 {
+        if isObject {
+          expectDamage { try transaction.value(forKey: "k", inCollection: "tokens") }
+          expectDamage { try transaction.object(forKey: "k", inCollection: "tokens", as: String.self) }
+          expectDamage {
+            try transaction.enumerateKeysAndObjects(inCollection: "tokens", as: Value.self) { _, _, _ in }
+          }
+          expectDamage { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
+        } else {
+          expectDamage { try transaction.metadata(forKey: "k", inCollection: "tokens", as: String.self) }
+          expectDamage { try proxy.metadata(forKey: "k", inCollection: "tokens", as: String.self) }
+        }
+      }
+      if isUnlocked || isObject {
+        expectDamage { try transaction.item(forKey: "k", inCollection: "tokens") }
+        expectDamage { try transaction.serializedRow(forKey: "k", inCollection: "tokens") }
+        expectDamage { try transaction.history(forKey: "k", inCollection: "tokens") }
+      }
+      let keys = try transaction.allKeys(inCollection: "tokens")
+      #expect(keys == ["k"])
+    }
+    let problems = try fixture.database.verify().problems
+    #expect(problems.contains { $0.hasPrefix("The value for \"k\" in \"tokens\" is damaged: it is not sealed") })
+    #expect(problems.contains { $0.hasPrefix("An earlier value for \"k\" in \"tokens\" is damaged: it is not sealed") })
+    guard isUnlocked else { return }
+    // Nor is it sealed, or opened for all, as if it had been the owner's.
+    #expect(throws: CofferError.self) {
+      try connection.readWrite { try $0.restoreObject(forKey: "k", inCollection: "tokens", version: version) }
+    }
+    expectDamage { try vault.rotate(newKeyFor: [fixture.vaultKey]) }
+    expectDamage { try fixture.database.unseal(collection: "tokens") }
+    // The owner's own value takes its place.
+    try fixture.set("new", "note")
+    #expect(try fixture.object() == "new")
+  }
+
+  @Test("has a sealed value read in no collection that is not sealed")
+  func sealedElsewhere() throws {
+    try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") }
+    try fixture.execute(
+      "UPDATE items SET (type, data) = (SELECT type, data FROM items WHERE collection = 1) WHERE collection = 2")
+    expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "other") } }
+    let problems = try fixture.database.verify().problems
+    #expect(problems.count == 1 && problems[0].contains("\"k\" in \"other\" is damaged: it is not sealed in a sealed"))
+  }
+
+  // MARK: Declarations
+
+  private static let declarations = [
+    "UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens'",
+    "UPDATE collections SET name = 'elsewhere' WHERE name = 'tokens'",
+    "DELETE FROM collections WHERE name = 'tokens'",
+    "UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens'; UPDATE vault SET sealed = x''",
+    "UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens'; DELETE FROM vault",
+    "UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens'; UPDATE vault SET generation = 99",
+    "UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens'; UPDATE vault SET mac = zeroblob(32)",
+    "UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens'; UPDATE vault SET id = zeroblob(16), mac = x''",
+  ]
+
+  @Test(
+    "takes no declaration away unseen: nothing goes there in clear while the vault is unlocked", arguments: declarations
+  )
+  func declarationTakenAway(_ sql: String) throws {
+    let proxy = try ConnectionProxy(database: fixture.database)
+    try fixture.execute(sql)
+    func expectRefusal<Result>(_ body: () throws -> Result, location: SourceLocation = #_sourceLocation) {
+      #expect(sourceLocation: location) { _ = try body() } throws: { error in
+        guard let error = error as? CofferError else { return false }
+        return error.isDamage || error == .locked(collection: "tokens")
+      }
+    }
+    for _ in 0..<2 {
+      expectRefusal { try fixture.set("in clear", forKey: "new") }
+      expectRefusal { try fixture.set("in clear") }
+      expectRefusal { try proxy.setObject("in clear", forKey: "p", inCollection: "tokens", durability: .committed) }
+      expectRefusal { try fixture.object(as: String.self) }
+      expectRefusal { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
+    }
+    let text = try connection.perform { session in
+      try session.read { try session.connection.text(ofAllRowsIn: "items") }
+    }
+    #expect(!text.contains("in clear"))
+    // Another collection is nobody else's business, as long as there is a vault that can say so.
+    if !sql.contains("vault") { try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") } }
+    #expect(try fixture.database.verify().problems != [])
+  }
+
+  @Test(
+    "has it said by verification with the vault locked, and by unlocking where the list was edited",
+    arguments: declarations)
+  func declarationWhileLocked(_ sql: String) throws {
+    vault.lock()
+    try fixture.execute(sql)
+    let problems = try fixture.database.verify().problems
+    #expect(
+      problems.contains {
+        $0.contains("declaration of \"tokens\"") || $0.contains("not sealed") || $0.contains("vault")
+      })
+    guard sql.contains("vault") else { return }
+    #expect(throws: CofferError.self) { try vault.unlock(fixture.vaultKey) }
+  }
+
+  @Test("declares no collection that the vault does not, which would lock its owner out")
+  func declarationMade() throws {
+    try connection.readWrite { try $0.setObject("plain", forKey: "k", inCollection: "mail") }
+    try fixture.execute("UPDATE collections SET flags = flags | 1 WHERE name = 'mail'")
+    expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "mail") } }
+    #expect(try fixture.database.verify().problems.contains { $0.contains("declaration of \"mail\"") })
+    // It can be removed all the same.
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "mail") }
+    try fixture.database.unseal(collection: "mail")
+    #expect(try fixture.database.verify().problems.isEmpty)
+  }
+
+  @Test("does not keep the owner from mending it: sealing anew declares the collection, and opens what is the owner's")
+  func mending() throws {
+    try fixture.execute(Self.declarations[0])
+    expectDamage { try fixture.object(as: String.self) }
+    try fixture.database.seal(collection: "tokens")
+    #expect(try fixture.object() == "s3cret")
+    #expect(try fixture.database.verify().problems.isEmpty)
+    try fixture.execute(Self.declarations[0])
+    try fixture.database.unseal(collection: "tokens")
+    #expect(try fixture.object() == "s3cret")
+    #expect(try connection.read { try $0.sealedCollections() } == [])
+    #expect(try fixture.database.verify().problems.isEmpty)
+  }
+
+  @Test("puts an older list back, of the same key, with the declarations of then: a limit that SECURITY.md names")
+  func replayedList() throws {
+    try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
+    try fixture.database.seal(collection: "more")
+    let replay = """
+      DELETE FROM vault; INSERT INTO vault SELECT * FROM kept;
+      UPDATE collections SET flags = 0 WHERE name = 'more'
+      """
+    try fixture.execute(replay)
+    try connection.readWrite { try $0.setObject("in clear", forKey: "k", inCollection: "more") }
+    #expect(try connection.storedItem(inCollection: "more")?.object.kind == .string)
+    try fixture.execute("DROP TABLE kept")
+    #expect(try fixture.database.verify().problems.isEmpty)
+  }
+
+  // MARK: The owner
+
+  @Test(
+    "is seen by every process that has the vault unlocked, and what its owner declares meanwhile is not taken for that")
+  func elsewhere() throws {
+    // Another database on the same file has keys of its own, as another process has.
+    let other = try fixture.store.open()
+    try other.vault.unlock(fixture.vaultKey)
+    let proxy = try ConnectionProxy(database: other)
+    try proxy.setObject("before", forKey: "k", inCollection: "mail", durability: .committed)
+    try fixture.database.seal(collection: "mail")
+    try proxy.setObject("after", forKey: "k", inCollection: "mail", durability: .committed)
+    #expect(try connection.storedItem(inCollection: "mail")?.object.kind == .sealed)
+    try vault.addSlot(.key(.random(count: 32)))
+    try fixture.database.unseal(collection: "tokens")
+    #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
+    try proxy.setObject("in clear by now", forKey: "k", inCollection: "tokens", durability: .committed)
+    #expect(try connection.storedItem()?.object.kind == .string)
+    // A new key, of which the other knows nothing: what was sealed stays so, and the rest works.
+    try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])
+    #expect(throws: CofferError.locked(collection: "mail")) {
+      try proxy.setObject("x", forKey: "k", inCollection: "mail", durability: .committed)
+    }
+    try proxy.setObject("x", forKey: "k", inCollection: "tokens", durability: .committed)
+    try other.vault.unlock(fixture.vaultKey)
+    #expect(try proxy.object(forKey: "k", inCollection: "mail") == "after")
+    #expect(try fixture.database.verify().problems.isEmpty)
+  }
+
+  @Test("gets nothing signed by a new key of the vault that was not right under the earlier one")
+  func rotation() throws {
+    try fixture.execute(Self.declarations[3])
+    expectDamage { try vault.rotate(newKeyFor: [fixture.vaultKey]) }
+    expectDamage { try vault.addSlot(.key(.random(count: 32))) }
+    expectDamage { try fixture.database.seal(collection: "more") }
+  }
+}
