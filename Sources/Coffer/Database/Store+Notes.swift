@@ -23,7 +23,16 @@ extension Store {
       "\(name) was left over when a store was made here and its program died. Unless one is being made just now, it can "
         + "be deleted."
     }
-    return notes
+    return notes + [Self.noteOnSQLite].compactMap(\.self)
+  }
+
+  /// What is to be known of the SQLite that is used; nil for one without the defect.
+  static var noteOnSQLite: String? {
+    guard SQLiteDefects.losesCommitsAtReset else { return nil }
+    return
+      "SQLite \(SQLiteDefects.version) may lose commits where two connections fold a log in while a third one writes "
+      + "(https://www.sqlite.org/wal.html#walresetbug). In stores Coffer keeps that from happening; for other databases "
+      + "use SQLite 3.51.3 or later, 3.50.7 or 3.44.6."
   }
 
   /// The temporary files of stores that were never finished.

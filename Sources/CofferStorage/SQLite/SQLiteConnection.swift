@@ -85,9 +85,13 @@ package final class SQLiteConnection {
 
   /// Opens a connection to a store that lives in memory, for as long as the `HeapStore` does.
   ///
-  /// - Parameter isCreating: Whether it is the first one. Pages are laid out as in a file, so that they can be copied there.
-  package convenience init(inMemory store: HeapStore, isCreating: Bool = false, busyTimeout: Duration) throws {
-    try self.init(context: nil, path: store.path, vfs: HeapVFS.name, busyTimeout: busyTimeout)
+  /// - Parameters:
+  ///   - isCreating: Whether it is the first one. Pages are laid out as in a file, so that they can be copied there.
+  ///   - vfs: One on top of the VFS of such stores; nil for that one.
+  package convenience init(
+    inMemory store: HeapStore, isCreating: Bool = false, busyTimeout: Duration, vfs: String? = nil
+  ) throws {
+    try self.init(context: nil, path: store.path, vfs: vfs ?? HeapVFS.name, busyTimeout: busyTimeout)
     if isCreating { try layOutPages() }
     try execute("PRAGMA journal_mode=WAL")
   }

@@ -26,6 +26,7 @@ final class DatabaseFile {
   private(set) var holdsWriteLock = false
   private(set) var holdsRecoveryLock = false
   private var holdsCheckpointLock = false
+  private var checkpoint = CheckpointGuard()
   /// The lock on the file itself; the last connection takes the exclusive one to close, and none in the wal-index.
   private var fileLock = SQLITE_LOCK_NONE
   /// Whether the log cannot start over at the hands of others.
@@ -181,15 +182,6 @@ final class DatabaseFile {
 
   // MARK: Shared memory
 
-  /// Lock numbers of the wal-index.
-  ///
-  /// https://www.sqlite.org/walformat.html#wal_locks
-  private enum IndexLock {
-    static let write: Int32 = 0
-    static let checkpoint: Int32 = 1
-    static let recovery: Int32 = 2
-  }
-
   /// Keeps checkpoints of other connections away while `body` runs; nil when one is under way.
   ///
   /// The caller holds the write lock, and makes no checkpoint of its own.
@@ -243,10 +235,14 @@ final class DatabaseFile {
   private func lockIndex(_ first: Int32, _ count: Int32, _ flags: Int32) -> Int32 {
     if let code = lockNothing(first, flags) { return code }
     let xShmLock = real.methods.xShmLock
-    // The read marks of readers are no concern of ours.
-    guard flags & SQLITE_SHM_EXCLUSIVE != 0, first <= IndexLock.recovery else {
-      return context.checked(xShmLock!(real.file, first, count, flags))
+    if flags & SQLITE_SHM_EXCLUSIVE != 0, first > IndexLock.recovery {
+      let code = context.checked(xShmLock!(real.file, first, count, flags))
+      guard code == SQLITE_OK, checkpoint.mustGiveBack(first, flags, salts: indexSalts) else { return code }
+      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+      return SQLITE_BUSY
     }
+    // The read marks of readers are no concern of ours.
+    guard flags & SQLITE_SHM_EXCLUSIVE != 0 else { return context.checked(xShmLock!(real.file, first, count, flags)) }
     let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
     let coversCheckpoint = (first..<first + count).contains(IndexLock.checkpoint)
     if flags & SQLITE_SHM_UNLOCK != 0 {
@@ -257,7 +253,10 @@ final class DatabaseFile {
         holdsWriteLock = false
         log?.endWriteTransaction()
       }
-      if coversRecovery { holdsRecoveryLock = false }
+      if coversRecovery {
+        holdsRecoveryLock = false
+        checkpoint.begin(salts: indexSalts)
+      }
       if coversCheckpoint { holdsCheckpointLock = false }
       return xShmLock!(real.file, first, count, flags)
     }
@@ -275,6 +274,7 @@ final class DatabaseFile {
     if first == IndexLock.write { holdsWriteLock = true }
     if coversRecovery { holdsRecoveryLock = true }
     if coversCheckpoint { holdsCheckpointLock = true }
+    checkpoint.begin(salts: indexSalts)
     return code
   }
 
