@@ -237,8 +237,10 @@ public final class Database: Sendable {
 
   /// Reports what a recovery by `connection` had to leave out of the log.
   private func report(_ connection: SQLiteConnection) {
-    guard let frame = connection.firstLostLogFrame else { return }
-    let problem = "The log did not authenticate from frame \(frame) on; the store is as of the last commit before it."
+    guard let loss = connection.logLoss else { return }
+    let problem =
+      "The log did not authenticate from frame \(loss.firstFrame) on; the store is as of the last commit before it."
+      + loss.copy.sentence
     options.logger.warning("\(path): \(problem)")
     state.withLock { $0.logProblem = problem }
   }
@@ -339,5 +341,16 @@ public final class Database: Sendable {
       do { try connection.close() } catch { firstError = firstError ?? error }
     }
     if let firstError { throw firstError }
+  }
+}
+
+extension LogLoss.Copy? {
+  /// Where the copy is, or why there is none; begins with a space.
+  fileprivate var sentence: String {
+    switch self {
+    case .kept(let path): " A copy of the log is kept as \(path)."
+    case .missing(let reason): " No copy of the log could be kept: \(reason)."
+    case nil: ""
+    }
   }
 }

@@ -23,6 +23,10 @@ extension Store {
       "\(name) was left over when a store was made here and its program died. Unless one is being made just now, it can "
         + "be deleted."
     }
+    notes += logCopies().map { name in
+      "\(name) is a copy of a log that did not come back whole, encrypted as it was. When nothing of it is missed, it can "
+        + "be deleted."
+    }
     return notes + [Self.noteOnSQLite].compactMap(\.self)
   }
 
@@ -37,9 +41,18 @@ extension Store {
 
   /// The temporary files of stores that were never finished.
   private func leftovers() -> [String] {
+    neighbours { $0.hasPrefix(".\($1).") && $0.hasSuffix(".tmp") }
+  }
+
+  /// The copies of logs that were kept when a part of them was lost.
+  private func logCopies() -> [String] {
+    neighbours { $0.hasPrefix("\($1)-damaged-log-") }
+  }
+
+  /// The files beside the store that `isWanted` by their names and the store's.
+  private func neighbours(_ isWanted: (_ name: String, _ store: String) -> Bool) -> [String] {
     let url = URL(filePath: path)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)) ?? []
-    let prefix = ".\(url.lastPathComponent)."
-    return names.filter { $0.hasPrefix(prefix) && $0.hasSuffix(".tmp") }.sorted()
+    return names.filter { isWanted($0, url.lastPathComponent) }.sorted()
   }
 }

@@ -32,6 +32,17 @@ struct LogChecksum: Equatable {
     }
   }
 
+  /// The magic number of a log whose words are summed in this machine's byte order.
+  static var nativeMagic: UInt32 { 1.bigEndian == 1 ? 0x377f_0683 : 0x377f_0682 }
+
+  /// Writes the checksum of bytes 0..<24 of a log's header, summed as `nativeMagic` says, behind them.
+  static func complete(logHeader: UnsafeMutableRawPointer) {
+    var sum = LogChecksum()
+    sum.add(UnsafeRawBufferPointer(start: logHeader, count: 24), isBigEndian: 1.bigEndian == 1)
+    logHeader.storeBytes(of: sum.first.bigEndian, toByteOffset: 24, as: UInt32.self)
+    logHeader.storeBytes(of: sum.second.bigEndian, toByteOffset: 28, as: UInt32.self)
+  }
+
   /// Whether bytes 24..<32 of the log's header are the checksum of bytes 0..<24.
   static func isValid(logHeader: UnsafeRawPointer) -> Bool {
     // The lowest bit of the magic number says in which byte order the words are summed.

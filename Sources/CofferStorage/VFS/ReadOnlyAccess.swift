@@ -50,6 +50,11 @@ struct FileVersion: Equatable {
     self.init(status)
   }
 
+  /// Whether both were written last at the same time.
+  static func isSameTime(_ a: stat, _ b: stat) -> Bool {
+    a.modificationTime.tv_sec == b.modificationTime.tv_sec && a.modificationTime.tv_nsec == b.modificationTime.tv_nsec
+  }
+
   init(_ status: stat) {
     inode = UInt64(status.st_ino)
     byteCount = Int64(status.st_size)
