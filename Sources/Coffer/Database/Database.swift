@@ -34,7 +34,7 @@ public final class Database: Sendable {
     /// Whether the store is only read: one in a bundle, on read-only media, or another user's.
     ///
     /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, or the store is another
-    /// user's, no file is made: a log that is there is read, and one that cannot be read is an error; without a log the
+    /// user's, or the disk is full, no file is made: a log that is there is read, and one that cannot be read is an error; without a log the
     /// store is an image, which shows no later commits and must be opened again when somebody changed it. Elsewhere, and
     /// beside a writer at work, later commits are seen, by way of a log and shared memory, which are made where they are
     /// missing and stay behind.
@@ -127,7 +127,7 @@ public final class Database: Sendable {
 
   private static func connect(to backing: Backing, busyTimeout: Duration) throws -> SQLiteConnection {
     switch backing {
-    case .file(let store): try SQLiteConnection(store: store, busyTimeout: busyTimeout)
+    case .file(let store): try SQLiteConnection.open(store, busyTimeout: busyTimeout)
     case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: busyTimeout)
     }
   }
@@ -222,7 +222,7 @@ public final class Database: Sendable {
 
   /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused.
   private func checkContents(of store: Store) throws {
-    let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout) { connection in
+    let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Each read by itself would take its snapshot, and the locks for it.
       try connection.beginRead()
       try Schema.check(connection)

@@ -62,6 +62,20 @@ package final class SQLiteConnection {
     }
   }
 
+  /// Opens a connection to an existing store; one that only reads goes without a log and shared memory of its own where
+  /// there is no room for them, as on read-only media.
+  package static func open(
+    _ store: Store, busyTimeout: Duration,
+    check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
+  ) throws -> SQLiteConnection {
+    do {
+      return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
+    } catch StorageError.diskFull where store.isReadOnly {
+      store.lacksRoom.store(true, ordering: .releasing)
+      return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
+    }
+  }
+
   /// Opens a connection to a store without pages yet, and lays it out: page size, reserve, log.
   convenience init(creating store: Store) throws {
     try self.init(store: store, isCreating: true, busyTimeout: .zero)

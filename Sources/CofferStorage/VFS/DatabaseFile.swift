@@ -21,6 +21,8 @@ final class DatabaseFile {
   private var lacksSharedMemory = false
   /// Whether SQLite was ever told so, and takes no shared memory for writable until it has unmapped it.
   private var hasLackedSharedMemory = false
+  /// Whether the shared memory that is open was found to be the owner's.
+  private var hasCheckedSharedMemory = false
   /// The locks, as bits, that a connection without shared memory was given for nothing.
   private var emptyLocks: Int32 = 0
   private(set) var holdsWriteLock = false
@@ -205,14 +207,30 @@ final class DatabaseFile {
       result.pointee = nil
       return COFFER_READONLY_CANTINIT
     }
-    var code = context.checked(real.methods.xShmMap(real.file, region, count, extend, result))
+    var code = mapBelow(region, count, extend, result)
     if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
     // Read-only shared memory is mapped too; SQLite takes this code for success.
     if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
     return code
   }
 
-  private var hasSharedMemory: Bool { FileVersion(ofFileAt: context.store.path + "-shm") != nil }
+  private func mapBelow(
+    _ region: Int32, _ count: Int32, _ extend: Int32,
+    _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+  ) -> Int32 {
+    func map() -> Int32 { context.checked(real.methods.xShmMap(real.file, region, count, extend, result)) }
+    // It is open from the first call on.
+    if hasCheckedSharedMemory { return map() }
+    let file = CompanionFile(path: context.store.path + "-shm", storePath: context.store.path)
+    let code = file.open(context, map) { _ = real.methods.xShmUnmap(real.file, 0) }
+    hasCheckedSharedMemory = code == SQLITE_OK || code == SQLITE_READONLY
+    return code
+  }
+
+  /// One that cannot be looked at is for the VFS below to refuse.
+  private var hasSharedMemory: Bool {
+    (try? ReadOnlyAccess.hasSharedMemory(besides: context.store.path)) ?? true
+  }
 
   /// Takes or gives back a lock that there is no shared memory for; nil when there is, or was when it was taken.
   private func lockNothing(_ first: Int32, _ flags: Int32) -> Int32? {
@@ -355,6 +373,7 @@ extension DatabaseFile {
     methods.pointee.xShmUnmap = { file, delete in
       with(file) {
         $0.index = nil
+        $0.hasCheckedSharedMemory = false
         $0.hasLackedSharedMemory = false
         return $0.real.methods.xShmUnmap($0.real.file, delete)
       }
