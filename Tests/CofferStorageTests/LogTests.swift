@@ -1,3 +1,4 @@
+import CSQLite
 import CofferCrypto
 import Foundation
 import TestSupport
@@ -391,5 +392,26 @@ import Testing
       #expect(seen.insert(counter.value).inserted, "after recovery \(number)")
     }
     try connection.close()
+  }
+
+  @Test("leaves nothing of the process's memory in the wal-index where it has a header and no frame")
+  func clearedIndex() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    try connection.close()
+    var log = try copy.bytes("-wal")
+    log.replaceSubrange(frame(1).lowerBound..., with: [UInt8](repeating: 0, count: 3 * Layout.frameByteCount))
+    try copy.overwrite(log, suffix: "-wal")
+    // What the allocator gives to SQLite's recovery next, it was given back just now.
+    for size in stride(from: 36_000, through: 37_600, by: 16) {
+      guard let memory = sqlite3_malloc64(UInt64(size)) else { continue }
+      memset(memory, 0x5a, size)
+      sqlite3_free(memory)
+    }
+    let recovering = try copy.connect()
+    #expect(try recovering.contents() == [])
+    let index = try #require(recovering.databaseFile?.index)
+    #expect(UnsafeRawBufferPointer(start: index + 136, count: 32_768 - 136).allSatisfy { $0 == 0 })
+    try recovering.close()
   }
 }

@@ -272,6 +272,7 @@ final class DatabaseFile {
         log?.endWriteTransaction()
       }
       if coversRecovery {
+        renewEmptyIndex()
         holdsRecoveryLock = false
         checkpoint.begin(salts: indexSalts)
       }
@@ -294,6 +295,11 @@ final class DatabaseFile {
     if coversCheckpoint { holdsCheckpointLock = true }
     checkpoint.begin(salts: indexSalts)
     return code
+  }
+
+  private func renewEmptyIndex() {
+    guard let recovered = RecoveredIndex(index), let random = try? context.codec.randomBytes(count: 8) else { return }
+    recovered.renew(salts: random.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
   }
 
   /// The 8-byte checksum of the wal-index header, which moves with every commit and recovery.

@@ -32,15 +32,13 @@ struct LogChecksum: Equatable {
     }
   }
 
-  /// The magic number of a log whose words are summed in this machine's byte order.
-  static var nativeMagic: UInt32 { 1.bigEndian == 1 ? 0x377f_0683 : 0x377f_0682 }
-
-  /// Writes the checksum of bytes 0..<24 of a log's header, summed as `nativeMagic` says, behind them.
-  static func complete(logHeader: UnsafeMutableRawPointer) {
+  /// Of the wal-index header, which keeps it behind these bytes: both are in this machine's byte order.
+  ///
+  /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
+  static func ofIndexHeader(_ header: UnsafeRawPointer, byteCount: Int) -> UInt64 {
     var sum = LogChecksum()
-    sum.add(UnsafeRawBufferPointer(start: logHeader, count: 24), isBigEndian: 1.bigEndian == 1)
-    logHeader.storeBytes(of: sum.first.bigEndian, toByteOffset: 24, as: UInt32.self)
-    logHeader.storeBytes(of: sum.second.bigEndian, toByteOffset: 28, as: UInt32.self)
+    sum.add(UnsafeRawBufferPointer(start: header, count: byteCount), isBigEndian: 1.bigEndian == 1)
+    return withUnsafeBytes(of: (sum.first, sum.second)) { $0.load(as: UInt64.self) }
   }
 
   /// Whether bytes 24..<32 of the log's header are the checksum of bytes 0..<24.

@@ -2,43 +2,6 @@ import CSQLite
 import CofferCrypto
 
 extension LogFile {
-  // MARK: An empty log
-
-  /// Whether SQLite recovers a log that holds nothing.
-  ///
-  /// It would then leave the salts in the wal-index zero, whose header comes out the same each time: whoever goes by the
-  /// header's checksum, as `CommitCounter` does, would take it for the one before all that was committed since. So it is
-  /// told of a log that is no more than a header, with salts of its own.
-  var isEmptyInRecovery: Bool {
-    var size: Int64 = 0
-    return database.holdsRecoveryLock && real.byteCount(&size) == SQLITE_OK && size <= Layout.logHeaderByteCount
-  }
-
-  /// The size of the log; SQLite reads the header of one that has more than that.
-  func byteCount(_ result: UnsafeMutablePointer<Int64>) -> Int32 {
-    let code = context.checked(real.byteCount(&result.pointee))
-    if code == SQLITE_OK, isEmptyInRecovery { result.pointee = Int64(Layout.logHeaderByteCount + 1) }
-    return code
-  }
-
-  /// Makes a header with new salts, which stands nowhere: the next commit writes one of its own.
-  func makeHeader(_ buffer: UnsafeMutableRawPointer) -> Int32 {
-    do {
-      let random = try context.codec.randomBytes(count: 8)
-      memset(buffer, 0, Layout.logHeaderByteCount)
-      // https://www.sqlite.org/fileformat2.html#walformat; the checkpoint sequence is left 0.
-      for (offset, word) in [0: LogChecksum.nativeMagic, 4: 3_007_000, 8: UInt32(Layout.pageByteCount)] {
-        buffer.storeBytes(of: word.bigEndian, toByteOffset: offset, as: UInt32.self)
-      }
-      (buffer + 16).copyMemory(from: random, byteCount: 8)
-      LogChecksum.complete(logHeader: buffer)
-      return SQLITE_OK
-    } catch {
-      context.fail(.unsupported(reason: "\(error)"))
-      return COFFER_IOERR_READ
-    }
-  }
-
   // MARK: Frames
 
   /// Reads a frame whole, for recovery or to sum it again.

@@ -92,7 +92,6 @@ final class LogFile {
   }
 
   private func readLogHeader(_ buffer: UnsafeMutableRawPointer) -> Int32 {
-    if isEmptyInRecovery { return makeHeader(buffer) }
     let code = context.checked(real.read(buffer, Layout.logHeaderByteCount, at: 0))
     guard code == SQLITE_OK else { return code }
     do throws(CryptoError) {
@@ -347,7 +346,9 @@ extension LogFile {
       }
     }
     methods.pointee.xSync = { file, flags in with(file) { $0.sync(flags) } }
-    methods.pointee.xFileSize = { file, result in with(file) { $0.byteCount(result!) } }
+    methods.pointee.xFileSize = { file, result in
+      with(file) { $0.context.checked($0.real.methods.xFileSize($0.real.file, result)) }
+    }
     methods.pointee.xLock = { _, _ in SQLITE_OK }
     methods.pointee.xUnlock = { _, _ in SQLITE_OK }
     methods.pointee.xCheckReservedLock = { _, result in
