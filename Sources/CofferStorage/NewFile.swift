@@ -40,6 +40,16 @@ final class NewFile {
     byteCount += written
   }
 
+  /// Makes the file look as old as the one that it was copied from, and, for root, belong to the same user.
+  func takeOwnerAndTime(of original: stat) throws {
+    var times = [original.modificationTime, original.modificationTime]
+    let isOthers = geteuid() == 0 && original.st_uid != 0
+    guard !isOthers || fchown(descriptor, original.st_uid, original.st_gid) == 0, futimens(descriptor, &times) == 0
+    else {
+      throw StorageError(errno: errno, path: path)
+    }
+  }
+
   /// Makes the contents durable and gives them their name.
   ///
   /// The descriptor is closed before the name exists: closing it later would drop the POSIX locks of whoever opened the

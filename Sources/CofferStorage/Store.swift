@@ -21,6 +21,9 @@ package final class Store: Sendable {
   /// Whether a sync of the log has failed, and what it should have synced is still to be written again.
   let hasUnsyncableLog = Atomic<Bool>(false)
 
+  /// Whether the disk had no room for a log or shared memory when this store was to be read.
+  let lacksRoom = Atomic<Bool>(false)
+
   private struct State {
     var rootKey: RootKey
     var envelope: Envelope

@@ -1,5 +1,7 @@
+import CSQLite
 import CofferCrypto
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferStorage
@@ -94,7 +96,7 @@ import Testing
       try copy.overwrite(damaged, suffix: "-wal")
       let recovering = try copy.connect()
       #expect(try recovering.contents() == ["a=1"], "byte \(offset)")
-      #expect(recovering.firstLostLogFrame == 2, "byte \(offset)")
+      #expect(recovering.logLoss?.firstFrame == 2, "byte \(offset)")
       try recovering.close()
     }
     try connection.close()
@@ -249,5 +251,167 @@ import Testing
     #expect(try store.contents().count == rows)
     try connection.close()
     #expect(try store.contents().count == rows)
+  }
+
+  @Test("that is cut by frames which are swapped, taken out or old is missed, where frames of its generation follow")
+  func foreignFrames() throws {
+    let (store, connection) = try threeCommits()
+    let old = try store.copyAsAfterCrash().bytes("-wal")
+    try connection.execute("PRAGMA wal_checkpoint(RESTART)")
+    for key in ["d", "e", "f", "g"] {
+      try connection.beginWrite(.normal)
+      try connection.set(key, "1")
+      try connection.commit()
+    }
+    let copy = try store.copyAsAfterCrash()
+    let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
+    func loss(_ change: (inout [UInt8]) -> Void) throws -> UInt32? {
+      var changed = log
+      change(&changed)
+      try copy.overwrite(file)
+      try copy.overwrite(changed, suffix: "-wal")
+      let recovering = try copy.connect()
+      defer { try? recovering.close() }
+      #expect(try recovering.contents() == ["a=1", "b=1", "c=1", "d=1"])
+      return recovering.logLoss?.firstFrame
+    }
+    // Swapped; an old frame; one that is missing, while the last one is still in its place.
+    #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(3)]) } == 2)
+    #expect(try loss { $0.replaceSubrange(frame(2), with: old[frame(2)]) } == 2)
+    #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(4)]) } == 2)
+    // What an earlier generation left is no loss.
+    #expect(try loss { $0.replaceSubrange(frame(2).lowerBound..., with: old[frame(2).lowerBound...]) } == nil)
+    try connection.close()
+  }
+
+  @Test("that loses frames is kept as a copy before a commit writes over them, once, and never over another file")
+  func copyOfLog() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    try connection.close()
+    var log = try copy.bytes("-wal")
+    log[frame(2).lowerBound + 100] ^= 1
+    try copy.overwrite(log, suffix: "-wal")
+    try copy.overwrite([1], suffix: "-damaged-log-1")
+    for _ in 0..<2 {
+      let recovering = try copy.connect()
+      #expect(try recovering.contents() == ["a=1"])
+      guard case .kept(let path)? = recovering.logLoss?.copy else {
+        Issue.record("no copy: \(String(describing: recovering.logLoss))")
+        return
+      }
+      #expect(path == copy.path + "-damaged-log-2")
+      // The log stays: recovered again, it is the same.
+      try recovering.closeUntouched()
+      try? FileManager.default.removeItem(atPath: copy.path + "-shm")
+    }
+    let writer = try copy.connect()
+    try writer.beginWrite(.full)
+    try writer.set("b", "2")
+    try writer.commit()
+    try writer.close()
+    #expect(try copy.contents() == ["a=1", "b=2"])
+    #expect(try copy.bytes("-damaged-log-1") == [1] && copy.bytes("-damaged-log-2") == log)
+    let attributes = try FileManager.default.attributesOfItem(atPath: copy.path + "-damaged-log-2")
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-3"))
+  }
+
+  @Test("that loses frames on a full disk is opened and written all the same, and says that there is no copy")
+  func copyOnFullDisk() throws {
+    let (store, connection) = try threeCommits()
+    let recorder = RecordingVFS()
+    let copy = try store.copyAsAfterCrash(vfs: recorder.encrypting())
+    try connection.close()
+    var log = try copy.bytes("-wal")
+    log[frame(2).lowerBound + 100] ^= 1
+    try copy.overwrite(log, suffix: "-wal")
+    recorder.failCalls { $0.path.contains("damaged-log") && $0.kind == .write ? .error(errno: ENOSPC) : nil }
+    let recovering = try copy.connect()
+    #expect(try recovering.contents() == ["a=1"])
+    guard case .missing(reason: "the disk is full")? = recovering.logLoss?.copy else {
+      Issue.record("\(String(describing: recovering.logLoss))")
+      return
+    }
+    try recovering.beginWrite(.full)
+    try recovering.set("b", "2")
+    try recovering.commit()
+    try recovering.close()
+    #expect(try copy.contents() == ["a=1", "b=2"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: copy.folder.path) == ["test.coffer"])
+  }
+
+  @Test("does not end where it is not known whether a frame authenticates: that is an error, and nothing is lost")
+  func unreadableFrame() throws {
+    let (store, connection) = try threeCommits()
+    let recorder = RecordingVFS()
+    let copy = try store.copyAsAfterCrash(vfs: recorder.encrypting())
+    try connection.close()
+    // The frame names an epoch that is not known, so that the envelope is looked at, which the disk does not give.
+    var log = try copy.bytes("-wal")
+    let whole = log
+    log[frame(2).lowerBound + Layout.frameHeaderByteCount + PageCodec.epochOffset] ^= 1
+    try copy.overwrite(log, suffix: "-wal")
+    let isInFrame = Lock(false)
+    recorder.failCalls { [path = copy.path] call in
+      if call.kind == .read, call.path.hasSuffix("-wal") {
+        isInFrame.withLock { $0 = call.offset == Int64(Layout.logHeaderByteCount + Layout.frameByteCount) }
+      }
+      let isEnvelope = call.kind == .read && call.path == path && call.offset < Layout.envelopeByteCount
+      return isEnvelope && isInFrame.withLock { $0 } ? .error(errno: EIO) : nil
+    }
+    #expect {
+      try copy.connect()
+    } throws: { error in
+      if case StorageError.inputOutput = error { true } else { false }
+    }
+    recorder.failCalls { _ in nil }
+    try copy.overwrite(whole, suffix: "-wal")
+    #expect(try copy.contents() == ["a=1", "b=1", "c=1"])
+  }
+
+  @Test("moves the counter of commits when it is recovered empty: no number comes twice")
+  func recoveredEmpty() throws {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    #expect(try connection.contents() == [])
+    let counter = try #require(connection.commitCounter)
+    var seen: Set<UInt64> = [counter.value]
+    for number in 1...3 {
+      try connection.beginWrite(.normal)
+      try connection.set("\(number)", "1")
+      try connection.commit()
+      try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+      #expect(seen.insert(counter.value).inserted)
+      // As by a writer that ends between the two copies of the header.
+      let process = try Process.run(
+        URL(fileURLWithPath: "/bin/sh"),
+        arguments: ["-c", "printf x | dd of=\"$0\" bs=1 seek=88 conv=notrunc 2>/dev/null", store.path + "-shm"])
+      process.waitUntilExit()
+      #expect(try connection.contents().count == number)
+      #expect(seen.insert(counter.value).inserted, "after recovery \(number)")
+    }
+    try connection.close()
+  }
+
+  @Test("leaves nothing of the process's memory in the wal-index where it has a header and no frame")
+  func clearedIndex() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    try connection.close()
+    var log = try copy.bytes("-wal")
+    log.replaceSubrange(frame(1).lowerBound..., with: [UInt8](repeating: 0, count: 3 * Layout.frameByteCount))
+    try copy.overwrite(log, suffix: "-wal")
+    // What the allocator gives to SQLite's recovery next, it was given back just now.
+    for size in stride(from: 36_000, through: 37_600, by: 16) {
+      guard let memory = sqlite3_malloc64(UInt64(size)) else { continue }
+      memset(memory, 0x5a, size)
+      sqlite3_free(memory)
+    }
+    let recovering = try copy.connect()
+    #expect(try recovering.contents() == [])
+    let index = try #require(recovering.databaseFile?.index)
+    #expect(UnsafeRawBufferPointer(start: index + 136, count: 32_768 - 136).allSatisfy { $0 == 0 })
+    try recovering.close()
   }
 }

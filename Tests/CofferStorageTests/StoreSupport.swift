@@ -61,8 +61,10 @@ struct SmallStore {
   /// Copies the store as a crash would leave it now, log included.
   ///
   /// Another program does it: closing a descriptor of the store in this process would drop SQLite's locks on it.
-  func copyAsAfterCrash() throws -> SmallStore {
-    let copy = try SmallStore(copying: self)
+  ///
+  /// - Parameter vfs: What the copy is opened with; nil for the same.
+  func copyAsAfterCrash(vfs: EncryptingVFS? = nil) throws -> SmallStore {
+    let copy = try SmallStore(copying: self, vfs: vfs ?? self.vfs)
     for suffix in ["", "-wal"] {
       let process = try Process.run(
         URL(fileURLWithPath: "/bin/cp"), arguments: [path + suffix, copy.path + suffix])
@@ -71,11 +73,11 @@ struct SmallStore {
     return copy
   }
 
-  private init(copying other: SmallStore) throws {
+  private init(copying other: SmallStore, vfs: EncryptingVFS) throws {
     folder = try TemporaryFolder()
     path = folder.file("test.coffer")
     key = other.key
-    vfs = other.vfs
+    self.vfs = vfs
   }
 
   func overwrite(_ bytes: [UInt8], suffix: String = "") throws {

@@ -158,7 +158,7 @@ import Testing
         "The value for \"k3\" is of collection 7, which there is not."
       ),
       ("UPDATE history SET collection = 7", "An earlier value for \"k0\" is of collection 7, which there is not."),
-      ("UPDATE collections SET flags = flags | 8", "The collection \"c\" has flags without a meaning (10)."),
+      ("UPDATE collections SET flags = flags | 8", "The store's collection \"c\" is newer (10)"),
       ("UPDATE collections SET flags = flags | 1", "The declaration of \"c\" is damaged"),
       ("UPDATE collections SET history_count = NULL", "The limits of the history of \"c\" make no sense."),
       ("UPDATE collections SET id = -4", "The collection \"c\" has the id -4."),

@@ -59,4 +59,20 @@ import Testing
     let text = try open(with: 0o666, on: store.path)
     #expect(text.hasPrefix("\(store.path) is not a Coffer store: ") && text.contains("belongs to another user (1)"))
   }
+
+  @Test(
+    "refuses a log or shared memory that another user made, or that others may write", .enabled(if: getuid() == 0),
+    arguments: ["-wal", "-shm"])
+  func companion(_ suffix: String) throws {
+    let path = store.path + suffix
+    func open(owner: uid_t, mode: mode_t) throws -> String {
+      try Data().write(to: URL(fileURLWithPath: path))
+      try #require(chown(path, owner, 65534) == 0 && chmod(path, mode) == 0)
+      return try store.worker("open-as-other-user").text.trimmingCharacters(in: .newlines)
+    }
+    let foreign = try open(owner: 1, mode: 0o666)
+    #expect(foreign.hasPrefix("No permission for \(path): ") && foreign.contains("belongs to another user (1)"))
+    #expect(try open(owner: 65534, mode: 0o660).contains("others may write it (mode 660)"))
+    #expect(try open(owner: 65534, mode: 0o600) == "opened")
+  }
 }

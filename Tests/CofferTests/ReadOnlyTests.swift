@@ -334,11 +334,17 @@ import Testing
   private final class Mount {
     let folder: String
 
-    init?(in parent: TemporaryStore) throws {
+    init?(in parent: TemporaryStore, size: String = "50%") throws {
       folder = "\(parent.folder)/mount"
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-      let child = try Child.run("/usr/bin/env", ["sh", "-c", "mount -t tmpfs tmpfs '\(folder)' 2>/dev/null"])
+      let child = try Child.run(
+        "/usr/bin/env", ["sh", "-c", "mount -t tmpfs -o size=\(size) tmpfs '\(folder)' 2>/dev/null"])
       guard child.status == 0 else { return nil }
+    }
+
+    /// Leaves no room.
+    func fill() throws {
+      _ = try Child.run("/usr/bin/env", ["sh", "-c", "cat /dev/zero > '\(folder)/filler' 2>/dev/null"])
     }
 
     func makeReadOnly() throws {
@@ -373,5 +379,34 @@ import Testing
     } throws: { error in
       if case CofferError.permissionDenied = error { true } else { false }
     }
+  }
+
+  @Test("reads a store on a full disk, and the log that was left there", arguments: [false, true])
+  func fullDisk(hasLog: Bool) throws {
+    guard let mount = try Mount(in: store, size: "2m") else {
+      print("No file system could be mounted: reading a store on a full one is not tested here.")
+      return
+    }
+    if hasLog { try crash() }
+    let path = "\(mount.folder)/settings.coffer"
+    for suffix in hasLog ? ["", "-wal"] : [""] {
+      try #require(try Child.run("/bin/cp", [store.path + suffix, path + suffix]).status == 0)
+    }
+    try mount.fill()
+    #expect(throws: CofferError.diskFull(path: path)) { _ = try Database.open(at: path, key: store.key) }
+    let value = hasLog ? "third" : "first"
+    let database = try Database.open(at: path, key: store.key, options: .init(isReadOnly: true))
+    #expect(try database.makeConnection().read { try $0.object(forKey: "key") } == value)
+    #expect(try ConnectionProxy(database: database).object(forKey: "key") == value)
+    try database.close()
+    // The real tool, which would rather open it for writing.
+    let tool = Child.products.appendingPathComponent("prefs").path
+    #expect(try Child.run(tool, ["get", "key", "-d", path, "--key-file", store.keyFile]).text == "\(value)\n")
+    #expect(try Child.run(tool, ["set", "key", "x", "-d", path, "--key-file", store.keyFile]).status != 0)
+    try FileManager.default.removeItem(atPath: "\(mount.folder)/filler")
+    let writer = try Database.open(at: path, key: store.key).makeConnection()
+    try set("written", for: "key", in: writer)
+    try writer.database.close()
+    #expect(try Child.run(tool, ["get", "key", "-d", path, "--key-file", store.keyFile]).text == "written\n")
   }
 }

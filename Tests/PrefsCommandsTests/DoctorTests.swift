@@ -86,9 +86,12 @@ struct DoctorReportTests {
     try tool.succeed("set", "x", "1")
     try tool.write(".local/share/prefs/.settings.coffer.0011223344556677.tmp", "x".utf8)
     let text = try tool.succeed("doctor")
-    #expect(text.contains("No problems found.") && text.contains("1 note:") && text.contains("0011223344556677.tmp"))
+    #expect(text.contains("No problems found.") && text.contains("0011223344556677.tmp"))
+    // Another one may tell of the system's SQLite.
+    #expect(text.contains("1 note:") || text.contains("2 notes:") && text.contains("#walresetbug"))
     let report = try json(try tool.run("doctor", "--json"))
-    #expect((report["notes"] as? [String])?.count == 1 && report["ok"] as? Bool == true)
+    let notes = try #require(report["notes"] as? [String])
+    #expect(notes.count(where: { !$0.contains("#walresetbug") }) == 1 && report["ok"] as? Bool == true)
     let log = try #require(report["log"] as? [String: Any])
     #expect(log["whole"] as? Bool == true && log["frames"] as? Int == 0)
   }

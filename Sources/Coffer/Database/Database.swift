@@ -34,7 +34,7 @@ public final class Database: Sendable {
     /// Whether the store is only read: one in a bundle, on read-only media, or another user's.
     ///
     /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, or the store is another
-    /// user's, no file is made: a log that is there is read, and one that cannot be read is an error; without a log the
+    /// user's, or the disk is full, no file is made: a log that is there is read, and one that cannot be read is an error; without a log the
     /// store is an image, which shows no later commits and must be opened again when somebody changed it. Elsewhere, and
     /// beside a writer at work, later commits are seen, by way of a log and shared memory, which are made where they are
     /// missing and stay behind.
@@ -131,7 +131,7 @@ public final class Database: Sendable {
 
   private static func connect(to backing: Backing, busyTimeout: Duration) throws -> SQLiteConnection {
     switch backing {
-    case .file(let store): try SQLiteConnection(store: store, busyTimeout: busyTimeout)
+    case .file(let store): try SQLiteConnection.open(store, busyTimeout: busyTimeout)
     case .memory(let store): try SQLiteConnection(inMemory: store, busyTimeout: busyTimeout)
     }
   }
@@ -226,7 +226,7 @@ public final class Database: Sendable {
 
   /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused.
   private func checkContents(of store: Store) throws {
-    let connection = try SQLiteConnection(store: store, busyTimeout: options.busyTimeout) { connection in
+    let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Each read by itself would take its snapshot, and the locks for it.
       try connection.beginRead()
       try Schema.check(connection)
@@ -241,8 +241,10 @@ public final class Database: Sendable {
 
   /// Reports what a recovery by `connection` had to leave out of the log.
   private func report(_ connection: SQLiteConnection) {
-    guard let frame = connection.firstLostLogFrame else { return }
-    let problem = "The log did not authenticate from frame \(frame) on; the store is as of the last commit before it."
+    guard let loss = connection.logLoss else { return }
+    let problem =
+      "The log did not authenticate from frame \(loss.firstFrame) on; the store is as of the last commit before it."
+      + loss.copy.sentence
     options.logger.warning("\(path): \(problem)")
     state.withLock { $0.logProblem = problem }
   }
@@ -403,5 +405,16 @@ public final class Database: Sendable {
       do { try connection.close() } catch { firstError = firstError ?? error }
     }
     if let firstError { throw firstError }
+  }
+}
+
+extension LogLoss.Copy? {
+  /// Where the copy is, or why there is none; begins with a space.
+  fileprivate var sentence: String {
+    switch self {
+    case .kept(let path): " A copy of the log is kept as \(path)."
+    case .missing(let reason): " No copy of the log could be kept: \(reason)."
+    case nil: ""
+    }
   }
 }

@@ -24,14 +24,36 @@ extension Store {
       "\(name) was left over when a store was made here and its program died. Unless one is being made just now, it can "
         + "be deleted."
     }
-    return notes
+    notes += logCopies().map { name in
+      "\(name) is a copy of a log that did not come back whole, encrypted as it was. When nothing of it is missed, it can "
+        + "be deleted."
+    }
+    return notes + [Self.noteOnSQLite].compactMap(\.self)
+  }
+
+  /// What is to be known of the SQLite that is used; nil for one without the defect.
+  static var noteOnSQLite: String? {
+    guard SQLiteDefects.losesCommitsAtReset else { return nil }
+    return
+      "SQLite \(SQLiteDefects.version) may lose commits where two connections fold a log in while a third one writes "
+      + "(https://www.sqlite.org/wal.html#walresetbug). In stores Coffer keeps that from happening; for other databases "
+      + "use SQLite 3.51.3 or later, 3.50.7 or 3.44.6."
   }
 
   /// The temporary files of stores that were never finished.
   private func leftovers() -> [String] {
+    neighbours { $0.hasPrefix(".\($1).") && $0.hasSuffix(".tmp") }
+  }
+
+  /// The copies of logs that were kept when a part of them was lost.
+  private func logCopies() -> [String] {
+    neighbours { $0.hasPrefix("\($1)-damaged-log-") }
+  }
+
+  /// The files beside the store that `isWanted` by their names and the store's.
+  private func neighbours(_ isWanted: (_ name: String, _ store: String) -> Bool) -> [String] {
     let url = URL(filePath: path)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)) ?? []
-    let prefix = ".\(url.lastPathComponent)."
-    return names.filter { $0.hasPrefix(prefix) && $0.hasSuffix(".tmp") }.sorted()
+    return names.filter { isWanted($0, url.lastPathComponent) }.sorted()
   }
 }

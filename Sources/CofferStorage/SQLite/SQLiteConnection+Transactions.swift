@@ -117,8 +117,6 @@ extension SQLiteConnection {
     return file?.pointee.pMethods == nil ? nil : file
   }
 
-  /// The first frame of the log that a recovery by this connection left out because it did not authenticate.
-  ///
-  /// 0 is the log's header; nil when nothing was lost.
-  package var firstLostLogFrame: UInt32? { context?.firstLostFrame }
+  /// What a recovery by this connection left out of the log; nil when nothing was lost.
+  package var logLoss: LogLoss? { context?.logLoss }
 }

@@ -63,6 +63,20 @@ package final class SQLiteConnection {
     }
   }
 
+  /// Opens a connection to an existing store; one that only reads goes without a log and shared memory of its own where
+  /// there is no room for them, as on read-only media.
+  package static func open(
+    _ store: Store, busyTimeout: Duration,
+    check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
+  ) throws -> SQLiteConnection {
+    do {
+      return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
+    } catch StorageError.diskFull where store.isReadOnly {
+      store.lacksRoom.store(true, ordering: .releasing)
+      return try SQLiteConnection(store: store, busyTimeout: busyTimeout, check: check)
+    }
+  }
+
   /// Opens a connection to a store without pages yet, and lays it out: page size, reserve, log.
   convenience init(creating store: Store) throws {
     try self.init(store: store, isCreating: true, busyTimeout: .zero)
@@ -86,9 +100,13 @@ package final class SQLiteConnection {
 
   /// Opens a connection to a store that lives in memory, for as long as the `HeapStore` does.
   ///
-  /// - Parameter isCreating: Whether it is the first one. Pages are laid out as in a file, so that they can be copied there.
-  package convenience init(inMemory store: HeapStore, isCreating: Bool = false, busyTimeout: Duration) throws {
-    try self.init(context: nil, path: store.path, vfs: HeapVFS.name, busyTimeout: busyTimeout)
+  /// - Parameters:
+  ///   - isCreating: Whether it is the first one. Pages are laid out as in a file, so that they can be copied there.
+  ///   - vfs: One on top of the VFS of such stores; nil for that one.
+  package convenience init(
+    inMemory store: HeapStore, isCreating: Bool = false, busyTimeout: Duration, vfs: String? = nil
+  ) throws {
+    try self.init(context: nil, path: store.path, vfs: vfs ?? HeapVFS.name, busyTimeout: busyTimeout)
     if isCreating { try layOutPages() }
     try execute("PRAGMA journal_mode=WAL")
   }

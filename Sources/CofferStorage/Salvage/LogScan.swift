@@ -179,9 +179,7 @@ private final class LogScanner {
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return false }
     return bytes.withUnsafeBytes { frame in
       guard let start = frame.baseAddress else { return false }
-      return codec.decipheredHeaderTails(start + 8, frame: number).contains { tail in
-        tail.prefix(8).elementsEqual(withUnsafeBytes(of: salts, Array.init))
-      }
+      return (try? codec.headerTail(start + 8, ofFrame: number, hasSalts: salts)) ?? false
     }
   }
 }

@@ -14,8 +14,8 @@ final class ConnectionContext: @unchecked Sendable {
   private var envelopeSequence: UInt64
   /// What SQLite's result code cannot say; taken by whoever turns the code into an error.
   private(set) var failure: StorageError?
-  /// The first log frame that belonged to the log and did not authenticate, when a recovery met one.
-  private(set) var firstLostFrame: UInt32?
+  /// What a recovery had to leave out of the log.
+  var logLoss: LogLoss?
 
   private let token: UInt64
   /// Those that are being opened.
@@ -87,10 +87,6 @@ final class ConnectionContext: @unchecked Sendable {
   func takeFailure() -> StorageError? {
     defer { failure = nil }
     return failure
-  }
-
-  func lostFrame(_ frame: UInt32) {
-    firstLostFrame = min(firstLostFrame ?? frame, frame)
   }
 
   // MARK: Envelope

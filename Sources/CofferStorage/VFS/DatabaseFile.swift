@@ -21,11 +21,14 @@ final class DatabaseFile {
   private var lacksSharedMemory = false
   /// Whether SQLite was ever told so, and takes no shared memory for writable until it has unmapped it.
   private var hasLackedSharedMemory = false
+  /// Whether the shared memory that is open was found to be the owner's.
+  private var hasCheckedSharedMemory = false
   /// The locks, as bits, that a connection without shared memory was given for nothing.
   private var emptyLocks: Int32 = 0
   private(set) var holdsWriteLock = false
   private(set) var holdsRecoveryLock = false
   private var holdsCheckpointLock = false
+  private var checkpoint = CheckpointGuard()
   /// The lock on the file itself; the last connection takes the exclusive one to close, and none in the wal-index.
   private var fileLock = SQLITE_LOCK_NONE
   /// Whether the log cannot start over at the hands of others.
@@ -181,15 +184,6 @@ final class DatabaseFile {
 
   // MARK: Shared memory
 
-  /// Lock numbers of the wal-index.
-  ///
-  /// https://www.sqlite.org/walformat.html#wal_locks
-  private enum IndexLock {
-    static let write: Int32 = 0
-    static let checkpoint: Int32 = 1
-    static let recovery: Int32 = 2
-  }
-
   /// Keeps checkpoints of other connections away while `body` runs; nil when one is under way.
   ///
   /// The caller holds the write lock, and makes no checkpoint of its own.
@@ -213,14 +207,30 @@ final class DatabaseFile {
       result.pointee = nil
       return COFFER_READONLY_CANTINIT
     }
-    var code = context.checked(real.methods.xShmMap(real.file, region, count, extend, result))
+    var code = mapBelow(region, count, extend, result)
     if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
     // Read-only shared memory is mapped too; SQLite takes this code for success.
     if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
     return code
   }
 
-  private var hasSharedMemory: Bool { FileVersion(ofFileAt: context.store.path + "-shm") != nil }
+  private func mapBelow(
+    _ region: Int32, _ count: Int32, _ extend: Int32,
+    _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+  ) -> Int32 {
+    func map() -> Int32 { context.checked(real.methods.xShmMap(real.file, region, count, extend, result)) }
+    // It is open from the first call on.
+    if hasCheckedSharedMemory { return map() }
+    let file = CompanionFile(path: context.store.path + "-shm", storePath: context.store.path)
+    let code = file.open(context, map) { _ = real.methods.xShmUnmap(real.file, 0) }
+    hasCheckedSharedMemory = code == SQLITE_OK || code == SQLITE_READONLY
+    return code
+  }
+
+  /// One that cannot be looked at is for the VFS below to refuse.
+  private var hasSharedMemory: Bool {
+    (try? ReadOnlyAccess.hasSharedMemory(besides: context.store.path)) ?? true
+  }
 
   /// Takes or gives back a lock that there is no shared memory for; nil when there is, or was when it was taken.
   private func lockNothing(_ first: Int32, _ flags: Int32) -> Int32? {
@@ -243,10 +253,14 @@ final class DatabaseFile {
   private func lockIndex(_ first: Int32, _ count: Int32, _ flags: Int32) -> Int32 {
     if let code = lockNothing(first, flags) { return code }
     let xShmLock = real.methods.xShmLock
-    // The read marks of readers are no concern of ours.
-    guard flags & SQLITE_SHM_EXCLUSIVE != 0, first <= IndexLock.recovery else {
-      return context.checked(xShmLock!(real.file, first, count, flags))
+    if flags & SQLITE_SHM_EXCLUSIVE != 0, first > IndexLock.recovery {
+      let code = context.checked(xShmLock!(real.file, first, count, flags))
+      guard code == SQLITE_OK, checkpoint.mustGiveBack(first, flags, salts: indexSalts) else { return code }
+      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+      return SQLITE_BUSY
     }
+    // The read marks of readers are no concern of ours.
+    guard flags & SQLITE_SHM_EXCLUSIVE != 0 else { return context.checked(xShmLock!(real.file, first, count, flags)) }
     let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
     let coversCheckpoint = (first..<first + count).contains(IndexLock.checkpoint)
     if flags & SQLITE_SHM_UNLOCK != 0 {
@@ -257,7 +271,11 @@ final class DatabaseFile {
         holdsWriteLock = false
         log?.endWriteTransaction()
       }
-      if coversRecovery { holdsRecoveryLock = false }
+      if coversRecovery {
+        renewEmptyIndex()
+        holdsRecoveryLock = false
+        checkpoint.begin(salts: indexSalts)
+      }
       if coversCheckpoint { holdsCheckpointLock = false }
       return xShmLock!(real.file, first, count, flags)
     }
@@ -275,7 +293,13 @@ final class DatabaseFile {
     if first == IndexLock.write { holdsWriteLock = true }
     if coversRecovery { holdsRecoveryLock = true }
     if coversCheckpoint { holdsCheckpointLock = true }
+    checkpoint.begin(salts: indexSalts)
     return code
+  }
+
+  private func renewEmptyIndex() {
+    guard let recovered = RecoveredIndex(index), let random = try? context.codec.randomBytes(count: 8) else { return }
+    recovered.renew(salts: random.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
   }
 
   /// The 8-byte checksum of the wal-index header, which moves with every commit and recovery.
@@ -355,6 +379,7 @@ extension DatabaseFile {
     methods.pointee.xShmUnmap = { file, delete in
       with(file) {
         $0.index = nil
+        $0.hasCheckedSharedMemory = false
         $0.hasLackedSharedMemory = false
         return $0.real.methods.xShmUnmap($0.real.file, delete)
       }

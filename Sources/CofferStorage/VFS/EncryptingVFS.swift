@@ -125,7 +125,8 @@ package final class EncryptingVFS: Sendable {
     var readOnlyAccess: ReadOnlyAccess?
     if context.store.isReadOnly {
       do throws(StorageError) {
-        readOnlyAccess = try ReadOnlyAccess(path: context.store.path)
+        readOnlyAccess = try ReadOnlyAccess(
+          path: context.store.path, hasRoom: !context.store.lacksRoom.load(ordering: .acquiring))
       } catch {
         context.fail(error)
         return SQLITE_CANTOPEN
@@ -144,9 +145,22 @@ package final class EncryptingVFS: Sendable {
     _ outFlags: UnsafeMutablePointer<Int32>?
   ) -> Int32 {
     guard let database = OpenFile.database(sqlite3_database_file_object(name)) else { return SQLITE_CANTOPEN }
-    return RealFile.open(name, below, flags, outFlags) { real in
-      OpenFile.install(LogFile(real: real, database: database), in: file, methods: LogFile.methods)
+    let context = database.context
+    var opened: RealFile?
+    let companion = CompanionFile(path: String(cString: name), storePath: context.store.path)
+    let code = companion.open(context) {
+      errno = 0
+      let code = RealFile.open(name, below, flags, outFlags) { opened = $0 }
+      // By the time SQLite asks for it, other calls have overwritten the system's error.
+      if code != SQLITE_OK, errno == ENOSPC || errno == EDQUOT { context.fail(.diskFull(path: context.store.path)) }
+      return code
+    } close: {
+      _ = opened?.close()
+      opened = nil
     }
+    guard code == SQLITE_OK, let opened else { return code }
+    OpenFile.install(LogFile(real: opened, database: database), in: file, methods: LogFile.methods)
+    return SQLITE_OK
   }
 
   /// Opens the store for a program that only knows SQLite.

@@ -203,6 +203,7 @@ final class HeapHandle {
   var level = SQLITE_LOCK_NONE
   var sharedIndexLocks = 0
   var exclusiveIndexLocks = 0
+  private var checkpoint = CheckpointGuard()
   /// The wal-index header's checksum when this connection last let go of the write lock.
   var indexVersionAfterWrite: UInt64?
 
@@ -231,13 +232,19 @@ final class HeapHandle {
       let held = isExclusive ? exclusiveIndexLocks : sharedIndexLocks
       guard held & mask == mask else { return SQLITE_OK }
       // While the write lock was held, only this connection committed.
-      if isExclusive, first == 0 { indexVersionAfterWrite = commitCounter?.value }
+      if isExclusive, first == IndexLock.write { indexVersionAfterWrite = commitCounter?.value }
+      if isExclusive, locks.contains(Int(IndexLock.recovery)) { checkpoint.begin(salts: indexSalts) }
       file.unlockIndex(locks, exclusive: isExclusive)
       if isExclusive { exclusiveIndexLocks &= ~mask } else { sharedIndexLocks &= ~mask }
       return SQLITE_OK
     }
     guard !isExclusive, sharedIndexLocks & mask == mask else {
       guard file.lockIndex(locks, exclusive: isExclusive) else { return SQLITE_BUSY }
+      if isExclusive, first <= IndexLock.recovery { checkpoint.begin(salts: indexSalts) }
+      if isExclusive, checkpoint.mustGiveBack(first, flags, salts: indexSalts) {
+        file.unlockIndex(locks, exclusive: true)
+        return SQLITE_BUSY
+      }
       if isExclusive { exclusiveIndexLocks |= mask } else { sharedIndexLocks |= mask }
       return SQLITE_OK
     }
@@ -246,6 +253,11 @@ final class HeapHandle {
 
   var commitCounter: CommitCounter? {
     file.region(0, byteCount: 0, extend: false).map { CommitCounter(index: $0, in: file) }
+  }
+
+  /// The salts of the log's present generation, as the wal-index has them.
+  private var indexSalts: UInt64? {
+    file.region(0, byteCount: 0, extend: false)?.load(fromByteOffset: 32, as: UInt64.self)
   }
 
   private static func of(_ file: UnsafeMutablePointer<sqlite3_file>?) -> HeapHandle {

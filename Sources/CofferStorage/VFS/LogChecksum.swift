@@ -32,6 +32,15 @@ struct LogChecksum: Equatable {
     }
   }
 
+  /// Of the wal-index header, which keeps it behind these bytes: both are in this machine's byte order.
+  ///
+  /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
+  static func ofIndexHeader(_ header: UnsafeRawPointer, byteCount: Int) -> UInt64 {
+    var sum = LogChecksum()
+    sum.add(UnsafeRawBufferPointer(start: header, count: byteCount), isBigEndian: 1.bigEndian == 1)
+    return withUnsafeBytes(of: (sum.first, sum.second)) { $0.load(as: UInt64.self) }
+  }
+
   /// Whether bytes 24..<32 of the log's header are the checksum of bytes 0..<24.
   static func isValid(logHeader: UnsafeRawPointer) -> Bool {
     // The lowest bit of the magic number says in which byte order the words are summed.

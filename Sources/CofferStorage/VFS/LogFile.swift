@@ -33,15 +33,17 @@ final class LogFile {
   @exclusivity(unchecked) private var pagesOfTransaction: [UInt32] = []
   private var firstFrame: UInt32 = 0
   /// The frame last read whole to be summed again: its header alone may be written next.
-  private var frameReadWhole: UInt32 = 0
+  var frameReadWhole: UInt32 = 0
   /// The salts in the log header that this connection read or wrote last.
-  private var salts: UInt64 = 0
+  private(set) var salts: UInt64 = 0
+  /// Where the log ended when what follows was last looked at, and in which generation.
+  var knownEnd: (frame: UInt32, salts: UInt64)?
   /// Whether this write transaction has begun a generation, which the wal-index tells others with the commit.
   private var hasBegunGeneration = false
   private let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
   let frame = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameByteCount, alignment: 16)
 
-  private static let saltsOffset = 8
+  static let saltsOffset = 8
   private static let headerTailByteCount = 16
 
   init(real: RealFile, database: DatabaseFile) {
@@ -96,7 +98,7 @@ final class LogFile {
       if try context.codec.decipherLogHeader(buffer) != nil {
         salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
       } else {
-        context.lostFrame(0)
+        lose(from: 0)
       }
       return SQLITE_OK
     } catch {
@@ -118,10 +120,11 @@ final class LogFile {
 
   /// Brings a frame into `frame`: its header in clear, its page still sealed.
   ///
-  /// - Returns: false as second value when the header cannot be deciphered.
-  private func load(_ number: UInt32) -> (code: Int32, isKnown: Bool) {
+  /// - Returns: false as second value when the header cannot be deciphered, since nobody knows the page's epoch.
+  func load(_ number: UInt32) -> (code: Int32, isKnown: Bool) {
     let code = context.checked(real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number)))
-    guard code == SQLITE_OK, context.canOpen(frame + Layout.frameHeaderByteCount) else { return (code, false) }
+    guard code == SQLITE_OK else { return (code, false) }
+    guard context.canOpen(frame + Layout.frameHeaderByteCount) else { return (COFFER_IOERR_READ, false) }
     do throws(CryptoError) {
       let isKnown = try context.codec.decipherHeader(
         tail: frame + Self.saltsOffset, frame: number, sealedPage: frame + Layout.frameHeaderByteCount)
@@ -133,15 +136,17 @@ final class LogFile {
   }
 
   /// Opens the page of the frame in `frame` into `output`, if it belongs to the generation with these salts.
-  private func openPage(_ number: UInt32, salts: UInt64, into output: UnsafeMutableRawPointer) -> Bool {
+  ///
+  /// - Returns: `COFFER_IOERR_DATA` where it does not, and another code where that is not known.
+  func openPage(_ number: UInt32, salts: UInt64, into output: UnsafeMutableRawPointer) -> Int32 {
     do throws(CryptoError) {
       try context.codec.open(
         frame + Layout.frameHeaderByteCount,
         at: .log(frame: number, header: UnsafeRawPointer(frame), salts: salts), into: output)
-      return true
+      return SQLITE_OK
     } catch {
       context.fail(error, part: "log frame \(number)")
-      return false
+      return error == .authenticationFailed ? COFFER_IOERR_DATA : COFFER_IOERR_READ
     }
   }
 
@@ -149,7 +154,7 @@ final class LogFile {
   ///
   /// The wal-index has them, and the generation cannot change while this connection reads the log; only the writer who
   /// has just begun a new one has not published it yet.
-  private var generationSalts: UInt64 {
+  var generationSalts: UInt64 {
     hasBegunGeneration ? salts : database.indexSalts ?? salts
   }
 
@@ -175,54 +180,14 @@ final class LogFile {
       }
       return code
     }
-    guard isKnown, openPage(number, salts: generationSalts, into: buffer) else {
-      memset(buffer, 0, Layout.pageByteCount)
-      if let code = database.failIfChanged() { return code }
+    let opened = isKnown ? openPage(number, salts: generationSalts, into: buffer) : COFFER_IOERR_DATA
+    guard opened != SQLITE_OK else { return SQLITE_OK }
+    memset(buffer, 0, Layout.pageByteCount)
+    if let code = database.failIfChanged() { return code }
+    if opened == COFFER_IOERR_DATA {
       context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
-      return COFFER_IOERR_DATA
     }
-    return SQLITE_OK
-  }
-
-  /// Reads a frame whole, for recovery or to sum it again.
-  private func readFrame(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
-    let (code, isKnown) = load(number)
-    guard code == SQLITE_OK else { return code }
-    // Recovery goes by the salts in the frame itself, and compares them. Where a transaction sums its frames again,
-    // those that came after the changed one have none yet.
-    let isSummingAgain = database.holdsWriteLock && !database.holdsRecoveryLock
-    let frameSalts = frame.loadUnaligned(fromByteOffset: Self.saltsOffset, as: UInt64.self)
-    let page = buffer + Layout.frameHeaderByteCount
-    if isKnown, openPage(number, salts: isSummingAgain ? generationSalts : frameSalts, into: page) {
-      memcpy(buffer, frame, Layout.frameHeaderByteCount)
-      // Recovery reads whole frames, too, and the last one may be of a transaction that was cut off: its header is then
-      // the first to be written, with its page.
-      if isSummingAgain { frameReadWhole = number }
-      return SQLITE_OK
-    }
-    memset(buffer, 0, Layout.frameByteCount)
-    if isSummingAgain {
-      // Summing on from a wrong page would break the log silently.
-      context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
-      return COFFER_IOERR_DATA
-    }
-    // Recovery ends here, as with a torn tail: a frame of page 0 is none ("the log ends at the first invalid frame").
-    if belongsToGeneration(number, into: page) { context.lostFrame(number) }
-    memset(buffer, 0, Layout.frameByteCount)
-    _ = context.takeFailure()
-    return SQLITE_OK
-  }
-
-  /// Whether the invalid frame in `frame` was once written to this generation of the log: its page opens as such, or
-  /// its header has the salts.
-  ///
-  /// A frame that an earlier generation left behind does neither.
-  private func belongsToGeneration(_ number: UInt32, into page: UnsafeMutableRawPointer) -> Bool {
-    if openPage(number, salts: salts, into: page) { return true }
-    guard real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number)) == SQLITE_OK else { return false }
-    return context.codec.decipheredHeaderTails(frame + Self.saltsOffset, frame: number).contains { tail in
-      tail.prefix(8).elementsEqual(withUnsafeBytes(of: salts, Array.init))
-    }
+    return opened
   }
 
   private func readChecksum(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {

@@ -32,6 +32,8 @@ final class PageCodec {
   private let random = RandomSource()
   /// Hears of each page that is sealed or opened, where somebody wants to know how far a long operation is.
   var onPage: (() -> Void)?
+  private let headerTail = UnsafeMutableRawPointer.allocate(
+    byteCount: TweakedBlockCipher.blockByteCount, alignment: 8)
   private let additionalData = UnsafeMutableRawBufferPointer.allocate(byteCount: 32, alignment: 8)
 
   /// `Layout.payloadByteCount` from the start of a page: nonce, tag, epoch and four zero bytes follow.
@@ -48,6 +50,7 @@ final class PageCodec {
 
   deinit {
     additionalData.deallocate()
+    headerTail.deallocate()
   }
 
   /// Takes over the epochs that the envelope now has.
@@ -175,15 +178,16 @@ final class PageCodec {
     return true
   }
 
-  /// What the tail of a frame's header would be under each epoch; for a frame that is damaged anyhow.
-  func decipheredHeaderTails(_ tail: UnsafeRawPointer, frame: UInt32) -> [[UInt8]] {
-    ciphers.compactMap { cipher in
-      var copy = Array(UnsafeRawBufferPointer(start: tail, count: 16))
-      let isDeciphered = copy.withUnsafeMutableBytes { bytes in
-        (try? cipher.logHeader.decrypt(bytes.baseAddress!, tweak: UInt64(frame))) != nil
-      }
-      return isDeciphered ? copy : nil
+  /// Whether the tail of a frame's header has these salts under any epoch; for a frame at which the log ends.
+  func headerTail(
+    _ tail: UnsafeRawPointer, ofFrame frame: UInt32, hasSalts salts: UInt64
+  ) throws(CryptoError) -> Bool {
+    for cipher in ciphers {
+      headerTail.copyMemory(from: tail, byteCount: TweakedBlockCipher.blockByteCount)
+      try cipher.logHeader.decrypt(headerTail, tweak: UInt64(frame))
+      if headerTail.load(as: UInt64.self) == salts { return true }
     }
+    return false
   }
 
   /// Deciphers the header of the log, 32 bytes in place, under whichever epoch makes its own checksum right.

@@ -31,20 +31,28 @@ struct Session {
     try open(databaseOptions())
   }
 
-  /// Opens the store for a command that only reads, which may then lie on a read-only medium.
+  /// Opens the store for a command that only reads, which may then lie on a read-only medium, or on a full disk.
   ///
   /// - Parameter willOpen: Is told what is tried.
   func openForReading(willOpen: (KeySource) -> Void = { _ in }) throws -> Database {
-    try open(databaseOptions(isReadOnly: !StoreLocation.isWritable(path)), willOpen: willOpen)
+    guard StoreLocation.isWritable(path) else { return try open(databaseOptions(isReadOnly: true), willOpen: willOpen) }
+    return try open(databaseOptions(), fallback: databaseOptions(isReadOnly: true), willOpen: willOpen)
   }
 
+  /// - Parameter fallback: What else to open it with where the disk has no room for a log.
   private func open(
-    _ databaseOptions: Database.Options, willOpen: (KeySource) -> Void = { _ in }
+    _ databaseOptions: Database.Options, fallback: Database.Options? = nil,
+    willOpen: (KeySource) -> Void = { _ in }
   ) throws -> Database {
     let slots = try Database.slotKinds(at: path)
     return try lookup.open(slots) { key in
       willOpen(key)
-      return try Database.open(at: path, key: key, options: databaseOptions)
+      do {
+        return try Database.open(at: path, key: key, options: databaseOptions)
+      } catch CofferError.diskFull {
+        guard let fallback else { throw CofferError.diskFull(path: path) }
+        return try Database.open(at: path, key: key, options: fallback)
+      }
     }
   }
 

@@ -55,7 +55,7 @@ extension FuzzTarget {
       let page = start + Layout.frameHeaderByteCount
       _ = PageCodec.hasReserve(page, number: 1)
       _ = try codec.decipherLogHeader(start)
-      _ = codec.decipheredHeaderTails(start + 8, frame: 1)
+      _ = try codec.headerTail(start + 8, ofFrame: 1, hasSalts: 1)
       _ = try codec.decipherHeader(tail: start + 8, frame: 1, sealedPage: page)
       let salts = start.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
       let place: PageCodec.Place = isFrame ? .log(frame: 1, header: start, salts: salts) : .database(page: 1)

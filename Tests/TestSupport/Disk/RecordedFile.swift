@@ -7,7 +7,8 @@ final class RecordedFile {
   let real: RealFile
   let path: String
   let recorder: RecordingVFS
-  private var index: UnsafeMutableRawPointer?
+  /// The first region of the wal-index.
+  private(set) var index: UnsafeMutableRawPointer?
   private var indexByteCount = 0
   /// Whether the next sync has the system's VFS sync the folder, too: so it does with a log that it has made.
   private var syncsFolder: Bool
@@ -98,7 +99,14 @@ final class RecordedFile {
     } else if let code = failure(.lockIndex) {
       return code
     }
-    return below.xShmLock(real.file, first, count, flags)
+    let code = below.xShmLock(real.file, first, count, flags)
+    if code == SQLITE_OK { recorder.noteIndexAccess(.lock(first: Int(first), flags: flags), index) }
+    return code
+  }
+
+  private func barrier() {
+    recorder.noteIndexAccess(.barrier, index)
+    below.xShmBarrier(real.file)
   }
 
   private func recordIndex() {
@@ -144,7 +152,7 @@ final class RecordedFile {
     methods.pointee.xShmMap = { file, region, count, extend, result in of(file).mapIndex(region, count, extend, result!)
     }
     methods.pointee.xShmLock = { file, first, count, flags in of(file).lockIndex(first, count, flags) }
-    methods.pointee.xShmBarrier = { file in of(file).below.xShmBarrier(of(file).real.file) }
+    methods.pointee.xShmBarrier = { file in of(file).barrier() }
     methods.pointee.xShmUnmap = { file, delete in
       let recorded = of(file)
       recorded.recordIndex()

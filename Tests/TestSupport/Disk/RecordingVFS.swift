@@ -52,13 +52,14 @@ package final class RecordingVFS: Sendable {
   let below: VFSPointer
   private let recorded = Lock<[Event]>([])
   private let fault = Lock<@Sendable (Call) -> Fault?>({ _ in nil })
+  private let indexHook = Lock<@Sendable (IndexAccess, UnsafeMutableRawPointer) -> Void>({ _, _ in })
   private static let count = Atomic<Int>(0)
 
-  /// Registered for the life of the process, like every VFS.
-  package init() {
+  /// Registered for the life of the process, like every VFS, on top of the one called `belowName`.
+  package init(below belowName: String? = nil) {
     let number = Self.count.wrappingAdd(1, ordering: .relaxed).newValue
     name = "recording-\(number)"
-    let below = sqlite3_vfs_find(nil)!
+    let below = sqlite3_vfs_find(belowName)!
     self.below = VFSPointer(pointer: below)
     let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     vfs.initialize(to: below.pointee)
@@ -195,6 +196,26 @@ package final class RecordingVFS: Sendable {
       case .create, .link, .syncFolder: SQLITE_IOERR
       }
     }
+  }
+
+  // MARK: The wal-index
+
+  /// What a connection does with the wal-index between its looks at it.
+  package enum IndexAccess: Equatable, Sendable {
+    /// Between the two copies of the header.
+    case barrier
+    /// A lock was taken or given back, with these flags.
+    case lock(first: Int, flags: Int32)
+  }
+
+  /// Runs `body` wherever a connection reaches the VFS while it is busy with the wal-index, which `body` gets.
+  package func onIndexAccess(_ body: @escaping @Sendable (IndexAccess, UnsafeMutableRawPointer) -> Void) {
+    indexHook.withLock { $0 = body }
+  }
+
+  func noteIndexAccess(_ access: IndexAccess, _ index: UnsafeMutableRawPointer?) {
+    guard let index else { return }
+    indexHook.withLock { $0 }(access, index)
   }
 
   // MARK: The record

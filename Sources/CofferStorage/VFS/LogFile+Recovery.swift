@@ -1,0 +1,88 @@
+import CSQLite
+import CofferCrypto
+
+extension LogFile {
+  // MARK: Frames
+
+  /// Reads a frame whole, for recovery or to sum it again.
+  ///
+  /// Recovery ends at a frame that does not authenticate. Whatever else keeps a frame from being read is an error: who took
+  /// it for the end would write over the commits behind it.
+  func readFrame(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+    let (code, isKnown) = load(number)
+    guard code == SQLITE_OK else { return code }
+    // Recovery goes by the salts in the frame itself, and compares them. Where a transaction sums its frames again,
+    // those that came after the changed one have none yet.
+    let isSummingAgain = database.holdsWriteLock && !database.holdsRecoveryLock
+    let frameSalts = frame.loadUnaligned(fromByteOffset: Self.saltsOffset, as: UInt64.self)
+    let page = buffer + Layout.frameHeaderByteCount
+    let opened =
+      isKnown ? openPage(number, salts: isSummingAgain ? generationSalts : frameSalts, into: page) : COFFER_IOERR_DATA
+    if opened == SQLITE_OK {
+      memcpy(buffer, frame, Layout.frameHeaderByteCount)
+      // Recovery reads whole frames, too, and the last one may be of a transaction that was cut off: its header is then
+      // the first to be written, with its page.
+      if isSummingAgain { frameReadWhole = number }
+      return isSummingAgain || frameSalts == salts ? SQLITE_OK : noteEnd(at: number)
+    }
+    memset(buffer, 0, Layout.frameByteCount)
+    guard opened == COFFER_IOERR_DATA else { return opened }
+    if isSummingAgain {
+      // Summing on from a wrong page would break the log silently.
+      context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
+      return COFFER_IOERR_DATA
+    }
+    _ = context.takeFailure()
+    // Recovery ends here, as with a torn tail: a frame of page 0 is none ("the log ends at the first invalid frame").
+    if openPage(number, salts: salts, into: page) == SQLITE_OK { lose(from: number) }
+    memset(buffer, 0, Layout.frameByteCount)
+    _ = context.takeFailure()
+    return noteEnd(at: number)
+  }
+
+  // MARK: The end
+
+  /// So many frames behind the end are looked at, 64 MiB of them; more than a log has that starts over in time.
+  private static let framesBehindEnd: UInt32 = 16_384
+
+  /// Finds out whether something of the log's generation lies where recovery ends, or behind: then it is not the end that
+  /// its writers gave it.
+  ///
+  /// What earlier generations have left there has other salts.
+  private func noteEnd(at number: UInt32) -> Int32 {
+    // Without shared memory, SQLite asks for this frame in each transaction.
+    if let knownEnd, knownEnd == (number, salts) { return SQLITE_OK }
+    var size: Int64 = 0
+    var code = context.checked(real.byteCount(&size))
+    guard code == SQLITE_OK else { return code }
+    let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
+    defer { header.deallocate() }
+    do throws(CryptoError) {
+      var last = number
+      while last - number < Self.framesBehindEnd,
+        Self.offset(ofFrame: last) + Int64(Layout.frameHeaderByteCount) <= size
+      {
+        code = context.checked(real.read(header, Layout.frameHeaderByteCount, at: Self.offset(ofFrame: last)))
+        guard code == SQLITE_OK else { return code }
+        if try context.codec.headerTail(header + Self.saltsOffset, ofFrame: last, hasSalts: salts) {
+          lose(from: number)
+          break
+        }
+        last += 1
+      }
+      knownEnd = (number, salts)
+      return SQLITE_OK
+    } catch {
+      context.fail(error, part: "log frame \(number)")
+      return COFFER_IOERR_READ
+    }
+  }
+
+  /// Notes that the log is lost from a frame on, 0 for its header, and keeps a copy of it.
+  ///
+  /// With the recovery lock, nobody else changes the log; the next commit will. Without it, this connection only reads.
+  func lose(from number: UInt32) {
+    let copy = database.holdsRecoveryLock ? LogLoss.Copy(of: real, store: context.store) : nil
+    context.logLoss = LogLoss(firstFrame: number, copy: copy)
+  }
+}

@@ -1,0 +1,101 @@
+import CSQLite
+import CofferCrypto
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CofferStorage
+
+@Suite("A checkpoint") struct CheckpointTests {
+  /// Has a writer begin the log anew just after a checkpoint has read the wal-index header.
+  ///
+  /// Between that and what follows from it, SQLite calls no VFS. But where the two copies of the header differ, it reads
+  /// them again with the write lock held, which it then gives back: so they are made to differ.
+  private final class Interleaving: Sendable {
+    private enum Step { case reading, readingAgain, hasRead, done }
+
+    private let step = Lock(Step.reading)
+    private let write: @Sendable () -> Void
+    private static let secondCopy = 48
+    var isDone: Bool { step.withLock { $0 == .done } }
+
+    init(in recorder: RecordingVFS, write: @escaping @Sendable () -> Void) {
+      self.write = write
+      recorder.onIndexAccess { [self] access, index in meet(access, index) }
+    }
+
+    private func meet(_ access: RecordingVFS.IndexAccess, _ index: UnsafeMutableRawPointer) {
+      let byte = (index + Self.secondCopy + 40).assumingMemoryBound(to: UInt8.self)
+      switch (step.withLock { $0 }, access) {
+      case (.reading, .barrier):
+        byte.pointee ^= 1
+        step.withLock { $0 = .readingAgain }
+      case (.readingAgain, .lock(first: 0, flags: SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE)):
+        byte.pointee ^= 1
+        step.withLock { $0 = .hasRead }
+      case (.hasRead, .lock(first: 0, flags: SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)):
+        step.withLock { $0 = .done }
+        write()
+      default: break
+      }
+    }
+  }
+
+  /// Unchecked: the test's one thread uses it, from the calls that it makes.
+  private struct Writer: @unchecked Sendable {
+    let connection: SQLiteConnection
+
+    func commit(_ key: String) throws {
+      try connection.beginWrite(.normal)
+      try connection.set(key, "1")
+      try connection.commit()
+    }
+  }
+
+  private func interleave(in recorder: RecordingVFS, connect: () throws -> SQLiteConnection) throws {
+    let writer = Writer(connection: try connect())
+    let other = try connect()
+    for number in 10..<30 { try writer.commit("\(number)") }
+    try writer.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    #expect(try other.contents().count == 20)
+    let interleaving = Interleaving(in: recorder) {
+      do { try writer.commit("30") } catch { Issue.record(error) }
+    }
+    try other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    #expect(interleaving.isDone)
+    for number in 31..<40 { try writer.commit("\(number)") }
+    #expect(try connect().contents() == (10..<40).map { "\($0)=1" })
+    // The next one goes on as ever.
+    try other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    #expect(try connect().contents().count == 30)
+    #expect(try writer.connection.logByteCount == 0)
+  }
+
+  @Test("loses no commit where a writer begins the log anew after it has read the header")
+  func reset() throws {
+    let recorder = RecordingVFS()
+    let store = try SmallStore(vfs: recorder.encrypting())
+    try interleave(in: recorder) { try store.connect() }
+  }
+
+  @Test("loses no commit in memory either")
+  func resetInMemory() throws {
+    let store = HeapStore()
+    let recorder = RecordingVFS(below: HeapVFS.name)
+    let first = try SQLiteConnection(inMemory: store, isCreating: true, busyTimeout: .zero, vfs: recorder.name)
+    try first.execute("CREATE TABLE kv(k TEXT PRIMARY KEY, v BLOB) WITHOUT ROWID")
+    try first.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    try interleave(in: recorder) { try SQLiteConnection(inMemory: store, busyTimeout: .zero, vfs: recorder.name) }
+  }
+
+  @Test("is known to be unsafe in SQLite itself up to 3.51.2, but for the versions that were mended")
+  func versions() {
+    for version: Int32 in [3_007_000, 3_040_001, 3_044_005, 3_045_000, 3_050_006, 3_051_002] {
+      #expect(SQLiteDefects.losesCommitsAtReset(version: version), "\(version)")
+    }
+    for version: Int32 in [3_006_023, 3_044_006, 3_050_007, 3_051_003, 3_053_001] {
+      #expect(!SQLiteDefects.losesCommitsAtReset(version: version), "\(version)")
+    }
+  }
+}
