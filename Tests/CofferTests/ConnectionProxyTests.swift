@@ -140,6 +140,7 @@ import Testing
 
   /// Makes every write of the key `poison` fail.
   private func poison(_ isPoisoned: Bool) throws {
+    try proxy.readWriteConnection.runTriggers()
     try other.perform { session in
       try session.connection.execute(
         isPoisoned

@@ -222,9 +222,11 @@ import Testing
     #expect(problems.count == 1 && problems[0].contains("mode 770"))
     chmod(store.folder, 0o1777)
     #expect(try database.status().fileProblems.first?.contains("mode 1777") ?? false)
-    #expect(try database.status().notes == [])
+    // Beside what is to be said of this SQLite.
+    func notes() throws -> [String] { try database.status().notes.filter { $0 != Store.noteOnSQLite } }
+    #expect(try notes() == [])
     chmod(store.folder, 0o755)
-    #expect(try database.status().notes.count == 1)
+    #expect(try notes().count == 1)
     #expect(try database.status().fileProblems.isEmpty && KeyFile.fileProblems(at: store.keyFile).isEmpty)
     chmod(store.keyFile, 0o640)
     #expect(KeyFile.fileProblems(at: store.keyFile) == ["\(store.keyFile) is open to others (mode 640)."])

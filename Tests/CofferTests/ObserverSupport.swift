@@ -1,8 +1,9 @@
+import CSQLite
 import CofferCrypto
-import CofferStorage
 import Testing
 
 @testable import Coffer
+@testable import CofferStorage
 
 /// What several observers heard, in order.
 final class Journal: Sendable {
@@ -99,13 +100,26 @@ struct Refusal: Error {}
 extension Connection {
   /// Lets each insertion, or removal, of the key `poison` fail the way `failure` says: `ABORT` undoes the statement,
   /// `ROLLBACK` the whole transaction, as SQLite does by itself when the disk is full.
-  func poison(_ event: String = "INSERT", _ failure: String = "ABORT") throws {
+  ///
+  /// - Parameter writers: The connections for which that holds, beside this one.
+  func poison(_ event: String = "INSERT", _ failure: String = "ABORT", for writers: Connection...) throws {
+    for writer in writers { try writer.runTriggers() }
+    try runTriggers()
     try perform { session in
       try session.connection.execute(
         """
         CREATE TRIGGER poison BEFORE \(event) ON items WHEN \(event == "INSERT" ? "new" : "old").key = 'poison'
         BEGIN SELECT raise(\(failure), 'no'); END
         """)
+    }
+  }
+}
+
+extension Connection {
+  /// Lets this connection run triggers, which Coffer's own do not.
+  func runTriggers() throws {
+    try perform { session in
+      #expect(coffer_db_config_int(session.connection.handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 1) == SQLITE_OK)
     }
   }
 }

@@ -84,7 +84,7 @@ import Testing
 
   @Test("5.2 hear of a rollback once, whether it was asked for, thrown, or SQLite's own", arguments: 0..<4)
   func rollback(_ way: Int) throws {
-    try other.poison("INSERT", "ROLLBACK")
+    try other.poison("INSERT", "ROLLBACK", for: connection)
     observe()
     let result = Result {
       try connection.readWrite { transaction in
@@ -200,7 +200,7 @@ import Testing
     try connection.readWrite { transaction in
       for key in ["a", "b", "poison"] { try transaction.setObject(1, forKey: key) }
     }
-    try other.poison("DELETE")
+    try other.poison("DELETE", for: connection)
     observe()
     func fail(_ transaction: borrowing ReadWriteTransaction) throws {
       #expect(throws: CofferError.self) { try transaction.removeObjects(forKeys: ["a", "b", "poison"]) }

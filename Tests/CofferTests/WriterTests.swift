@@ -319,7 +319,7 @@ private func notToRun() {
   func asyncWriteFailing() throws {
     let isDone = DispatchSemaphore(value: 0)
     let proxy = ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
-    try other.poison()
+    try other.poison(for: connection)
     try proxy.setObject(1, forKey: "poison")
     connection.asyncWrite(
       { _ in notToRun() },

@@ -46,6 +46,38 @@ import Testing
     #expect(both == "PORT=8080\nTOP=on\n")
   }
 
+  @Test("exec warns of names that change how programs load, and with --allow takes just those that it names")
+  func loading() throws {
+    try tool.succeed("set", "x/ld-preload", "")
+    try tool.succeed("set", "x/bash.env", "")
+    let warned = try tool.run("exec", "-c", "x", "--", "true")
+    #expect(warned.code == 0 && warned.message.contains("BASH_ENV, LD_PRELOAD, which change how programs"))
+    #expect(try tool.run("exec", "-c", "x", "-q", "--", "true").message == "")
+    let refused = try tool.run("exec", "-c", "x", "--allow", "LD_PRELOAD", "--", "true")
+    #expect(refused.code == 125 && refused.message.contains("BASH_ENV changes how"))
+    let allowed = try tool.run("exec", "-c", "x", "--allow", "LD_PRELOAD,BASH_ENV", "--", "true")
+    #expect(allowed.code == 0 && allowed.message == "")
+    #expect(try tool.run("exec", "-c", "web", "--", "true").message == "")
+  }
+
+  @Test("inject takes spaces in its braces, texts for missing keys, and collections with slashes")
+  func forms() throws {
+    try tool.succeed("set", "-c", "a/b", "k", "deep")
+    let template =
+      "{{ prefs:web/port }} {{prefs:web/none|8080}} {{ prefs:web/none | a b }}|{{prefs:a/b/k}} {{{prefs:top}}}"
+    #expect(try tool.succeed("inject", "-", input: template) == "8080 8080 a b|deep {on}")
+    #expect(try tool.succeed("inject", "-", input: "{{prefsFor}} {{ other }}") == "{{prefsFor}} {{ other }}")
+    #expect(try tool.succeed("inject", "-", "-o", "-", input: "{{prefs:top}}") == "on")
+  }
+
+  @Test(
+    "inject refuses a placeholder that is none, and says where",
+    arguments: ["prefs web/port", "prefs", "prefs:", "prefs: |x"])
+  func slips(_ slip: String) throws {
+    let run = try tool.run("inject", "-", input: "a\nb {{\(slip)}}")
+    #expect(run.code == 8 && run.text == "" && run.message.contains("line 2, column 3"), "\(run.message)")
+  }
+
   @Test("exec gives its arguments, input and exit code over to the program")
   func program() throws {
     #expect(try tool.succeed("exec", "--", "printf", "%s|", "-5", "--json", "a b", "") == "-5|--json|a b||")

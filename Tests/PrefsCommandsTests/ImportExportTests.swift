@@ -41,7 +41,9 @@ struct ImportExportTests {
     let refused = try tool.run("export", "--format", "sqlite", "-o", file)
     #expect(refused.code == 11 && refused.message.contains("--reveal") && !tool.exists(file))
     let export = try tool.run("export", "--format", "sqlite", "-o", file, "--reveal")
-    #expect(export.code == 0 && export.text == "5 items written to \(file)\n" && export.message.contains("in clear"))
+    #expect(
+      export.code == 0 && export.text.isEmpty && export.message.contains("5 items written to \(file).")
+        && export.message.contains("in clear"))
     #expect(try tool.mode(file) == 0o600)
     #expect(try tool.run("export", "--format", "sqlite", "-o", file, "--reveal").code == 0)
     let value = try run("sqlite3", [file, "SELECT value FROM settings WHERE key = 'theme'"])
@@ -115,5 +117,31 @@ struct ImportExportTests {
       descriptors: [3: "wrong\n"])
     #expect(wrong.code == 5 || wrong.message.contains("libsqlcipher0"))
     #expect(try tool.run("import", file, "--format", "sqlcipher", "--no-input").code == 6)
+  }
+
+  @Test("A database is not imported into one collection, named or told by its contents, and nothing is lost")
+  func databaseIntoCollection() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "mine/kept", "1")
+    try tool.succeed("set", "other/kept", "2")
+    let file = tool.home.path + "/settings.sqlite"
+    try tool.succeed("export", "mine", "--format", "sqlite", "-o", file)
+    try tool.succeed("set", "mine/later", "3")
+    for arguments in [[file], [file, "--format", "sqlite"], [file, "--format", "yapdatabase"]] {
+      let run = try tool.run(["import"] + arguments + ["-c", "other", "--replace"], input: [])
+      #expect(run.code == 2 && run.message.contains("leave out -c"), "\(run.message)")
+    }
+    #expect(try tool.succeed("get", "mine/later") == "3\n")
+  }
+
+  @Test("Several -c are refused where one counts")
+  func severalCollections() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "a/k", "1")
+    for arguments in [["get", "k"], ["list"], ["set", "k", "2"], ["unset", "k"], ["export"]] {
+      let run = try tool.run(arguments + ["-c", "a", "-c", "b"], input: [])
+      #expect(run.code == 2 && run.message.contains("given 2 times"), "\(arguments): \(run.message)")
+    }
+    #expect(try tool.succeed("get", "a/k") == "1\n")
   }
 }

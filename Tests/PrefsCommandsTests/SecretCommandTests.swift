@@ -38,6 +38,31 @@ import Testing
     #expect(try tool.run("get", "k").output == [0, 255])
   }
 
+  @Test("stays one: a plain set over it is refused, unless it names a type")
+  func plainSet() throws {
+    try tool.succeed("set", "k", "--secret", "-", input: "hunter2")
+    let refused = try tool.run("set", "k", "visible")
+    #expect(refused.code == 2 && refused.message.contains("is a secret") && !refused.message.contains("visible"))
+    #expect(try tool.run("set", "k", "-", input: "visible").code == 2)
+    #expect(try tool.succeed("type", "k") == "secret\n")
+    #expect(try tool.succeed("get", "k") == "hunter2\n")
+    try tool.succeed("set", "k", "--secret", "-", input: "other")
+    #expect(try tool.succeed("type", "k") == "secret\n")
+    try tool.succeed("set", "k", "--string", "visible")
+    #expect(try tool.succeed("type", "k") == "string\n")
+  }
+
+  @Test("is written by get -o to a file for its owner alone, in one step, and by -o - to standard output")
+  func outputFile() throws {
+    try tool.succeed("set", "k", "--secret", "-", input: "hunter2")
+    let file = try tool.write("out", Array("old".utf8))
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+    try tool.succeed("get", "k", "-o", file)
+    #expect(try String(contentsOfFile: file, encoding: .utf8) == "hunter2\n")
+    #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
+    #expect(try tool.succeed("get", "k", "-o", "-") == "hunter2\n")
+  }
+
   @Test("has no other type, and is never empty or huge")
   func limits() throws {
     #expect(try tool.run("set", "k", "--secret", "--int", "-", input: "1").code == 2)

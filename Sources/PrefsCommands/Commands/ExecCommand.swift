@@ -10,7 +10,9 @@ struct ExecCommand: ParsableCommand {
       The keys of the collections, or of the default one, become variables: in capitals, with _ for every character but \
       letters of ASCII and digits, and before a digit at the beginning. Two keys that become the same name are an error. \
       They come before variables of the same name that are there already. Data is written as base64, the rest as \
-      `prefs get` prints it, secrets too; they reach nothing but the environment of CMD.
+      `prefs get` prints it, secrets too; they reach nothing but the environment of CMD. Names that change how programs \
+      are found and loaded (PATH, LD_PRELOAD, BASH_ENV and their like) are warned of; with --allow those that it does not \
+      name are refused (11).
 
       CMD takes the place of prefs: signals, input, output and its exit code are its own. The exit code is 125 when prefs \
       fails, 126 when CMD cannot be executed, 127 when it is not found.
@@ -31,6 +33,15 @@ struct ExecCommand: ParsableCommand {
     help: ArgumentHelp("Only these keys, separated by commas; each has to be there.", valueName: "keys"))
   var only: [String] = []
 
+  @Option(
+    parsing: .unconditionalSingleValue,
+    help: ArgumentHelp(
+      """
+      Variables, separated by commas, that settings may set although they change how programs load; all others of that \
+      kind are refused.
+      """, valueName: "names"))
+  var allow: [String] = []
+
   @Flag(help: "Leave out the variables that prefs was started with.")
   var pristine = false
 
@@ -44,14 +55,27 @@ struct ExecCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try Session(common, takesCollections: true)
     var variables = EnvironmentVariables(prefix: prefix)
     for item in try session.read(items) { try variables.add(item) }
+    try checkLoading(variables.namesThatChangeLoading)
     // What the key came through is not for the program.
     for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd] {
       if let descriptor, descriptor > 2 { FileDescriptor.closeOnExecution(descriptor) }
     }
     throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
+  }
+
+  /// Whoever writes a setting of such a name decides what runs here.
+  private func checkLoading(_ names: [String]) throws {
+    let allowed = allow.flatMap { CommandArguments.value($0).split(separator: ",").map(String.init) }
+    let refused = names.filter { !allowed.contains($0) }
+    guard !refused.isEmpty else { return }
+    let list = refused.joined(separator: ", ")
+    let reason = "\(refused.count == 1 ? "changes" : "change") how programs are found and loaded"
+    guard allow.isEmpty else { throw Failure(.refused, "\(list) \(reason), and --allow does not name \(refused[0]).") }
+    common.note(
+      "warning: settings set \(list), which \(reason). --allow \(refused.joined(separator: ",")) says that they may.")
   }
 
   private func items(_ transaction: borrowing ReadTransaction) throws -> [Item] {

@@ -78,6 +78,7 @@ struct ExportCommand: ParsableCommand {
 
   mutating func validate() throws {
     if output == "" { throw ValidationError("--output needs a path.") }
+    if output == "-" { output = nil }
     if name != nil, common.namedCollection != nil { throw ValidationError("Name the collection once.") }
     if output == nil {
       if chosenFormat == .sqlite { throw ValidationError("The format sqlite needs --output.") }
@@ -100,7 +101,8 @@ struct ExportCommand: ParsableCommand {
     common.note("\(output) holds its settings in clear: delete it when it is no longer needed.")
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
     let items = DisplayText.count(count, "item", "items")
-    try StandardOutput.write((json ? text : "\(items) written to \(DisplayText.escapingControls(output))") + "\n")
+    if json { return try StandardOutput.write(text + "\n") }
+    common.note("\(items) written to \(DisplayText.escapingControls(output)).")
   }
 
   // MARK: - Text

@@ -42,7 +42,9 @@ struct GetCommand: ParsableCommand {
 
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("Write to this file instead of standard output.", valueName: "file"), completion: .file())
+    help: ArgumentHelp(
+      "Write to this file, which nobody else can read then, instead of standard output.", valueName: "file"),
+    completion: .file())
   var output: String?
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -54,6 +56,7 @@ struct GetCommand: ParsableCommand {
   }
 
   mutating func run() throws {
+    try common.checkCollectionCount()
     try request.run()
   }
 

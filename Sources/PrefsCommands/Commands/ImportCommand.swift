@@ -83,9 +83,6 @@ struct ImportCommand: ParsableCommand {
     if reveal, !dryRun { throw ValidationError("--reveal goes with --dry-run.") }
     if let format, SettingsFormat(rawValue: format.rawValue) == nil {
       if file == "-" { throw ValidationError("A database cannot be read from standard input.") }
-      if common.namedCollection != nil {
-        throw ValidationError("A database names its collections itself; leave out -c.")
-      }
     }
   }
 
@@ -97,6 +94,9 @@ struct ImportCommand: ParsableCommand {
       throw Failure(.usage, "\(file) is the store itself.")
     }
     let (chosen, bytes) = try input()
+    if SettingsFormat(rawValue: chosen.rawValue) == nil, common.namedCollection != nil {
+      throw Failure(.usage, "A database names its collections itself; leave out -c. Nothing was changed.")
+    }
     let report: PlainImportReport
     if let text = SettingsFormat(rawValue: chosen.rawValue) {
       // Before a store is made for it.

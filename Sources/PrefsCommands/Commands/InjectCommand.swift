@@ -8,11 +8,14 @@ struct InjectCommand: ParsableCommand {
     abstract: "Fill settings into a template.",
     discussion: """
       Each {{prefs:COLLECTION/KEY}} or {{prefs:KEY}} is replaced by the value, as `prefs get` prints it, secrets too; \
-      everything else stays as it is, byte for byte. All values come from one moment. When a key is missing, nothing is \
-      written, and the exit code is 3.
+      everything else stays as it is, byte for byte. Spaces inside the braces don't count. {{prefs:KEY|TEXT}} gives TEXT \
+      where there is no such key. In a reference with several slashes, the first collection that has the key counts. All \
+      values come from one moment. When a key is missing, nothing is written, and the exit code is 3; a placeholder that is \
+      not of these forms is exit code 8.
 
       Examples:
         prefs inject server.conf.in -o server.conf
+        echo 'port={{prefs:web/port|8080}}' | prefs inject -
         echo 'token={{prefs:api/token}}' | prefs inject - | ssh host 'cat > .tokenrc'
       """)
 
@@ -42,7 +45,7 @@ struct InjectCommand: ParsableCommand {
     let template = try Template(
       template == "-" ? FileDescriptor.readAll(0, named: name) : FileDescriptor.readFile(template), named: name)
     let filled = try session.read { try fill(template, $0) }
-    if let output {
+    if let output, output != "-" {
       try OutputFile.place(filled, at: output)
     } else {
       var answer = StandardOutput()
@@ -57,11 +60,17 @@ struct InjectCommand: ParsableCommand {
     for piece in template.pieces {
       switch piece {
       case .text(let bytes): filled += bytes
-      case .reference(let text, let offset):
-        let reference = KeyReference(text, collection: common.namedCollection)
-        if let item = try transaction.item(forKey: reference.key, inCollection: reference.collection) {
+      case .reference(let text, let fallback, let offset):
+        let references = KeyReference.all(text, collection: common.namedCollection)
+        var item: Item?
+        for reference in references where item == nil {
+          item = try transaction.item(forKey: reference.key, inCollection: reference.collection)
+        }
+        if let item {
           filled += ValueText.bytes(item.value)
-        } else {
+        } else if let fallback {
+          filled += fallback
+        } else if let reference = references.first {
           let failure = reference.notFound(in: transaction)
           missing.append(Failure(failure.status, "\(template.place(offset)): \(failure.message)"))
         }

@@ -111,6 +111,8 @@ struct SetCommand: ParsableCommand {
     }
     try session.writeCreating { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused(reference) }
+      let present = try transaction.info(forKey: reference.key, inCollection: reference.collection)
+      if present?.kind == .secret, !secret, !namesType { throw plainValueRefused(reference) }
       if ifAbsent || ifVersion != nil {
         let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
         if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(reference, found: found) }
@@ -124,6 +126,16 @@ struct SetCommand: ParsableCommand {
   private func argumentRefused(_ reference: KeyReference) -> Failure {
     Failure(
       .usage, "\(KeyReference.describe(reference.collection)) is sealed, and \(Self.argumentWarning)")
+  }
+
+  /// Whether the value's type is named, and not to be guessed.
+  private var namesType: Bool { type != nil || shortType != nil || base64 || hex }
+
+  private func plainValueRefused(_ reference: KeyReference) -> Failure {
+    Failure(
+      .usage,
+      "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection)) is a secret; nothing was changed. Set it "
+        + "with --secret, or name another type with --type.")
   }
 
   private static let argumentWarning =

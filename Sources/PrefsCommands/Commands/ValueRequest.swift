@@ -62,10 +62,7 @@ struct ValueRequest {
 
   private func emit(_ bytes: [UInt8], endsLine: Bool) throws {
     let line = endsLine && !noNewline ? bytes + [UInt8(ascii: "\n")] : bytes
-    if let output {
-      try FileDescriptor.writeFile(line, to: output)
-      return
-    }
+    if let output, output != "-" { return try OutputFile.place(line, at: output) }
     if !endsLine, Terminal.isTerminal(1) {
       throw Failure(
         .usage, "the value is data, which a terminal cannot show. Use --base64, --hex, -o FILE, or a pipe.")

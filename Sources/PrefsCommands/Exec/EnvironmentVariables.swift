@@ -47,6 +47,27 @@ struct EnvironmentVariables {
     values[name] = value
   }
 
+  /// The names that change how programs are found and loaded, or what an interpreter runs before its program.
+  var namesThatChangeLoading: [String] {
+    values.keys.filter { name in
+      Self.loadingNames.contains(name) || Self.loadingPrefixes.contains { name.hasPrefix($0) }
+    }.sorted()
+  }
+
+  /// ld.so(8), dyld(1), iconv(3), sh(1), bash(1), and the manuals of the interpreters.
+  private static let loadingPrefixes = ["LD_", "DYLD_", "BASH_FUNC_"]
+  private static let loadingNames: Set<String> = [
+    "PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "GCONV_PATH",
+    "GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "MALLOC_CHECK_", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PERL5LIB", "PERL5OPT", "PERL5DB", "PERLLIB",
+    "RUBYLIB",
+    "RUBYOPT", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "LUA_INIT",
+    "LUA_PATH",
+    "LUA_CPATH", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_EXEC_PATH", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "PAGER", "EDITOR",
+    "VISUAL",
+    "TERMINFO", "ZDOTDIR",
+  ]
+
   /// The entries `NAME=value` of an environment.
   ///
   /// - Parameter addingInherited: Adds those of this process whose names are not taken.

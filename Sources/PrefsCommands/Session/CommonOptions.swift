@@ -59,8 +59,14 @@ struct CommonOptions: ParsableArguments, Talking {
   /// The collections that `-c` names, for commands that take several.
   var namedCollections: [String] { collection.map(CommandArguments.value) }
 
-  /// The collection that `-c` names; the last one counts.
+  /// The collection that `-c` names, for commands that take one.
   var namedCollection: String? { namedCollections.last }
+
+  func checkCollectionCount() throws {
+    guard collection.count <= 1 else {
+      throw Failure(.usage, "-c names one collection here, and was given \(collection.count) times.")
+    }
+  }
 
   /// What a session needs of them.
   var ofSession: SessionOptions {

@@ -21,6 +21,18 @@ struct KeyReference {
     }
   }
 
+  /// All entries that `text` may name, split at each of its slashes, the first one before the others.
+  static func all(_ text: String, collection: String?) -> [KeyReference] {
+    let first = KeyReference(text, collection: collection)
+    guard collection == nil else { return [first] }
+    let slashes = text.utf8.indices.filter { text.utf8[$0] == UInt8(ascii: "/") }
+    return [first]
+      + slashes.dropFirst().map { slash in
+        KeyReference(
+          String(text[text.utf8.index(after: slash)...]), collection: CommandArguments.value(String(text[..<slash])))
+      }
+  }
+
   /// The entry as an argument that names it again.
   static func text(_ key: String, in collection: String) -> String {
     if collection.isEmpty { return key.utf8.contains(UInt8(ascii: "/")) ? "/" + key : key }

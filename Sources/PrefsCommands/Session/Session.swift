@@ -5,7 +5,9 @@ struct Session {
   let options: SessionOptions
   let path: String
 
-  init(_ options: CommonOptions) throws {
+  /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
+  init(_ options: CommonOptions, takesCollections: Bool = false) throws {
+    if !takesCollections { try options.checkCollectionCount() }
     try self.init(options.ofSession)
   }
 

@@ -2,36 +2,78 @@
 struct Template {
   enum Piece {
     case text(ArraySlice<UInt8>)
-    /// What stands between `{{prefs:` and `}}`, and where the reference begins.
-    case reference(String, offset: Int)
+    /// What stands between `{{prefs:` and `}}`, up to a `|` and behind it, and where the reference begins.
+    case reference(String, fallback: ArraySlice<UInt8>?, offset: Int)
   }
 
   private(set) var pieces: [Piece] = []
   private let bytes: [UInt8]
   private let name: String
 
-  private static let opening = Array("{{prefs:".utf8)
+  private static let opening = Array("{{".utf8)
+  private static let word = Array("prefs".utf8)
   private static let closing = Array("}}".utf8)
 
-  /// - Throws: ``Failure`` with the status `format` when a reference does not end on its line, or is not UTF-8.
+  /// - Throws: ``Failure`` with the status `format` when a reference does not end on its line, has no colon or no key, or is
+  ///   not UTF-8.
   init(_ bytes: [UInt8], named name: String) throws {
     self.bytes = bytes
     self.name = name
     var position = 0
-    while let start = Self.find(Self.opening, in: bytes, from: position) {
-      let inside = start + Self.opening.count
+    var searched = 0
+    while let start = Self.find(Self.opening, in: bytes, from: searched) {
+      guard let inside = try reference(at: start) else {
+        // Of three braces the last two may begin a reference.
+        searched = start + 1
+        continue
+      }
       let line = bytes[inside...].prefix { $0 != UInt8(ascii: "\n") }
       guard let end = Self.find(Self.closing, in: bytes, from: inside), end < line.endIndex else {
         throw Failure(.format, "\(place(start)): {{prefs: has no }} on its line.")
       }
-      guard let text = String(validating: bytes[inside..<end], as: UTF8.self) else {
+      let content = bytes[inside..<end]
+      let bar = content.firstIndex(of: UInt8(ascii: "|"))
+      let key = Self.trimmed(content[..<(bar ?? content.endIndex)])
+      guard let text = String(validating: key, as: UTF8.self) else {
         throw Failure(.format, "\(place(start)): the name of the key is not valid UTF-8.")
       }
+      guard !text.isEmpty else { throw Failure(.format, "\(place(start)): {{prefs: names no key.") }
       if start > position { pieces.append(.text(bytes[position..<start])) }
-      pieces.append(.reference(text, offset: start))
+      let fallback = bar.map { Self.trimmed(content[($0 + 1)...]) }
+      pieces.append(.reference(text, fallback: fallback, offset: start))
       position = end + Self.closing.count
+      searched = position
     }
     pieces.append(.text(bytes[position...]))
+  }
+
+  /// Where the name of a key begins in the braces at `start`; nil where they are somebody else's.
+  private func reference(at start: Int) throws -> Int? {
+    let rest = Self.trimmedAtStart(bytes[(start + Self.opening.count)...])
+    guard rest.starts(with: Self.word) else { return nil }
+    let behind = rest.dropFirst(Self.word.count)
+    if behind.first == UInt8(ascii: ":") { return behind.startIndex + 1 }
+    // `{{prefsFor …}}` is another program's; `{{prefs web/port}}` is a slip.
+    let isLonger = behind.first.map { byte in
+      byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte >= 0x80
+        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+    }
+    guard isLonger ?? true else {
+      throw Failure(
+        .format, "\(place(start)): {{prefs is no placeholder; write {{prefs:KEY}} or {{prefs:COLLECTION/KEY}}.")
+    }
+    return nil
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+
+  private static func trimmedAtStart(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> { bytes.drop(while: isSpace) }
+
+  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    var bytes = trimmedAtStart(bytes)
+    while let last = bytes.last, isSpace(last) { bytes.removeLast() }
+    return bytes
   }
 
   /// Where an offset is, for people: `name, line 3, column 7`, both counted from 1, columns in characters of Unicode.
