@@ -40,6 +40,12 @@ import Testing
       (.error(errno: EIO), { if case .inputOutput(database.path, _) = $0 { true } else { false } }),
       (.half(errno: 0), { if case .damaged(let part, _) = $0 { part.hasPrefix("page") } else { false } }),
     ]
+    // The very first read, which goes to the log.
+    let connection = try writer.makeConnection()
+    try connection.readWrite { try $0.setObject(1, forKey: "logged") }
+    let ofLog = Self.failReads(of: "/settings.coffer-wal", in: recorder, .error(errno: EIO))
+    #expect(throws: CofferError.self) { try database.backup(to: folder.file("backup.coffer"), key: key) }
+    ofLog.stop()
     for (fault, isRight) in faults {
       var injector: FaultInjector?
       let error = #expect(throws: CofferError.self) {
@@ -53,7 +59,7 @@ import Testing
     }
     try database.backup(to: folder.file("backup.coffer"), key: key)
     try database.close()
-    try writer.close()
+    try withExtendedLifetime(connection) { try writer.close() }
   }
 
   private static func failReads(

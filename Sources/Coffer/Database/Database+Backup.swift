@@ -44,9 +44,9 @@ extension Database {
     _ progress: (Double) throws -> Void
   ) throws {
     try session.read(cancellation: cancellation) {
-      // The snapshot is taken by the first read.
-      _ = try session.snapshot()
       try CofferError.translating {
+        // The snapshot is taken by the first read.
+        _ = try session.snapshot()
         try Store.create(at: path, key: key, vfs: vfs) { copy, store in
           try session.connection.copyPages(to: copy) { share in
             try cancellation?.check()
