@@ -326,3 +326,6 @@ package enum Clock {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 }
+
+  /// The same for the envelope, which knows no time before 1970, where clocks without a battery begin.
+  static var timestamp: UInt64 { UInt64(clamping: millisecondsSince1970) }

@@ -80,9 +80,12 @@ extension Session {
     let deadline = ContinuousClock.now + core.options.busyTimeout
     while true {
       if let lock = try CofferError.translating({ try RotationLock(connection) }) {
+        // A new root key needs a new epoch, for which rotations that were cut short may have left no room.
+        if replacement != nil, !connection.hasRoomForEpoch {
+          try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout) { _ in }
+        }
         try changeEnvelope { change in
-          if let replacement { try change.replaceRootKey(replacement) }
-          try change.addEpoch()
+          if let replacement { try change.replaceRootKey(replacement) } else { try change.beginRotation() }
         }
         try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout, progress)
         return withExtendedLifetime(lock) {}

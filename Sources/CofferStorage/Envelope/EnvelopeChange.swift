@@ -35,9 +35,10 @@ package struct EnvelopeChange {
 
   // MARK: Keys
 
-  /// Puts another root key in the place of the present one.
+  /// Puts another root key in the place of the present one, and adds an epoch: who copied the envelope before, and could
+  /// open it, has the keys of all epochs that were in it.
   ///
-  /// - Throws: `StorageError.slotsNotOpened`.
+  /// - Throws: `StorageError.slotsNotOpened`; as `addEpoch()`.
   package mutating func replaceRootKey(_ replacement: RootKeyReplacement) throws {
     let key = try SecretBytes.random(count: 32)
     envelope.slots = try envelope.slots.rewrapped(
@@ -45,16 +46,26 @@ package struct EnvelopeChange {
     envelope.epochs = try envelope.epochs.map { try $0.rewrapped(from: rootKey.key, under: key, storeID: storeID) }
     // Its own slot may be among those that go; the store then stays open until somebody replaces the root key again.
     rootKey = RootKey(key: key, slotID: rootKey.slotID, slotKey: rootKey.slotKey)
+    try addEpoch()
   }
 
-  /// Adds an epoch, under whose key everything is sealed from now on; goes on with one that is already being changed to.
-  package mutating func addEpoch() throws {
-    guard envelope.epochs.count == 1 else { return }
+  /// Adds an epoch, unless there is one already that pages are being sealed under anew.
+  package mutating func beginRotation() throws {
+    if envelope.epochs.count == 1 { try addEpoch() }
+  }
+
+  /// Adds an epoch, under whose key everything is sealed from now on.
+  ///
+  /// - Throws: `StorageError.unsupported` when the envelope has no room for one, or no number is left.
+  private mutating func addEpoch() throws {
+    guard envelope.hasRoomForEpoch else {
+      throw StorageError.unsupported(reason: "the envelope has no room for another epoch; rotate once more")
+    }
     let (number, isOverflow) = envelope.currentEpoch.addingReportingOverflow(1)
     guard !isOverflow else { throw StorageError.unsupported(reason: "the store has had all epochs there are") }
     envelope.epochs.append(
       try Epoch(
-        number: number, created: UInt64(Clock.millisecondsSince1970), rootKey: rootKey.key, storeID: storeID))
+        number: number, created: Clock.timestamp, rootKey: rootKey.key, storeID: storeID))
   }
 
   /// Drops the keys of all epochs but the newest.

@@ -18,6 +18,9 @@ extension SQLiteConnection {
   /// Whether there were keys of more than one epoch when this connection last took the write lock.
   package var hasOldEpochs: Bool { context?.codec.hasOldEpochs ?? false }
 
+  /// Whether the envelope, as it was read last, takes another epoch.
+  package var hasRoomForEpoch: Bool { context?.store.envelope.hasRoomForEpoch ?? true }
+
   /// What came of an attempt to drop the keys of old epochs.
   package enum EpochDrop {
     /// They are gone, and this is the envelope's new sequence.
