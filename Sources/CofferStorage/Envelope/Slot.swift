@@ -183,7 +183,7 @@ package struct PreparedSecret: Sendable {
       throw StorageError.unsupported(reason: "a passphrase has to be stretched")
     }
     self.label = label
-    created = UInt64(Clock.millisecondsSince1970)
+    created = Clock.timestamp
     key = try SlotKey(
       secret: source.secret(), stretching: self.stretching, salt: RandomSource.bytes(count: 32), owner: owner)
   }
