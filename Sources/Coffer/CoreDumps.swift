@@ -19,8 +19,9 @@ public enum CoreDumps {
   /// let database = try Database.open(at: path, key: .passphrase(passphrase))
   /// ```
   ///
-  /// Keys and values of type ``Secret`` are left out of dumps without this on Linux; what else was read or written, and
-  /// what the program makes of it, is not. On Linux it also keeps debuggers of the same user, and `/proc`, out of the
+  /// Without this a dump shows what was read and written, and on Linux, too, where values of type ``Secret`` and the keys
+  /// that Coffer holds are left out, the keys of pages and log: OpenSSL's ciphers have them in ordinary memory while a store
+  /// is open. A program whose dumps others may see turns them off. On Linux it also keeps debuggers of the same user, and `/proc`, out of the
   /// process's memory, which may be unwelcome while one is developed: so a program decides for itself. Programs that it
   /// executes have the limit, but can be traced again (`prctl(2)`, `PR_SET_DUMPABLE`; `core(5)`).
   ///

@@ -2,7 +2,8 @@ import CofferCrypto
 
 /// What a program that has its process to itself may choose.
 package enum Cryptography {
-  /// Leaves OpenSSL's configuration file unread, which belongs to the whole process.
+  /// Leaves OpenSSL's configuration file unread, and gives OpenSSL memory that is left out of core dumps, locked and wiped;
+  /// both belong to the whole process.
   ///
   /// To be called before anything is opened.
   ///

@@ -22,8 +22,11 @@ extension KeyFile {
   /// Missing parent folders are made with mode 0700. An existing file is kept as it is: of two callers at once one makes
   /// the file and both use it.
   ///
-  /// - Throws: `CofferError.permissionDenied`, `.diskFull` or `.inputOutput`.
-  public static func create(at path: String) throws {
+  /// - Returns: Whether this call made it.
+  /// - Throws: `CofferError.keyUnavailable` when the path is a symbolic link that leads nowhere; `.permissionDenied`,
+  ///   `.diskFull` or `.inputOutput`.
+  @discardableResult
+  public static func create(at path: String) throws -> Bool {
     try CofferError.translating { try make(at: path) }
   }
 
@@ -34,6 +37,12 @@ extension KeyFile {
 }
 
 extension KeyFile {
+  /// What lets others at this user's key file, in a sentence, as ssh complains of private keys; nil for a pipe, and for the
+  /// file of another user, which that one answers for.
+  package static func accessProblem(at path: String) -> String? {
+    FilePermissions.problemOfOwnRegularFile(at: path)
+  }
+
   /// What lets others at the key file, or put another one in its place, in sentences.
   public static func fileProblems(at path: String) -> [String] {
     FilePermissions.problems(ofFileAt: path) + FilePermissions.problems(ofKeyFileAt: path)

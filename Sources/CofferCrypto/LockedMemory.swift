@@ -116,7 +116,7 @@ struct LockedMemory: ~Copyable {
     return block
   }
 
-  private static func map(_ length: Int) -> UnsafeMutableRawPointer? {
+  static func map(_ length: Int) -> UnsafeMutableRawPointer? {
     let mapping = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     return mapping == MAP_FAILED ? nil : mapping
   }
@@ -124,11 +124,16 @@ struct LockedMemory: ~Copyable {
   /// Keeps pages out of core dumps and, where the system agrees, out of swap.
   ///
   /// - Returns: Whether they stay out of swap.
-  private static func lock(_ mapping: UnsafeMutableRawPointer, _ length: Int) -> Bool {
+  static func lock(_ mapping: UnsafeMutableRawPointer, _ length: Int) -> Bool {
+    leaveOutOfDumps(mapping, length)
+    return mlock(mapping, length) == 0
+  }
+
+  /// Keeps pages out of core dumps, where the system can.
+  static func leaveOutOfDumps(_ mapping: UnsafeMutableRawPointer, _ length: Int) {
     #if os(Linux) || os(Android)
       _ = madvise(mapping, length, MADV_DONTDUMP)
     #endif
-    return mlock(mapping, length) == 0
   }
 
   deinit {

@@ -21,12 +21,14 @@ package enum OpenSSLLibrary {
 
   /// Sets OpenSSL up for a program that has its process to itself; before its first use.
   ///
-  /// Its configuration file is not read, which could name providers whose code would run beside the keys.
+  /// Its configuration file is not read, which could name providers whose code would run beside the keys, and all its
+  /// memory is `OpenSSLMemory`.
   ///
   /// - Parameter withNamesAndWords: Whether to enter the names of algorithms from before there were providers, and the
   ///   words for its errors, which both take time. Coffer needs none of the names; SQLCipher does, when a store of its is
   ///   imported. Without the words an error is told by its number.
   package static func setUpAlone(withNamesAndWords: Bool) {
+    OpenSSLMemory.use()
     var choices = OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG
     if !withNamesAndWords {
       choices |= OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS

@@ -3,7 +3,8 @@ package enum FilePermissions {
   /// What lets others read or write the file at `path`, in sentences; nothing about one that is not there.
   package static func problems(ofFileAt path: String) -> [String] {
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return [] }
+    // Of a link, which a key file may be, what it leads to.
+    guard stat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return [] }
     return ["\(path) is open to others (mode \(octal(status.st_mode & 0o777)))."]
   }
 
@@ -26,6 +27,13 @@ package enum FilePermissions {
       "The folder \(folder) can be entered by others (mode \(octal(status.st_mode & 0o777))), who see when and how much is "
         + "written there."
     ]
+  }
+
+  /// What lets others read or write the regular file at `path`, if it is this user's.
+  package static func problemOfOwnRegularFile(at path: String) -> String? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { return nil }
+    return problems(ofFileAt: path).first
   }
 
   /// What lets others put files into the folder that the file at `path` lies in.

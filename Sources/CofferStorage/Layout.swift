@@ -19,3 +19,22 @@ package enum Layout {
   package static let frameHeaderByteCount = 24
   package static let frameByteCount = frameHeaderByteCount + pageByteCount
 }
+
+extension Layout {
+  /// Where page `page`, from 1, lies in the store.
+  static func offset(ofPage page: Int) -> Int64 {
+    Int64(envelopeByteCount) + (Int64(page) - 1) * Int64(pageByteCount)
+  }
+
+  /// How many whole pages a store of this size holds; of one that is larger than SQLite allows, as many as it does.
+  static func pageCount(inFileOf byteCount: Int64) -> Int {
+    Int(pageNumber: UInt32(clamping: (byteCount - Int64(envelopeByteCount)) / Int64(pageByteCount)))
+  }
+}
+
+extension Int {
+  /// A number of pages or frames as a file has it, which may not fit here, and leaves room for one more.
+  init(pageNumber: UInt32) {
+    self = Swift.min(Int(clamping: pageNumber), Int(clamping: UInt32.max - 1), Int.max - 1)
+  }
+}

@@ -8,16 +8,11 @@ extension Store {
   func pagesNeedOldEpochs() throws -> Bool {
     let current = envelope.currentEpoch
     var epoch = [UInt8](repeating: 0, count: 4)
-    return try pageOffsets().contains { offset in
-      try readRaw(&epoch, at: offset + PageCodec.epochOffset)
+    return try stride(from: 1, through: Layout.pageCount(inFileOf: fileByteCount()), by: 1).contains { page in
+      guard page != Self.lockPage else { return false }
+      try readRaw(&epoch, at: Layout.offset(ofPage: page) + Int64(PageCodec.epochOffset))
       return Self.number(epoch) != current
     }
-  }
-
-  private func pageOffsets() throws -> [Int] {
-    let count = max(0, (try fileByteCount() - Layout.envelopeByteCount) / Layout.pageByteCount)
-    return stride(from: 1, through: count, by: 1).filter { $0 != Self.lockPage }
-      .map { Layout.envelopeByteCount + ($0 - 1) * Layout.pageByteCount }
   }
 
   /// Whether anything in the log is; the caller as before.
@@ -36,10 +31,10 @@ extension Store {
     let headerEpoch = try header.withUnsafeMutableBytes { try codec.decipherLogHeader($0.baseAddress!) }
     if let headerEpoch, headerEpoch != current { return true }
     var epoch = [UInt8](repeating: 0, count: 4)
-    var offset = Layout.logHeaderByteCount + Layout.frameHeaderByteCount + PageCodec.epochOffset
-    while pread(descriptor, &epoch, epoch.count, off_t(offset)) == epoch.count {
+    var offset = off_t(Layout.logHeaderByteCount + Layout.frameHeaderByteCount + PageCodec.epochOffset)
+    while pread(descriptor, &epoch, epoch.count, offset) == epoch.count {
       if Self.number(epoch) != current { return true }
-      offset += Layout.frameByteCount
+      offset += off_t(Layout.frameByteCount)
     }
     return false
   }

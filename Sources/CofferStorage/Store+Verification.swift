@@ -43,12 +43,11 @@ extension Store {
     var histogram = Histogram()
     let codec = try PageCodec(keys: keys.keys)
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
-    let size = try fileByteCount()
-    result.count = min(max(0, (size - Layout.envelopeByteCount) / Layout.pageByteCount), try PageReader(self).pageCount)
+    result.count = min(Layout.pageCount(inFileOf: try fileByteCount()), try PageReader(self).pageCount)
     for number in stride(from: 1, through: result.count, by: 1) where number != Self.lockPage {
       let isAuthentic = try readAuthentic(number, into: &page, codec)
       // A checkpoint of another process may also have cut the file, and the page off.
-      if !isAuthentic, try fileByteCount() < Layout.envelopeByteCount + number * Layout.pageByteCount {
+      if !isAuthentic, try Layout.pageCount(inFileOf: fileByteCount()) < number {
         result.count = number - 1
         break
       }
@@ -82,7 +81,7 @@ extension Store {
   /// Reads a page, and again where it does not authenticate: a checkpoint of another process may be writing it just now.
   private func readAuthentic(_ number: Int, into page: inout [UInt8], _ codec: PageCodec) throws -> Bool {
     for _ in 0..<3 {
-      try readRaw(&page, at: Layout.envelopeByteCount + (number - 1) * Layout.pageByteCount)
+      try readRaw(&page, at: Layout.offset(ofPage: number))
       var copy = page
       let isAuthentic = copy.withUnsafeMutableBytes { bytes in
         (try? codec.open(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil

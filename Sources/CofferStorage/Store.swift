@@ -115,7 +115,11 @@ package final class Store: Sendable {
       try readAgain(&state)
       var draft = EnvelopeChange(envelope: state.envelope, rootKey: state.rootKey)
       let result = try change(&draft)
-      draft.envelope.sequence += 1
+      let (sequence, isOverflow) = state.envelope.sequence.addingReportingOverflow(1)
+      guard !isOverflow else {
+        throw StorageError.unsupported(reason: "the envelope was changed as often as is possible")
+      }
+      draft.envelope.sequence = sequence
       // What is read back is what others will read, with what it is authenticated by.
       let copy = try draft.envelope.encoded(rootKey: draft.rootKey.key)
       let envelope = try Envelope(copy: copy[...])
@@ -146,11 +150,11 @@ package final class Store: Sendable {
     }
   }
 
-  func fileByteCount() throws -> Int {
+  func fileByteCount() throws -> Int64 {
     try state.withLock { _ in try file.byteCount() }
   }
 
-  func readRaw(_ buffer: inout [UInt8], at offset: Int) throws {
+  func readRaw(_ buffer: inout [UInt8], at offset: Int64) throws {
     try state.withLock { _ in try file.read(into: &buffer, at: offset) }
   }
 
@@ -317,7 +321,7 @@ extension Store {
   /// The size of the log file, 0 when there is none.
   package var logByteCount: Int {
     var status = stat()
-    return lstat(path + "-wal", &status) == 0 ? Int(status.st_size) : 0
+    return lstat(path + "-wal", &status) == 0 ? Int(clamping: status.st_size) : 0
   }
 }
 
@@ -328,4 +332,7 @@ package enum Clock {
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
+
+  /// The same for the envelope, which knows no time before 1970, where clocks without a battery begin.
+  static var timestamp: UInt64 { UInt64(clamping: millisecondsSince1970) }
 }

@@ -100,6 +100,74 @@ import Testing
     }
   }
 
+  @Test("tries cheap slots first, and no more of them than an opening may cost")
+  func totalCost() throws {
+    let owner = try RandomSource.bytes(count: 16)
+    let key = try SecretBytes.random(count: 32)
+    var slots: [Slot] = []
+    for (number, log2N) in [UInt8(15), 15, 14].enumerated() {
+      let stretching = Slot.Stretching.password(.scrypt(log2N: log2N, r: 8, p: 1))
+      _ = try slots.add(
+        PreparedSecret(.passphrase(Self.secret("\(number)")), stretching: stretching, owner: owner), wrapping: key,
+        owner: owner)
+    }
+    _ = try slots.add(PreparedSecret(.key(key), owner: owner), wrapping: key, owner: owner)
+    // Enough for the cheap one and one of the others.
+    func opened(_ source: KeySource) throws -> UInt8 {
+      try slots.open(source, owner: owner, maximumWork: (1 << 17) + (1 << 18)) { _ in }.slotID
+    }
+    #expect(try opened(.passphrase(Self.secret("2"))) == 2)
+    #expect(try opened(.passphrase(Self.secret("0"))) == 0)
+    #expect(try opened(.key(key)) == 3)
+    #expect {
+      try opened(.passphrase(Self.secret("1")))
+    } throws: {
+      guard case StorageError.unsupported(let reason) = $0 else { return false }
+      return reason.contains("slot 1 was not tried") && reason.contains("cost")
+    }
+  }
+
+  @Test("takes no slot with which an opening could cost too much")
+  func addedCost() throws {
+    let made = try Made()
+    var slots = made.envelope.slots
+    let cheap = slots[1].encoded
+    // Two of the costliest, which nobody has to compute for this.
+    for id: UInt8 in [2, 3] {
+      var costly = cheap
+      costly[0] = id
+      costly[7] = 21
+      slots.append(try Slot(encoded: costly[...]))
+    }
+    slots.remove(at: 1)
+    let before = slots
+    let secret = try PreparedSecret(
+      .passphrase(made.passphrase), stretching: Self.cheap, owner: made.envelope.storeID)
+    func isRefused(_ change: () throws -> Void) -> Bool {
+      do { try change() } catch StorageError.unsupported(let reason) { return reason.contains("cost") } catch {}
+      return false
+    }
+    #expect(isRefused { _ = try slots.add(secret, wrapping: made.rootKey, owner: made.envelope.storeID) })
+    #expect(isRefused { _ = try slots.replace(0, with: secret, wrapping: made.rootKey, owner: made.envelope.storeID) })
+    #expect(slots == before)
+    _ = try slots.replace(2, with: secret, wrapping: made.rootKey, owner: made.envelope.storeID)
+  }
+
+  @Test("reads a slot whose cost nothing can hold, and skips it", arguments: [1, 2, 3])
+  func absurdCost(_ algorithm: UInt8) throws {
+    let made = try Made()
+    var bytes = made.envelope.slots[1].encoded
+    bytes.replaceSubrange(2..<16, with: [algorithm, 0] + [1, 2, 3, 4] + [0, 0, 0, 8] + [0, 0, 0, 1])
+    let slot = try Slot(encoded: bytes[...])
+    #expect(slot.encoded == bytes)
+    #expect {
+      try [slot].open(.passphrase(made.passphrase), owner: made.envelope.storeID) { _ in }
+    } throws: {
+      guard case StorageError.unsupported(let reason) = $0 else { return false }
+      return reason.contains("cost") && reason.contains(slot.stretching.name)
+    }
+  }
+
   @Test("holds sixteen slots with the longest labels")
   func room() throws {
     let made = try Made()
@@ -244,6 +312,33 @@ import Testing
     #expect(throws: StorageError.damaged(part: "envelope", reason: "it was changed by someone without the key")) {
       try store.connect()
     }
+  }
+
+  @Test("that was changed as often as its sequence counts takes no further change, and stays as it is")
+  func lastSequence() throws {
+    let store = try SmallStore(rows: 10)
+    var envelope = try Envelope(copy: store.bytes()[..<Layout.envelopeCopyByteCount])
+    envelope.sequence = .max
+    let copy = try envelope.encoded(rootKey: envelope.open(store.key).key)
+    try edited(store) { $0.replaceSubrange(..<Layout.envelopeByteCount, with: copy + copy) }
+    let connection = try store.connect()
+    try connection.beginWrite(.full)
+    #expect(throws: StorageError.unsupported(reason: "the envelope was changed as often as is possible")) {
+      try connection.changeEnvelope { try $0.setLabel("another", ofSlot: 0) }
+    }
+    try connection.commit()
+    try connection.close()
+    #expect(try store.bytes()[..<Layout.envelopeByteCount].elementsEqual(copy + copy))
+    #expect(try store.contents().count == 10)
+  }
+
+  @Test("has no page beyond the last that SQLite counts, however large the file says it is")
+  func pageNumbers() {
+    #expect(Layout.pageCount(inFileOf: 0) == 0)
+    #expect(Layout.pageCount(inFileOf: Int64(Layout.envelopeByteCount + 2 * Layout.pageByteCount) - 1) == 1)
+    #expect(Layout.pageCount(inFileOf: .max) == 0xffff_fffe)
+    #expect(LogFile.offset(ofFrame: 0) < 0)
+    #expect(LogFile.offset(ofFrame: .max) == 32 + 0xffff_fffe * 4120)
   }
 
   @Test("of another store does not open these pages, even under the same key")

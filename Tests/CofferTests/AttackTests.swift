@@ -270,7 +270,7 @@ import Testing
   func costRaised() throws {
     try addPassphrase("secret", cost: Self.cheap)
     let slot = try offset(ofSlot: 1)
-    for cost: UInt8 in [13, 22, 40, 63] {
+    for cost: UInt8 in [13, 22, 40, 63, 64, 255] {
       try editEnvelope { $0[slot + 7] = cost }
       guard case .unsupported(let reason) = readAll(passphrase("secret")).error else {
         Issue.record("cost \(cost) was tried")

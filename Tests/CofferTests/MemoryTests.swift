@@ -6,32 +6,42 @@
 
   @testable import Coffer
 
-  /// Looks for secrets in the memory of its own process, as a debugger or a core dump would show it.
-  private struct MemorySearch {
+  /// Looks for secrets in the memory of a process, as a debugger or a core dump would show it.
+  struct MemorySearch {
+    /// The process, by its name in /proc.
+    private let process: String
     /// Copies of what is looked for, which are no finds themselves.
     private var needles: [(name: String, copy: SecretBytes)] = []
+
+    init(process: String = "self") { self.process = process }
 
     mutating func add(_ name: String, _ secret: SecretBytes) {
       needles.append((name, secret.withUnsafeBytes(SecretBytes.init(copying:))))
     }
 
     /// The names of what is there.
-    func found() throws -> Set<String> {
+    ///
+    /// - Parameter inDump: Whether to leave out what the kernel leaves out of a core dump: pages with the flag `dd`, which
+    ///   `MADV_DONTDUMP` sets (proc_pid_smaps(5)).
+    func found(inDump: Bool = false) throws -> Set<String> {
       var found: Set<String> = []
-      let memory = open("/proc/self/mem", O_RDONLY)
+      let memory = open("/proc/\(process)/mem", O_RDONLY)
       guard memory >= 0 else { throw POSIXError(.EACCES) }
       defer { close(memory) }
       let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
       defer { room.deallocate() }
       // To its end, however long the system says it is: for a file without a length, less is read elsewhere.
-      let maps = FileHandle(forReadingAtPath: "/proc/self/maps")?.readDataToEndOfFile() ?? Data()
+      let maps = FileHandle(forReadingAtPath: "/proc/\(process)/smaps")?.readDataToEndOfFile() ?? Data()
+      var mapping = 0..<UInt(0)
       for line in String(decoding: maps, as: UTF8.self).split(separator: "\n") {
         let fields = line.split(separator: " ")
         let ends = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
-        guard fields[1].hasPrefix("rw"), ends.count == 2 else { continue }
-        var start = ends[0]
-        while start < ends[1] {
-          let count = pread(memory, room.baseAddress, min(room.count, Int(ends[1] - start)), off_t(start))
+        if ends.count == 2 { mapping = fields[1].hasPrefix("rw") ? ends[0]..<ends[1] : 0..<0 }
+        // The last line of each mapping.
+        guard fields[0] == "VmFlags:", !inDump || !fields.contains("dd") else { continue }
+        var start = mapping.lowerBound
+        while start < mapping.upperBound {
+          let count = pread(memory, room.baseAddress, min(room.count, Int(mapping.upperBound - start)), off_t(start))
           guard count > 0 else { break }
           look(in: UnsafeRawBufferPointer(rebasing: room[..<count]), at: start, room, &found)
           // What is cut in two by the end of the buffer is seen with the next one.
@@ -57,7 +67,8 @@
             guard offset + needle.count <= bytes.count else { return }
             let place = address + UInt(offset)
             let isCopy =
-              place == UInt(bitPattern: needleStart) || (roomStart..<roomStart + UInt(room.count)).contains(place)
+              process == "self"
+              && (place == UInt(bitPattern: needleStart) || (roomStart..<roomStart + UInt(room.count)).contains(place))
             if !isCopy, memcmp(start + offset, needleStart, needle.count) == 0 {
               found.insert(name)
               return

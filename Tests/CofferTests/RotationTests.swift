@@ -148,32 +148,54 @@ import Testing
     #expect(try store.bytes().prefix(Layout.envelopeByteCount) == before)
   }
 
-  @Test(
-    "with a new root key adds an epoch in any case, so that an envelope copied before, in mid-rotation, opens no new page"
-  )
-  func newRootKeyOverRotation() throws {
+  /// The keys that the owner of a slot finds in a copy of the store.
+  private func pageKeys(_ database: Database) throws -> [SecretBytes] {
+    try database.storeOnDisk().secrets.filter { $0.name == "page key" }.map(\.key)
+  }
+
+  @Test("with a new root key makes a key that no copy of the envelope has, also over a rotation that was cut short")
+  func newRootKeyOverUnfinished() throws {
+    let copies = Lock<[TemporaryStore]>([])
+    try database.rotate { _ in
+      guard copies.withLock({ $0.isEmpty }) else { return }
+      // Two copies of the same moment: one to take the keys from, and one that goes on.
+      guard let (copied, goesOn) = try? (TemporaryStore(), TemporaryStore()),
+        (try? store.copyAsAfterCrash(to: copied)) != nil, (try? copied.copyAsAfterCrash(to: goesOn)) != nil
+      else { return }
+      copies.withLock { $0 = [copied, goesOn] }
+    }
+    let (copied, goesOn) = try #require(copies.withLock { $0.count == 2 ? ($0[0], $0[1]) : nil })
+    let known = try pageKeys(copied.open())
+    #expect(known.count == 2)
+    let reopened = try goesOn.open()
+    try reopened.rotate(newRootKeyFor: [goesOn.key])
+    let keys = try pageKeys(reopened)
+    #expect(keys.count == 1)
+    #expect(!keys.contains { key in known.contains { $0.isEqual(to: key) } })
+    #expect(try StoreFiles.epochs(goesOn) == [3])
+    try expectWhole(reopened)
+  }
+
+  @Test("with a new root key first finishes what was begun when the envelope has no room for another epoch")
+  func newRootKeyWithoutRoom() throws {
     let hasty = try store.open(busyTimeout: .milliseconds(50))
     let (process, output) = try store.startWorker("hold-snapshot")
     #expect(output.fileHandleForReading.availableData == Data("pinned\n".utf8))
     func epochs() throws -> [UInt32] { try Store.peekEnvelope(at: store.path).epochs.map(\.number) }
-    #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate() }
-    #expect(try epochs() == [1, 2])
-    for number in UInt32(3)...4 {
+    for count: UInt32 in 2...4 {
       #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate(newRootKeyFor: [store.key]) }
-      #expect(try epochs() == Array(1...number))
+      #expect(try epochs() == Array(1...count))
     }
-    // There is room for no more: the earlier ones have to end first.
-    let before = try store.bytes().prefix(Layout.envelopeByteCount)
+    let full = try store.bytes().prefix(Layout.envelopeByteCount)
     #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate(newRootKeyFor: [store.key]) }
-    #expect(try store.bytes().prefix(Layout.envelopeByteCount) == before)
+    #expect(try store.bytes().prefix(Layout.envelopeByteCount) == full, "the root key is the same")
     try (process.standardInput as? Pipe)?.fileHandleForWriting.close()
     process.waitUntilExit()
+    let known = try pageKeys(hasty)
     try hasty.rotate(newRootKeyFor: [store.key])
     #expect(try epochs() == [5])
-    try hasty.close()
-    try database.close()
-    #expect(try StoreFiles.epochs(store) == [5])
-    try expectWhole(store.open())
+    #expect(try !pageKeys(hasty).contains { key in known.contains { $0.isEqual(to: key) } })
+    try expectWhole(hasty)
   }
 
   @Test("with a new root key is followed by those who have the store open, unless their slot went")

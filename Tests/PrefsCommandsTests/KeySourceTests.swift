@@ -91,6 +91,67 @@ struct KeySourceTests {
     #expect(run.message.contains("the key command"))
   }
 
+  @Test("A key file that others can read is warned of, once, unless --quiet")
+  func openKeyFile() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1")
+    #expect(try tool.run("get", "x").message == "")
+    chmod(tool.keyFile, 0o644)
+    try #require(symlink(tool.keyFile, tool.path("link")) == 0)
+    for (arguments, path) in [([], tool.keyFile), (["--key-file", tool.path("link")], tool.path("link"))] {
+      let run = try tool.run(["get", "x"] + arguments, input: "".utf8)
+      #expect(run.code == 0 && run.text == "1\n")
+      #expect(run.message.split(separator: "\n").count == 1 && run.message.contains("chmod 600 \(path)"))
+      #expect(try tool.run(["get", "x", "-q"] + arguments, input: "".utf8).message == "")
+    }
+    try tool.succeed("seal", "c", "--vault-key-file", tool.path("vault-key"))
+    chmod(tool.keyFile, 0o600)
+    chmod(tool.path("vault-key"), 0o640)
+    #expect(try tool.run("unlock", "--vault-key-file", tool.path("vault-key")).message.contains("mode 640"))
+  }
+
+  @Test("Of two that make a store at once, one says that it made it")
+  func race() throws {
+    let tool = try Tool()
+    try tool.succeed("init", "-d", tool.path("other"))
+    let (ready, gate) = (tool.path("ready"), tool.path("gate"))
+    try FileManager.default.createDirectory(atPath: ready, withIntermediateDirectories: false)
+    // Both have seen that there is no store when they are asked for its key, and go on when both are.
+    let command = "touch \(ready)/$$; while [ ! -e \(gate) ]; do sleep 0.02; done; cat \(tool.keyFile)"
+    let children = try ["a", "b"].map { key in
+      try tool.spawn(
+        ["set", key, "1"],
+        files: [(0, "/dev/null", O_RDONLY), (2, tool.path("message-\(key)"), O_WRONLY | O_CREAT | O_EXCL)],
+        environment: ["PREFS_KEY_COMMAND": command])
+    }
+    while try FileManager.default.contentsOfDirectory(atPath: ready).count < 2 { usleep(10_000) }
+    try tool.write("gate", "".utf8)
+    for child in children { #expect(try Tool.exitCode(of: child) == 0) }
+    let messages = try ["a", "b"].map { String(decoding: try tool.contents(tool.path("message-\($0)")), as: UTF8.self) }
+    #expect(messages.filter { $0.contains("made the store") }.count == 1)
+    #expect(messages.filter(\.isEmpty).count == 1)
+    #expect(try tool.succeed("list") == "a\nb\n")
+  }
+
+  @Test("A key file that is a link to nothing is called that, and no key file is said to be made")
+  func danglingKeyFile() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "x", "1", "--key-file", tool.path("key"))
+    for path in [tool.keyFile, tool.path("named")] {
+      try FileManager.default.createDirectory(
+        atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+      try #require(symlink(tool.path("nothing"), path) == 0)
+    }
+    for arguments in [
+      ["get", "x"], ["get", "x", "--key-file", tool.path("named")], ["init", "-d", tool.path("new")],
+      ["init", "-d", tool.path("new"), "--key-file", tool.path("named")],
+    ] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 6 && run.message.contains("leads nowhere") && !run.message.contains("made"), "\(run)")
+    }
+    #expect(!tool.exists(tool.path("new")))
+  }
+
   @Test("A store is made with what the environment names")
   func creation() throws {
     let tool = try Tool()

@@ -41,6 +41,18 @@ struct VaultCommandTests {
     #expect(try tool.run("seal", "x", "-d", tool.path("none")).code == 4)
   }
 
+  @Test("A key that is wrong for the vault is told of the vault, not of the store")
+  func wrongKey() throws {
+    var runs = [try tool.unlock("guess")]
+    runs.append(try tool.run("seal", "more", "--vault-passphrase-fd", "3", descriptors: [3: "guess"]))
+    try tool.unlock()
+    runs.append(try tool.run("rotate", "--vault", "--keep-passphrase-fd", "3", descriptors: [3: "guess"]))
+    for run in runs {
+      #expect(run.code == 5)
+      #expect(run.message.contains("no slot of the vault") && !run.message.contains("this store"), "\(run.message)")
+    }
+  }
+
   @Test("A vault may open with a key file, which seal makes")
   func keyFile() throws {
     let store = ["-d", tool.path("second")]

@@ -80,14 +80,12 @@ extension Session {
     let deadline = ContinuousClock.now + core.options.busyTimeout
     while true {
       if let lock = try CofferError.translating({ try RotationLock(connection) }) {
-        if let replacement {
-          // With as many epochs as there can be, the earlier re-encryptions come to their end first.
-          if try CofferError.translating({ try connection.hasMostEpochs }) {
-            try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout) { _ in }
-          }
-          try changeEnvelope { try $0.replaceRootKey(replacement) }
-        } else {
-          try changeEnvelope { try $0.beginEpoch() }
+        // A new root key needs a new epoch, for which rotations that were cut short may have left no room.
+        if replacement != nil, try !CofferError.translating({ try connection.hasRoomForEpoch }) {
+          try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout) { _ in }
+        }
+        try changeEnvelope { change in
+          if let replacement { try change.replaceRootKey(replacement) } else { try change.beginRotation() }
         }
         try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout, progress)
         return withExtendedLifetime(lock) {}

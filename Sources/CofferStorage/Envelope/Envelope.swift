@@ -49,6 +49,8 @@ package struct Envelope: Equatable, Sendable {
 
   /// The epoch that pages are written under: the one with the highest number.
   package var currentEpoch: UInt32 { epochs.map(\.number).max() ?? 0 }
+
+  package var hasRoomForEpoch: Bool { epochs.count < Self.maximumEpochCount }
 }
 
 // MARK: - Bytes

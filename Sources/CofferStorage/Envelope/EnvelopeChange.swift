@@ -35,10 +35,10 @@ package struct EnvelopeChange {
 
   // MARK: Keys
 
-  /// Puts another root key in the place of the present one, and adds an epoch: who copied the envelope under the old root
-  /// key has the keys of all epochs in it.
+  /// Puts another root key in the place of the present one, and adds an epoch: who copied the envelope before, and could
+  /// open it, has the keys of all epochs that were in it.
   ///
-  /// - Throws: `StorageError.slotsNotOpened`; `.unsupported` where there is no room for another epoch.
+  /// - Throws: `StorageError.slotsNotOpened`; as `addEpoch()`.
   package mutating func replaceRootKey(_ replacement: RootKeyReplacement) throws {
     let key = try SecretBytes.random(count: 32)
     envelope.slots = try envelope.slots.rewrapped(
@@ -49,22 +49,23 @@ package struct EnvelopeChange {
     try addEpoch()
   }
 
-  /// Begins a change of epochs, unless one is under way, which is gone on with.
-  package mutating func beginEpoch() throws {
+  /// Adds an epoch, unless there is one already that pages are being sealed under anew.
+  package mutating func beginRotation() throws {
     if envelope.epochs.count == 1 { try addEpoch() }
   }
 
   /// Adds an epoch, under whose key everything is sealed from now on.
+  ///
+  /// - Throws: `StorageError.unsupported` when the envelope has no room for one, or no number is left.
   private mutating func addEpoch() throws {
-    guard envelope.epochs.count < Envelope.maximumEpochCount else {
-      throw StorageError.unsupported(
-        reason: "\(envelope.epochs.count) re-encryptions have begun and none has finished; finish one first")
+    guard envelope.hasRoomForEpoch else {
+      throw StorageError.unsupported(reason: "the envelope has no room for another epoch; rotate once more")
     }
     let (number, isOverflow) = envelope.currentEpoch.addingReportingOverflow(1)
     guard !isOverflow else { throw StorageError.unsupported(reason: "the store has had all epochs there are") }
     envelope.epochs.append(
       try Epoch(
-        number: number, created: UInt64(Clock.millisecondsSince1970), rootKey: rootKey.key, storeID: storeID))
+        number: number, created: Clock.timestamp, rootKey: rootKey.key, storeID: storeID))
   }
 
   /// Drops the keys of all epochs but the newest.

@@ -63,7 +63,7 @@ final class EnvelopeFile: @unchecked Sendable {
     var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
     try read(into: &bytes, at: 0)
     if let lastContents, lastBytes[...].hasSameBytes(as: bytes[...]) { return lastContents }
-    let contents = try Self.newest(in: bytes, fileByteCount: byteCount(), path: path)
+    let contents = try Self.newest(in: bytes, path: path)
     lastContents = contents
     lastBytes = bytes
     return contents
@@ -76,18 +76,18 @@ final class EnvelopeFile: @unchecked Sendable {
 
   private func sequence(ofCopy copy: Int) throws -> UInt64 {
     var sequence: UInt64 = 0
-    let offset = copy * Layout.envelopeCopyByteCount + Envelope.sequenceOffset
+    let offset = Int64(copy * Layout.envelopeCopyByteCount + Envelope.sequenceOffset)
     try withUnsafeMutableBytes(of: &sequence) { try read(into: $0, at: offset) }
     return UInt64(bigEndian: sequence)
   }
 
   /// Fills `buffer`; what lies beyond the end of the file reads as zeros.
-  func read(into buffer: inout [UInt8], at offset: Int) throws {
+  func read(into buffer: inout [UInt8], at offset: Int64) throws {
     try buffer.withUnsafeMutableBytes { try read(into: $0, at: offset) }
   }
 
-  private func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws {
-    let code = file.read(buffer.baseAddress!, buffer.count, at: Int64(offset))
+  private func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws {
+    let code = file.read(buffer.baseAddress!, buffer.count, at: offset)
     guard code == SQLITE_OK || code == COFFER_IOERR_SHORT_READ else {
       throw StorageError.inputOutput(path: path, reason: "it cannot be read (SQLite error \(code))")
     }
@@ -132,18 +132,18 @@ final class EnvelopeFile: @unchecked Sendable {
     let damagedCopies = contents.damagedCopies
     var copy = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
     let newest = damagedCopies.first.map { 1 - $0 } ?? 0
-    try read(into: &copy, at: newest * Layout.envelopeCopyByteCount)
+    try read(into: &copy, at: Int64(newest * Layout.envelopeCopyByteCount))
     lastContents = nil
     for index in damagedCopies + unsyncedCopies.subtracting(damagedCopies) { try write(copy, over: index) }
   }
 
-  func byteCount() throws -> Int {
+  func byteCount() throws -> Int64 {
     var size: Int64 = 0
     let code = file.byteCount(&size)
     guard code == SQLITE_OK else {
       throw StorageError.inputOutput(path: path, reason: "its size is unknown (SQLite error \(code))")
     }
-    return Int(size)
+    return size
   }
 
   private struct WholeCopy {
@@ -151,8 +151,12 @@ final class EnvelopeFile: @unchecked Sendable {
     let envelope: Envelope
   }
 
-  private static func newest(in bytes: [UInt8], fileByteCount: Int, path: String) throws -> Contents {
-    guard fileByteCount > 0 else { throw StorageError.notAStore(path: path, reason: "the file is empty") }
+  private static func newest(in bytes: [UInt8], path: String) throws -> Contents {
+    // SQLite's VFS takes a file of one byte for empty, too.
+    var status = stat()
+    if stat(path, &status) == 0, status.st_size == 0 {
+      throw StorageError.notAStore(path: path, reason: "the file is empty")
+    }
     var wholeCopies: [WholeCopy] = []
     var damagedCopies: [Int] = []
     var isForeign = true

@@ -9,8 +9,10 @@ enum KeyCommand {
   ///
   /// The command keeps standard input and standard error, so that it can ask and complain.
   ///
-  /// - Throws: `StorageError.keyUnavailable` when it cannot be run, fails, or prints nothing or too much.
-  static func output(of command: String) throws -> SecretBytes {
+  /// - Throws: `StorageError.keyUnavailable` when it cannot be run, fails, prints nothing or too much, or does not end within
+  ///   `limit`; it is then ended.
+  static func output(of command: String, within limit: Duration = KeySource.timeLimit) throws -> SecretBytes {
+    let deadline = ContinuousClock.now + limit
     guard !command.isEmpty, !command.utf8.contains(0) else { throw failure("is empty") }
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw failure("could not be run (\(systemErrorText()))") }
@@ -26,10 +28,14 @@ enum KeyCommand {
     }
     // A reader sees the end only when no writer is left.
     close(writeEnd)
-    let output = Result { try read(readEnd) }
+    let output = Result { try read(readEnd, until: deadline) }
     // Before the wait: a command that prints more than was read must find out, not stand and wait as well.
     close(readEnd)
-    try checkEnd(of: child)
+    guard let status = try wait(for: child, until: deadline) else {
+      end(child)
+      throw failure("did not end within \(limit), and was ended")
+    }
+    try check(status)
     return try output.get()
   }
 
@@ -37,10 +43,11 @@ enum KeyCommand {
     .keyUnavailable(reason: "the key command \(what)")
   }
 
-  private static func read(_ descriptor: Int32) throws -> SecretBytes {
+  private static func read(_ descriptor: Int32, until deadline: ContinuousClock.Instant) throws -> SecretBytes {
     var count = 0
     let contents = try SecretBytes(count: maximumByteCount) { buffer in
       while count < buffer.count {
+        guard KeySource.waitForInput(descriptor, until: deadline) else { throw failure("took too long") }
         let result = Platform.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
         if result < 0, errno == EINTR { continue }
         guard result >= 0 else { throw failure("could not be read (\(systemErrorText()))") }
@@ -72,11 +79,30 @@ enum KeyCommand {
     return child
   }
 
-  private static func checkEnd(of child: pid_t) throws {
+  /// - Returns: How `child` ended; nil when it is still there at `deadline`.
+  private static func wait(for child: pid_t, until deadline: ContinuousClock.Instant) throws -> Int32? {
     var status: Int32 = 0
-    while waitpid(child, &status, 0) < 0 {
-      guard errno == EINTR else { throw failure("was lost (\(systemErrorText()))") }
+    while true {
+      let result = waitpid(child, &status, WNOHANG)
+      if result == child { return status }
+      guard result == 0 || errno == EINTR else { throw failure("was lost (\(systemErrorText()))") }
+      guard ContinuousClock.now < deadline else { return nil }
+      // It has closed its output, and ends about now.
+      usleep(200)
     }
+  }
+
+  /// Ends `child`: first so that it can put a terminal in order.
+  private static func end(_ child: pid_t) {
+    kill(child, SIGTERM)
+    if (try? wait(for: child, until: .now + .seconds(2))) == .some(nil) {
+      kill(child, SIGKILL)
+      var status: Int32 = 0
+      while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    }
+  }
+
+  private static func check(_ status: Int32) throws {
     // The macros WIFEXITED, WEXITSTATUS and WTERMSIG, which Swift does not import.
     let signal = status & 0x7f
     let exitCode = (status >> 8) & 0xff

@@ -11,7 +11,10 @@ public enum KeyFile {
   private static let maximumByteCount = 1024
 
   /// Makes a key file, unless there is one; see `Coffer`'s `KeyFile.create(at:)`.
-  package static func make(at path: String) throws {
+  /// - Returns: Whether this call made it.
+  @discardableResult
+  package static func make(at path: String) throws -> Bool {
+    if isPresent(at: path) { return false }
     let key = try SecretBytes.random(count: keyByteCount)
     let text = SecretBytes(count: prefix.count + 2 * keyByteCount + 1) { buffer in
       buffer.copyBytes(from: prefix)
@@ -27,8 +30,11 @@ public enum KeyFile {
     try text.withUnsafeBytes { try file.write($0) }
     do {
       try file.publish()
+      return true
     } catch StorageError.exists {
+      if isDangling(path) { throw dangling(path) }
       // Someone else's key is as good, and may already be in use.
+      return false
     }
   }
 
@@ -36,18 +42,37 @@ public enum KeyFile {
     access(path, F_OK) == 0
   }
 
-  /// The key in the file at `path`.
-  package static func read(at path: String) throws -> SecretBytes {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+  /// Whether `path` is a symbolic link to nothing.
+  package static func isDangling(_ path: String) -> Bool {
+    var status = stat()
+    return !isPresent(at: path) && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+  }
+
+  private static func dangling(_ path: String) -> StorageError {
+    .keyUnavailable(reason: "the key file \(path) is a symbolic link that leads nowhere; mend the link or remove it")
+  }
+
+  /// The key in the file at `path`, which may be a pipe.
+  ///
+  /// - Parameter limit: How long to wait for a pipe.
+  package static func read(at path: String, within limit: Duration = KeySource.timeLimit) throws -> SecretBytes {
+    let deadline = ContinuousClock.now + limit
+    // Opening a named pipe would otherwise wait for somebody who writes into it.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      throw StorageError.keyUnavailable(reason: "the key file \(path) cannot be read (\(systemErrorText()))")
+      let text = systemErrorText()
+      throw isDangling(path)
+        ? dangling(path) : StorageError.keyUnavailable(reason: "the key file \(path) cannot be read (\(text))")
     }
     defer { close(descriptor) }
     var count = 0
     let contents = try SecretBytes(count: maximumByteCount) { buffer in
       while count < buffer.count {
+        guard KeySource.waitForInput(descriptor, until: deadline) else {
+          throw StorageError.keyUnavailable(reason: "nothing came from the key file \(path) within \(limit)")
+        }
         let result = Platform.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
-        if result < 0, errno == EINTR { continue }
+        if result < 0, errno == EINTR || errno == EAGAIN { continue }
         guard result >= 0 else {
           throw StorageError.keyUnavailable(reason: "the key file \(path) cannot be read (\(systemErrorText()))")
         }

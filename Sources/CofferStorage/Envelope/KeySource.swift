@@ -2,7 +2,8 @@ import CofferCrypto
 
 /// What opens a store, or its vault.
 public enum KeySource: Sendable {
-  /// The path of a file that holds a random key, as `KeyFile.create(at:)` makes it.
+  /// The path of a file that holds a random key, as `KeyFile.create(at:)` makes it; or of a pipe that gives one within two
+  /// minutes.
   case keyFile(String)
   /// A random key itself: 32 bytes, or the text of a key file.
   case key(SecretBytes)
@@ -10,7 +11,7 @@ public enum KeySource: Sendable {
   case passphrase(SecretBytes)
   /// A recovery key as it was written down; spaces, dashes and case do not matter.
   case recoveryKey(SecretBytes)
-  /// A command line for `/bin/sh -c` that prints a random key: 32 bytes, or the text of a key file.
+  /// A command line for `/bin/sh -c` that prints a random key, 32 bytes or the text of a key file, within two minutes.
   case keyCommand(String)
   /// A credential of systemd that holds a random key, by its name: the file in `$CREDENTIALS_DIRECTORY`.
   ///
@@ -46,6 +47,23 @@ public enum KeySource: Sendable {
     case .recoveryKey(let text): return try RecoveryKey.decode(text)
     case .keyCommand(let command): return try KeyFile.decode(KeyCommand.output(of: command))
     case .credential(let name): return try KeyFile.read(at: Self.path(ofCredential: name))
+    }
+  }
+
+  /// How long a key command, or a pipe, may take to give its key: long enough for somebody to find a token and type its PIN.
+  package static let timeLimit = Duration.seconds(120)
+
+  /// Waits until reading from `descriptor` gives something, be it the end or an error.
+  ///
+  /// - Returns: false when that took too long.
+  package static func waitForInput(_ descriptor: Int32, until deadline: ContinuousClock.Instant) -> Bool {
+    while true {
+      // In steps, for a clock that goes on while the machine sleeps, as poll(2)'s does not.
+      let left = min(max(deadline - .now, .zero), .seconds(10))
+      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      let code = poll(&waiting, 1, Int32((left / .milliseconds(1)).rounded(.up)))
+      if code > 0 || code < 0 && errno != EINTR { return true }
+      if ContinuousClock.now >= deadline { return false }
     }
   }
 

@@ -6,6 +6,7 @@ extension Slot.Stretching {
   var encoded: (algorithm: UInt8, costs: [UInt32]) {
     switch self {
     case .none: (0, [0, 0, 0])
+    case .outOfBounds(let algorithm, let costs): (algorithm, costs)
     case .password(.scrypt(let log2N, let r, let p)): (1, [UInt32(log2N), r, p])
     case .password(.pbkdf2HMACSHA512(let iterations)): (2, [iterations, 0, 0])
     case .password(.argon2id(let memoryKiB, let iterations, let lanes)): (3, [memoryKiB, iterations, lanes])
@@ -16,10 +17,11 @@ extension Slot.Stretching {
     try EnvelopeError.check(algorithm, isAtMost: 3, "stretching of a slot")
     switch algorithm {
     case 0 where costs == (0, 0, 0): self = .none
-    case 1 where costs.0 < 64:
+    case 1 where costs.0 <= UInt8.max:
       self = .password(.scrypt(log2N: UInt8(costs.0), r: costs.1, p: costs.2))
     case 2 where costs.1 == 0 && costs.2 == 0: self = .password(.pbkdf2HMACSHA512(iterations: costs.0))
     case 3: self = .password(.argon2id(memoryKiB: costs.0, iterations: costs.1, lanes: costs.2))
+    case 1...3: self = .outOfBounds(algorithm: algorithm, costs: [costs.0, costs.1, costs.2])
     default: throw EnvelopeError.unreadable("slot algorithm \(algorithm)")
     }
   }
@@ -27,21 +29,32 @@ extension Slot.Stretching {
   /// What a slot may cost at most: N·r·p of scrypt, iterations of PBKDF2, KiB × iterations of Argon2id.
   private static let maximumWork: UInt64 = 1 << 24
 
-  /// Refuses a cost so low that it weakens the store silently, or so high that opening it would take the machine down.
+  /// What all slots that are tried may cost together: two of the costliest, or 32 of the standard.
+  static let maximumTotalWork: UInt64 = 1 << 25
+
+  /// What it costs to try a secret, in the units of `maximumWork`; nil when it is so low that it weakens the store
+  /// silently, or so high that opening it would take the machine down.
+  var work: UInt64? {
+    let work: UInt64
+    switch self {
+    case .none: return 0
+    case .outOfBounds: return nil
+    case .password(.scrypt(let log2N, let r, let p)):
+      guard (14...21).contains(log2N), (8...32).contains(r), (1...16).contains(p) else { return nil }
+      work = (UInt64(r) * UInt64(p)) << UInt64(log2N)
+    case .password(.pbkdf2HMACSHA512(let iterations)):
+      guard iterations >= 100_000 else { return nil }
+      work = UInt64(iterations)
+    case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
+      guard memoryKiB >= 19_456, iterations >= 1, (1...64).contains(lanes) else { return nil }
+      work = UInt64(memoryKiB) * UInt64(iterations)
+    }
+    return work <= Self.maximumWork ? work : nil
+  }
+
+  /// Refuses a cost that is out of bounds.
   func checkCost() throws {
-    let isAllowed =
-      switch self {
-      case .none: true
-      case .password(.scrypt(let log2N, let r, let p)):
-        (14...21).contains(log2N) && (8...32).contains(r) && (1...16).contains(p)
-          && (UInt64(r) * UInt64(p)) << UInt64(log2N) <= Self.maximumWork
-      case .password(.pbkdf2HMACSHA512(let iterations)):
-        iterations >= 100_000 && UInt64(iterations) <= Self.maximumWork
-      case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
-        memoryKiB >= 19_456 && iterations >= 1 && (1...64).contains(lanes)
-          && UInt64(memoryKiB) * UInt64(iterations) <= Self.maximumWork
-      }
-    guard isAllowed else {
+    guard work != nil else {
       throw StorageError.unsupported(reason: "the cost of a passphrase slot lies outside what is allowed: \(self.name)")
     }
   }
@@ -50,6 +63,8 @@ extension Slot.Stretching {
   package var name: String {
     switch self {
     case .none: "none, the key is random"
+    case .outOfBounds(let algorithm, let costs):
+      "\(["none", "scrypt", "PBKDF2-HMAC-SHA512", "Argon2id"][Int(algorithm)]) with the costs \(costs)"
     case .password(.scrypt(let log2N, let r, let p)): "scrypt N=2^\(log2N) r=\(r) p=\(p)"
     case .password(.pbkdf2HMACSHA512(let iterations)): "PBKDF2-HMAC-SHA512, \(iterations) iterations"
     case .password(.argon2id(let memoryKiB, let iterations, let lanes)):

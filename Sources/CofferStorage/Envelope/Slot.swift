@@ -16,6 +16,8 @@ package struct Slot: Equatable, Sendable {
   package enum Stretching: Equatable, Sendable {
     case none
     case password(PasswordHash)
+    /// Costs that no `PasswordHash` can hold; such a slot is skipped, like all whose cost is out of bounds.
+    case outOfBounds(algorithm: UInt8, costs: [UInt32])
   }
 
   package let id: UInt8
@@ -112,7 +114,6 @@ extension Slot {
   /// that opens under two keys (Albertini et al., "How to abuse and fix authenticated encryption without key
   /// commitment", 2022).
   func key(from secret: SecretBytes, owner: [UInt8]) throws -> SlotKey? {
-    try stretching.checkCost()
     let key = try SlotKey(secret: secret, stretching: stretching, salt: salt, owner: owner)
     return ConstantTime.isEqual(key.commitment, commitment) ? key : nil
   }
@@ -148,9 +149,10 @@ struct SlotKey: Sendable {
   let commitment: [UInt8]
 
   init(secret: SecretBytes, stretching: Slot.Stretching, salt: [UInt8], owner: [UInt8]) throws {
+    try stretching.checkCost()
     let stretched =
       switch stretching {
-      case .none: secret
+      case .none, .outOfBounds: secret
       case .password(let hash): try hash.deriveStretchedKey(from: secret, salt: salt)
       }
     self.salt = salt
@@ -182,7 +184,7 @@ package struct PreparedSecret: Sendable {
       throw StorageError.unsupported(reason: "a passphrase has to be stretched")
     }
     self.label = label
-    created = UInt64(Clock.millisecondsSince1970)
+    created = Clock.timestamp
     key = try SlotKey(
       secret: source.secret(), stretching: self.stretching, salt: RandomSource.bytes(count: 32), owner: owner)
   }

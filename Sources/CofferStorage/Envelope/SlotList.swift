@@ -8,14 +8,25 @@ extension [Slot] {
 
   /// The key behind the first slot that answers to `source`, and what opens that slot again.
   ///
-  /// - Parameter isRight: Checks the key; what it throws ends the search.
+  /// - Parameters:
+  ///   - maximumWork: What the slots that are tried may cost together.
+  ///   - isRight: Checks the key; what it throws ends the search.
   func open(
-    _ source: KeySource, owner: [UInt8], isRight: (SecretBytes) throws -> Void
+    _ source: KeySource, owner: [UInt8], maximumWork: UInt64 = Slot.Stretching.maximumTotalWork,
+    isRight: (SecretBytes) throws -> Void
   ) throws -> (key: SecretBytes, slotID: UInt8, slotKey: SlotKey) {
     let secret = try source.secret()
     var unusable: StorageError?
-    for slot in self where source.opens(slot.kind) {
+    var work: UInt64 = 0
+    for slot in inOrder(for: source) {
       do {
+        try slot.stretching.checkCost()
+        // Nothing here is authenticated yet: whoever can write the file could keep this machine busy for long.
+        work += slot.stretching.work ?? 0
+        guard work <= maximumWork else {
+          throw StorageError.unsupported(
+            reason: "slot \(slot.id) was not tried, for the passphrase slots cost more together than an opening may")
+        }
         guard let slotKey = try slot.key(from: secret, owner: owner) else { continue }
         let key = try slot.unwrap(with: slotKey, owner: owner)
         try isRight(key)
@@ -29,26 +40,44 @@ extension [Slot] {
     throw unusable ?? .wrongKey
   }
 
+  /// The slots that `source` may open, those first that cost the least to try; of equal ones those of its own kind.
+  private func inOrder(for source: KeySource) -> [Slot] {
+    func rank(_ slot: Slot) -> (UInt64, Int) { (slot.stretching.work ?? .max, slot.kind == source.kind ? 0 : 1) }
+    return filter { source.opens($0.kind) }.sorted { rank($0) < rank($1) }
+  }
+
+  /// Refuses slots that no single opening could try.
+  private func checkTotalCost() throws {
+    guard reduce(0, { $0 + ($1.stretching.work ?? 0) }) <= Slot.Stretching.maximumTotalWork else {
+      throw StorageError.unsupported(
+        reason: "the passphrase slots would cost more together than an opening may; choose a lower cost")
+    }
+  }
+
   /// Adds a slot that `secret` opens, with the lowest number that is free.
   ///
-  /// - Throws: `StorageError.slotsFull`.
+  /// - Throws: `StorageError.slotsFull`; `.unsupported` when trying all slots would cost too much.
   mutating func add(_ secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]) throws -> Slot {
     guard count < Self.maximumCount, let id = (UInt8.min...UInt8.max).first(where: { id in !contains { $0.id == id } })
     else { throw StorageError.slotsFull(maximum: Self.maximumCount) }
     let slot = try Slot(id: id, secret, wrapping: key, owner: owner)
+    try (self + [slot]).checkTotalCost()
     append(slot)
     return slot
   }
 
   /// Puts a slot that `secret` opens in the place of another.
   ///
-  /// - Throws: `StorageError.slotNotFound`.
+  /// - Throws: `StorageError.slotNotFound`; `.unsupported` as `add`.
   mutating func replace(
     _ id: UInt8, with secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]
   ) throws -> Slot {
     let index = try index(of: id)
-    self[index] = try Slot(id: id, secret, wrapping: key, owner: owner)
-    return self[index]
+    var slots = self
+    slots[index] = try Slot(id: id, secret, wrapping: key, owner: owner)
+    try slots.checkTotalCost()
+    self = slots
+    return slots[index]
   }
 
   /// - Throws: `StorageError.slotNotFound`; `.lastSlot`, for nothing would open the store any more.

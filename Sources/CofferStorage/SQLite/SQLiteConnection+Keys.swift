@@ -18,12 +18,12 @@ extension SQLiteConnection {
   /// Whether there were keys of more than one epoch when this connection last took the write lock.
   package var hasOldEpochs: Bool { context?.codec.hasOldEpochs ?? false }
 
-  /// Whether the envelope has as many epochs as it can.
-  package var hasMostEpochs: Bool {
+  /// Whether the envelope takes another epoch.
+  package var hasRoomForEpoch: Bool {
     get throws {
-      guard let store = context?.store else { return false }
+      guard let store = context?.store else { return true }
       try store.refresh()
-      return store.envelope.epochs.count >= Envelope.maximumEpochCount
+      return store.envelope.hasRoomForEpoch
     }
   }
 

@@ -46,7 +46,7 @@ struct BTreePage {
         continue
       }
     }
-    if hasChildren { children.append(Int(page.bigEndian32(at: start + 8))) }
+    if hasChildren { children.append(Int(pageNumber: page.bigEndian32(at: start + 8))) }
   }
 
   /// - Returns: Whether there is a cell.
@@ -54,7 +54,7 @@ struct BTreePage {
     var position = offset
     if hasChild {
       guard position + 4 <= Layout.payloadByteCount else { return false }
-      children.append(Int(page.bigEndian32(at: position)))
+      children.append(Int(pageNumber: page.bigEndian32(at: position)))
       position += 4
     }
     // A table keeps its rows on the leaves alone; the ids between them are of no use here.
@@ -71,7 +71,7 @@ struct BTreePage {
     rows.append(
       Row(
         id: id, local: Array(page[position..<end]), byteCount: byteCount,
-        overflowPage: localCount < byteCount ? Int(page.bigEndian32(at: end)) : nil))
+        overflowPage: localCount < byteCount ? Int(pageNumber: page.bigEndian32(at: end)) : nil))
     return true
   }
 

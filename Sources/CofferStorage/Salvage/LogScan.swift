@@ -23,13 +23,13 @@ package struct LogScan: Sendable {
   private(set) var salts: UInt64 = 0
 
   /// The highest page that the log has.
-  var lastPage: Int { frames.keys.max().map(Int.init) ?? 0 }
+  var lastPage: Int { frames.keys.max().map(Int.init(pageNumber:)) ?? 0 }
 
   /// Reads the log of `store`, if there is one.
   package init(of store: Store) throws {
     try store.checkProcess()
     guard let file = try LogScanner(of: store) else { return }
-    byteCount = file.byteCount
+    byteCount = Int(clamping: file.byteCount)
     try scan(file)
   }
 
@@ -58,7 +58,7 @@ package struct LogScan: Sendable {
       guard frame.pageCount > 0 else { continue }
       frames.merge(pending) { $1 }
       pending = [:]
-      (committedFrameCount, pageCount) = (number, Int(frame.pageCount))
+      (committedFrameCount, pageCount) = (number, Int(pageNumber: frame.pageCount))
     }
     // A torn end: the rest of a frame that was never written whole.
     if file.hasTornFrame { noteLoss(from: file.frameCount + 1, file) }
@@ -97,16 +97,17 @@ private final class LogScanner {
 
   private let file: EnvelopeFile
   private let codec: PageCodec
-  let byteCount: Int
+  let byteCount: Int64
   private(set) var isBigEndian = false
   private var bytes = [UInt8](repeating: 0, count: Layout.frameByteCount)
   private var number: UInt32 = 0
 
-  var frameCount: Int { max(0, byteCount - Layout.logHeaderByteCount) / Layout.frameByteCount }
+  private var frameByteCount: Int64 { max(0, byteCount - Int64(Layout.logHeaderByteCount)) }
 
-  var hasTornFrame: Bool {
-    max(0, byteCount - Layout.logHeaderByteCount) % Layout.frameByteCount >= Layout.frameHeaderByteCount
-  }
+  /// A torn one behind the last has a number, too.
+  var frameCount: Int { Int(pageNumber: UInt32(clamping: frameByteCount / Int64(Layout.frameByteCount))) }
+
+  var hasTornFrame: Bool { frameByteCount % Int64(Layout.frameByteCount) >= Layout.frameHeaderByteCount }
 
   /// nil when there is no log.
   init?(of store: Store) throws {
@@ -136,7 +137,7 @@ private final class LogScanner {
 
   /// Loads a frame, its page still sealed; nil when its epoch is unknown, or the disk doesn't give it.
   func frame(_ number: UInt32) -> FrameHeader? {
-    let offset = Layout.logHeaderByteCount + Int(number - 1) * Layout.frameByteCount
+    let offset = LogFile.offset(ofFrame: number)
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return nil }
     self.number = number
     return bytes.withUnsafeMutableBytes { bytes in
@@ -175,7 +176,7 @@ private final class LogScanner {
 
   private func belongs(_ number: UInt32, salts: UInt64) -> Bool {
     if frame(number) != nil, openPage(salts: salts) != nil { return true }
-    let offset = Layout.logHeaderByteCount + Int(number - 1) * Layout.frameByteCount
+    let offset = LogFile.offset(ofFrame: number)
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return false }
     return bytes.withUnsafeBytes { frame in
       guard let start = frame.baseAddress else { return false }

@@ -40,8 +40,9 @@ package final class PageReader {
     codec = try PageCodec(keys: store.keys.keys)
     log = try LogScan(of: store)
     logPages = try LogScan.Pages(log, of: store)
-    let byteCount = max(0, try store.fileByteCount() - Layout.envelopeByteCount)
-    filePageCount = (byteCount + Layout.pageByteCount - 1) / Layout.pageByteCount
+    let fileByteCount = try store.fileByteCount()
+    // The last page may be there in part.
+    filePageCount = Layout.pageCount(inFileOf: fileByteCount + Int64(Layout.pageByteCount - 1))
     let roomCount = max(filePageCount, log.lastPage)
     presentCount = roomCount
     pageCount = log.pageCount ?? max(1, roomCount)
@@ -50,7 +51,9 @@ package final class PageReader {
       (pageCount, isPageCountKnown) = (count, true)
     }
     presentCount = min(roomCount, pageCount)
-    if isPageCountKnown, log.pageCount == nil { tailByteCount = max(0, byteCount - pageCount * Layout.pageByteCount) }
+    if isPageCountKnown, log.pageCount == nil {
+      tailByteCount = Int(clamping: max(0, fileByteCount - Layout.offset(ofPage: pageCount + 1)))
+    }
   }
 
   private static func versions(of store: Store) -> [FileVersion?] {
@@ -65,7 +68,7 @@ package final class PageReader {
   /// https://www.sqlite.org/fileformat2.html#in_header_database_size
   private static func count(inHeader page: [UInt8]) -> Int? {
     guard page[24..<28] == page[92..<96] else { return nil }
-    let count = Int(page.bigEndian32(at: 28))
+    let count = Int(pageNumber: page.bigEndian32(at: 28))
     return count > 0 ? count : nil
   }
 
@@ -76,7 +79,7 @@ package final class PageReader {
     if logPages.has(number) { return logPages.page(number).map(Result.success) ?? .failure(.unreadable) }
     guard number <= filePageCount else { return .failure(.missing) }
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
-    guard (try? store.readRaw(&page, at: Layout.envelopeByteCount + (number - 1) * Layout.pageByteCount)) != nil else {
+    guard (try? store.readRaw(&page, at: Layout.offset(ofPage: number))) != nil else {
       return .failure(.unreadable)
     }
     let isOpen = page.withUnsafeMutableBytes { bytes in

@@ -69,9 +69,9 @@ package struct Record: Sendable {
 
 extension [UInt8] {
   /// Takes a varint of SQLite's, https://www.sqlite.org/fileformat2.html#varint; nil when there is none, or it is
-  /// negative: no length is.
+  /// negative, or more than any memory holds: no length is.
   func popVarint(_ position: inout Int) -> Int? {
-    popSignedVarint(&position).flatMap { $0 >= 0 ? Int($0) : nil }
+    popSignedVarint(&position).flatMap { $0 >= 0 ? Int(exactly: $0) : nil }
   }
 
   /// Takes a varint that may be negative, as a row's id.

@@ -152,10 +152,12 @@ package final class TableSalvage {
     var bytes = row.local
     var next = row.overflowPage
     // More than all pages hold is no length.
-    guard row.byteCount <= bytes.count + pages.pageCount * Layout.payloadByteCount else { throw MalformedRow() }
+    guard Int64(row.byteCount - bytes.count) <= Int64(pages.pageCount) * Int64(Layout.payloadByteCount) else {
+      throw MalformedRow()
+    }
     while let number = next, bytes.count < row.byteCount, let page = try load(number, of: table) {
       bytes += page[4..<min(Layout.payloadByteCount, 4 + row.byteCount - bytes.count)]
-      next = Int(page.bigEndian32(at: 0))
+      next = Int(pageNumber: page.bigEndian32(at: 0))
     }
     guard let record = Record(payload: bytes, byteCount: row.byteCount) else { throw MalformedRow() }
     return (record, bytes.count < row.byteCount ? next : nil)
@@ -174,11 +176,11 @@ package final class TableSalvage {
   /// Marks the pages of the free list, https://www.sqlite.org/fileformat2.html#the_freelist.
   private func noteFreePages() {
     guard case .success(let first) = pages.page(1) else { return }
-    var trunk = Int(first.bigEndian32(at: 32))
+    var trunk = Int(pageNumber: first.bigEndian32(at: 32))
     while noteFree(trunk), case .success(let page) = pages.page(trunk) {
-      let count = min(Int(page.bigEndian32(at: 4)), Layout.payloadByteCount / 4 - 2)
-      for index in 0..<count { _ = noteFree(Int(page.bigEndian32(at: 8 + 4 * index))) }
-      trunk = Int(page.bigEndian32(at: 0))
+      let count = min(Int(pageNumber: page.bigEndian32(at: 4)), Layout.payloadByteCount / 4 - 2)
+      for index in 0..<count { _ = noteFree(Int(pageNumber: page.bigEndian32(at: 8 + 4 * index))) }
+      trunk = Int(pageNumber: page.bigEndian32(at: 0))
     }
   }
 

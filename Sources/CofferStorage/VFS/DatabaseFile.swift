@@ -53,10 +53,16 @@ final class DatabaseFile {
 
   // MARK: Pages
 
+  /// The page at `offset`; nil when there is no such number.
+  private static func page(at offset: Int64) -> UInt32? {
+    offset < 0 ? nil : UInt32(exactly: offset / Int64(Layout.pageByteCount) + 1)
+  }
+
   private func read(_ buffer: UnsafeMutableRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
-    let position = Int(offset) % Layout.pageByteCount
-    guard count > 0, position + count <= Layout.pageByteCount else { return refuse("reads \(count) at \(offset)") }
-    let number = UInt32(offset / Int64(Layout.pageByteCount)) + 1
+    let position = Int(offset % Int64(Layout.pageByteCount))
+    guard count > 0, position + count <= Layout.pageByteCount, let number = Self.page(at: offset) else {
+      return refuse("reads \(count) at \(offset)")
+    }
     if count == Layout.pageByteCount { return readPage(number, into: buffer) }
 
     // SQLite reads the first 100 bytes before anything else, and bytes 24..<40 to see whether its cache is still good.
@@ -126,10 +132,10 @@ final class DatabaseFile {
   }
 
   private func write(_ buffer: UnsafeRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
-    guard count == Layout.pageByteCount, offset % Int64(Layout.pageByteCount) == 0 else {
+    guard count == Layout.pageByteCount, offset % Int64(Layout.pageByteCount) == 0, let number = Self.page(at: offset)
+    else {
       return refuse("writes \(count) at \(offset)")
     }
-    let number = UInt32(offset / Int64(Layout.pageByteCount)) + 1
     guard PageCodec.hasReserve(buffer, number: number) else {
       return refuse("writes page \(number) without the reserved bytes")
     }

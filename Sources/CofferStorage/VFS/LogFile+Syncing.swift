@@ -30,9 +30,9 @@ extension LogFile {
   private func writeCommittedFramesAgain() -> Int32 {
     guard database.keepsLog, let frameCount = database.committedFrameCount else { return COFFER_IOERR_FSYNC }
     guard frameCount > 0 else { return SQLITE_OK }
-    let end = Self.offset(ofFrame: frameCount + 1)
+    let end = Self.offset(ofFrame: frameCount) + Int64(Layout.frameByteCount)
     for offset in stride(from: 0, to: end, by: Layout.frameByteCount) {
-      let count = min(Layout.frameByteCount, Int(end - offset))
+      let count = Int(min(Int64(Layout.frameByteCount), end - offset))
       var code = context.checked(real.read(frame, count, at: offset))
       if code == SQLITE_OK { code = context.checked(real.write(frame, count, at: offset)) }
       guard code == SQLITE_OK else { return code }

@@ -60,14 +60,16 @@ final class LogFile {
   }
 
   static func offset(ofFrame number: UInt32) -> Int64 {
-    Int64(Layout.logHeaderByteCount) + Int64(number - 1) * Int64(Layout.frameByteCount)
+    Int64(Layout.logHeaderByteCount) + (Int64(number) - 1) * Int64(Layout.frameByteCount)
   }
 
   /// The frame that `offset` falls into, counted from 1, and where in it.
-  private static func place(_ offset: Int64) -> (frame: UInt32, position: Int) {
+  ///
+  /// nil when SQLite has no number for it: a shared memory that somebody wrote into may lead anywhere.
+  private static func place(_ offset: Int64) -> (frame: UInt32, position: Int)? {
     let (frame, position) = (offset - Int64(Layout.logHeaderByteCount))
       .quotientAndRemainder(dividingBy: Int64(Layout.frameByteCount))
-    return (UInt32(truncatingIfNeeded: frame) + 1, Int(position))
+    return UInt32(exactly: frame + 1).map { ($0, Int(position)) }
   }
 
   // MARK: Reading
@@ -82,7 +84,9 @@ final class LogFile {
       default: database.refuse("reads \(count) at \(offset) of the log")
       }
     }
-    let (number, position) = Self.place(offset)
+    guard let (number, position) = Self.place(offset) else {
+      return database.refuse("reads \(count) at \(offset) of the log")
+    }
     return switch (position, count) {
     case (Layout.frameHeaderByteCount, Layout.pageByteCount): readPage(number, into: buffer)
     case (0, Layout.frameByteCount): readFrame(number, into: buffer)
@@ -207,8 +211,9 @@ final class LogFile {
 
   private func write(_ buffer: UnsafeRawPointer, _ count: Int, _ offset: Int64) -> Int32 {
     if offset == 0, count == Layout.logHeaderByteCount { return writeLogHeader(buffer) }
-    guard offset >= Layout.logHeaderByteCount else { return database.refuse("writes \(count) at \(offset) of the log") }
-    let (number, position) = Self.place(offset)
+    guard offset >= Layout.logHeaderByteCount, let (number, position) = Self.place(offset) else {
+      return database.refuse("writes \(count) at \(offset) of the log")
+    }
     return switch (position, count) {
     case (0, Layout.frameHeaderByteCount): writeHeader(buffer, of: number)
     case (Layout.frameHeaderByteCount, Layout.pageByteCount): writePage(buffer, of: number)

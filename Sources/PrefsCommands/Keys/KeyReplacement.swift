@@ -47,8 +47,9 @@ struct KeyReplacement {
     let canAsk = !options.noInput && missing.allSatisfy { !$0.kind.isRandomKey } && Terminal.isThere
     guard canAsk else { throw refusal(missing) }
     return try missing.map { slot in
-      let name = DisplayText.escapingControls(
-        slot.label.isEmpty ? "slot \(slot.id)" : "slot \(slot.id) \"\(slot.label)\"")
+      let name =
+        DisplayText.escapingControls(slot.label.isEmpty ? "slot \(slot.id)" : "slot \(slot.id) \"\(slot.label)\"")
+        + (slots.areOfVault ? " of the vault" : "")
       return slot.kind == .recoveryKey
         ? .recoveryKey(try Terminal.secret("Recovery key of \(name): "))
         : .passphrase(try Terminal.secret("Passphrase of \(name): "))

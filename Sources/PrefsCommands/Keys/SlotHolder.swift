@@ -46,7 +46,7 @@ extension Session {
     return try using(database) { database in
       guard options.vault else { return try body(OpenSlots(holder: database, key: key, areOfVault: false)) }
       let vaultKey = try VaultAccess(vault: database.vault, session: self).unlock(with: options.vaultKey.source())
-      return try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true))
+      return try namingVault { try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true)) }
     }
   }
 }

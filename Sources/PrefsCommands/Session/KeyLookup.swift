@@ -29,7 +29,7 @@ struct KeyLookup {
       if KeyFile.exists(at: keyFile) {
         options.detail("using the key file \(keyFile)")
         do {
-          return try open(.keyFile(keyFile))
+          return try open(options.keyFile(at: keyFile))
         } catch CofferError.wrongKey where prompt.stands {
           options.detail("the key file \(keyFile) does not open this store")
         }
@@ -41,6 +41,10 @@ struct KeyLookup {
   }
 
   private func missing(_ keyFile: String, _ slots: [SlotInfo]) -> Failure {
+    if KeyFile.isDangling(keyFile) {
+      return Failure(
+        .keyUnavailable, "the key file \(keyFile) is a symbolic link that leads nowhere. Mend the link, or remove it.")
+    }
     let hasRecoveryKey = slots.contains { $0.kind == .recoveryKey }
     return Failure(
       .keyUnavailable,
@@ -76,20 +80,21 @@ struct KeyLookup {
 
   /// The key file at `path`, which is made when it is missing.
   func newKeyFile(_ path: String) throws -> KeySource {
-    if !KeyFile.exists(at: path) {
-      try KeyFile.create(at: path)
+    if try KeyFile.create(at: path) {
       options.note("made the key file \(path). Keep a copy of it: what it alone opens is lost without it.")
     }
-    return .keyFile(path)
+    return options.keyFile(at: path)
   }
 
   // MARK: - Sources
 
   private func namedByOption() throws -> KeySource? {
-    if let path = options.keyFile { return .keyFile(path) }
+    if let path = options.keyFile { return options.keyFile(at: path) }
     if let descriptor = options.keyFd {
       let name = "file descriptor \(descriptor)"
-      return .key(try FileDescriptor.readSecret(descriptor, named: name, droppingNewline: false))
+      return .key(
+        try FileDescriptor.readSecret(
+          descriptor, named: name, within: KeySource.timeLimit, droppingNewline: false))
     }
     if let descriptor = options.passphraseFd {
       return .passphrase(try FileDescriptor.readTypedSecret(descriptor))
@@ -103,7 +108,7 @@ struct KeyLookup {
   private func namedByEnvironment() throws -> KeySource? {
     if let path = Environment.variable("PREFS_KEY_FILE") {
       options.detail("using the key file \(path), from PREFS_KEY_FILE")
-      return .keyFile(path)
+      return options.keyFile(at: path)
     }
     if let command = Environment.variable("PREFS_KEY_COMMAND") {
       options.detail("using the output of PREFS_KEY_COMMAND")

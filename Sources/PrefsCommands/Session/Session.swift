@@ -89,10 +89,14 @@ struct Session {
   func openOrCreate() throws -> Database {
     if try exists() { return try open() }
     let source = try lookup.sourceForNewStore(withPassphrase: false)
-    // Another process may be doing the same; whoever comes second opens the store of the first.
-    let database = try Database.openOrCreate(at: path, key: source, options: databaseOptions())
-    options.note("made the store \(path).")
-    return database
+    do {
+      let database = try Database.create(at: path, key: source, options: databaseOptions())
+      options.note("made the store \(path).")
+      return database
+    } catch CofferError.storeExists {
+      // Another process was doing the same, and made it.
+      return try Database.open(at: path, key: source, options: databaseOptions())
+    }
   }
 
   /// Whether there is a store, readable or not.

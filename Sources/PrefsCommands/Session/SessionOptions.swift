@@ -1,3 +1,5 @@
+import Coffer
+
 /// How to find and open the store, as ``CommonOptions`` say it.
 ///
 /// Plain values: making those that the argument parser fills is work that a bare `get` can do without.
@@ -11,6 +13,14 @@ struct SessionOptions: Talking {
   var timeout: Double?
   var quiet = false
   var verbose = false
+}
+
+extension SessionOptions {
+  /// The key file at `path`, with a word about one that others can read.
+  func keyFile(at path: String) -> KeySource {
+    if let problem = KeyFile.accessProblem(at: path) { note("\(problem) Run: chmod 600 \(path)") }
+    return .keyFile(path)
+  }
 }
 
 /// Options that say how much to tell.

@@ -43,13 +43,20 @@ enum FileDescriptor {
 
   /// Everything up to the end of `descriptor`, straight into protected memory.
   ///
-  /// - Parameter droppingNewline: Leaves out one newline at the end, which `echo` and editors add to a passphrase.
+  /// - Parameters:
+  ///   - time: How long all of it may take; nil for as long as it takes.
+  ///   - droppingNewline: Leaves out one newline at the end, which `echo` and editors add to a passphrase.
   static func readSecret(
-    _ descriptor: Int32, named name: String, limit: Int = secretLimit, droppingNewline: Bool
+    _ descriptor: Int32, named name: String, limit: Int = secretLimit, within time: Duration? = nil,
+    droppingNewline: Bool
   ) throws -> SecretBytes {
-    try secret(capacity: limit + 1) { buffer in
+    let deadline = time.map { ContinuousClock.now + $0 }
+    return try secret(capacity: limit + 1) { buffer in
       var count = 0
       while count < buffer.count {
+        if let deadline, let time, !KeySource.waitForInput(descriptor, until: deadline) {
+          throw Failure(.keyUnavailable, "\(name) did not come to its end within \(time).")
+        }
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
         let read: Int
         do {
@@ -70,8 +77,8 @@ enum FileDescriptor {
   }
 
   /// A passphrase or another secret that somebody types, from `descriptor`.
-  static func readTypedSecret(_ descriptor: Int32) throws -> SecretBytes {
-    try readSecret(descriptor, named: "file descriptor \(descriptor)", droppingNewline: true)
+  static func readTypedSecret(_ descriptor: Int32, within time: Duration = KeySource.timeLimit) throws -> SecretBytes {
+    try readSecret(descriptor, named: "file descriptor \(descriptor)", within: time, droppingNewline: true)
   }
 
   /// The secret in the file at `path`.

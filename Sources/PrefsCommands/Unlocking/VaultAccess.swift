@@ -20,15 +20,18 @@ struct VaultAccess {
   func unlockAnew(with named: KeySource?) throws -> KeySource {
     try requireVault()
     if let named {
-      try vault.unlock(named)
+      if case .keyFile(let path) = named { _ = session.options.keyFile(at: path) }
+      try session.namingVault { try vault.unlock(named) }
       return named
     }
     guard try vault.slots().contains(where: { !$0.kind.isRandomKey }) else {
       throw Failure(.keyUnavailable, "the vault opens with a key file. Name it with --vault-key-file.")
     }
-    return try prompt().open { key in
-      try vault.unlock(key)
-      return key
+    return try session.namingVault {
+      try prompt().open { key in
+        try vault.unlock(key)
+        return key
+      }
     }
   }
 
@@ -47,7 +50,7 @@ struct VaultAccess {
       let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
       throw Failure(.keyUnavailable, "\(what ?? "the vault is locked"): run `prefs unlock`.")
     }
-    try prompt.open { try vault.unlock($0) }
+    try session.namingVault { try prompt.open { try vault.unlock($0) } }
   }
 
   private func prompt() throws -> KeyPrompt {
@@ -77,6 +80,15 @@ struct VaultAccess {
 }
 
 extension Session {
+  /// Runs `body`, whose wrong keys are the vault's and not the store's.
+  func namingVault<R>(_ body: () throws -> R) throws -> R {
+    do {
+      return try body()
+    } catch CofferError.wrongKey {
+      throw Failure(.wrongKey, "wrong key: no slot of the vault of \(path) answers to it. Nothing was changed.")
+    }
+  }
+
   /// Runs `body`, and once more when it needs the vault and that could be unlocked.
   func unlocking<R>(_ database: Database, _ body: () throws -> R) throws -> R {
     do {
