@@ -15,7 +15,8 @@ public struct SerializedValue: Hashable, Sendable {
 
   /// Takes bytes that were serialized before.
   ///
-  /// - Throws: `CofferError.unsupported` when they are no value of that kind; sealed bytes are none.
+  /// - Throws: `CofferError.unsupported` when they are no value of that kind, text that is not JSON for instance; sealed bytes
+  ///   are none.
   public init(kind: Value.Kind, bytes: Data) throws {
     let stored = Self.stored(kind, bytes)
     // Other bytes for the same value would count as a change when it is set again.
