@@ -67,8 +67,8 @@ print("Set \(sizes.values.reduce(0, +) / 1000) times; \(progress.pendingChangeCo
 
 // Whoever asks this proxy has the newest values; any other connection waits for the flush.
 func show(_ title: String, _ proxy: ConnectionProxy) throws {
-  let values: [String: Int] = try proxy.objects(inCollection: "progress")
-  let text = values.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+  let values = try proxy.objects(inCollection: "progress", as: Int.self)
+  let text = values.map { "\($0.key) \($0.object)" }.joined(separator: ", ")
   print("\(title): \(text.isEmpty ? "nothing" : text)")
 }
 try show("This proxy shows", progress)

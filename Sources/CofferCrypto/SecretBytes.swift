@@ -2,7 +2,7 @@
 ///
 /// The bytes are written once, in `init`, into pages of their own, which are locked where the system allows, left out of
 /// core dumps (Linux), and wiped when the last reference goes. They never pass through `Array`, `Data` or `String`, whose
-/// copies nobody wipes. A secret prints as its length alone.
+/// copies nobody wipes, unless they come from there. A secret prints as its length alone.
 ///
 ///     let key = try SecretBytes.random(count: 32)
 ///     let cipher = try XAES256GCM(key: key)
@@ -26,6 +26,17 @@ public final class SecretBytes: @unchecked Sendable {
   /// Makes a secret of a copy of `bytes`; wiping the original is the caller's.
   public convenience init(copying bytes: UnsafeRawBufferPointer) {
     self.init(count: bytes.count) { $0.copyMemory(from: bytes) }
+  }
+
+  /// Makes a secret of the UTF-8 bytes of a text.
+  ///
+  ///     let passphrase = SecretBytes(copying: "correct horse battery staple")
+  ///
+  /// The price: the text itself cannot be wiped. It stays in the memory of the process, and may go to swap or a core dump,
+  /// until its place is used for something else; so may what it was read from. Where bytes can be had, read them in place with
+  /// ``init(count:initializingWith:)``.
+  public convenience init(copying text: String) {
+    self.init(count: text.utf8.count) { $0.copyBytes(from: text.utf8) }
   }
 
   /// Makes a secret of `count` random bytes, fit for a key.

@@ -95,4 +95,61 @@ import Testing
       #expect(points == [Point()])
     }
   }
+
+  @Test("of all collections hold where a collection has none of its own")
+  func defaultRules() throws {
+    var (own, others) = (CollectionRules(), CollectionRules())
+    own.objectSanitizer = { _, _, _ in "own" }
+    others.objectSanitizer = { collection, _, _ in .string("other: \(collection)") }
+    database.setRules(own, forCollection: "a")
+    database.setDefaultRules(others)
+    let proxy = try ConnectionProxy(database: database)
+    func stored() throws -> [String] {
+      try ["a", "b", ""].map { collection in
+        try proxy.setObject("set", forKey: "k", inCollection: collection)
+        return try #require(try proxy.object(forKey: "k", inCollection: collection))
+      }
+    }
+    #expect(try stored() == ["own", "other: b", "other: "])
+    database.setRules(nil, forCollection: "a")
+    #expect(try stored() == ["other: a", "other: b", "other: "])
+    database.setDefaultRules(nil)
+    #expect(try stored() == ["set", "set", "set"])
+  }
+
+  @Test("for a type hold in every collection whose rules name no serializer, for metadata too")
+  func serializerOfType() throws {
+    struct Point: Codable, Equatable { var x = 1, y = 2 }
+    func serializer(_ name: String) -> Serializer {
+      Serializer(serialize: { _ in .string(name) }, deserialize: { _, _ in Point(x: name.utf8.count) })
+    }
+    var (own, others) = (CollectionRules(), CollectionRules())
+    own.objectSerializer = serializer("collection")
+    others.objectSerializer = serializer("others")
+    database.setRules(own, forCollection: "own")
+    database.setRules(CollectionRules(), forCollection: "standard")
+    database.setDefaultRules(others)
+    database.setSerializer(serializer("type"), for: Point.self)
+    let expected: [(String, Value, Int)] = [
+      ("own", "collection", 10), ("standard", "type", 4), ("", "type", 4),
+    ]
+    for (collection, value, x) in expected {
+      try connection.readWrite { transaction in
+        try transaction.setObject(Point(), forKey: "p", inCollection: collection, withMetadata: Point())
+        #expect(try transaction.value(forKey: "p", inCollection: collection) == value)
+        #expect(try transaction.object(forKey: "p", inCollection: collection) == Point(x: x))
+        #expect(try transaction.metadata(forKey: "p", inCollection: collection) == Point(x: 4))
+        // No value of the type, but one that holds it.
+        guard collection == "standard" else { return }
+        try transaction.setObject([Point()], forKey: "list", inCollection: collection)
+        #expect(try transaction.value(forKey: "list", inCollection: collection)?.kind == .json)
+      }
+    }
+    database.setSerializer(nil, for: Point.self)
+    try connection.readWrite { transaction in
+      try transaction.setObject(Point(), forKey: "p", withMetadata: Point())
+      #expect(try transaction.value(forKey: "p") == "others")
+      #expect(try transaction.metadata(forKey: "p") == Point())
+    }
+  }
 }

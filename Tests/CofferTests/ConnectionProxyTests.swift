@@ -299,11 +299,28 @@ import Testing
     #expect(throws: CofferError.closed) { try proxy.value(forKey: "k") }
   }
 
+  @Test("uses the connections that it is given, and has its own in the place of others")
+  func connections() throws {
+    let shared = try database.makeConnection()
+    let reading = try ConnectionProxy(database: database, readOnlyConnection: shared)
+    let writing = try ConnectionProxy(database: database, readWriteConnection: shared)
+    #expect(reading.readOnlyConnection === shared && reading.readWriteConnection !== shared)
+    #expect(writing.readWriteConnection === shared && writing.readOnlyConnection !== shared)
+    for proxy in [reading, writing] {
+      try proxy.update("k", as: Int.self) { ($0 ?? 0) + 1 }
+      let committed: Int? = try proxy.readOnlyConnection.read { try $0.object(forKey: "k") }
+      #expect(try proxy.object(forKey: "k") == committed)
+    }
+    #expect(try reader.read { try $0.object(forKey: "k") } == 2)
+    try database.close()
+    #expect(throws: CofferError.closed) { try ConnectionProxy(database: database, readWriteConnection: shared) }
+  }
+
   @Test("4.10 flushes after its release")
   func release() throws {
     let connection = try database.makeConnection()
     try withWriteLockHeld {
-      let proxy = ConnectionProxy(
+      let proxy = try ConnectionProxy(
         database: database, readOnlyConnection: connection, readWriteConnection: connection)
       for number in 0..<10 { try proxy.setObject(number, forKey: "\(number)") }
     }

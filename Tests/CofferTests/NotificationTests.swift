@@ -168,6 +168,17 @@ final class Heard: Sendable {
     #expect(await key.next() == nil)
   }
 
+  @Test("2.5 of a key or a prefix without a collection are those of the default collection")
+  func sequenceOfDefaultCollection() async throws {
+    var key = try database.commits(key: "a.1").makeAsyncIterator()
+    var prefix = try database.commits(prefix: "a.").makeAsyncIterator()
+    for (name, item) in [("other", "a.1"), ("", "b"), ("", "a.1")] {
+      try await connection.readWrite { try $0.setObject(1, forKey: item, inCollection: name) }
+    }
+    #expect(await key.next()?.changedKeys() == ["a.1"])
+    #expect(await prefix.next()?.changedKeys() == ["a.1"])
+  }
+
   @Test("2.5 come as one to a consumer that falls behind, who misses no key")
   func slowConsumer() async throws {
     let commits = try database.commits()

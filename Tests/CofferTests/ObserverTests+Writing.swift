@@ -114,7 +114,7 @@ extension ObserverTests {
     observe { actions in
       actions.didCommit = { [other] _ in
         once {
-          other.asyncWrite({ try $0.setObject(3, forKey: "third") }, completion: { _ in isDone.signal() })
+          other.asyncWrite({ try $0.setObject(3, forKey: "third") }, completion: { _, _ in isDone.signal() })
           while !other.lending.isParked { sched_yield() }
           #expect(try other.read { try $0.allKeys() } == ["first"])
           try other.readWrite { try $0.setObject(2, forKey: "second") }
@@ -185,7 +185,7 @@ extension ObserverTests {
   func writeTooEarly() throws {
     let (proxy, ownProxy) = (
       try ConnectionProxy(database: database),
-      ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
+      try ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
     )
     let moments = Lock<[String]>([])
     let tryToWrite: @Sendable (String) -> Void = { [connection, other] moment in

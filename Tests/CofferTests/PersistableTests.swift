@@ -24,7 +24,35 @@ private struct Account: Persistable, Equatable {
   var isLocked = false
   var photos: [Index] = []
 
-  var metadata: [String: Bool]? { isLocked ? ["locked": true] : nil }
+  /// Made from the item, each time it is written.
+  var metadata: [String: Bool]? {
+    get { isLocked ? ["locked": true] : nil }
+    set {}
+  }
+}
+
+/// Metadata that is no part of what is encoded, and an identifier that is no text.
+private struct Film: Persistable, Equatable {
+  static let collection = "films"
+  let identifier: Int
+  var title = "Dawn"
+  var metadata: Date?
+
+  enum CodingKeys: CodingKey { case identifier, title }
+}
+
+/// Metadata that is part of what is encoded.
+private struct Song: Persistable, Equatable {
+  static let collection = "songs"
+  let identifier: UUID
+  var metadata: Date?
+}
+
+/// An identifier that is not its own text.
+private struct Day: Persistable, Equatable {
+  static let collection = "days"
+  let identifier: Date
+  static func key(for identifier: Date) -> String { "\(Int(identifier.timeIntervalSince1970))" }
 }
 
 @Suite("Persistable items") struct PersistableTests {
@@ -64,6 +92,54 @@ private struct Account: Persistable, Equatable {
     try connection.write([Account(identifier: "x", isLocked: true), Account(identifier: "y", isLocked: true)])
     try connection.write(Account(identifier: "y"))
     #expect(try connection.readMetadata(Account.self, keys: ["y", "none", "x"]) == [nil, nil, ["locked": true]])
+  }
+
+  @Test("are read with the metadata that is stored, and keep it when written back, be it encoded in them or not")
+  func metadataWithItem() throws {
+    let (first, second) = (Date(timeIntervalSince1970: 1), Date(timeIntervalSince1970: 2))
+    let (film, song) = (Film(identifier: 7, metadata: first), Song(identifier: UUID(), metadata: first))
+    try connection.write(film)
+    try connection.write(song)
+    #expect(try connection.read(Film.self, key: 7) == film)
+    #expect(try connection.readAll(Song.self) == [song])
+    // Replaced without the items, it is what they are read with.
+    try connection.readWrite { transaction in
+      try transaction.replaceMetadata(second, forKey: "7", inCollection: "films")
+      try transaction.replaceMetadata(second, forKey: song.identifier.uuidString, inCollection: "songs")
+      var read = try #require(try transaction.read(Film.self, index: film.index))
+      #expect(read.metadata == second)
+      read.title = "Noon"
+      try transaction.write(read)
+      #expect(try transaction.readMetadata(Film.self, key: 7) == second)
+      #expect(try transaction.read(Film.self, indexes: [film.index]).map(\.metadata) == [second])
+      let (songs, missing) = try transaction.filterExisting(Song.self, keys: [song.identifier])
+      #expect(songs.map(\.metadata) == [second] && missing.isEmpty)
+      try transaction.replaceMetadata(nil, forKey: song.identifier.uuidString, inCollection: "songs")
+      #expect(try transaction.read(Song.self, key: song.identifier)?.metadata == nil)
+      // Beside an item without metadata anything may stand.
+      try transaction.setObject(a, forKey: "a", inCollection: "photos", withMetadata: "another program's")
+      #expect(try transaction.read(Photo.self, key: "a") == a)
+      #expect(try transaction.readAll(Photo.self) == [a])
+    }
+  }
+
+  @Test("are known by numbers, UUIDs, or what they make a key of")
+  func identifiers() throws {
+    let song = Song(identifier: UUID())
+    try connection.write([Film(identifier: 7), Film(identifier: -1)])
+    try connection.write(song)
+    try connection.write(Day(identifier: Date(timeIntervalSince1970: 86400)))
+    try connection.read { transaction in
+      let keys = try ["films", "songs", "days"].map { try transaction.allKeys(inCollection: $0) }
+      #expect(keys == [["-1", "7"], [song.identifier.uuidString], ["86400"]])
+      #expect(try transaction.read(Song.self, key: song.identifier) == song)
+      #expect(try transaction.filterExisting(Film.self, keys: [7, 8]).missing == [8])
+      #expect(try transaction.readMetadata(Film.self, keys: [7, 8]) == [nil, nil])
+    }
+    try connection.remove(Film.self, keys: [7, 8])
+    try connection.remove(Film.self, key: -1)
+    try connection.remove(song)
+    #expect(try connection.read { try $0.allCollections() } == ["days"])
   }
 
   @Test("come in the order of their keys, or of the keys asked for")
@@ -202,10 +278,10 @@ private struct Account: Persistable, Equatable {
   @Test("are read and written with completion blocks, in order")
   func completions() async throws {
     let connection = connection
-    connection.asyncWrite(a) { _ in }
-    connection.asyncWrite([b, c]) { _ in }
-    connection.asyncRemove(a) { _ in }
-    connection.asyncRemove([c]) { _ in }
+    connection.asyncWrite(a) { _, _ in }
+    connection.asyncWrite([b, c]) { _, _ in }
+    connection.asyncRemove(a) { _, _ in }
+    connection.asyncRemove([c]) { _, _ in }
     let one = try await withCheckedThrowingContinuation { continuation in
       connection.asyncRead(Photo.self, key: "b") { continuation.resume(with: $0) }
     }
@@ -220,7 +296,7 @@ private struct Account: Persistable, Equatable {
     #expect(all == [b])
     await #expect(throws: CofferError.self) {
       try await withCheckedThrowingContinuation { continuation in
-        connection.asyncWrite(Photo(identifier: "d", isEncodable: false)) { continuation.resume(with: $0) }
+        connection.asyncWrite(Photo(identifier: "d", isEncodable: false)) { continuation.resume(with: $1) }
       }
     }
   }

@@ -35,6 +35,11 @@ struct Coercion: Sendable, CustomStringConvertible {
     Coercion(.string(text), text, bool, integer, double, float: float, url: URL(filePath: text))
   }
 
+  /// A number that was set as a `Float`.
+  static func float(_ number: Float, _ string: String, _ integer: Int) -> Coercion {
+    Coercion(.double(Double(number)), string, true, integer, Double(number), float: number)
+  }
+
   var description: String { value.map { "\($0)" } ?? "nothing" }
 
   /// What every getter answers, by its name; text, so that NaN is equal to itself.
@@ -121,6 +126,15 @@ struct Coercion: Sendable, CustomStringConvertible {
     Coercion(.uuid(UUID(uuidString: "6BA7B810-9DAD-11D1-80B4-00C04FD430C8")!), isPropertyList: false),
     Coercion(.array([.null]), isPropertyList: false),
     Coercion(.json(#"{"a":1}"#), isPropertyList: false), Coercion(.json("[1]"), isPropertyList: false),
+    // Floats, which are stored as doubles: as short as they were set.
+    float(12.34, "12.34", 12), float(-0.1, "-0.1", 0), float(1e20, "1e+20", .max), float(1e-30, "1e-30", 0),
+    float(1 / 3, "0.33333334", 0), float(1.5, "1.5", 1), float(16_777_216, "16777216.0", 16_777_216),
+    // Doubles that a Float could hold, too, are whole.
+    Coercion(.double(1_234_567.875), "1234567.875", true, 1_234_567, 1_234_567.875),
+    Coercion(.double(20_000_000), "20000000.0", true, 20_000_000, 20_000_000),
+    Coercion(.double(.ulpOfOne), "2.220446049250313e-16", true, 0, .ulpOfOne),
+    Coercion(.double(0x1p60), "1.152921504606847e+18", true, 1 << 60, 0x1p60),
+    Coercion(.double(0.1), "0.1", true, 0, 0.1), Coercion(.double(1 / 3), "0.3333333333333333", true, 0, 1 / 3),
     // A Codable type that is one number, such as Decimal, or one text.
     Coercion(.json("12.5"), "12.5", true, 12, 12.5, isPropertyList: false),
     Coercion(.json(#""7 days""#), "7 days", true, 7, 7, isPropertyList: false),

@@ -385,7 +385,7 @@ import Testing
   func release(_ policy: ConnectionProxy.FlushPolicy) throws {
     let connection = fixture.other
     do {
-      let proxy = ConnectionProxy(
+      let proxy = try ConnectionProxy(
         database: fixture.database, readOnlyConnection: connection, readWriteConnection: connection,
         flushPolicy: policy)
       try proxy.setObject("1", forKey: "k")

@@ -387,7 +387,7 @@ import Testing
   @Test("4.16 returns its own flushed values, and the newest of others, over a connection in a long-lived read")
   func longLivedRead() throws {
     let connection = try fixture.database.makeConnection()
-    let proxy = ConnectionProxy(
+    let proxy = try ConnectionProxy(
       database: fixture.database, readOnlyConnection: connection, readWriteConnection: fixture.other)
     try proxy.setObject(1, forKey: "k", durability: .committed)
     try connection.beginLongLivedReadTransaction()
@@ -415,12 +415,18 @@ import Testing
     try proxy.removeObject(forKey: "a", inCollection: "l")
     try proxy.replaceObject("nothing", forKey: "x", inCollection: "l")
     try proxy.setObject(1, forKey: "k", inCollection: "only pending")
+    // Equal to Swift, and two keys.
+    for key in ["e\u{301}", "\u{e9}"] { try proxy.setObject(key.utf8.count, forKey: key, inCollection: "accents") }
     for _ in 0..<2 {
+      let accents = try proxy.objects(inCollection: "accents", as: Int.self)
+      #expect(accents.map { Array($0.key.utf8) } == [Array("e\u{301}".utf8), Array("\u{e9}".utf8)])
+      #expect(accents.map(\.object) == [3, 2])
       #expect(try proxy.allKeys(inCollection: "l") == ["b", "bb", "c"])
       #expect(try proxy.allKeys(inCollection: "l", within: .prefix("b")) == ["b", "bb"])
       #expect(try proxy.numberOfKeys(inCollection: "l") == 3)
-      #expect(try proxy.objects(inCollection: "l") == ["b": "b", "bb": "new", "c": "changed"])
-      #expect(try proxy.allCollections() == ["l", "only pending"])
+      let objects = try proxy.objects(inCollection: "l", as: String.self)
+      #expect(objects.map { [$0.key, $0.object] } == [["b", "b"], ["bb", "new"], ["c", "changed"]])
+      #expect(try proxy.allCollections() == ["accents", "l", "only pending"])
       try proxy.flushAndWait()
     }
     try proxy.removeAll(inCollection: "l")

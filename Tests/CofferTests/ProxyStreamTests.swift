@@ -56,6 +56,17 @@ import Testing
     #expect(try await next(&changes) == ["own whole "])
   }
 
+  @Test("4.13 announces the changes of a key or a prefix without a collection in the default collection")
+  func changesInDefaultCollection() async throws {
+    var key = try proxy.changes(key: "a.1").makeAsyncIterator()
+    var prefix = try proxy.changes(prefix: "a.").makeAsyncIterator()
+    try proxy.setObject(1, forKey: "a.1", inCollection: "other")
+    try proxy.setObject(1, forKey: "b")
+    try proxy.setObject(1, forKey: "a.1")
+    #expect(try await next(&key) == ["own inserted /a.1 ->1"])
+    #expect(try await next(&prefix) == ["own inserted /a.1 ->1"])
+  }
+
   @Test("4.13 announces nothing that was committed before, whether the proxy has read something, or only written")
   func earlierChanges() async throws {
     let reading = try ConnectionProxy(database: fixture.database)

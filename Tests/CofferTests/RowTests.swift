@@ -57,6 +57,56 @@ import Testing
     #expect(throws: CofferError.self) { try SerializedValue(kind: .int, bytes: Data([1, 2])) }
   }
 
+  @Test(
+    "take JSON that is JSON, and no other text for it",
+    arguments: ["", "{", "[1,]", "{\"a\":1,\"a\":2}", "1 2", "nul"])
+  func json(_ text: String) throws {
+    #expect(throws: CofferError.unsupported(reason: "the bytes are no serialized json")) {
+      try SerializedValue(kind: .json, bytes: Data(text.utf8))
+    }
+    let right = try SerializedValue(kind: .json, bytes: Data("[1, {\"a\": 1.0}]".utf8))
+    func isNamed(_ error: any Error) -> Bool {
+      guard case CofferError.notEncodable("c", "k", let reason) = error else { return false }
+      return reason.hasPrefix("the text is not JSON: ")
+    }
+    try connection.readWrite { transaction in
+      try transaction.setSerializedObject(right, forKey: "k", inCollection: "c", withMetadata: right)
+      for value in [Value.json(text), [.json(text)]] {
+        #expect { try transaction.setObject(value, forKey: "k", inCollection: "c") } throws: { isNamed($0) }
+        #expect { try transaction.replaceMetadata(value, forKey: "k", inCollection: "c") } throws: { isNamed($0) }
+      }
+      #expect(try transaction.serializedObject(forKey: "k", inCollection: "c") == right)
+      #expect(try transaction.value(forKey: "k", inCollection: "c") == .json("[1, {\"a\": 1.0}]"))
+    }
+    let proxy = try ConnectionProxy(database: database)
+    #expect { try proxy.setObject(Value.json(text), forKey: "k", inCollection: "c") } throws: { isNamed($0) }
+  }
+
+  @Test("1.3 lose their metadata, or go, where a literal nil is given")
+  func literalNil() throws {
+    try connection.readWrite { transaction in
+      for key in ["a", "b", "c", "d"] { try transaction.setObject(1, forKey: key, withMetadata: 2) }
+      try transaction.setObject(1, forKey: "a", withMetadata: nil)
+      try transaction.setObject(1, forKey: "b", withMetadata: nil, ifVersion: transaction.version(forKey: "b"))
+      try transaction.replaceObject(nil, forKey: "c")
+      try transaction.replaceMetadata(nil, forKey: "d")
+      try transaction.setObjectIfAbsent(1, forKey: "e", withMetadata: nil)
+      #expect(try transaction.allKeys() == ["a", "b", "d", "e"])
+      for key in ["a", "b", "d", "e"] { #expect(try transaction.metadata(forKey: key, as: Int.self) == nil) }
+      try transaction.setObject(1, forKey: "d", withMetadata: 2)
+    }
+    let proxy = try ConnectionProxy(database: database)
+    try proxy.setObject(1, forKey: "a", withMetadata: 2)
+    try proxy.setObject(1, forKey: "a", withMetadata: nil)
+    try proxy.replaceObject(nil, forKey: "b")
+    try proxy.performBatch { batch in
+      try batch.setObject(1, forKey: "d", withMetadata: nil)
+      try batch.setObject(nil, forKey: "e")
+    }
+    #expect(try proxy.allKeys() == ["a", "d"])
+    for key in ["a", "d"] { #expect(try proxy.metadata(forKey: key, as: Int.self) == nil) }
+  }
+
   @Test("1.4 are touched without being rewritten, and only where they are")
   func touch() throws {
     try connection.readWrite { try $0.setObject(1, forKey: "k", withMetadata: 2) }

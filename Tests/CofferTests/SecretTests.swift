@@ -16,6 +16,7 @@ import Testing
     let connection = try store.open().makeConnection()
     let bytes = (0...255).map { UInt8($0) }.withUnsafeBytes { Secret(copying: $0) }
     let secrets = [Secret(""), Secret("påss"), bytes, Secret(SecretBytes(copying: "x".utf8))]
+    #expect(secrets[1].withUnsafeBytes { Array($0) } == Array("påss".utf8))
     try connection.readWrite { transaction in
       for (number, secret) in secrets.enumerated() {
         try transaction.setObject(secret, forKey: "\(number)", withMetadata: secret)

@@ -110,11 +110,15 @@ import Testing
     #expect(try Value(ValueCoder.encode(Held(v: Int?.none))) == .json("{\"v\":null}"))
   }
 
-  @Test("set as JSON are stored as they are given, JSON or not, and are no damage")
+  @Test("set as JSON are stored as they are given, and what is not JSON reads, where another program has stored it")
   func jsonAsGiven() throws {
-    for text in [#"{ "b" : 1, "a":1.0 }"#, "{", #"{"a":1,"a":2}"#, ""] {
-      #expect(try Value(Value.json(text).stored) == .json(text))
-      #expect(try Value.json(text).stored.bytes.withUnsafeBytes(Array.init) == Array(text.utf8))
+    let text = #"{ "b" : 1, "a":1.0 }"#
+    #expect(try Value(Value.json(text).stored) == .json(text))
+    #expect(try Value.json(text).stored.bytes.withUnsafeBytes(Array.init) == Array(text.utf8))
+    for other in ["{", #"{"a":1,"a":2}"#, ""] {
+      let bytes = Array(other.utf8).withUnsafeBytes { StoredBytes(copying: $0, isSecret: false) }
+      #expect(try Value(StoredValue(kind: .json, bytes: bytes)) == .json(other))
+      #expect(throws: ValueCodingError.self) { try Value.json(other).stored }
     }
   }
 

@@ -60,7 +60,7 @@ private func notToRun() {
     let isDone = DispatchSemaphore(value: 0)
     try connection.readWrite { transaction in
       try transaction.setObject(1, forKey: "first")
-      other.asyncWrite({ try $0.setObject(2, forKey: "second") }, completion: { _ in isDone.signal() })
+      other.asyncWrite({ try $0.setObject(2, forKey: "second") }, completion: { _, _ in isDone.signal() })
       while !other.lending.isParked { sched_yield() }
       #expect(try keys().isEmpty)
       #expect(throws: CofferError.nestedTransaction) { try other.readWrite { _ in } }
@@ -81,7 +81,7 @@ private func notToRun() {
       while !hasBorrowed {
         other.asyncWrite(
           { _ in },
-          completion: { outcome in
+          completion: { _, outcome in
             result.withLock { $0 = outcome }
             isDone.signal()
           })
@@ -243,7 +243,7 @@ private func notToRun() {
           #expect(journal.take().isEmpty)
           if !isCommitted { transaction.rollback() }
         },
-        completion: { [journal] _ in
+        completion: { [journal] _, _ in
           journal.note("completion")
           isDone.signal()
         })
@@ -282,7 +282,7 @@ private func notToRun() {
         try transaction.setObject(1, forKey: "a")
         return "result"
       },
-      completion: { [connection, journal, other] result in
+      completion: { [journal, other] connection, result in
         journal.note("\((try? result.get()) ?? "-")")
         do {
           #expect(try other.read { try $0.allKeys() } == ["a"])
@@ -297,7 +297,7 @@ private func notToRun() {
         try transaction.setObject(1, forKey: "lost")
         throw Refusal()
       },
-      completion: { [journal] (result: Result<Void, any Error>) in
+      completion: { [journal] (_, result: Result<Void, any Error>) in
         #expect(throws: Refusal.self) { try result.get() }
         journal.note("failed")
       })
@@ -318,12 +318,12 @@ private func notToRun() {
   @Test("5.9 call the completion also when the database is closed, or what was set before cannot be flushed")
   func asyncWriteFailing() throws {
     let isDone = DispatchSemaphore(value: 0)
-    let proxy = ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
+    let proxy = try ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)
     try other.poison(for: connection)
     try proxy.setObject(1, forKey: "poison")
     connection.asyncWrite(
       { _ in notToRun() },
-      completion: { [connection] result in
+      completion: { connection, result in
         #expect(throws: CofferError.self) { try result.get() }
         #expect(throws: Never.self) { _ = try connection.read { try $0.allKeys() } }
         isDone.signal()
@@ -430,6 +430,33 @@ private func notToRun() {
     #expect(throws: CofferError.longLivedReadTransaction) { try connection.erase() }
     #expect(throws: CofferError.longLivedReadTransaction) { try connection.vacuum() }
     #expect(throws: CofferError.longLivedReadTransaction) { try connection.writeWithoutTransaction { _ in } }
+  }
+
+  @Test("5.10 erase everything and rebuild the file from a task, and not from one that was cancelled")
+  func eraseFromTask() async throws {
+    let writer: any DatabaseWriter = connection
+    try await writer.write { try $0.setObject(String(repeating: "x", count: 100_000), forKey: "k") }
+    let cancelled = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      await #expect(throws: CancellationError.self) { try await writer.erase() }
+      await #expect(throws: CancellationError.self) { try await writer.vacuum() }
+    }
+    await cancelled.value
+    #expect(try await writer.read { try $0.numberOfKeys() } == 1)
+    try await writer.erase()
+    #expect(try await writer.read { try $0.numberOfKeys() } == 0)
+    func freePageCount() async throws -> Int64 {
+      try await connection.performing { session, _ in
+        try session.read {
+          var count: Int64 = 0
+          try session.connection.statement("PRAGMA freelist_count").query { count = $0.integer(0) }
+          return count
+        }
+      }
+    }
+    #expect(try await freePageCount() > 0)
+    try await writer.vacuum()
+    #expect(try await freePageCount() == 0)
   }
 
   // MARK: 5.10

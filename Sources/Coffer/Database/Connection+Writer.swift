@@ -54,12 +54,21 @@ extension Connection: DatabaseWriter {
 
   /// Runs `body` in a write transaction later, and then `completion`, on the writer, before any later write.
   ///
-  /// - Parameter completion: Always called, with what `body` returned or what went wrong; it may write.
+  /// ```swift
+  /// connection.asyncWrite { transaction in
+  ///   try transaction.setObject("dark", forKey: "theme")
+  /// } completion: { connection, result in
+  ///   if case .success = result { show(try? connection.read { try $0.numberOfKeys() }) }
+  /// }
+  /// ```
+  ///
+  /// - Parameter completion: Always called, with this connection, which it may read and write, and with what `body` returned
+  ///   or what went wrong.
   public func asyncWrite<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result,
-    completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
+    completion: @escaping @Sendable (_ connection: Connection, _ result: Swift.Result<Result, any Error>) -> Void
   ) {
-    asyncReadWrite(body, on: nil, completion: completion)
+    asyncReadWrite(body, on: nil) { completion(self, $0) }
   }
 
   /// Runs `body` later, so that each operation in it commits by itself.
@@ -136,6 +145,13 @@ extension Connection: DatabaseWriter {
     try readWrite { try $0.removeAllObjectsInAllCollections() }
   }
 
+  /// Removes everything, as the synchronous form does, without blocking a thread.
+  ///
+  /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled.
+  public func erase() async throws {
+    try await readWrite { try $0.removeAllObjectsInAllCollections() }
+  }
+
   /// Rebuilds the store file without the room that removed items have left.
   ///
   /// It needs the write lock, and room in the log for a copy of the store.
@@ -144,5 +160,15 @@ extension Connection: DatabaseWriter {
   public func vacuum() throws {
     try checkMayWrite()
     try perform { try $0.vacuum() }
+  }
+
+  /// Rebuilds the store file, as the synchronous form does, without blocking a thread.
+  ///
+  /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled before its turn.
+  public func vacuum() async throws {
+    try await performing { session, cancellation in
+      try cancellation.check()
+      try session.vacuum()
+    }
   }
 }

@@ -77,6 +77,9 @@ public final class Connection: Sendable, Identifiable {
 
   /// Runs `body` in a read transaction, which sees one snapshot from its first read to its end.
   ///
+  /// A local function, a stored closure or a `Task` in `body` that uses the transaction makes the compiler of Swift 6.3.1
+  /// crash; `{ (transaction: borrowing _) in` has it say what is wrong, if anything is. See <doc:GettingStarted>.
+  ///
   /// - Throws: What `body` throws; `CofferError.nestedTransaction` inside another transaction of this connection;
   ///   `.closed`, `.damaged`, `.inputOutput` and their like; `.snapshotExpired` in a long-lived read that was ended.
   public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
@@ -92,6 +95,9 @@ public final class Connection: Sendable, Identifiable {
   /// The write lock is taken at the start (`BEGIN IMMEDIATE`), so that nothing read inside can change before the commit.
   ///
   /// What a proxy over this connection was given before the call is written before it; where that fails, this fails too.
+  ///
+  /// A local function, a stored closure or a `Task` in `body` that uses the transaction makes the compiler of Swift 6.3.1
+  /// crash; `{ (transaction: borrowing _) in` has it say what is wrong, if anything is. See <doc:GettingStarted>.
   ///
   /// - Throws: What `body` throws; `CofferError.busy` when the lock is not to be had within the busy timeout;
   ///   `.readOnly` on a database that is only read, `.nestedTransaction` inside a write of the same database,

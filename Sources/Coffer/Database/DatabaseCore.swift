@@ -23,6 +23,9 @@ final class DatabaseCore: Sendable {
   /// A structure, as in `CommitFeed`.
   private struct Rules {
     var byCollection: [ByteString: CollectionRules] = [:]
+    /// Those of collections that have none of their own.
+    var standard: CollectionRules?
+    var serializers: [ObjectIdentifier: Serializer] = [:]
   }
 
   private let hasRules = Atomic<Bool>(false)
@@ -57,37 +60,54 @@ final class DatabaseCore: Sendable {
 
   // MARK: Values
 
-  func setRules(_ newRules: CollectionRules?, _ collection: String) {
-    rules.withLock { $0.byCollection[ByteString(collection)] = newRules }
+  private func changeRules(_ change: (inout Rules) -> Void) {
+    rules.withLock { change(&$0) }
     hasRules.store(true, ordering: .releasing)
   }
 
-  /// Whether any collection has rules of its own.
+  /// - Parameter collection: nil for all that have no rules of their own.
+  func setRules(_ newRules: CollectionRules?, _ collection: String?) {
+    changeRules { rules in
+      if let collection { rules.byCollection[ByteString(collection)] = newRules } else { rules.standard = newRules }
+    }
+  }
+
+  func setSerializer(_ serializer: Serializer?, for type: any Any.Type) {
+    changeRules { $0.serializers[ObjectIdentifier(type)] = serializer }
+  }
+
+  /// Whether values may be written and read otherwise than the standard way.
   var hasAnyRules: Bool { hasRules.load(ordering: .acquiring) }
 
   func rules(of collection: String) -> CollectionRules? {
     guard hasRules.load(ordering: .acquiring) else { return nil }
-    return rules.withLock { $0.byCollection[ByteString(collection)] }
+    return rules.withLock { $0.byCollection[ByteString(collection)] ?? $0.standard }
+  }
+
+  /// What the rules of the collection name, else what the type has, else what the default rules name.
+  private func serializer(_ part: ItemPart, of type: any Any.Type, in collection: String) -> Serializer {
+    rules.withLock { rules in
+      let own = rules.byCollection[ByteString(collection)]
+      if let serializer = own?.serializer(part), !serializer.isStandard { return serializer }
+      return rules.serializers[ObjectIdentifier(type)] ?? (own ?? rules.standard)?.serializer(part) ?? .standard
+    }
   }
 
   /// - Throws: `CofferError.notEncodable`, naming collection and key; what a sanitizer throws.
-  func encode(_ part: ItemPart, _ value: some Encodable, _ key: String, in collection: String) throws -> StoredValue {
-    guard let rules = rules(of: collection) else { return try StoredValue(encoding: value, key, in: collection) }
-    let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
-    let stored = try StoredValue.encoding(key, in: collection) { try serializer.stored(value) }
-    return try sanitize(part, stored, rules, key, in: collection)
-  }
-
-  /// What the sanitizers make of a value that was serialized before.
-  func sanitize(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
-    guard let rules = rules(of: collection) else { return stored }
-    return try sanitize(part, stored, rules, key, in: collection)
-  }
-
-  private func sanitize(
-    _ part: ItemPart, _ stored: StoredValue, _ rules: CollectionRules, _ key: String, in collection: String
+  func encode<Object: Encodable>(
+    _ part: ItemPart, _ value: Object, _ key: String, in collection: String
   ) throws -> StoredValue {
-    guard let sanitizer = part == .object ? rules.objectSanitizer : rules.metadataSanitizer else { return stored }
+    guard hasAnyRules else { return try StoredValue(encoding: value, key, in: collection) }
+    let serializer = serializer(part, of: Object.self, in: collection)
+    let stored = try StoredValue.encoding(key, in: collection) { try serializer.stored(value) }
+    return try sanitize(part, stored, key, in: collection)
+  }
+
+  /// What the sanitizers make of a value that is serialized.
+  func sanitize(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
+    guard let rules = rules(of: collection),
+      let sanitizer = part == .object ? rules.objectSanitizer : rules.metadataSanitizer
+    else { return stored }
     let original = try stored.decoded(as: Value.self, key, in: collection)
     let value = try sanitizing { try sanitizer(collection, key, original) }
     return try StoredValue.encoding(key, in: collection) { try value.stored }
@@ -153,8 +173,8 @@ final class DatabaseCore: Sendable {
     _ part: ItemPart, _ stored: StoredValue, as type: Object.Type, _ key: String, in collection: String
   ) throws -> Object {
     let stored = try opened(part, stored, key, in: collection)
-    guard let rules = rules(of: collection) else { return try stored.decoded(as: type, key, in: collection) }
-    let serializer = part == .object ? rules.objectSerializer : rules.metadataSerializer
+    guard hasAnyRules else { return try stored.decoded(as: type, key, in: collection) }
+    let serializer = serializer(part, of: type, in: collection)
     return try stored.decoding(type, key, in: collection) { try serializer.object(stored, as: type) }
   }
 
@@ -175,5 +195,25 @@ extension Database {
   /// as they are.
   public func setRules(_ rules: CollectionRules?, forCollection collection: String) {
     core.setRules(rules, collection)
+  }
+
+  /// Says how the values of all collections that have no rules of their own are written and read from now on; nil means the
+  /// standard way.
+  ///
+  /// Holds where the rules of a collection do.
+  public func setDefaultRules(_ rules: CollectionRules?) {
+    core.setRules(rules, nil)
+  }
+
+  /// Says how objects and metadata of a type are serialized from now on; nil means as those of other types.
+  ///
+  /// ```swift
+  /// database.setSerializer(propertyLists, for: Theme.self)
+  /// ```
+  ///
+  /// The serializer that the rules of a collection name goes before this one, this one before that of the default rules.
+  /// A value of the type inside another value is written with that value. Holds where the rules of a collection do.
+  public func setSerializer<Object: Codable>(_ serializer: Serializer?, for type: Object.Type) {
+    core.setSerializer(serializer, for: type)
   }
 }

@@ -37,7 +37,7 @@ public protocol DatabaseWriter: DatabaseReader {
   /// Runs `body` in a write transaction later, and then `completion`, on the writer, before any later write.
   func asyncWrite<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result,
-    completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void)
+    completion: @escaping @Sendable (Connection, Swift.Result<Result, any Error>) -> Void)
   /// Runs `body` later, so that each operation in it commits by itself.
   func asyncWriteWithoutTransaction(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Void,
@@ -50,6 +50,10 @@ public protocol DatabaseWriter: DatabaseReader {
   ) -> DatabaseFuture<Result>
   /// Removes everything.
   func erase() throws
+  /// The same without blocking a thread.
+  func erase() async throws
   /// Rebuilds the store file without the room that removed items have left.
   func vacuum() throws
+  /// The same without blocking a thread.
+  func vacuum() async throws
 }

@@ -35,14 +35,15 @@ extension Database {
   /// ```
   ///
   /// - Parameters:
-  ///   - collection: Only commits that change something in this collection.
+  ///   - collection: Only commits that change something in this collection; nil for all, or with a key or a prefix for the
+  ///     default collection.
   ///   - key: Only those that change this key of the collection.
   ///   - prefix: Only those that change a key of the collection with this beginning.
   /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
   public func commits(
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> CommitNotifications {
-    precondition(collection != nil || (key == nil && prefix == nil), "Name the collection of the key.")
+    let collection = collection ?? (key == nil && prefix == nil ? nil : "")
     let buffer = MergingBuffer<CommitNotification> { $0.merged(with: $1) }
     let registration = try CommitRegistration(core.feed) { [weak buffer] notification in
       if let collection {

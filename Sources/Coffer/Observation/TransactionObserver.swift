@@ -19,7 +19,10 @@
 /// let audit = Audit()
 /// database.add(transactionObserver: audit)
 /// ```
-public protocol TransactionObserver: AnyObject, Sendable {
+///
+/// All but the first callback may be left out. One that has the name of a callback and another signature is an error, since it
+/// would never be called. <doc:ObservingTransactions> shows an observer that keeps something.
+public protocol TransactionObserver: AnyObject, Sendable, _ObserverCallbacks {
   /// Whether to hear of changes of this kind.
   func observes(eventsOfKind kind: DatabaseEventKind) -> Bool
   /// A change is being made; its values before and after.

@@ -8,7 +8,7 @@ extension DatabaseReader {
   // MARK: Items
 
   /// The item for a key, nil when there is none.
-  public func read<Item: Persistable>(_ type: Item.Type, key: String) throws -> Item? {
+  public func read<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws -> Item? {
     try read { try $0.read(type, key: key) }
   }
 
@@ -18,7 +18,9 @@ extension DatabaseReader {
   }
 
   /// The items for those of `keys` that there are, in the order of `keys`.
-  public func read<Item: Persistable>(_ type: Item.Type, keys: some Sequence<String> & Sendable) throws -> [Item] {
+  public func read<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
+  ) throws -> [Item] {
     try read { try $0.read(type, keys: keys) }
   }
 
@@ -34,19 +36,19 @@ extension DatabaseReader {
 
   /// The items for those of `keys` that there are, and the other keys, both in the order of `keys`.
   public func filterExisting<Item: Persistable>(
-    _ type: Item.Type, keys: some Sequence<String> & Sendable
-  ) throws -> (existing: [Item], missing: [String]) {
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
+  ) throws -> (existing: [Item], missing: [Item.Identifier]) {
     try read { try $0.filterExisting(type, keys: keys) }
   }
 
   /// The metadata of the item for a key, nil when it has none, or there is no such item.
-  public func readMetadata<Item: Persistable>(_ type: Item.Type, key: String) throws -> Item.Metadata? {
+  public func readMetadata<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws -> Item.Metadata? {
     try read { try $0.readMetadata(type, key: key) }
   }
 
   /// The metadata for each of `keys`, nil where there is none.
   public func readMetadata<Item: Persistable>(
-    _ type: Item.Type, keys: some Sequence<String> & Sendable
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) throws -> [Item.Metadata?] {
     try read { try $0.readMetadata(type, keys: keys) }
   }
@@ -54,7 +56,7 @@ extension DatabaseReader {
   // MARK: async, await
 
   /// The item for a key, nil when there is none.
-  public func read<Item: Persistable>(_ type: Item.Type, key: String) async throws -> Item? {
+  public func read<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) async throws -> Item? {
     try await read { try $0.read(type, key: key) }
   }
 
@@ -64,8 +66,9 @@ extension DatabaseReader {
   }
 
   /// The items for those of `keys` that there are, in the order of `keys`.
-  public func read<Item: Persistable>(_ type: Item.Type, keys: some Sequence<String> & Sendable) async throws -> [Item]
-  {
+  public func read<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
+  ) async throws -> [Item] {
     try await read { try $0.read(type, keys: keys) }
   }
 
@@ -83,19 +86,19 @@ extension DatabaseReader {
 
   /// The items for those of `keys` that there are, and the other keys, both in the order of `keys`.
   public func filterExisting<Item: Persistable>(
-    _ type: Item.Type, keys: some Sequence<String> & Sendable
-  ) async throws -> (existing: [Item], missing: [String]) {
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
+  ) async throws -> (existing: [Item], missing: [Item.Identifier]) {
     try await read { try $0.filterExisting(type, keys: keys) }
   }
 
   /// The metadata of the item for a key, nil when it has none, or there is no such item.
-  public func readMetadata<Item: Persistable>(_ type: Item.Type, key: String) async throws -> Item.Metadata? {
+  public func readMetadata<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) async throws -> Item.Metadata? {
     try await read { try $0.readMetadata(type, key: key) }
   }
 
   /// The metadata for each of `keys`, nil where there is none.
   public func readMetadata<Item: Persistable>(
-    _ type: Item.Type, keys: some Sequence<String> & Sendable
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) async throws -> [Item.Metadata?] {
     try await read { try $0.readMetadata(type, keys: keys) }
   }
@@ -104,7 +107,7 @@ extension DatabaseReader {
 
   /// Reads the item for a key later, and then runs `completion` on `queue`, or the reader's own.
   public func asyncRead<Item: Persistable>(
-    _ type: Item.Type, key: String, on queue: DispatchQueue? = nil,
+    _ type: Item.Type, key: Item.Identifier, on queue: DispatchQueue? = nil,
     completion: @escaping @Sendable (Result<Item?, any Error>) -> Void
   ) {
     asyncRead({ try $0.read(type, key: key) }, on: queue, completion: completion)
@@ -112,7 +115,7 @@ extension DatabaseReader {
 
   /// Reads the items for several keys later, and then runs `completion` on `queue`, or the reader's own.
   public func asyncRead<Item: Persistable>(
-    _ type: Item.Type, keys: some Sequence<String> & Sendable, on queue: DispatchQueue? = nil,
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable, on queue: DispatchQueue? = nil,
     completion: @escaping @Sendable (Result<[Item], any Error>) -> Void
   ) {
     asyncRead({ try $0.read(type, keys: keys) }, on: queue, completion: completion)

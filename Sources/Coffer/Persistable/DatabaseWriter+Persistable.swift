@@ -26,12 +26,14 @@ extension DatabaseWriter {
   }
 
   /// Removes the item for a key; an absent one changes nothing.
-  public func remove(_ type: (some Persistable).Type, key: String) throws {
+  public func remove<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws {
     try write { try $0.remove(type, key: key) }
   }
 
   /// Removes the items for several keys, all or none; absent ones change nothing.
-  public func remove(_ type: (some Persistable).Type, keys: some Sequence<String> & Sendable) throws {
+  public func remove<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
+  ) throws {
     try write { try $0.remove(type, keys: keys) }
   }
 
@@ -58,12 +60,14 @@ extension DatabaseWriter {
   }
 
   /// Removes the item for a key; an absent one changes nothing.
-  public func remove(_ type: (some Persistable).Type, key: String) async throws {
+  public func remove<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) async throws {
     try await write { try $0.remove(type, key: key) }
   }
 
   /// Removes the items for several keys, all or none; absent ones change nothing.
-  public func remove(_ type: (some Persistable).Type, keys: some Sequence<String> & Sendable) async throws {
+  public func remove<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
+  ) async throws {
     try await write { try $0.remove(type, keys: keys) }
   }
 
@@ -71,7 +75,7 @@ extension DatabaseWriter {
 
   /// Writes an item later, and then runs `completion` on the writer, before any later write.
   public func asyncWrite(
-    _ item: some Persistable, completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    _ item: some Persistable, completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void
   ) {
     asyncWrite({ try $0.write(item) }, completion: completion)
   }
@@ -79,14 +83,14 @@ extension DatabaseWriter {
   /// Writes several items later, all or none, and then runs `completion` on the writer, before any later write.
   public func asyncWrite(
     _ items: some Sequence<some Persistable> & Sendable,
-    completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void
   ) {
     asyncWrite({ try $0.write(items) }, completion: completion)
   }
 
   /// Removes an item later, and then runs `completion` on the writer, before any later write.
   public func asyncRemove(
-    _ item: some Persistable, completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    _ item: some Persistable, completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void
   ) {
     asyncWrite({ try $0.remove(item) }, completion: completion)
   }
@@ -94,7 +98,7 @@ extension DatabaseWriter {
   /// Removes several items later, all or none, and then runs `completion` on the writer, before any later write.
   public func asyncRemove(
     _ items: some Sequence<some Persistable> & Sendable,
-    completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void
   ) {
     asyncWrite({ try $0.remove(items) }, completion: completion)
   }

@@ -39,9 +39,9 @@ extension Persistable {
   /// Where this item is.
   public var index: Index { Self.index(forKey: identifier) }
 
-  /// Where the item with this key is, or would be.
-  public static func index(forKey key: String) -> Index {
-    Index(collection: collection, key: key)
+  /// Where the item with this identifier is, or would be.
+  public static func index(forKey key: Identifier) -> Index {
+    Index(collection: collection, key: self.key(for: key))
   }
 
   /// The key that an index stands for.

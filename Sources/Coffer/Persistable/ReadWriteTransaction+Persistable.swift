@@ -7,7 +7,8 @@ extension ReadWriteTransaction {
   ///
   /// - Throws: `CofferError.notEncodable`, with nothing changed; what a sanitizer throws.
   public borrowing func write<Item: Persistable>(_ item: Item) throws {
-    try setObject(item, forKey: item.identifier, inCollection: Item.collection, withMetadata: item.metadata)
+    try setObject(
+      item, forKey: Item.key(for: item.identifier), inCollection: Item.collection, withMetadata: item.metadata)
   }
 
   /// Writes several items and their metadata, all or none.
@@ -31,12 +32,12 @@ extension ReadWriteTransaction {
   }
 
   /// Removes the item for a key; an absent one changes nothing.
-  public borrowing func remove<Item: Persistable>(_ type: Item.Type, key: String) throws {
-    try removeObject(forKey: key, inCollection: Item.collection)
+  public borrowing func remove<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws {
+    try removeObject(forKey: Item.key(for: key), inCollection: Item.collection)
   }
 
   /// Removes the items for several keys, all or none; absent ones change nothing.
-  public borrowing func remove<Item: Persistable>(_ type: Item.Type, keys: some Sequence<String>) throws {
-    try removeObjects(forKeys: keys, inCollection: Item.collection)
+  public borrowing func remove<Item: Persistable>(_ type: Item.Type, keys: some Sequence<Item.Identifier>) throws {
+    try removeObjects(forKeys: keys.map(Item.key(for:)), inCollection: Item.collection)
   }
 }

@@ -1,24 +1,26 @@
 extension Reading where Self: ~Copyable {
   // MARK: Items
 
-  /// The item for a key, nil when there is none.
+  /// The item for a key, with its metadata; nil when there is none.
   ///
-  /// - Throws: `CofferError.notDecodable` when what is stored is no `Item`.
-  public borrowing func read<Item: Persistable>(_ type: Item.Type, key: String) throws -> Item? {
-    try object(forKey: key, inCollection: Item.collection)
+  /// - Throws: `CofferError.notDecodable` when what is stored is no `Item`, or what stands beside it no `Item.Metadata`.
+  public borrowing func read<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws -> Item? {
+    try item(type, Item.key(for: key))
   }
 
   /// The item at an index, nil when there is none.
   ///
   /// - Throws: As `read(_:key:)`; `CofferError.unsupported` for an index of another collection.
   public borrowing func read<Item: Persistable>(_ type: Item.Type, index: Index) throws -> Item? {
-    try read(type, key: Item.key(at: index))
+    try item(type, Item.key(at: index))
   }
 
   /// The items for those of `keys` that there are, in the order of `keys`.
   ///
   /// - Throws: As `read(_:key:)`.
-  public borrowing func read<Item: Persistable>(_ type: Item.Type, keys: some Sequence<String>) throws -> [Item] {
+  public borrowing func read<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier>
+  ) throws -> [Item] {
     try filterExisting(type, keys: keys).existing
   }
 
@@ -26,7 +28,13 @@ extension Reading where Self: ~Copyable {
   ///
   /// - Throws: As `read(_:index:)`.
   public borrowing func read<Item: Persistable>(_ type: Item.Type, indexes: some Sequence<Index>) throws -> [Item] {
-    try read(type, keys: indexes.map(Item.key(at:)))
+    let session = session
+    return try session.reading {
+      try indexes.compactMap { index in
+        let key = try Item.key(at: index)
+        return try session.item(key, in: Item.collection).map { try session.core.item($0, key) }
+      }
+    }
   }
 
   /// All items of a type, in the order of their keys.
@@ -34,7 +42,11 @@ extension Reading where Self: ~Copyable {
   /// - Throws: As `read(_:key:)`.
   public borrowing func readAll<Item: Persistable>(_ type: Item.Type) throws -> [Item] {
     var items: [Item] = []
-    try enumerateKeysAndObjects(inCollection: Item.collection, as: type) { _, item, _ in items.append(item) }
+    let core = session.core
+    try session.enumerate(Item.collection, .all, .rows) { _, cursor in
+      items.append(try core.item(try cursor.item(), cursor.key))
+      return true
+    }
     return items
   }
 
@@ -46,18 +58,27 @@ extension Reading where Self: ~Copyable {
   ///
   /// - Throws: As `read(_:key:)`.
   public borrowing func filterExisting<Item: Persistable>(
-    _ type: Item.Type, keys: some Sequence<String>
-  ) throws -> (existing: [Item], missing: [String]) {
-    let core = session.core
-    var (existing, missing): ([Item], [String]) = ([], [])
-    for (key, stored) in try stored(keys, Item.collection) {
-      if let stored {
-        existing.append(try core.decode(stored.object, as: type, key, in: Item.collection))
-      } else {
-        missing.append(key)
+    _ type: Item.Type, keys: some Sequence<Item.Identifier>
+  ) throws -> (existing: [Item], missing: [Item.Identifier]) {
+    let session = session
+    var (existing, missing): ([Item], [Item.Identifier]) = ([], [])
+    // In one snapshot, also where each operation is a transaction of its own.
+    try session.reading {
+      for identifier in keys {
+        let key = Item.key(for: identifier)
+        if let stored = try session.item(key, in: Item.collection) {
+          existing.append(try session.core.item(stored, key))
+        } else {
+          missing.append(identifier)
+        }
       }
     }
     return (existing, missing)
+  }
+
+  private borrowing func item<Item: Persistable>(_ type: Item.Type, _ key: String) throws -> Item? {
+    let core = session.core
+    return try session.item(key, in: Item.collection).map { try core.item($0, key) }
   }
 
   // MARK: Metadata of items
@@ -65,27 +86,37 @@ extension Reading where Self: ~Copyable {
   /// The metadata of the item for a key, nil when it has none, or there is no such item.
   ///
   /// - Throws: `CofferError.notDecodable` when what is stored is no `Item.Metadata`.
-  public borrowing func readMetadata<Item: Persistable>(_ type: Item.Type, key: String) throws -> Item.Metadata? {
-    try metadata(forKey: key, inCollection: Item.collection)
+  public borrowing func readMetadata<Item: Persistable>(
+    _ type: Item.Type, key: Item.Identifier
+  ) throws -> Item.Metadata? {
+    try metadata(forKey: Item.key(for: key), inCollection: Item.collection)
   }
 
   /// The metadata for each of `keys`, nil where there is none.
   ///
   /// - Throws: As `readMetadata(_:key:)`.
   public borrowing func readMetadata<Item: Persistable>(
-    _ type: Item.Type, keys: some Sequence<String>
+    _ type: Item.Type, keys: some Sequence<Item.Identifier>
   ) throws -> [Item.Metadata?] {
-    let core = session.core
-    return try stored(keys, Item.collection).map { key, stored in
-      try core.metadata(stored?.metadata, as: Item.Metadata.self, key, in: Item.collection)
+    let session = session
+    return try session.reading {
+      try keys.map { identifier in
+        let key = Item.key(for: identifier)
+        let stored = try session.item(key, in: Item.collection)?.metadata
+        return try session.core.metadata(stored, as: Item.Metadata.self, key, in: Item.collection)
+      }
     }
   }
+}
 
-  /// What is stored for each key: in one snapshot, also where each operation is a transaction of its own.
-  private borrowing func stored(
-    _ keys: some Sequence<String>, _ collection: String
-  ) throws -> [(key: String, item: HeldItem?)] {
-    let session = session
-    return try session.reading { try keys.map { ($0, try session.item($0, in: collection)) } }
+extension DatabaseCore {
+  /// An item with its metadata.
+  fileprivate func item<Item: Persistable>(_ stored: HeldItem, _ key: String) throws -> Item {
+    var item = try decode(stored.object, as: Item.self, key, in: Item.collection)
+    // What stands beside an item that has no metadata is another program's.
+    if Item.Metadata.self != Never.self {
+      item.metadata = try metadata(stored.metadata, as: Item.Metadata.self, key, in: Item.collection)
+    }
+    return item
   }
 }

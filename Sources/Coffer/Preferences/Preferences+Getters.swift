@@ -57,7 +57,8 @@ extension Preferences {
 
   /// The text for a key.
   ///
-  /// Numbers are their shortest decimal text (`"42"`, `"12.34"`, `"1.0"`), truth values `"1"` and `"0"`; all else is nil.
+  /// Numbers are their shortest decimal text (`"42"`, `"12.34"`, `"1.0"`), of a `Float` the shortest that reads as that
+  /// `Float`; truth values are `"1"` and `"0"`; all else is nil.
   public func string(forKey key: String) -> String? {
     get(key) { $0?.asString }
   }

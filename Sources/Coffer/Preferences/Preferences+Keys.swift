@@ -31,6 +31,16 @@ extension Preferences {
     set { setReporting(newValue, for: key) }
   }
 
+  /// Not there: for a value of another type than the key's, of which the compiler could say nothing by itself.
+  @available(
+    *, unavailable,
+    message: "the value and the key are of different types: a Key<Int>, for instance, takes and gives an Int"
+  )
+  public subscript<Object, Other>(key: Key<Object>) -> Other {
+    get { fatalError() }
+    set { fatalError() }
+  }
+
   @usableFromInline
   func integer(_ key: Key<Int>) -> Int { number(key) }
 

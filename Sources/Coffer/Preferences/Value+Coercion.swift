@@ -22,7 +22,7 @@ extension Value {
     case .bool(let bool): bool ? "1" : "0"
     case .int(let number): String(number)
     case .uint64(let number): String(number)
-    case .double(let number): number.description
+    case .double(let number): number.shortestText
     default: nil
     }
   }
@@ -107,6 +107,29 @@ extension Value {
   /// A dictionary with its values as plain objects; nil for all else.
   var asDictionary: [String: any Sendable]? {
     if case .dictionary(let members) = self { members.mapValues(\.asObject) } else { nil }
+  }
+}
+
+extension Double {
+  /// The shortest decimal text that reads as this number; of one that was set as a `Float`, which lies in the store as the
+  /// double that it equals, as that `Float`: `"12.34"`, where the double is 12.34000015258789.
+  ///
+  /// Which of the two types was set is not stored. A number is taken for a double's where its own text is short, or where
+  /// its bits are few, as of 2⁻⁵²: of a decimal fraction that was rounded to a `Float` they seldom are.
+  fileprivate var shortestText: String {
+    guard let float = Float(exactly: self), significandWidth > 11, hasMoreThan15Digits else { return description }
+    return float.description
+  }
+
+  /// Whether the decimal text that is exactly this number has more digits than every double keeps.
+  private var hasMoreThan15Digits: Bool {
+    // A binary fraction has as many decimal places as binary ones.
+    var digits = magnitude
+    for _ in 0..<max(0, significandWidth - Int(exponent)) {
+      if digits >= 1e15 { return true }
+      digits *= 10
+    }
+    return digits >= 1e15
   }
 }
 

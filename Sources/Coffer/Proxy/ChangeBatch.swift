@@ -13,7 +13,10 @@ public struct ChangeBatch {
   public mutating func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = ""
   ) throws {
-    try setObject(object, forKey: key, inCollection: collection, withMetadata: Optional<Never>.none)
+    guard let object else { return try removeObject(forKey: key, inCollection: collection) }
+    try add(
+      .set(HeldItem(object: try proxy.database.core.hold(object, key, in: collection), metadata: nil)), key,
+      in: collection)
   }
 
   /// Sets the object and the metadata for a key; a nil object removes the key, nil metadata clears it.
@@ -25,6 +28,22 @@ public struct ChangeBatch {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
     try add(
       .set(try proxy.database.core.hold(object, metadata: metadata, key, in: collection)), key, in: collection)
+  }
+
+  /// Removes a key: what a literal `nil` means as an object.
+  ///
+  /// - Throws: `CofferError.collectionNotAllowed`.
+  public mutating func setObject(_ nothing: Never?, forKey key: String, inCollection collection: String = "") throws {
+    try removeObject(forKey: key, inCollection: collection)
+  }
+
+  /// Sets the object for a key and clears its metadata: what a literal `nil` means as metadata.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:)`.
+  public mutating func setObject<Object: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?
+  ) throws {
+    try setObject(object, forKey: key, inCollection: collection)
   }
 
   /// Removes a key; an absent one changes nothing.

@@ -18,14 +18,14 @@ extension ConnectionProxy {
   /// one event; so may what is changed in quick succession. Setting a filter is not announced.
   ///
   /// - Parameters:
-  ///   - collection: Only changes in this collection.
+  ///   - collection: Only changes in this collection; nil for all, or with a key or a prefix for the default collection.
   ///   - key: Only changes of this key of the collection.
   ///   - prefix: Only changes of keys of the collection with this beginning.
   /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
   public func changes(
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> Changes {
-    precondition(collection != nil || (key == nil && prefix == nil), "Name the collection of the key.")
+    let collection = collection ?? (key == nil && prefix == nil ? nil : "")
     // What others have committed until now is nothing to be announced.
     try state.catchUp()
     let buffer = ChangeListeners.Buffer { $0.merged(with: $1) }

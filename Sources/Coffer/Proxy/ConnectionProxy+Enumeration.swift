@@ -23,21 +23,20 @@ extension ConnectionProxy {
     try allKeys(inCollection: collection).count
   }
 
-  /// All objects of a collection by their keys, pending ones included, as they were at one moment.
+  /// All objects of a collection with their keys, pending ones included, as they were at one moment, in the order of the keys'
+  /// UTF-8 bytes.
   ///
   /// ```swift
-  /// let everything: [String: Value] = try settings.objects(inCollection: "ui")
+  /// for (key, value) in try settings.objects(inCollection: "ui", as: Value.self) { print(key, value.kind) }
   /// ```
+  ///
+  /// No dictionary, which would lose one of two keys that Swift calls equal, `"é"` in one scalar and in two.
   ///
   /// - Throws: `CofferError.notDecodable` when one of them is of another type; `.closed`, `.damaged` or `.inputOutput`.
   public func objects<Object: Decodable>(
     inCollection collection: String = "", within range: KeyRange = .all, as type: Object.Type = Object.self
-  ) throws -> [String: Object] {
-    var objects: [String: Object] = [:]
-    try enumerateKeysAndObjects(inCollection: collection, within: range, as: type) { key, object, _ in
-      objects[key] = object
-    }
-    return objects
+  ) throws -> [(key: String, object: Object)] {
+    try items(collection, range).map { ($0.key, try decode($0.item, $0.key, in: collection)) }
   }
 
   /// Hands `body` each key of a collection with its object, pending ones included, as they were at one moment, in the order

@@ -80,6 +80,16 @@ extension ConnectionProxy {
     }
   }
 
+  /// Sets the object for a key and clears its metadata: what a literal `nil` means as metadata.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
+  public func setObject<Object: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?,
+    durability: Durability = .asynchronous
+  ) throws {
+    try setObject(object, forKey: key, inCollection: collection, durability: durability)
+  }
+
   @inline(__always)
   private func change(
     _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> PendingChange
@@ -112,6 +122,16 @@ extension ConnectionProxy {
     try change(key, in: collection, durability) { core in
       .replaced(.init(object: try core.hold(object, key, in: collection)))
     }
+  }
+
+  /// Removes a key: what a literal `nil` means as an object.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
+  public func replaceObject(
+    _ nothing: Never?, forKey key: String, inCollection collection: String = "",
+    durability: Durability = .asynchronous
+  ) throws {
+    try removeObject(forKey: key, inCollection: collection, durability: durability)
   }
 
   /// Replaces the metadata for a key, keeping its object.

@@ -71,21 +71,20 @@ public final class ConnectionProxy: Sendable {
   /// So much of what is committed is kept in memory unless the program says otherwise.
   public static let defaultCacheByteLimit = 8 << 20
 
-  /// Makes a proxy with two connections of its own, which are opened when they are used.
+  /// Makes a proxy, over connections of `database` that are also used otherwise, or of its own, which are opened when they
+  /// are used.
   ///
+  /// - Parameters:
+  ///   - readOnlyConnection: What becomes ``readOnlyConnection``; nil for one of its own.
+  ///   - readWriteConnection: What flushes go through; nil for one of its own.
   /// - Throws: `CofferError.closed` or `.usedAfterFork`.
-  public convenience init(database: Database, flushPolicy: FlushPolicy = .immediately) throws {
-    try database.checkUsable()
-    self.init(
-      database: database, readOnlyConnection: database.makeConnectionForLater(),
-      readWriteConnection: database.makeConnectionForLater(), flushPolicy: flushPolicy)
-  }
-
-  /// Makes a proxy over connections of `database` that are also used otherwise.
   public init(
-    database: Database, readOnlyConnection: Connection, readWriteConnection: Connection,
+    database: Database, readOnlyConnection: Connection? = nil, readWriteConnection: Connection? = nil,
     flushPolicy: FlushPolicy = .immediately
-  ) {
+  ) throws {
+    try database.checkUsable()
+    let readOnlyConnection = readOnlyConnection ?? database.makeConnectionForLater()
+    let readWriteConnection = readWriteConnection ?? database.makeConnectionForLater()
     precondition(
       readOnlyConnection.database === database && readWriteConnection.database === database,
       "The connections of a proxy must belong to its database.")

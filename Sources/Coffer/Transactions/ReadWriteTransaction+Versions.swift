@@ -49,6 +49,20 @@ extension ReadWriteTransaction {
     }
   }
 
+  /// The same without metadata: what a literal `nil` means.
+  ///
+  /// - Throws: As the form with metadata.
+  public borrowing func setObject<Object: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?,
+    ifVersion version: Int64
+  ) throws {
+    let session = session
+    try session.inTransaction {
+      try session.require(version: version, key, in: collection)
+      try setObject(object, forKey: key, inCollection: collection)
+    }
+  }
+
   /// Sets object and metadata that were serialized before where the key's version is still the one that was read; 0 stands
   /// for no such key.
   ///
@@ -72,6 +86,15 @@ extension ReadWriteTransaction {
     withMetadata metadata: Metadata? = Never?.none
   ) throws {
     try setObject(object, forKey: key, inCollection: collection, withMetadata: metadata, ifVersion: 0)
+  }
+
+  /// The same without metadata: what a literal `nil` means.
+  ///
+  /// - Throws: As the form with metadata.
+  public borrowing func setObjectIfAbsent<Object: Encodable>(
+    _ object: Object, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?
+  ) throws {
+    try setObject(object, forKey: key, inCollection: collection, ifVersion: 0)
   }
 
   /// Removes a key where its version is still the one that was read.

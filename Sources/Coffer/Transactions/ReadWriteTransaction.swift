@@ -56,6 +56,15 @@ extension ReadWriteTransaction {
     try set(object, metadata: metadata, key, collection)
   }
 
+  /// Sets the object for a key and clears its metadata: what a literal `nil` means as metadata.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:)`.
+  public borrowing func setObject<Object: Encodable>(
+    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?
+  ) throws {
+    try set(object, metadata: nothing, key, collection)
+  }
+
   private borrowing func set(
     _ object: (some Encodable)?, metadata: (some Encodable)?, _ key: String, _ collection: String
   ) throws {
@@ -94,6 +103,13 @@ extension ReadWriteTransaction {
     try session.replaceAndTell(.object, key, in: collection) {
       try $0.encode(.object, object, key, in: collection)
     }
+  }
+
+  /// Removes a key: what a literal `nil` means as an object.
+  public borrowing func replaceObject(
+    _ nothing: Never?, forKey key: String, inCollection collection: String = ""
+  ) throws {
+    try removeObject(forKey: key, inCollection: collection)
   }
 
   /// Replaces the object for a key with one that was serialized before, keeping its metadata.

@@ -9,6 +9,9 @@
 /// database.setRules(rules, forCollection: "names")
 /// ```
 ///
+/// ``Database/setDefaultRules(_:)`` is for all collections without rules of their own,
+/// ``Database/setSerializer(_:for:)`` for a type of values in any collection.
+///
 /// The closures run inside the transaction that sets the value, on its thread, the sanitizers of a proxy when it is set
 /// there; a write from inside them throws.
 public struct CollectionRules: Sendable {
@@ -33,6 +36,8 @@ public struct CollectionRules: Sendable {
 
   /// The standard: self-describing values, and no sanitizers.
   public init() {}
+
+  func serializer(_ part: ItemPart) -> Serializer { part == .object ? objectSerializer : metadataSerializer }
 }
 
 /// Turns objects into stored values and back.
@@ -73,6 +78,8 @@ public struct Serializer: Sendable {
     encode = serialize
     decode = deserialize
   }
+
+  var isStandard: Bool { encode == nil }
 
   func stored(_ object: some Encodable) throws -> StoredValue {
     try encode.map { try $0(object).stored } ?? ValueCoder.encode(object)

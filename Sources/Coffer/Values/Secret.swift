@@ -25,8 +25,7 @@ public struct Secret: Sendable {
   ///
   /// The text itself is the caller's, and cannot be wiped.
   public init(_ text: String) {
-    var text = text
-    self.init(text.withUTF8 { SecretBytes(copying: UnsafeRawBufferPointer($0)) })
+    self.init(SecretBytes(copying: text))
   }
 
   /// Makes a secret of a copy of `bytes`; wiping the original is the caller's.

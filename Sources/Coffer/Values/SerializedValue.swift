@@ -15,11 +15,12 @@ public struct SerializedValue: Hashable, Sendable {
 
   /// Takes bytes that were serialized before.
   ///
-  /// - Throws: `CofferError.unsupported` when they are no value of that kind; sealed bytes are none.
+  /// - Throws: `CofferError.unsupported` when they are no value of that kind, text that is not JSON for instance; sealed bytes
+  ///   are none.
   public init(kind: Value.Kind, bytes: Data) throws {
     let stored = Self.stored(kind, bytes)
     // Other bytes for the same value would count as a change when it is set again.
-    guard let value = try? Value(stored), try value.stored == stored else {
+    guard let again = try? Value(stored).stored, again == stored else {
       throw CofferError.unsupported(reason: "the bytes are no serialized \(kind.name)")
     }
     self.kind = kind

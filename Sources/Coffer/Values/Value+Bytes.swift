@@ -47,7 +47,12 @@ extension Value {
     case .int(let value): bytes.append(bigEndian: UInt64(bitPattern: value))
     case .uint64(let value): bytes.append(bigEndian: value)
     case .double(let value): bytes.append(bigEndian: value.bitPattern)
-    case .string(let value), .json(let value): bytes.append(contentsOf: value.utf8)
+    case .string(let value): bytes.append(contentsOf: value.utf8)
+    case .json(let value):
+      do { _ = try JSONReader.value(value) } catch {
+        throw ValueCodingError(reason: "the text is not JSON: \(error.reason), at byte \(error.offset)")
+      }
+      bytes.append(contentsOf: value.utf8)
     case .data(let value): bytes.append(contentsOf: value)
     case .date(let value): bytes.append(bigEndian: value.timeIntervalSinceReferenceDate.bitPattern)
     case .url(let value):

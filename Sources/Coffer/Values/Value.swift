@@ -40,6 +40,8 @@ public enum Value: Hashable, Sendable {
   /// Values by name.
   case dictionary([String: Value])
   /// A `Codable` value of none of the types above, as the JSON text that Foundation's `JSONEncoder` made of it.
+  ///
+  /// Setting a text that is not JSON throws `CofferError.notEncodable`.
   case json(String)
   /// A value that is never shown by itself; not inside a list or a dictionary.
   case secret(Secret)
