@@ -1,147 +1,231 @@
-import Foundation
-import Testing
+#if os(Linux)
+  import Foundation
+  import Testing
 
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+  #if canImport(Musl)
+    import Musl
+  #else
+    import Glibc
+  #endif
 
-@Suite("Editing a collection")
-struct EditTests {
-  private let tool: Tool
-  private let runtime: String
+  @Suite("Editing a collection")
+  struct EditTests {
+    private let tool: Tool
+    private let runtime: String
 
-  init() throws {
-    tool = try Tool()
-    runtime = tool.path("runtime")
-    try FileManager.default.createDirectory(
-      atPath: runtime, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-    try tool.succeed("set", "ui/theme", "dark")
-    try tool.succeed("set", "ui/size", "--int", "14")
-    try tool.succeed("set", "ui/nan", "--double", "nan")
-    try tool.succeed("set", "ui/token", "--secret", "-", input: "hunter2")
-  }
+    init() throws {
+      tool = try Tool()
+      runtime = tool.path("runtime")
+      try FileManager.default.createDirectory(
+        atPath: runtime, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+      try tool.succeed("set", "ui/theme", "dark")
+      try tool.succeed("set", "ui/size", "--int", "14")
+      try tool.succeed("set", "ui/nan", "--double", "nan")
+      try tool.succeed("set", "ui/token", "--secret", "-", input: "hunter2")
+    }
 
-  /// An editor that is a shell script, whose first argument is the file.
-  private func editor(_ script: String) throws -> [String: String] {
-    let path = try tool.write("editor-\(UUID().uuidString)", "#!/bin/sh\nset -e\n\(script)\n".utf8)
-    // By way of the shell: a script is busy while a process that another test starts still holds it open.
-    return ["EDITOR": "sh '\(path)'", "XDG_RUNTIME_DIR": runtime, "PREFS": Tool.executable]
-  }
+    /// An editor that is a shell script, whose first argument is the file.
+    private func editor(_ script: String) throws -> [String: String] {
+      let path = try tool.write("editor-\(UUID().uuidString)", "#!/bin/sh\nset -e\n\(script)\n".utf8)
+      // By way of the shell: a script is busy while a process that another test starts still holds it open.
+      return ["EDITOR": "sh '\(path)'", "XDG_RUNTIME_DIR": runtime, "PREFS": Tool.executable]
+    }
 
-  private func edit(_ script: String, _ arguments: String...) throws -> Tool.Run {
-    try tool.run(["edit"] + arguments, input: "".utf8, environment: editor(script))
-  }
+    private func edit(_ script: String, _ arguments: String...) throws -> Tool.Run {
+      try edit(arguments, editor(script))
+    }
 
-  private var isWiped: Bool {
-    get throws { try FileManager.default.contentsOfDirectory(atPath: runtime).isEmpty }
-  }
+    /// Edits on a terminal.
+    private func edit(_ arguments: [String], _ environment: [String: String]) throws -> Tool.Run {
+      let terminal = try PseudoTerminal()
+      let child = try tool.start(["edit"] + arguments, on: terminal, environment: environment)
+      let code = try Tool.exitCode(of: child)
+      try terminal.drain()
+      return Tool.Run(code: code, output: [], message: terminal.shown)
+    }
 
-  @Test("What was changed, added and taken out is set, and nothing else", arguments: ["yaml", "json", "toml"])
-  func changes(_ format: String) throws {
-    let version = try tool.succeed("list", "ui", "--json")
-    let run = try edit(
-      "sed -i.bak -e 's/dark/light/' -e '/size/d' \"$1\"; cp \"$1\" \"$1~\"", "ui", "--format", format)
-    #expect(run.code == 0 && run.message.contains("2 keys changed"), "\(run.message)")
-    #expect(try tool.succeed("get", "ui/theme") == "light\n")
-    #expect(try tool.run("get", "ui/size").code == 3)
-    #expect(try tool.succeed("get", "ui/token") == "hunter2\n")
-    let nan = #/"key":"nan".*?"version":\d+/#
-    #expect(try version.firstMatch(of: nan)?.output == tool.succeed("list", "ui", "--json").firstMatch(of: nan)?.output)
-    #expect(try isWiped)
-  }
+    private var isWiped: Bool {
+      get throws { try FileManager.default.contentsOfDirectory(atPath: runtime).isEmpty }
+    }
 
-  @Test("The file is for its owner alone, and hides secrets unless they are to be shown")
-  func privacy() throws {
-    let script = "cp \"$1\" \"$HOME/seen\"; stat -c %a \"$1\" \"$(dirname \"$1\")\" > \"$HOME/modes\""
-    #expect(try edit(script, "ui").code == 0)
-    let seen = String(decoding: try tool.contents(tool.path("seen")), as: UTF8.self)
-    #expect(seen.contains("<secret: 7 bytes>") && !seen.contains("hunter2"))
-    #if os(Linux)
-      #expect(String(decoding: try tool.contents(tool.path("modes")), as: UTF8.self) == "600\n700\n")
-    #endif
-    #expect(try edit(script + "; sed -i 's/hunter2/swordfish/' \"$1\"", "ui", "--reveal").code == 0)
-    #expect(String(decoding: try tool.contents(tool.path("seen")), as: UTF8.self).contains("hunter2"))
-    #expect(try tool.succeed("get", "ui/token") == "swordfish\n")
-    #expect(try tool.succeed("type", "ui/token") == "secret\n")
-    #expect(try isWiped)
-  }
+    @Test("What was changed, added and taken out is set, and nothing else", arguments: ["yaml", "json", "toml"])
+    func changes(_ format: String) throws {
+      let version = try tool.succeed("list", "ui", "--json")
+      let run = try edit(
+        "sed -i.bak -e 's/dark/light/' -e '/size/d' \"$1\"; cp \"$1\" \"$1~\"", "ui", "--format", format)
+      #expect(run.code == 0 && run.message.contains("2 keys changed"), "\(run.message)")
+      #expect(try tool.succeed("get", "ui/theme") == "light\n")
+      #expect(try tool.run("get", "ui/size").code == 3)
+      #expect(try tool.succeed("get", "ui/token") == "hunter2\n")
+      let nan = #/"key":"nan".*?"version":\d+/#
+      #expect(
+        try version.firstMatch(of: nan)?.output == tool.succeed("list", "ui", "--json").firstMatch(of: nan)?.output)
+      #expect(try isWiped)
+    }
 
-  @Test("A key that somebody else changes meanwhile is 9, and nothing is set")
-  func conflict() throws {
-    let run = try edit("\"$PREFS\" set ui/theme blue; sed -i -e s/dark/light/ -e s/14/15/ \"$1\"", "ui")
-    #expect(run.code == 9)
-    #expect(try tool.succeed("get", "ui/theme") == "blue\n" && tool.succeed("get", "ui/size") == "14\n")
-    // Another key is nobody's business.
-    #expect(try edit("\"$PREFS\" set ui/other x; sed -i s/14/15/ \"$1\"", "ui").code == 0)
-    #expect(try tool.succeed("get", "ui/size") == "15\n" && tool.succeed("get", "ui/other") == "x\n")
-    #expect(try isWiped)
-  }
+    @Test("The file is for its owner alone, and hides secrets unless they are to be shown")
+    func privacy() throws {
+      let script = "cp \"$1\" \"$HOME/seen\"; stat -c %a \"$1\" \"$(dirname \"$1\")\" > \"$HOME/modes\""
+      #expect(try edit(script, "ui").code == 0)
+      let seen = String(decoding: try tool.contents(tool.path("seen")), as: UTF8.self)
+      #expect(seen.contains("<secret: 7 bytes>") && !seen.contains("hunter2"))
+      #if os(Linux)
+        #expect(String(decoding: try tool.contents(tool.path("modes")), as: UTF8.self) == "600\n700\n")
+      #endif
+      #expect(try edit(script + "; sed -i 's/hunter2/swordfish/' \"$1\"", "ui", "--reveal").code == 0)
+      #expect(String(decoding: try tool.contents(tool.path("seen")), as: UTF8.self).contains("hunter2"))
+      #expect(try tool.succeed("get", "ui/token") == "swordfish\n")
+      #expect(try tool.succeed("type", "ui/token") == "secret\n")
+      #expect(try isWiped)
+    }
 
-  @Test("A file that does not parse, and an editor that fails, change nothing")
-  func failures() throws {
-    let broken = try edit("echo 'theme: [hunter2' > \"$1\"", "ui")
-    #expect(broken.code == 8 && !broken.message.contains("hunter2"))
-    let failed = try edit("sed -i s/dark/light/ \"$1\"; exit 3", "ui")
-    #expect(failed.code == 1 && failed.message.contains("exit code 3"))
-    #expect(try edit("echo 'other: <secret: 3 bytes>' >> \"$1\"", "ui").code == 8)
-    #expect(try edit("rm \"$1\"", "ui").code == 14)
-    #expect(try edit("true", "none").code == 3)
-    #expect(try tool.succeed("get", "ui/theme") == "dark\n")
-    #expect(try isWiped)
-  }
+    @Test("A key that somebody else changes meanwhile is 9, and nothing is set")
+    func conflict() throws {
+      let run = try edit("\"$PREFS\" set ui/theme blue; sed -i -e s/dark/light/ -e s/14/15/ \"$1\"", "ui")
+      #expect(run.code == 9)
+      #expect(try tool.succeed("get", "ui/theme") == "blue\n" && tool.succeed("get", "ui/size") == "14\n")
+      // Another key is nobody's business.
+      #expect(try edit("\"$PREFS\" set ui/other x; sed -i s/14/15/ \"$1\"", "ui").code == 0)
+      #expect(try tool.succeed("get", "ui/size") == "15\n" && tool.succeed("get", "ui/other") == "x\n")
+      #expect(try isWiped)
+    }
 
-  @Test("VISUAL comes first, and may have words")
-  func words() throws {
-    let environment = [
-      "VISUAL": "sed -i -e 's/dark/very light/'", "EDITOR": "false", "XDG_RUNTIME_DIR": runtime,
-    ]
-    try tool.succeed("edit", "ui", environment: environment)
-    #expect(try tool.succeed("get", "ui/theme") == "very light\n")
-  }
+    @Test("An editor that fails, or leaves no file, changes nothing")
+    func failures() throws {
+      let failed = try edit("sed -i s/dark/light/ \"$1\"; exit 3", "ui")
+      #expect(failed.code == 1 && failed.message.contains("exit code 3"))
+      #expect(try edit("rm \"$1\"", "ui").code == 14)
+      #expect(try edit("true", "none").code == 3)
+      #expect(try tool.succeed("get", "ui/theme") == "dark\n")
+      #expect(try isWiped)
+    }
 
-  @Test("A signal wipes the file and ends the tool", arguments: [SIGTERM, SIGHUP])
-  func signals(_ signal: Int32) throws {
-    // The editor says that it is there, and waits to be ended.
-    let ready = try LinePipe(tool.path("ready"))
-    let environment = try editor("echo x > \"$HOME/ready\"; exec sleep 600")
-    let child = try tool.spawn(
-      ["edit", "ui"], files: [(1, "/dev/null", O_WRONLY), (2, "/dev/null", O_WRONLY)], environment: environment)
-    #expect(try ready.next() == "x")
-    #expect(try !isWiped)
-    kill(child, signal)
-    #expect(try Tool.exitCode(of: child) == 128 + signal)
-    #expect(try isWiped)
-  }
+    @Test("VISUAL comes first, and may have words")
+    func words() throws {
+      let environment = [
+        "VISUAL": "sed -i -e 's/dark/very light/'", "EDITOR": "false", "XDG_RUNTIME_DIR": runtime,
+      ]
+      #expect(try edit(["ui"], environment).code == 0)
+      #expect(try tool.succeed("get", "ui/theme") == "very light\n")
+    }
 
-  @Test("Where the runtime folder is missing, the file lies beside the store")
-  func fallback() throws {
-    var environment = try editor("dirname \"$1\" > \"$HOME/where\"")
-    environment["XDG_RUNTIME_DIR"] = "/nonexistent"
-    try tool.succeed("edit", "ui", environment: environment)
-    let folder = String(tool.store.dropLast("settings.coffer".count))
-    #expect(String(decoding: try tool.contents(tool.path("where")), as: UTF8.self).hasPrefix(folder + ".prefs-edit-"))
-    #expect(try !FileManager.default.contentsOfDirectory(atPath: folder).contains { $0.hasPrefix(".prefs-edit") })
-  }
+    @Test("A signal wipes the file and ends the tool", arguments: [SIGTERM, SIGHUP])
+    func signals(_ signal: Int32) throws {
+      // The editor says that it is there, and waits to be ended.
+      let ready = try LinePipe(tool.path("ready"))
+      let environment = try editor("echo x > \"$HOME/ready\"; exec sleep 600")
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("edit", "ui", on: terminal, environment: environment)
+      #expect(try ready.next() == "x")
+      #expect(try !isWiped)
+      kill(child, signal)
+      #expect(try Tool.exitCode(of: child) == 128 + signal)
+      #expect(try isWiped)
+    }
 
-  @Test("A sealed collection needs --reveal, and its file comes and goes like another")
-  func sealed() throws {
-    try tool.succeed("set", "tokens/a", "hunter2")
-    try tool.seal("tokens")
-    try tool.succeed("lock")
-    #expect(try edit("true", "tokens", "--reveal").code == 6)
-    try tool.unlock()
-    let refused = try edit("touch \"$HOME/started\"", "tokens")
-    #expect(refused.code == 11 && refused.message.contains("--reveal") && !tool.exists(tool.path("started")))
-    #expect(try edit("sed -i s/hunter2/swordfish/ \"$1\"", "tokens", "--reveal").code == 0)
-    #expect(try tool.succeed("get", "tokens/a") == "swordfish\n")
-    #expect(try isWiped)
-  }
+    @Test("Where the runtime folder is missing, the file lies beside the store")
+    func fallback() throws {
+      var environment = try editor("dirname \"$1\" > \"$HOME/where\"")
+      environment["XDG_RUNTIME_DIR"] = "/nonexistent"
+      #expect(try edit(["ui"], environment).code == 0)
+      let folder = String(tool.store.dropLast("settings.coffer".count))
+      #expect(String(decoding: try tool.contents(tool.path("where")), as: UTF8.self).hasPrefix(folder + ".prefs-edit-"))
+      #expect(try !FileManager.default.contentsOfDirectory(atPath: folder).contains { $0.hasPrefix(".prefs-edit") })
+    }
 
-  #if os(Linux)
+    @Test("A sealed collection needs --reveal, and its file comes and goes like another")
+    func sealed() throws {
+      try tool.succeed("set", "tokens/a", "hunter2")
+      try tool.seal("tokens")
+      try tool.unlock()
+      let refused = try edit("touch \"$HOME/started\"", "tokens")
+      #expect(refused.code == 11 && refused.message.contains("--reveal") && !tool.exists(tool.path("started")))
+      #expect(try edit("sed -i s/hunter2/swordfish/ \"$1\"", "tokens", "--reveal").code == 0)
+      #expect(try tool.succeed("get", "tokens/a") == "swordfish\n")
+      #expect(try isWiped)
+    }
+
+    @Test(
+      "A file that does not parse, or shows no secret for a new one, changes nothing",
+      arguments: [
+        "theme: [hunter2", "other: <secret: 3 bytes>",
+      ])
+    func unparsable(_ text: String) throws {
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("edit", "ui", on: terminal, environment: editor("echo '\(text)' > \"$1\""))
+      try terminal.expect("Edit again? [y/N] ")
+      #expect(!terminal.shown.contains("hunter2"))
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: child) == 8)
+      #expect(try tool.succeed("get", "ui/theme") == "dark\n")
+      #expect(try isWiped)
+    }
+
+    @Test("Without a terminal, or with --no-input, it fails at once")
+    func nobodyThere() throws {
+      let environment = try editor("touch \"$HOME/started\"")
+      let withoutTerminal = try tool.run("edit", "ui", environment: environment)
+      #expect(withoutTerminal.code == 2 && withoutTerminal.message.contains("prefs export"))
+      let withoutInput = try edit(["ui", "--no-input"], environment)
+      #expect(withoutInput.code == 2 && withoutInput.message.contains("--no-input"))
+      #expect(try isWiped && !tool.exists(tool.path("started")))
+    }
+
+    @Test("What the editor leaves in the folder goes, folders and links included, and nothing beyond")
+    func leavings() throws {
+      let outside = try tool.write("outside", "theirs".utf8)
+      let script = """
+        folder=$(dirname "$1"); mkdir -p "$folder/a/b"; cp "$1" "$folder/a/b/copy"; ln -s "$HOME/outside" "$folder/a/link"
+        ln -s "$HOME" "$folder/home"; mkfifo "$folder/a/pipe"; chmod 0 "$folder/a/b/copy"
+        """
+      #expect(try edit(script, "ui").code == 0)
+      #expect(try isWiped)
+      #expect(try tool.contents(outside) == Array("theirs".utf8))
+    }
+
+    @Test("The file is overwritten also where the editor puts another in its place, or keeps it under another name")
+    func overwritten() throws {
+      // Names outside of the folder keep what lay in the two files.
+      let script = """
+        folder=$(dirname "$1"); ln "$1" "$folder.first"
+        sed s/dark/light/ "$1" > "$folder/new"; ln "$folder/new" "$folder.second"; mv "$folder/new" "$1"
+        """
+      let run = try edit(script, "ui")
+      #expect(run.code == 0 && run.message.contains("1 key changed"))
+      let names = try FileManager.default.contentsOfDirectory(atPath: runtime)
+      #expect(names.count == 2)
+      for name in names {
+        let bytes = try tool.contents(runtime + "/" + name)
+        #expect(!bytes.isEmpty && bytes.allSatisfy { $0 == 0 }, "\(name)")
+      }
+    }
+
+    @Test("What a killed edit leaves is found by doctor and wiped by the next, and not what is being edited")
+    func killed() throws {
+      let terminals = [try PseudoTerminal(), try PseudoTerminal()]
+      var editors: [pid_t] = []
+      let children = try terminals.enumerated().map { number, terminal in
+        let ready = try LinePipe(tool.path("ready-\(number)"))
+        let environment = try editor("echo $$ > \"$HOME/ready-\(number)\"; exec sleep 600")
+        let child = try tool.start("edit", "ui", on: terminal, environment: environment)
+        editors.append(try #require(ready.next().flatMap { pid_t($0) }))
+        return child
+      }
+      kill(children[0], SIGKILL)
+      #expect(try Tool.exitCode(of: children[0]) == 128 + SIGKILL)
+      func folders() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: runtime) }
+      #expect(try folders().count == 2)
+      let doctor = try tool.run("doctor", environment: ["XDG_RUNTIME_DIR": runtime])
+      #expect(doctor.text.components(separatedBy: "was left over").count == 2, "\(doctor.text)")
+      let next = try edit("true", "ui")
+      #expect(next.code == 0 && next.message.contains("a killed prefs edit had left"), "\(next.message)")
+      #expect(try folders().count == 1)
+      kill(children[1], SIGTERM)
+      _ = try Tool.exitCode(of: children[1])
+      #expect(try isWiped)
+      for editor in editors { kill(editor, SIGKILL) }
+    }
+
     @Test("Control-C at the question whether to edit again wipes the file")
     func interrupted() throws {
       let terminal = try PseudoTerminal()
@@ -165,5 +249,5 @@ struct EditTests {
       #expect(try tool.succeed("list", "ui", "--values") == "theme  blue\n")
       #expect(try isWiped)
     }
-  #endif
-}
+  }
+#endif

@@ -15,14 +15,16 @@ struct EditCommand: ParsableCommand {
       removed afterwards. Secrets show as no more than that, and stay as they are, unless --reveal is given; a sealed \
       collection needs it. The formats are those of `prefs export`.
 
-      A file that does not parse can be edited again, on a terminal; else it is dropped, with exit code 8.
+      A file that does not parse can be edited again; else it is dropped, with exit code 8. What a killed edit has left \
+      behind is wiped by the next one. Without a terminal, or with --no-input, nothing is opened: scripts take `prefs \
+      export` and `prefs import`.
 
       Examples:
         prefs edit editor
         EDITOR='code --wait' prefs edit editor --format json
       """)
 
-  @Argument(help: "The collection; the default collection when left out.")
+  @Argument(help: "The collection; the default collection when left out.", completion: Completions.collections)
   var name: String?
 
   @Option(help: "The format of the file.")
@@ -53,7 +55,14 @@ struct EditCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = name.map(CommandArguments.value) ?? common.namedCollection ?? ""
+    guard !common.noInput, Terminal.isTerminal(0), Terminal.isThere else {
+      let reason = common.noInput ? "--no-input forbids an editor" : "an editor needs a terminal, and there is none"
+      throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
+    }
     let session = try Session(common)
+    for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
+      common.note("wiped \(folder), which a killed prefs edit had left.")
+    }
     try session.using(try session.open()) { database in
       let edit = try session.unlocking(database) { try database.makeConnection().read { try begin(collection, $0) } }
       let changes = try changes(edit, session)
@@ -80,7 +89,7 @@ struct EditCommand: ParsableCommand {
   private func changes(_ edit: CollectionEdit, _ session: Session) throws -> [CollectionEdit.Change] {
     try HeldSignals.during { signals in
       let name = "settings.\(format.rawValue)"
-      let file = try EditedFile(edit.bytes, name: name, fallback: StoreLocation.folder(of: session.path))
+      let file = try EditedFile(edit.bytes, name: name, besides: session.path)
       defer { file.wipe() }
       while true {
         try EditorProcess.run(on: file.path, signals)
@@ -91,7 +100,6 @@ struct EditCommand: ParsableCommand {
           ).settings
           return try edit.changes(to: settings)
         } catch let failure as Failure {
-          guard !common.noInput, Terminal.isTerminal(0), Terminal.isThere else { throw failure }
           Message.error(failure.message)
           guard try Terminal.confirm("Edit again?", signals) == true else { throw failure }
         }

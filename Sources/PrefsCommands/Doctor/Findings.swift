@@ -39,9 +39,8 @@ struct Findings {
     }
     // What was lost when the store was opened is no longer in the log.
     problems += status.logProblem.map { [$0] } ?? status.log.problems
-    problems += EditedFile.leftovers(besides: path).map { folder in
-      "\(folder) was left over when `prefs edit` was killed, with settings in clear. Unless something is being edited just "
-        + "now, remove it."
+    problems += PrivateFolder.leftovers(besides: path).map { folder in
+      "\(folder) was left over when `prefs edit` was killed, with settings in plaintext. The next `prefs edit` wipes it."
     }
     guard deep || status.pageCount * status.pageSize <= Self.quickByteCount else {
       problems += status.tailProblems

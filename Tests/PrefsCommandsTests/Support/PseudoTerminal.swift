@@ -91,6 +91,13 @@ extension Tool {
   func start(
     _ arguments: String..., on terminal: PseudoTerminal, showsOutput: Bool = false, environment: [String: String] = [:]
   ) throws -> pid_t {
+    try start(arguments, on: terminal, showsOutput: showsOutput, environment: environment)
+  }
+
+  /// The same with a list.
+  func start(
+    _ arguments: [String], on terminal: PseudoTerminal, showsOutput: Bool = false, environment: [String: String] = [:]
+  ) throws -> pid_t {
     // The first terminal that the leader of a new session opens becomes its controlling one.
     let output = showsOutput ? terminal.path : path("terminal-out")
     return try spawn(

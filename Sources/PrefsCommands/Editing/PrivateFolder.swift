@@ -1,0 +1,155 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A folder that only this user may enter, locked as long as the command that made it runs.
+///
+/// The lock tells a folder that is in use from one that a command left behind when it was killed.
+struct PrivateFolder {
+  let path: String
+  private let descriptor: Int32
+
+  private static let prefix = ".prefs-edit-"
+
+  /// Makes a folder in `$XDG_RUNTIME_DIR`, which lies in memory, or where that cannot be, beside the store.
+  init(besides store: String) throws {
+    let runtime = Environment.variable("XDG_RUNTIME_DIR").flatMap { try? Self(in: $0) }
+    self = try runtime ?? Self(in: StoreLocation.folder(of: store))
+  }
+
+  private init(in parent: String) throws {
+    while true {
+      var template = Array("\(parent)/\(Self.prefix)XXXXXX".utf8CString)
+      // mkdtemp(3) makes it with mode 0700.
+      guard mkdtemp(&template) != nil else { throw Failure.system(parent, errno: errno) }
+      let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      guard descriptor >= 0, flock(descriptor, LOCK_EX) == 0 else {
+        let code = errno
+        if descriptor >= 0 { close(descriptor) }
+        rmdir(path)
+        throw Failure.system(path, errno: code)
+      }
+      if Self.isOwn(descriptor, at: path) {
+        (self.path, self.descriptor) = (path, descriptor)
+        return
+      }
+      // Another command took it for a left-over before it was locked, and has removed it.
+      close(descriptor)
+    }
+  }
+
+  private init?(abandonedAt path: String) {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, Self.isOwn(descriptor, at: path) else {
+      close(descriptor)
+      return nil
+    }
+    (self.path, self.descriptor) = (path, descriptor)
+  }
+
+  /// Whether the open folder is this user's, and still at `path`.
+  private static func isOwn(_ descriptor: Int32, at path: String) -> Bool {
+    var (there, opened) = (stat(), stat())
+    return fstat(descriptor, &opened) == 0 && opened.st_uid == geteuid() && lstat(path, &there) == 0
+      && there.st_ino == opened.st_ino && there.st_dev == opened.st_dev
+  }
+
+  // MARK: - Left-overs
+
+  /// The folders of this user's that a command left behind when it was killed.
+  static func leftovers(besides store: String) -> [String] {
+    abandoned(besides: store).map { folder in
+      close(folder.descriptor)
+      return folder.path
+    }
+  }
+
+  /// Wipes and removes those folders, and returns their paths.
+  static func wipeLeftovers(besides store: String) -> [String] {
+    abandoned(besides: store).map { folder in
+      folder.wipe()
+      return folder.path
+    }
+  }
+
+  private static func abandoned(besides store: String) -> [PrivateFolder] {
+    let parents = [Environment.variable("XDG_RUNTIME_DIR"), StoreLocation.folder(of: store)].compactMap { $0 }
+    return Set(parents).sorted().flatMap { parent in
+      names(in: parent).filter { $0.hasPrefix(prefix) }.sorted().compactMap {
+        PrivateFolder(abandonedAt: "\(parent)/\($0)")
+      }
+    }
+  }
+
+  private static func names(in folder: String) -> [String] {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    return names(descriptor)
+  }
+
+  private static func names(_ folder: Int32) -> [String] {
+    let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard copy >= 0, let entries = fdopendir(copy) else { return [] }
+    defer { closedir(entries) }
+    var names: [String] = []
+    while let entry = readdir(entries) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  // MARK: - Wiping
+
+  /// Overwrites and removes everything in it, and the folder.
+  func wipe() {
+    Self.wipeContents(of: descriptor, depth: 0)
+    rmdir(path)
+    close(descriptor)
+  }
+
+  /// Folders in folders beyond this are nobody's settings, and would use up the process's descriptors.
+  private static let depthLimit = 64
+
+  // By names in open folders, and never through a link: nothing outside of the folder is touched.
+  private static func wipeContents(of folder: Int32, depth: Int) {
+    for name in names(folder) {
+      let inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      if inner >= 0 {
+        if depth < depthLimit { wipeContents(of: inner, depth: depth + 1) }
+        close(inner)
+        unlinkat(folder, name, AT_REMOVEDIR)
+        continue
+      }
+      let file = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+      if file >= 0 {
+        overwrite(file)
+        close(file)
+      }
+      unlinkat(folder, name, 0)
+    }
+  }
+
+  /// Overwrites the regular file that is open on `descriptor` with zeros.
+  static func overwrite(_ descriptor: Int32) {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+    let zeros = [UInt8](repeating: 0, count: 64 << 10)
+    var offset: off_t = 0
+    while offset < status.st_size {
+      let count = pwrite(descriptor, zeros, min(zeros.count, Int(status.st_size - offset)), offset)
+      guard count > 0 else { break }
+      offset += off_t(count)
+    }
+    fsync(descriptor)
+  }
+}
