@@ -60,6 +60,14 @@ enum CommandArguments {
     return words
   }
 
+  /// What other tools call our commands.
+  private static let foreignNames = [
+    "ls": "list", "dir": "list", "keys": "list", "rm": "unset", "del": "unset", "remove": "unset", "mv": "rename",
+    "move": "rename", "cat": "get", "show": "get", "put": "set", "insert": "set", "grep": "find", "search": "find",
+    "check": "doctor", "verify": "doctor", "vacuum": "compact", "run": "exec", "dump": "export", "new": "init",
+    "rekey": "rotate",
+  ]
+
   /// The failure for a command that there is not, with the nearest one there is; nil when the commands are fine.
   static func unknownCommand(in arguments: [String]) -> Failure? {
     var command: any ParsableCommand.Type = PrefsCommand.self
@@ -68,7 +76,9 @@ enum CommandArguments {
       let subcommands = command.configuration.subcommands
       if subcommands.isEmpty { return nil }
       guard let next = subcommands.first(where: { PrefsCommand.names(of: [$0]).contains(word) }) else {
-        let near = NearName.best(for: word, among: PrefsCommand.names(of: subcommands).sorted() + ["help"])
+        let near =
+          foreignNames[word].flatMap { PrefsCommand.names(of: subcommands).contains($0) ? $0 : nil }
+          ?? NearName.best(for: word, among: PrefsCommand.names(of: subcommands).sorted() + ["help"])
         let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
         return Failure(.usage, "there is no command \"\(path) \(word)\"\(hint) Run `\(path) --help` for a list.")
       }

@@ -18,9 +18,12 @@ struct PrefsCommand: ParsableCommand {
       opened by --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, else by PREFS_KEY_FILE, PREFS_KEY_COMMAND, \
       the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase or \
       recovery key that is asked for.
+
+      `prefs help COMMAND` says more of each command.
       """,
     version: "prefs \(PrefsTool.version)",
-    subcommands: subcommands)
+    subcommands: [AgentCommand.self],
+    groupedSubcommands: groups)
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
@@ -34,17 +37,35 @@ struct PrefsCommand: ParsableCommand {
 
   // MARK: - Subcommands
 
-  private static let subcommands: [any ParsableCommand.Type] = [
-    InitCommand.self, GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
-    TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
-    HistoryCommand.self, RestoreCommand.self, WatchCommand.self, ExecCommand.self, InjectCommand.self,
-    ExportCommand.self, ImportCommand.self, EditCommand.self, KeyCommand.self, RotateCommand.self, SealCommand.self,
-    UnsealCommand.self, UnlockCommand.self, LockCommand.self, DoctorCommand.self, SalvageCommand.self,
-    BackupCommand.self, CompactCommand.self, DestroyCommand.self, CompletionCommand.self, AgentCommand.self,
+  private static let groups = [
+    CommandGroup(
+      name: "Values",
+      subcommands: [
+        GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
+        TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
+        HistoryCommand.self, RestoreCommand.self, WatchCommand.self,
+      ]),
+    CommandGroup(
+      name: "Moving",
+      subcommands: [
+        EditCommand.self, ExportCommand.self, ImportCommand.self, ExecCommand.self, InjectCommand.self,
+      ]),
+    CommandGroup(
+      name: "Secrets and keys",
+      subcommands: [
+        KeyCommand.self, RotateCommand.self, SealCommand.self, UnsealCommand.self, UnlockCommand.self,
+        LockCommand.self,
+      ]),
+    CommandGroup(
+      name: "Care",
+      subcommands: [
+        InitCommand.self, DoctorCommand.self, BackupCommand.self, SalvageCommand.self, CompactCommand.self,
+        DestroyCommand.self, CompletionCommand.self,
+      ]),
   ]
 
   /// The names of all commands, aliases included.
-  static let commandNames = names(of: subcommands)
+  static let commandNames = names(of: configuration.subcommands)
   /// The commands that know `-0`.
   static let listingCommandNames = names(of: [
     ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self,

@@ -25,12 +25,19 @@ public enum PrefsTool {
     exit(run())
   }
 
+  /// What completion scripts call the tool with.
+  private static let completionRequest = "---completion"
+
   private static func run() -> Int32 {
     do {
       let arguments = try CommandArguments.ofThisProcess()
       if let request = ValueRequest(plainArguments: arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
+      } else if arguments.first == completionRequest {
+        Cryptography.setUpAlone(withNamesAndWords: false)
+        // Words of an unfinished command line, to be taken as they are.
+        _ = try PrefsCommand.parseAsRoot(arguments)
       } else {
         Cryptography.setUpAlone(withNamesAndWords: true)
         var command = try PrefsCommand.parseAsRoot(CommandArguments.marked(arguments))

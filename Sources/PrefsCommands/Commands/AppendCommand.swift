@@ -22,7 +22,7 @@ struct AppendCommand: ParsableCommand {
         printf %s "$line" | prefs append log/lines -
       """)
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String
 
   @Argument(help: "What to add; - alone reads one value from standard input, to the end.")

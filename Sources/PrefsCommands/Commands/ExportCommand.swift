@@ -39,7 +39,7 @@ struct ExportCommand: ParsableCommand {
         sqlite3 settings.sqlite "SELECT value FROM settings WHERE key = 'theme'"
       """)
 
-  @Argument(help: "The collection; without it, all of them.")
+  @Argument(help: "The collection; without it, all of them.", completion: Completions.collections)
   var name: String?
 
   @Option(help: "What to write.")

@@ -17,7 +17,7 @@ struct GetCommand: ParsableCommand {
       """,
     aliases: ["read"])
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String
 
   @Option(

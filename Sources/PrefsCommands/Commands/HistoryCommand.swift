@@ -22,7 +22,7 @@ struct HistoryCommand: ParsableCommand {
         prefs history --off editor
       """)
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String?
 
   @Option(

@@ -17,7 +17,7 @@ struct IncrementCommand: ParsableCommand {
         prefs increment ratio 0.25
       """)
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String
 
   @Argument(help: ArgumentHelp("What to add.", valueName: "n"))

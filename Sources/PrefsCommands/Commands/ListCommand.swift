@@ -24,7 +24,7 @@ struct ListCommand: ParsableCommand {
         prefs list editor -0 | xargs -0 -n 1 echo
       """)
 
-  @Argument(help: "The collection; the default collection when left out.")
+  @Argument(help: "The collection; the default collection when left out.", completion: Completions.collections)
   var name: String?
 
   @Flag(name: .customShort("l"), help: "Add type, size, version and time of the last change.")

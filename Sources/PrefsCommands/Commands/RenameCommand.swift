@@ -17,10 +17,10 @@ struct RenameCommand: ParsableCommand {
         prefs rename -c urls https://old.example https://new.example
       """)
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var old: String
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var new: String
 
   @Flag(name: .shortAndLong, help: "Replace a key that is there, and move sealed values into the clear.")

@@ -15,7 +15,7 @@ struct RestoreCommand: ParsableCommand {
         prefs restore -c mail user@example.org@7
       """)
 
-  @Argument(help: "KEY@VERSION or COLLECTION/KEY@VERSION.")
+  @Argument(help: "KEY@VERSION or COLLECTION/KEY@VERSION.", completion: Completions.keys)
   var version: String
 
   @OptionGroup(title: "Common options") var common: CommonOptions

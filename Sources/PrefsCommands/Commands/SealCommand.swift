@@ -18,7 +18,7 @@ struct SealCommand: ParsableCommand {
         prefs set --secret tokens/github
       """)
 
-  @Argument(help: "The collection.")
+  @Argument(help: "The collection.", completion: Completions.collections)
   var collection: String
 
   @OptionGroup var vaultKey: VaultKeyOptions

@@ -21,7 +21,7 @@ struct SetCommand: ParsableCommand {
       """,
     aliases: ["write"])
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String
 
   @Argument(help: "The value; - reads it from standard input, to the end.")
@@ -85,7 +85,12 @@ struct SetCommand: ParsableCommand {
       throw ValidationError("A secret is text or bytes and has no other type.")
     }
     if value == nil, valueFile == nil, !secret {
-      throw ValidationError("The value is missing. Give VALUE, - or --value-file.")
+      // Without what follows the sign: it may be a secret.
+      let name = key.contains("=") ? key.prefix { $0 != "=" } : ""
+      throw ValidationError(
+        name.isEmpty
+          ? "The value is missing. Give VALUE, - or --value-file."
+          : "The value is missing. It is an argument of its own: prefs set \(name) VALUE.")
     }
     if stripNewline, valueFile == nil, value != "-" {
       throw ValidationError("--strip-newline goes with - or --value-file.")

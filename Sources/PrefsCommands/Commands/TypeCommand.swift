@@ -14,7 +14,7 @@ struct TypeCommand: ParsableCommand {
         prefs type editor/font-size --json
       """)
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String
 
   @Flag(help: "Print a JSON object with collection, key and type.")

@@ -13,7 +13,7 @@ struct UnsealCommand: ParsableCommand {
         prefs unseal tokens
       """)
 
-  @Argument(help: "The collection.")
+  @Argument(help: "The collection.", completion: Completions.collections)
   var collection: String
 
   @OptionGroup var vaultKey: VaultKeyOptions

@@ -18,7 +18,7 @@ struct UnsetCommand: ParsableCommand {
       """,
     aliases: ["delete"])
 
-  @Argument(help: "KEY or COLLECTION/KEY.")
+  @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var keys: [String] = []
 
   @Flag(help: "Remove every key of the collection.")

@@ -25,7 +25,8 @@ struct WatchCommand: ParsableCommand {
         prefs watch --json --since 120 | while read -r change; do …; done
       """)
 
-  @Argument(help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections when left out.")
+  @Argument(
+    help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections when left out.", completion: Completions.keys)
   var what: String?
 
   @Option(help: ArgumentHelp("Begin after the commit of this number.", valueName: "n"))

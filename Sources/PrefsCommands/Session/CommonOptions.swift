@@ -10,7 +10,8 @@ struct CommonOptions: ParsableArguments, Talking {
 
   @Option(
     name: [.customShort("c"), .long], parsing: .unconditionalSingleValue,
-    help: ArgumentHelp("The collection; KEY is then taken whole, slashes included.", valueName: "name"))
+    help: ArgumentHelp("The collection; KEY is then taken whole, slashes included.", valueName: "name"),
+    completion: Completions.collections)
   var collection: [String] = []
 
   @Option(help: ArgumentHelp("Open the store with this key file.", valueName: "path"), completion: .file())

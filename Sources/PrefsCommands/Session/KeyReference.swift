@@ -41,6 +41,11 @@ struct KeyReference {
 
   /// The failure that says there is no such key, with the nearest name there is.
   func notFound(in transaction: borrowing some Reading & ~Copyable) -> Failure {
+    if collection.isEmpty, let count = try? transaction.numberOfKeys(inCollection: key), count > 0 {
+      let keys = DisplayText.count(count, "key", "keys")
+      return Failure(
+        .notFound, notFoundMessage.dropLast() + "; \(Self.describe(key)) has \(keys): prefs list \(key)")
+    }
     guard let near = try? suggestion(in: transaction) else { return Failure(.notFound, notFoundMessage) }
     return Failure(.notFound, notFoundMessage.dropLast() + "; did you mean \"\(near)\"?")
   }

@@ -16,7 +16,7 @@ struct KeyChangeCommand: ParsableCommand {
         prefs key change 1 --passphrase --cost 19
       """)
 
-  @Argument(help: "The slot's number or label.")
+  @Argument(help: "The slot's number or label.", completion: Completions.slots)
   var slot: String
 
   @OptionGroup var new: NewKeyOptions

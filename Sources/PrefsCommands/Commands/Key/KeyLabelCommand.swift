@@ -12,7 +12,7 @@ struct KeyLabelCommand: ParsableCommand {
         prefs key label laptop "old laptop"
       """)
 
-  @Argument(help: "The slot's number or label.")
+  @Argument(help: "The slot's number or label.", completion: Completions.slots)
   var slot: String
 
   @Argument(help: "What it is to be called, up to 64 bytes.")

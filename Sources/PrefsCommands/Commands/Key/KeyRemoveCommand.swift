@@ -15,7 +15,7 @@ struct KeyRemoveCommand: ParsableCommand {
         prefs key remove 2 --force
       """)
 
-  @Argument(help: "The slot's number or label.")
+  @Argument(help: "The slot's number or label.", completion: Completions.slots)
   var slot: String
 
   @Flag(name: .shortAndLong, help: "Do not ask, and offer nothing.")

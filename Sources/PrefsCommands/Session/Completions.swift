@@ -1,0 +1,124 @@
+import ArgumentParser
+import Coffer
+
+/// What the shell's completion offers of a store's names.
+///
+/// Nobody is asked for anything: a store that does not open with a key file or a credential offers nothing, and no key
+/// command is run.
+enum Completions {
+  /// Keys, as `KEY` and `COLLECTION/KEY`.
+  static let keys = CompletionKind.custom { words, index, prefix in
+    offers(words, before: index) { line, database in
+      try database.makeConnection().read { try keys(prefix, in: line.collection, $0) }
+    }
+  }
+
+  /// Collections.
+  static let collections = CompletionKind.custom { words, index, prefix in
+    offers(words, before: index) { _, database in
+      let all = try database.makeConnection().read { try $0.allCollections() }
+      return all.filter { !$0.isEmpty && $0.utf8.starts(with: prefix.utf8) }
+    }
+  }
+
+  /// The labels of key slots, or their numbers where they have none.
+  static let slots = CompletionKind.custom { words, index, prefix in
+    let line = Line(words, before: index)
+    let slots =
+      words.contains("--vault")
+      ? using(line) { _, database in try database.vault.slots() }
+      : (try? Database.slotKinds(at: Session(line.options).path)) ?? []
+    return presentable(slots.map { $0.label.isEmpty ? String($0.id) : $0.label }, prefix)
+  }
+
+  /// So many names are offered at most, and so many of each collection as long as several are in question.
+  private static let limit = (names: 1_000, namesOfCollection: 100)
+
+  private static func keys(
+    _ prefix: String, in collection: String?, _ transaction: borrowing ReadTransaction
+  ) throws -> [String] {
+    func keys(_ beginning: String, _ collection: String, _ limit: Int) throws -> [String] {
+      var keys: [String] = []
+      try transaction.enumerateKeys(inCollection: collection, within: .prefix(beginning)) { key, stop in
+        keys.append(key)
+        stop = keys.count >= limit
+      }
+      return keys
+    }
+    if let collection { return try keys(prefix, collection, limit.names) }
+    if prefix.utf8.contains(UInt8(ascii: "/")) {
+      let reference = KeyReference(prefix, collection: nil)
+      return try keys(reference.key, reference.collection, limit.names)
+        .map { KeyReference.text($0, in: reference.collection) }
+    }
+    var names = try keys(prefix, "", limit.names).map { KeyReference.text($0, in: "") }
+    for collection in try transaction.allCollections()
+    where !collection.isEmpty && collection.utf8.starts(with: prefix.utf8) && names.count < limit.names {
+      names += try keys("", collection, limit.namesOfCollection).map { KeyReference.text($0, in: collection) }
+    }
+    return names
+  }
+
+  // MARK: - The store
+
+  private static func offers(
+    _ words: [String], before index: Int, _ body: (Line, Database) throws -> [String]
+  ) -> [String] {
+    presentable(using(Line(words, before: index), body), "")
+  }
+
+  /// What `body` gives with the store that the line names; nothing where it does not open.
+  private static func using<T>(_ line: Line, _ body: (Line, Database) throws -> [T]) -> [T] {
+    guard line.opensByItself, let session = try? Session(line.options) else { return [] }
+    let names = try? session.using(try session.openForReading()) { try body(line, $0) }
+    return names ?? []
+  }
+
+  /// Without what a terminal would obey, or a shell take for several names.
+  private static func presentable(_ names: [String], _ prefix: String) -> [String] {
+    names.filter { name in
+      name.utf8.starts(with: prefix.utf8) && !name.isEmpty && DisplayText.escapingControls(name) == name
+    }
+  }
+
+  /// What the words before the cursor say of the store.
+  private struct Line {
+    var options = SessionOptions()
+    var collection: String?
+    private var namesSecret = false
+
+    init(_ words: [String], before index: Int) {
+      options.noInput = true
+      options.quiet = true
+      // A key that is typed meanwhile is not worth more waiting.
+      options.timeout = 0.02
+      var words = words.prefix(index)[...]
+      while let word = words.popFirst() {
+        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard CommandArguments.optionsWithValue.contains(parts[0]) else { continue }
+        guard let value = parts.count > 1 ? parts[1] : words.popFirst() else { break }
+        switch parts[0] {
+        case "-d", "--store": options.store = Self.path(value)
+        case "-c", "--collection": collection = value
+        case "--key-file": options.keyFile = Self.path(value)
+        case "--key-fd", "--passphrase-fd", "--recovery-key-fd": namesSecret = true
+        default: break
+        }
+      }
+    }
+
+    /// Whether the key lies in a file, and neither with the shell nor with a program, which may ask for it.
+    var opensByItself: Bool {
+      let namesFile = options.keyFile != nil || Environment.variable("PREFS_KEY_FILE") != nil
+      return !namesSecret && (namesFile || Environment.variable("PREFS_KEY_COMMAND") == nil)
+    }
+
+    /// The path that a shell makes of a word with `~` or quotes around it.
+    private static func path(_ word: String) -> String {
+      var word = word
+      if let quote = word.first, quote == "\"" || quote == "'" { word = word.filter { $0 != quote } }
+      guard word.hasPrefix("~/"), let home = Environment.variable("HOME") else { return word }
+      return home + word.dropFirst()
+    }
+  }
+}

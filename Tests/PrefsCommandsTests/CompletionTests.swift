@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+
+@Suite("Completion of what a store holds")
+struct CompletionTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+    for key in ["editor/theme", "editor/font-size", "edition", "a key", "tls/a\u{1b}b", "tls/cert"] {
+      try tool.succeed("set", key, "x")
+    }
+  }
+
+  /// What bash offers for the last of the words.
+  private func offers(_ words: String..., environment: [String: String] = [:]) throws -> [String] {
+    let script = try tool.write("prefs.bash", tool.succeed("completion", "bash").utf8)
+    let bash = Process()
+    bash.executableURL = URL(fileURLWithPath: "/bin/bash")
+    bash.arguments =
+      [
+        "-c",
+        """
+        source "$1"
+        shift
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE} COMP_TYPE=9
+        _prefs "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        printf '%s\\n' "${COMPREPLY[@]}"
+        """, "bash", script, Tool.executable,
+      ] + words
+    bash.environment = [
+      "HOME": tool.home.path, "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": tool.runtime,
+    ].merging(environment) { $1 }
+    let (output, errors) = (Pipe(), Pipe())
+    (bash.standardOutput, bash.standardError, bash.standardInput) = (output, errors, FileHandle.nullDevice)
+    try bash.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    #expect(errors.fileHandleForReading.readDataToEndOfFile().isEmpty)
+    bash.waitUntilExit()
+    return text.split(separator: "\n").map(String.init).sorted()
+  }
+
+  @Test("Keys are offered by themselves and with their collections, those with control characters left out")
+  func keys() throws {
+    #expect(try offers("get", "edi") == ["edition", "editor/font-size", "editor/theme"])
+    #expect(try offers("set", "editor/t") == ["editor/theme"])
+    #expect(try offers("unset", "edition", "tls/") == ["tls/cert"])
+    #expect(try offers("rename", "edition", "editor/f") == ["editor/font-size"])
+    #expect(try offers("type", "none/").isEmpty)
+    #expect(try offers("get", "-c", "editor", "the") == ["theme"])
+    #expect(try offers("get", "--collection=editor", "the") == ["theme"])
+  }
+
+  @Test("Collections are offered where a command takes one")
+  func collections() throws {
+    #expect(try offers("list", "").filter { !$0.hasPrefix("-") } == ["editor", "tls"])
+    #expect(try offers("edit", "ed") == ["editor"])
+    #expect(try offers("get", "-c", "t") == ["tls"])
+  }
+
+  @Test("Key slots are offered by label, or by number, without a key")
+  func slots() throws {
+    _ = try tool.addPassphrase("correct horse", label: "laptop")
+    #expect(try offers("key", "remove", "lap") == ["laptop"])
+    try FileManager.default.removeItem(atPath: tool.keyFile)
+    #expect(try offers("key", "label", "").filter { !$0.hasPrefix("-") } == ["0", "laptop"])
+  }
+
+  @Test("The store is the one that the line names")
+  func otherStore() throws {
+    let store = tool.path("other.coffer")
+    try tool.succeed("set", "-d", store, "elsewhere", "x")
+    #expect(try offers("get", "-d", store, "else") == ["elsewhere"])
+    #expect(try offers("get", "--store=\(store)", "else") == ["elsewhere"])
+    #expect(try offers("get", "-d", "~/other.coffer", "else") == ["elsewhere"])
+    #expect(try offers("get", "else", environment: ["PREFS_STORE": store]) == ["elsewhere"])
+    #expect(try offers("get", "-d", tool.path("none"), "else").isEmpty)
+  }
+
+  @Test("Nobody is asked, no program is run and nothing is made for it")
+  func nobodyAsked() throws {
+    let command = ["PREFS_KEY_COMMAND": "touch '\(tool.path("ran"))'; cat '\(tool.keyFile)'"]
+    #expect(try offers("get", "edi", environment: command).isEmpty)
+    #expect(!tool.exists(tool.path("ran")))
+    #expect(try offers("get", "--passphrase-fd", "0", "edi").isEmpty)
+    let home = try Tool()
+    #expect(try home.run("---completion", "get", "--", "positional@0", "2", "0", "prefs", "get", "").text == "\n")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: home.home.path).isEmpty)
+  }
+}
