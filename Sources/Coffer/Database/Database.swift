@@ -33,11 +33,11 @@ public final class Database: Sendable {
     private static let standardLogger = Logger(label: "coffer")
     /// Whether the store is only read: one in a bundle, on read-only media, or another user's.
     ///
-    /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, or the store is another
-    /// user's, or the disk is full, no file is made: a log that is there is read, and one that cannot be read is an error; without a log the
-    /// store is an image, which shows no later commits and must be opened again when somebody changed it. Elsewhere, and
-    /// beside a writer at work, later commits are seen, by way of a log and shared memory, which are made where they are
-    /// missing and stay behind.
+    /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, the store is another
+    /// user's, or the disk is full, no file is made: a log that is there is read, and one that cannot be read is an error;
+    /// without a log the store is an image, which shows no later commits and must be opened again when somebody changed it.
+    /// Elsewhere, and beside a writer at work, later commits are seen, by way of a log and shared memory, which are made
+    /// where they are missing and stay behind.
     public var isReadOnly: Bool
 
     /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and
