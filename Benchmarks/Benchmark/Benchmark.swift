@@ -20,6 +20,7 @@ struct Benchmark: ParsableCommand {
     ("p5b", { try Tables.fillingRow($1, $0.storageBenchmark, $0.tableRows) }),
     ("p6", { try WholeProcesses.row($1, $0.prefs) }), ("p7", { try Latency.row($1) }), ("waits", { try Waits.row($1) }),
     ("keys", { try Keys.row($1) }), ("sealing", { try Sealing.row($1) }), ("listeners", { try Listeners.row($1) }),
+    ("lists", { try Lists.row($1) }),
     ("growth", { try Growth.row($1) }), ("processes", { try Processes.row($1) }),
   ]
 
