@@ -40,6 +40,15 @@ final class NewFile {
     byteCount += written
   }
 
+  /// Leaves a hole before what is written next, or at the end.
+  func skip(_ count: Int) throws {
+    guard count > 0 else { return }
+    guard lseek(descriptor, off_t(count), SEEK_CUR) >= 0, ftruncate(descriptor, off_t(byteCount + count)) == 0 else {
+      throw StorageError(errno: errno, path: path)
+    }
+    byteCount += count
+  }
+
   /// Makes the file look as old as the one that it was copied from, and, for root, belong to the same user.
   func takeOwnerAndTime(of original: stat) throws {
     var times = [original.modificationTime, original.modificationTime]

@@ -25,14 +25,22 @@ extension Store {
       return false
     }
     defer { close(descriptor) }
+    /// Whether there is as much as `bytes` has room for.
+    func read(_ bytes: inout [UInt8], at offset: off_t) throws -> Bool {
+      while true {
+        let count = pread(descriptor, &bytes, bytes.count, offset)
+        if count >= 0 { return count == bytes.count }
+        guard errno == EINTR else { throw StorageError(errno: errno, path: path + "-wal") }
+      }
+    }
     var header = [UInt8](repeating: 0, count: Layout.logHeaderByteCount)
-    guard pread(descriptor, &header, header.count, 0) == header.count else { return false }
+    guard try read(&header, at: 0) else { return false }
     let codec = try PageCodec(keys: keys.keys)
     let headerEpoch = try header.withUnsafeMutableBytes { try codec.decipherLogHeader($0.baseAddress!) }
     if let headerEpoch, headerEpoch != current { return true }
     var epoch = [UInt8](repeating: 0, count: 4)
     var offset = off_t(Layout.logHeaderByteCount + Layout.frameHeaderByteCount + PageCodec.epochOffset)
-    while pread(descriptor, &epoch, epoch.count, offset) == epoch.count {
+    while try read(&epoch, at: offset) {
       if Self.number(epoch) != current { return true }
       offset += off_t(Layout.frameByteCount)
     }

@@ -45,6 +45,26 @@ import Testing
     }
   }
 
+  #if os(Linux)
+    @Test("has its time: what a command has started is ended with it")
+    func commandOfCommand() throws {
+      let path = folder.file("process")
+      expectUnavailable("did not end within") {
+        _ = try KeyCommand.output(
+          of: "sh -c 'echo $$ > \(path); exec sleep 600'; echo key", within: .milliseconds(500))
+      }
+      let process = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
+      func isRunning() -> Bool {
+        // One that has ended may still wait for somebody to ask how.
+        let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+        return status.map { !$0.contains(") Z ") } ?? false
+      }
+      // A signal takes its time.
+      for _ in 0..<1000 where isRunning() { usleep(10_000) }
+      #expect(!isRunning())
+    }
+  #endif
+
   @Test("has its time: a pipe that nobody writes into is given up, and one that somebody does is read")
   func pipe() throws {
     let path = folder.file("pipe")

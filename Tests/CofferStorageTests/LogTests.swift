@@ -317,6 +317,54 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-3"))
   }
 
+  @Test("that loses frames as the last connection closes is kept as a copy, too")
+  func copyOnClosing() throws {
+    let (store, connection) = try threeCommits()
+    var log = try store.bytes("-wal")
+    log[frame(2).lowerBound + 100] ^= 1
+    // In place: the connection has both open. A header whose copies differ is what a killed writer leaves.
+    for (suffix, offset, byte) in [
+      ("-wal", frame(2).lowerBound + 100, log[frame(2).lowerBound + 100]), ("-shm", 50, 0xff),
+    ] {
+      let file = try FileHandle(forWritingTo: URL(fileURLWithPath: store.path + suffix))
+      try file.seek(toOffset: UInt64(offset))
+      try file.write(contentsOf: [byte])
+      try file.close()
+    }
+    try connection.close()
+    #expect(try store.bytes("-damaged-log-1") == log)
+    #expect(try store.contents() == ["a=1"])
+  }
+
+  @Test("that somebody has made longer than the disk is copied as far as it goes, and looked through no further")
+  func sparseLog() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    try connection.close()
+    var log = try copy.bytes("-wal")
+    log[frame(2).lowerBound + 100] ^= 1
+    try copy.overwrite(log, suffix: "-wal")
+    try #require(truncate(copy.path + "-wal", 1 << 40) == 0)
+    let scan = try LogScan(of: Store.open(at: copy.path, key: copy.key))
+    #expect(scan.firstDamagedFrame == 2 && scan.committedFrameCount == 1)
+    let recovering = try copy.connect()
+    #expect(try recovering.contents() == ["a=1"])
+    let kept = try #require(FileHandle(forReadingAtPath: copy.path + "-damaged-log-1"))
+    #expect(try kept.read(upToCount: log.count).map(Array.init) == log)
+    var status = stat()
+    #expect(fstat(kept.fileDescriptor, &status) == 0 && status.st_size == 1 << 40 && status.st_blocks * 512 <= 2 << 20)
+    try recovering.close()
+  }
+
+  @Test("that cannot be read is no log without old epochs")
+  func unreadableEpochs() throws {
+    let (store, connection) = try threeCommits()
+    try connection.close()
+    try FileManager.default.createDirectory(atPath: store.path + "-wal", withIntermediateDirectories: false)
+    let opened = try Store.open(at: store.path, key: store.key)
+    #expect(throws: StorageError.self) { try opened.logNeedsOldEpochs() }
+  }
+
   @Test("that loses frames on a full disk is opened and written all the same, and says that there is no copy")
   func copyOnFullDisk() throws {
     let (store, connection) = try threeCommits()

@@ -34,6 +34,21 @@ import Testing
     #expect(try value("data", "") == .data(Data([0])))
   }
 
+  @Test("takes a table beside which stands whatever SQLite allows")
+  func largeSchema() throws {
+    let columns = (0..<1500).map { "c\($0)" }.joined(separator: ", ")
+    let alternatives = (0..<200).map { "a = \($0)" }.joined(separator: " OR ")
+    let selects = Array(repeating: "SELECT a FROM checked", count: 20).joined(separator: " UNION ")
+    let arguments = (0..<60).map { "new.a + \($0)" }.joined(separator: ", ")
+    let file = try PlainFile(
+      store, "plain.sqlite", "CREATE TABLE settings (collection, key, type, value)",
+      "INSERT INTO settings VALUES ('c', 'k', 'string', 'v')", "CREATE TABLE wide (\(columns))",
+      "CREATE TABLE checked (a CHECK (\(alternatives)))", "CREATE VIEW united AS \(selects)",
+      "CREATE TRIGGER t AFTER INSERT ON checked BEGIN SELECT max(\(arguments)); END")
+    _ = try database.importPlain(from: file.path, format: .sqlite)
+    #expect(try value("k") == "v")
+  }
+
   @Test("merges, replaces, and tries out")
   func modes() throws {
     let file = try PlainFile(

@@ -50,6 +50,7 @@ struct TextFormatTests {
     #expect(try listing(other) == listing(tool))
     #expect(try other.succeed("get", "api/token") == "hunter2\n")
     #expect(try other.succeed("import", file, "--replace").contains("11 as they were"))
+    #expect(try other.succeed("import", file, "--quiet").isEmpty)
     // What the file does not have stays by itself, and goes with --replace.
     try other.succeed("set", "api/extra", "x")
     try other.succeed("import", file, "--merge")

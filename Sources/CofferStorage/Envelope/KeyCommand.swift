@@ -92,13 +92,28 @@ enum KeyCommand {
     }
   }
 
-  /// Ends `child`: first so that it can put a terminal in order.
+  /// Ends `child` and what it has started: first so that they can put a terminal in order.
   private static func end(_ child: pid_t) {
-    kill(child, SIGTERM)
+    // A process group of its own would not be let read from the terminal.
+    let others = descendants(of: child)
+    for process in others + [child] { kill(process, SIGTERM) }
     if (try? wait(for: child, until: .now + .seconds(2))) == .some(nil) {
-      kill(child, SIGKILL)
+      for process in descendants(of: child) + [child] { kill(process, SIGKILL) }
       var status: Int32 = 0
       while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    }
+  }
+
+  /// The processes that `process` has started and that still run, the last ones first, where the system says so (Linux,
+  /// proc_pid_children(5)).
+  private static func descendants(of process: pid_t) -> [pid_t] {
+    let descriptor = Platform.openForReading("/proc/\(process)/task/\(process)/children")
+    guard descriptor >= 0 else { return [] }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = max(0, Platform.read(descriptor, &bytes, bytes.count))
+    return bytes[..<count].split(separator: UInt8(ascii: " ")).flatMap { digits in
+      pid_t(String(decoding: digits, as: UTF8.self)).map { descendants(of: $0) + [$0] } ?? []
     }
   }
 

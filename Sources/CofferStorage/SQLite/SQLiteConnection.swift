@@ -170,7 +170,7 @@ package final class SQLiteConnection {
     try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_DEFENSIVE, 1))
     try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0))
     try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0))
-    SQLiteLibrary.system.limit(handle)
+    SQLiteLibrary.system.limit(handle, isStore: true)
     try check(
       sqlite3_create_function_v2(
         handle, "updated", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, updateCount,
@@ -345,6 +345,9 @@ extension SQLiteConnection {
 
 extension Duration {
   fileprivate var milliseconds: Int64 {
-    components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    // As good as for ever, where the milliseconds do not fit.
+    let (milliseconds, isOverflow) = components.seconds.multipliedReportingOverflow(by: 1000)
+    guard !isOverflow else { return components.seconds < 0 ? 0 : .max }
+    return milliseconds + components.attoseconds / 1_000_000_000_000_000
   }
 }

@@ -170,7 +170,7 @@ private final class LogScanner {
   /// The last frame from `number` on that was once written to this generation: its page opens as such, or its header
   /// has the salts.
   func lastFrame(ofGeneration salts: UInt64, from number: Int) -> Int? {
-    let last = frameCount + (hasTornFrame ? 1 : 0)
+    let last = min(frameCount + (hasTornFrame ? 1 : 0), number + Int(LogFile.framesBehindEnd))
     return stride(from: last, through: number, by: -1).first { belongs(UInt32($0), salts: salts) }
   }
 

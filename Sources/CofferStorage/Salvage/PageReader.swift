@@ -42,7 +42,8 @@ package final class PageReader {
     logPages = try LogScan.Pages(log, of: store)
     let fileByteCount = try store.fileByteCount()
     // The last page may be there in part.
-    filePageCount = Layout.pageCount(inFileOf: fileByteCount + Int64(Layout.pageByteCount - 1))
+    let hasPart = fileByteCount > Layout.envelopeByteCount && fileByteCount % Int64(Layout.pageByteCount) > 0
+    filePageCount = Layout.pageCount(inFileOf: fileByteCount) + (hasPart ? 1 : 0)
     let roomCount = max(filePageCount, log.lastPage)
     presentCount = roomCount
     pageCount = log.pageCount ?? max(1, roomCount)

@@ -33,6 +33,11 @@ final class DatabaseFile {
   private var fileLock = SQLITE_LOCK_NONE
   /// Whether the log cannot start over at the hands of others.
   var keepsLog: Bool { holdsWriteLock || holdsCheckpointLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
+
+  /// Whether a recovery goes on to write over what it leaves out of the log.
+  ///
+  /// It holds the lock for it, or the last connection closes, which needs no further lock then.
+  var mayWriteOverLog: Bool { holdsRecoveryLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
   /// The wal-index header's checksum when this connection last let go of the write lock.
   private(set) var indexVersionAfterWrite: UInt64?
   private let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)

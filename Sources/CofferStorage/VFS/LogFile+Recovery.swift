@@ -43,7 +43,7 @@ extension LogFile {
   // MARK: The end
 
   /// So many frames behind the end are looked at, 64 MiB of them; more than a log has that starts over in time.
-  private static let framesBehindEnd: UInt32 = 16_384
+  static let framesBehindEnd: UInt32 = 16_384
 
   /// Finds out whether something of the log's generation lies where recovery ends, or behind: then it is not the end that
   /// its writers gave it.
@@ -82,7 +82,7 @@ extension LogFile {
   ///
   /// With the recovery lock, nobody else changes the log; the next commit will. Without it, this connection only reads.
   func lose(from number: UInt32) {
-    let copy = database.holdsRecoveryLock ? LogLoss.Copy(of: real, store: context.store) : nil
+    let copy = database.mayWriteOverLog ? LogLoss.Copy(of: real, store: context.store) : nil
     context.logLoss = LogLoss(firstFrame: number, copy: copy)
   }
 }

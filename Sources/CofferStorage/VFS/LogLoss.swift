@@ -20,6 +20,8 @@ extension LogLoss.Copy {
   /// So many are kept: a disk that goes on damaging logs does not fill up with them.
   static let maximumCount = 4
   private static let chunkByteCount = 1 << 20
+  /// No log has so many zero bytes together; behind them it has been made longer than any disk.
+  private static let longestHole = 64 << 20
 
   static func path(ofCopy number: Int, of storePath: String) -> String { "\(storePath)-damaged-log-\(number)" }
 
@@ -51,13 +53,25 @@ extension LogLoss.Copy {
     let file = try NewFile(besides: path, observer: store.vfs.fileCallObserver)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunkByteCount, alignment: 16)
     defer { buffer.deallocate() }
-    for offset in stride(from: 0, to: Int(original.st_size), by: chunkByteCount) {
-      let count = min(chunkByteCount, Int(original.st_size) - offset)
-      guard log.read(buffer.baseAddress!, count, at: Int64(offset)) == SQLITE_OK else {
+    let size = Int(clamping: original.st_size)
+    var (end, hole) = (0, 0)
+    while end < size, hole < longestHole {
+      let count = min(chunkByteCount, size - end)
+      guard log.read(buffer.baseAddress!, count, at: Int64(end)) == SQLITE_OK else {
         throw StorageError.inputOutput(path: path, reason: "the log cannot be read")
       }
-      try file.write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      end += count
+      let chunk = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      // The copy takes no more room than the log.
+      if chunk.allSatisfy({ $0 == 0 }) {
+        hole += count
+      } else {
+        try file.skip(hole)
+        try file.write(chunk)
+        hole = 0
+      }
     }
+    try file.skip(hole + size - end)
     try file.takeOwnerAndTime(of: original)
     do {
       try file.publish()

@@ -115,7 +115,8 @@ struct ImportCommand: ParsableCommand {
       }
     }
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: reveal))
-    try StandardOutput.write(json ? text.json + "\n" : text.summary)
+    // What a trial finds, and JSON, were asked for.
+    if json || dryRun || !common.quiet { try StandardOutput.write(json ? text.json + "\n" : text.summary) }
   }
 
   private func apply(

@@ -71,13 +71,14 @@ enum TOMLReader {
 /// What the parser would do no good with, found before it sees it.
 ///
 /// Dotted keys make tables in tables, whose depth it does not bound; text ends for it at U+0000; and it ends the process
-/// where a date is followed by `T` and what begins like no time, and where a table's name begins with what no name does.
+/// where a date is followed by `T` and what begins like no time, where a table's name begins with what no name does, and where an
+/// array is closed by a brace.
 private struct TOMLLimits {
   private let bytes: [UInt8]
   private var position = 0
   private var dots = 0
-  /// How many arrays are open.
-  private var arrayDepth = 0
+  /// The brackets and braces that are open.
+  private var open: [UInt8] = []
   /// Whether there were only blanks since the line began.
   private var isAtLineStart = true
   private static let dotLimit = 32
@@ -93,7 +94,7 @@ private struct TOMLLimits {
       defer { isAtLineStart = byte == UInt8(ascii: "\n") || isAtLineStart && Self.isBlank(byte) }
       switch byte {
       case 0: throw FormatProblem("not TOML: it holds the character U+0000")
-      case UInt8(ascii: "[") where isAtLineStart && arrayDepth == 0: try skipHeader()
+      case UInt8(ascii: "[") where isAtLineStart && open.isEmpty: try skipHeader()
       case UInt8(ascii: "#"): while let byte = peek(), byte != UInt8(ascii: "\n") { position += 1 }
       case UInt8(ascii: "\""), UInt8(ascii: "'"): try skipString(byte)
       case UInt8(ascii: "."):
@@ -104,10 +105,23 @@ private struct TOMLLimits {
       case UInt8(ascii: "T"), UInt8(ascii: "t"): try checkTime()
       case _ where "=,[]{}\n".utf8.contains(byte):
         dots = 0
-        if byte == UInt8(ascii: "[") { arrayDepth += 1 }
-        if byte == UInt8(ascii: "]") { arrayDepth = max(0, arrayDepth - 1) }
+        try follow(byte)
       default: break
       }
+    }
+  }
+
+  /// Keeps track of what is open.
+  private mutating func follow(_ byte: UInt8) throws {
+    switch byte {
+    case UInt8(ascii: "["), UInt8(ascii: "{"): open.append(byte)
+    // The end of a table's name stands by itself.
+    case UInt8(ascii: "]") where open.isEmpty: break
+    case UInt8(ascii: "]"), UInt8(ascii: "}"):
+      guard open.popLast() == (byte == UInt8(ascii: "]") ? UInt8(ascii: "[") : UInt8(ascii: "{")) else {
+        throw FormatProblem("not TOML: a bracket is closed that is not open, line \(line)")
+      }
+    default: break
     }
   }
 

@@ -59,7 +59,7 @@ package final class ForeignDatabase {
       library.configure(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
       library.configure(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
       library.configure(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-      library.limit(handle)
+      library.limit(handle, isStore: false)
       _ = library.busyTimeout(handle, 5000)
       if let passphrase, let key = library.key {
         let code = passphrase.withUnsafeBytes { key(handle, $0.baseAddress, Int32(clamping: $0.count)) }

@@ -65,18 +65,25 @@ package final class SQLiteLibrary: Sendable {
     try SQLiteLibrary(named: ["libsqlcipher.so.0", "libsqlcipher.so.1", "libsqlcipher.dylib", "libsqlcipher.so"])
   }
 
-  /// Ends what the schema of a database that somebody else made may cost: what Coffer asks for takes less
+  /// Bounds what a database that somebody else made may cost: what Coffer asks for takes less
   /// (https://www.sqlite.org/security.html, "Untrusted SQL Inputs").
-  func limit(_ connection: OpaquePointer) {
-    for (limit, value) in Self.limits { _ = setLimit(connection, limit, value) }
+  ///
+  /// - Parameter isStore: Whether only Coffer's schema belongs into it. In another program's database SQLite parses all that
+  ///   stands beside the table that is read, and a bound on that would keep the whole file from being read.
+  func limit(_ connection: OpaquePointer, isStore: Bool) {
+    for (limit, value) in Self.limits + (isStore ? Self.schemaLimits : []) { _ = setLimit(connection, limit, value) }
   }
 
   private static let limits: [(limit: Int32, value: Int32)] = [
-    (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_COLUMN, 100), (SQLITE_LIMIT_EXPR_DEPTH, 20),
-    (SQLITE_LIMIT_COMPOUND_SELECT, 3), (SQLITE_LIMIT_VDBE_OP, 25_000), (SQLITE_LIMIT_FUNCTION_ARG, 8),
+    (SQLITE_LIMIT_VDBE_OP, 25_000),
     // VACUUM attaches the database that it makes.
     (SQLITE_LIMIT_ATTACHED, 1), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50), (SQLITE_LIMIT_VARIABLE_NUMBER, 20),
     (SQLITE_LIMIT_TRIGGER_DEPTH, 1), (SQLITE_LIMIT_WORKER_THREADS, 0),
+  ]
+
+  private static let schemaLimits: [(limit: Int32, value: Int32)] = [
+    (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_COLUMN, 100), (SQLITE_LIMIT_EXPR_DEPTH, 20),
+    (SQLITE_LIMIT_COMPOUND_SELECT, 3), (SQLITE_LIMIT_FUNCTION_ARG, 8),
   ]
 
   init(named names: [String]) throws {
