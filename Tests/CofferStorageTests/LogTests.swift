@@ -25,6 +25,14 @@ import Testing
     return start..<start + Layout.frameByteCount
   }
 
+  /// Damages the second frame of the log, and returns what the log holds then.
+  private func damage(_ store: SmallStore) throws -> [UInt8] {
+    var log = try store.bytes("-wal")
+    log[frame(2).lowerBound + 100] ^= 1
+    try store.overwrite(log, suffix: "-wal")
+    return log
+  }
+
   @Test("gives all commits back after a crash")
   func recovery() throws {
     let (store, connection) = try threeCommits()
@@ -289,9 +297,7 @@ import Testing
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
     try connection.close()
-    var log = try copy.bytes("-wal")
-    log[frame(2).lowerBound + 100] ^= 1
-    try copy.overwrite(log, suffix: "-wal")
+    let log = try damage(copy)
     try copy.overwrite([1], suffix: "-damaged-log-1")
     for _ in 0..<2 {
       let recovering = try copy.connect()
@@ -341,9 +347,7 @@ import Testing
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
     try connection.close()
-    var log = try copy.bytes("-wal")
-    log[frame(2).lowerBound + 100] ^= 1
-    try copy.overwrite(log, suffix: "-wal")
+    let log = try damage(copy)
     try #require(truncate(copy.path + "-wal", 1 << 40) == 0)
     let scan = try LogScan(of: Store.open(at: copy.path, key: copy.key))
     #expect(scan.firstDamagedFrame == 2 && scan.committedFrameCount == 1)
@@ -371,9 +375,7 @@ import Testing
     let recorder = RecordingVFS()
     let copy = try store.copyAsAfterCrash(vfs: recorder.encrypting())
     try connection.close()
-    var log = try copy.bytes("-wal")
-    log[frame(2).lowerBound + 100] ^= 1
-    try copy.overwrite(log, suffix: "-wal")
+    _ = try damage(copy)
     recorder.failCalls { $0.path.contains("damaged-log") && $0.kind == .write ? .error(errno: ENOSPC) : nil }
     let recovering = try copy.connect()
     #expect(try recovering.contents() == ["a=1"])
