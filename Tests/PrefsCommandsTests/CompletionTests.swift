@@ -51,6 +51,38 @@ struct CompletionTests {
     #expect(try offers("get", "--collection=editor", "the") == ["theme"])
   }
 
+  @Test("A name that the shell would expand is offered as it is, and nothing in it is run")
+  func hostileNames() throws {
+    let names = [
+      "x$(touch ran)", "x`touch ran`", "x${HOME}", "x~", "x\\n", "x'", "x\"", "x{a,b}", "x y", "x*", "xü",
+    ]
+    for name in names { try tool.succeed("set", "-c", "odd", name, "1") }
+    try tool.succeed("set", "-c", "odd", "--", "-x", "1")
+    _ = try tool.addPassphrase("correct horse", label: "$(touch ran)")
+    #expect(try offers("get", "-c", "odd", "x") == names.sorted())
+    #expect(try offers("get", "odd/x") == names.map { "odd/" + $0 }.sorted())
+    #expect(try !offers("get", "-c", "odd", "").contains("-x"))
+    #expect(try offers("key", "remove", "").contains("$(touch ran)"))
+    #expect(!tool.exists(tool.path("ran")) && !FileManager.default.fileExists(atPath: "ran"))
+  }
+
+  @Test("For zsh a colon does not begin a description; fish takes names as they are")
+  func otherShells() throws {
+    try tool.succeed("set", "-c", "odd", "a:b\\c $x", "1")
+    func offers(_ shell: String) throws -> String {
+      try tool.run(
+        "---completion", "get", "--", "--collection", "3", "0", "prefs", "get", "-c", "odd",
+        environment: ["SAP_SHELL": shell, "SAP_SHELL_VERSION": "5"]
+      ).text
+        + tool.run(
+          "---completion", "get", "--", "positional@0", "4", "0", "prefs", "get", "-c", "odd", "",
+          environment: ["SAP_SHELL": shell, "SAP_SHELL_VERSION": "5"]
+        ).text
+    }
+    #expect(try offers("zsh").contains("a\\:b\\\\c $x\n"))
+    #expect(try offers("fish").contains("a:b\\c $x\n"))
+  }
+
   @Test("Collections are offered where a command takes one")
   func collections() throws {
     #expect(try offers("list", "").filter { !$0.hasPrefix("-") } == ["editor", "tls"])
@@ -83,6 +115,11 @@ struct CompletionTests {
     #expect(try offers("get", "edi", environment: command).isEmpty)
     #expect(!tool.exists(tool.path("ran")))
     #expect(try offers("get", "--passphrase-fd", "0", "edi").isEmpty)
+    // A pipe that nobody writes to would keep the shell waiting.
+    let pipe = tool.path("pipe")
+    try #require(mkfifo(pipe, 0o600) == 0)
+    #expect(try offers("get", "--key-file", pipe, "edi").isEmpty)
+    #expect(try offers("get", "edi", environment: ["PREFS_KEY_FILE": pipe]).isEmpty)
     let home = try Tool()
     #expect(try home.run("---completion", "get", "--", "positional@0", "2", "0", "prefs", "get", "").text == "\n")
     #expect(try FileManager.default.contentsOfDirectory(atPath: home.home.path).isEmpty)

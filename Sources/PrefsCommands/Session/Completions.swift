@@ -1,6 +1,14 @@
 import ArgumentParser
 import Coffer
 
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
 /// What the shell's completion offers of a store's names.
 ///
 /// Nobody is asked for anything: a store that does not open with a key file or a credential offers nothing, and no key
@@ -74,11 +82,31 @@ enum Completions {
     return names ?? []
   }
 
-  /// Without what a terminal would obey, or a shell take for several names.
+  /// The names as the shell's script takes them, without those that a terminal would obey or the tool take for an option.
   private static func presentable(_ names: [String], _ prefix: String) -> [String] {
     names.filter { name in
-      name.utf8.starts(with: prefix.utf8) && !name.isEmpty && DisplayText.escapingControls(name) == name
+      name.utf8.starts(with: prefix.utf8) && !name.isEmpty && !name.utf8.starts(with: "-".utf8)
+        && DisplayText.escapingControls(name) == name
+    }.map(escapingForScript)
+  }
+
+  /// With a backslash before what the script would not take for a part of the name.
+  ///
+  /// bash expands every word of `compgen -W` and would run `$(…)`; zsh's `_describe` takes what follows a colon for a
+  /// description. Their scripts quote a name that goes to the command line; fish takes and quotes names as they are.
+  private static func escapingForScript(_ name: String) -> String {
+    let isSpecial: (Unicode.Scalar) -> Bool
+    switch CompletionShell.requesting {
+    case .bash?: isSpecial = { $0.isASCII && !$0.properties.isAlphabetic && !("0"..."9").contains($0) }
+    case .zsh?: isSpecial = { $0 == ":" || $0 == "\\" }
+    default: return name
     }
+    var escaped = String.UnicodeScalarView()
+    for scalar in name.unicodeScalars {
+      if isSpecial(scalar) { escaped.append("\\") }
+      escaped.append(scalar)
+    }
+    return String(escaped)
   }
 
   /// What the words before the cursor say of the store.
@@ -109,8 +137,13 @@ enum Completions {
 
     /// Whether the key lies in a file, and neither with the shell nor with a program, which may ask for it.
     var opensByItself: Bool {
-      let namesFile = options.keyFile != nil || Environment.variable("PREFS_KEY_FILE") != nil
-      return !namesSecret && (namesFile || Environment.variable("PREFS_KEY_COMMAND") == nil)
+      guard !namesSecret else { return false }
+      guard let file = options.keyFile ?? Environment.variable("PREFS_KEY_FILE") else {
+        return Environment.variable("PREFS_KEY_COMMAND") == nil
+      }
+      // A pipe would keep the shell waiting, and lose what it gives.
+      var status = stat()
+      return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
     /// The path that a shell makes of a word with `~` or quotes around it.
