@@ -176,11 +176,21 @@
       let outside = try tool.write("outside", "theirs".utf8)
       let script = """
         folder=$(dirname "$1"); mkdir -p "$folder/a/b"; cp "$1" "$folder/a/b/copy"; ln -s "$HOME/outside" "$folder/a/link"
-        ln -s "$HOME" "$folder/home"; mkfifo "$folder/a/pipe"; chmod 0 "$folder/a/b/copy"
+        ln -s "$HOME" "$folder/home"; mkfifo "$folder/a/pipe"; chmod 0 "$folder/a/b/copy" "$folder/a/b"
+        cp "$1" "$folder/$(printf 'caf\\351')"
         """
       #expect(try edit(script, "ui").code == 0)
       #expect(try isWiped)
       #expect(try tool.contents(outside) == Array("theirs".utf8))
+    }
+
+    @Test("What cannot be removed is said, and not that it was wiped")
+    func rest() throws {
+      let script = "cd \"$(dirname \"$1\")\"; for n in $(seq 80); do mkdir d; cd d; done"
+      let run = try edit(script, "ui")
+      #expect(run.code == 0 && run.message.contains("could not be removed whole"), "\(run.message)")
+      let next = try edit("true", "ui")
+      #expect(next.code == 0 && next.message.contains("could not be removed whole") && !next.message.contains("wiped"))
     }
 
     @Test("The file is overwritten also where the editor puts another in its place, or keeps it under another name")

@@ -58,6 +58,10 @@ import Testing
     let allowed = try tool.run("exec", "-c", "x", "--allow", "LD_PRELOAD,BASH_ENV", "--", "true")
     #expect(allowed.code == 0 && allowed.message == "")
     #expect(try tool.run("exec", "-c", "web", "--", "true").message == "")
+    for name in ["_JAVA_OPTIONS", "LUA_INIT_5_4", "GIT_CONFIG_COUNT", "SSH_ASKPASS", "LESSOPEN"] {
+      try tool.succeed("set", "-c", name, name, "x")
+      #expect(try tool.run("exec", "-c", name, "--", "true").message.contains(name), "\(name)")
+    }
   }
 
   @Test("inject takes spaces in its braces, texts for missing keys, and collections with slashes")
@@ -68,6 +72,12 @@ import Testing
     #expect(try tool.succeed("inject", "-", input: template) == "8080 8080 a b|deep {on}")
     #expect(try tool.succeed("inject", "-", input: "{{prefsFor}} {{ other }}") == "{{prefsFor}} {{ other }}")
     #expect(try tool.succeed("inject", "-", "-o", "-", input: "{{prefs:top}}") == "on")
+    // A slash at the beginning names the default collection, and no other.
+    #expect(try tool.run("inject", "-", input: "{{prefs:/a/b/k}}").code == 3)
+    try tool.succeed("set", "-c", "/a", "b", "other")
+    #expect(try tool.run("inject", "-", input: "{{prefs:/a/b}}").code == 3)
+    let long = try tool.run("inject", "-", input: "{{prefs:" + String(repeating: "a/", count: 60_000) + "}}")
+    #expect(long.code == 8 && long.message.contains("4096"))
   }
 
   @Test(

@@ -45,4 +45,21 @@ import Testing
     #expect(try tool.run("inject", "-", input: "{{prefs:tokens/mail}}").code == 6)
     #expect(try tool.succeed("list", "tokens") == "mail\n")
   }
+
+  @Test("A plain value does not take the place of a sealed secret")
+  func plainOverSecret() throws {
+    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
+    try database.vault.unlock(.keyFile(tool.path("vault-key")))
+    try database.makeConnection().readWrite {
+      try $0.setObject(Value.secret(Secret("hunter2")), forKey: "api", inCollection: "tokens")
+    }
+    try database.close()
+    try tool.succeed("unlock", "--vault-key-file", tool.path("vault-key"))
+    let run = try tool.run("set", "tokens/api", "-", input: "plain")
+    #expect(run.code == 2 && run.message.contains("is a secret; nothing was changed"))
+    #expect(try tool.succeed("get", "tokens/api") == "hunter2\n")
+    try tool.succeed("set", "tokens/mail", "-", input: "swordfish")
+    try tool.succeed("set", "tokens/api", "--string", "-", input: "plain")
+    #expect(try tool.succeed("type", "tokens/api") == "string\n")
+  }
 }

@@ -61,7 +61,12 @@ struct EditCommand: ParsableCommand {
     }
     let session = try Session(common)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
-      common.note("wiped \(folder), which a killed prefs edit had left.")
+      if folder.isGone {
+        common.note("wiped \(folder.path), which a killed prefs edit had left.")
+      } else {
+        Message.error(
+          "\(folder.path), which a killed prefs edit had left, could not be removed whole; remove it by hand.")
+      }
     }
     try session.using(try session.open()) { database in
       let edit = try session.unlocking(database) { try database.makeConnection().read { try begin(collection, $0) } }

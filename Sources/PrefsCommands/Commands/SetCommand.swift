@@ -116,8 +116,7 @@ struct SetCommand: ParsableCommand {
     }
     try session.writeCreating { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused(reference) }
-      let present = try transaction.info(forKey: reference.key, inCollection: reference.collection)
-      if present?.kind == .secret, !secret, !namesType { throw plainValueRefused(reference) }
+      if !secret, !namesType, try isSecret(reference, transaction) { throw plainValueRefused(reference) }
       if ifAbsent || ifVersion != nil {
         let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
         if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(reference, found: found) }
@@ -135,6 +134,13 @@ struct SetCommand: ParsableCommand {
 
   /// Whether the value's type is named, and not to be guessed.
   private var namesType: Bool { type != nil || shortType != nil || base64 || hex }
+
+  /// Whether a secret stands there now; of a sealed value only its opening tells.
+  private func isSecret(_ reference: KeyReference, _ transaction: borrowing ReadWriteTransaction) throws -> Bool {
+    let kind = try transaction.info(forKey: reference.key, inCollection: reference.collection)?.kind
+    guard kind == .sealed else { return kind == .secret }
+    return try transaction.item(forKey: reference.key, inCollection: reference.collection)?.value.kind == .secret
+  }
 
   private func plainValueRefused(_ reference: KeyReference) -> Failure {
     Failure(

@@ -37,6 +37,6 @@ struct EditedFile {
     // An editor that writes another file in its place has taken its name away.
     PrivateFolder.overwrite(descriptor)
     close(descriptor)
-    folder.wipe()
+    if !folder.wipe() { Message.error("\(folder.path) could not be removed whole; remove it by hand.") }
   }
 }

@@ -70,40 +70,40 @@ struct PrivateFolder {
     }
   }
 
-  /// Wipes and removes those folders, and returns their paths.
-  static func wipeLeftovers(besides store: String) -> [String] {
-    abandoned(besides: store).map { folder in
-      folder.wipe()
-      return folder.path
-    }
+  /// Wipes and removes those folders.
+  ///
+  /// - Returns: Their paths, and whether nothing is left of them.
+  static func wipeLeftovers(besides store: String) -> [(path: String, isGone: Bool)] {
+    abandoned(besides: store).map { ($0.path, $0.wipe()) }
   }
 
   private static func abandoned(besides store: String) -> [PrivateFolder] {
     let parents = [Environment.variable("XDG_RUNTIME_DIR"), StoreLocation.folder(of: store)].compactMap { $0 }
     return Set(parents).sorted().flatMap { parent in
-      names(in: parent).filter { $0.hasPrefix(prefix) }.sorted().compactMap {
-        PrivateFolder(abandonedAt: "\(parent)/\($0)")
-      }
+      // Another form of bytes that are not UTF-8 names nothing that mkdtemp(3) has made.
+      names(in: parent).map { String(decoding: $0.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+        .filter { $0.hasPrefix(prefix) }.sorted().compactMap { PrivateFolder(abandonedAt: "\(parent)/\($0)") }
     }
   }
 
-  private static func names(in folder: String) -> [String] {
+  private static func names(in folder: String) -> [[CChar]] {
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return [] }
     defer { close(descriptor) }
     return names(descriptor)
   }
 
-  private static func names(_ folder: Int32) -> [String] {
+  /// What is in an open folder, byte by byte: a name need not be UTF-8.
+  private static func names(_ folder: Int32) -> [[CChar]] {
     let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0, let entries = fdopendir(copy) else { return [] }
     defer { closedir(entries) }
-    var names: [String] = []
+    var names: [[CChar]] = []
     while let entry = readdir(entries) {
       let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        bytes.prefix { $0 != 0 }.map { CChar(bitPattern: $0) } + [0]
       }
-      if name != ".", name != ".." { names.append(name) }
+      if strcmp(name, ".") != 0, strcmp(name, "..") != 0 { names.append(name) }
     }
     return names
   }
@@ -111,10 +111,13 @@ struct PrivateFolder {
   // MARK: - Wiping
 
   /// Overwrites and removes everything in it, and the folder.
-  func wipe() {
+  ///
+  /// - Returns: Whether nothing is left.
+  @discardableResult
+  func wipe() -> Bool {
     Self.wipeContents(of: descriptor, depth: 0)
-    rmdir(path)
-    close(descriptor)
+    defer { close(descriptor) }
+    return rmdir(path) == 0
   }
 
   /// Folders in folders beyond this are nobody's settings, and would use up the process's descriptors.
@@ -123,10 +126,19 @@ struct PrivateFolder {
   // By names in open folders, and never through a link: nothing outside of the folder is touched.
   private static func wipeContents(of folder: Int32, depth: Int) {
     for name in names(folder) {
-      let inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-      if inner >= 0 {
-        if depth < depthLimit { wipeContents(of: inner, depth: depth + 1) }
-        close(inner)
+      var status = stat()
+      guard fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
+      let isFolder = status.st_mode & S_IFMT == S_IFDIR
+      // An editor may have left what its owner cannot open.
+      if isFolder || status.st_mode & S_IFMT == S_IFREG {
+        fchmodat(folder, name, isFolder ? 0o700 : 0o600, AT_SYMLINK_NOFOLLOW)
+      }
+      if isFolder {
+        let inner = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        if inner >= 0 {
+          if depth < depthLimit { wipeContents(of: inner, depth: depth + 1) }
+          close(inner)
+        }
         unlinkat(folder, name, AT_REMOVEDIR)
         continue
       }

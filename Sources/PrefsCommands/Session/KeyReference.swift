@@ -22,9 +22,11 @@ struct KeyReference {
   }
 
   /// All entries that `text` may name, split at each of its slashes, the first one before the others.
+  ///
+  /// Text that begins with a slash names a key of the default collection, and nothing else.
   static func all(_ text: String, collection: String?) -> [KeyReference] {
     let first = KeyReference(text, collection: collection)
-    guard collection == nil else { return [first] }
+    guard collection == nil, !first.collection.isEmpty else { return [first] }
     let slashes = text.utf8.indices.filter { text.utf8[$0] == UInt8(ascii: "/") }
     return [first]
       + slashes.dropFirst().map { slash in

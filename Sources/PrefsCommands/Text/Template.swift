@@ -14,8 +14,11 @@ struct Template {
   private static let word = Array("prefs".utf8)
   private static let closing = Array("}}".utf8)
 
-  /// - Throws: ``Failure`` with the status `format` when a reference does not end on its line, has no colon or no key, or is
-  ///   not UTF-8.
+  /// A name may be split at each of its slashes: a long one full of them would cost its length squared.
+  private static let nameByteLimit = 4096
+
+  /// - Throws: ``Failure`` with the status `format` when a reference does not end on its line, has no colon or no key, is
+  ///   too long, or is not UTF-8.
   init(_ bytes: [UInt8], named name: String) throws {
     self.bytes = bytes
     self.name = name
@@ -34,6 +37,10 @@ struct Template {
       let content = bytes[inside..<end]
       let bar = content.firstIndex(of: UInt8(ascii: "|"))
       let key = Self.trimmed(content[..<(bar ?? content.endIndex)])
+      guard key.count <= Self.nameByteLimit else {
+        throw Failure(
+          .format, "\(place(start)): the name of the key has \(key.count) bytes; \(Self.nameByteLimit) are the most.")
+      }
       guard let text = String(validating: key, as: UTF8.self) else {
         throw Failure(.format, "\(place(start)): the name of the key is not valid UTF-8.")
       }
