@@ -139,6 +139,60 @@ import Testing
     isDone.wait()
     #expect(try reopened(store, "a") == 1)
   }
+
+  @Test("by a handler of commits, while another thread closes it, too, ends both")
+  func inHandler() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let (isHeard, mayClose) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let isDone = DispatchSemaphore(value: 0)
+    let observer = try database.onCommit { _ in
+      isHeard.signal()
+      mayClose.wait()
+      #expect(throws: Never.self) { try database.close() }
+      isDone.signal()
+    }
+    try database.makeConnection().readWrite { try $0.setObject(1, forKey: "a") }
+    isHeard.wait()
+    // Comes to the handlers' queue, which is busy, as soon as the database counts as closed.
+    DispatchQueue.global().async {
+      #expect(throws: Never.self) { try database.close() }
+      isDone.signal()
+    }
+    while (try? database.checkUsable()) != nil { sched_yield() }
+    mayClose.signal()
+    for _ in 0..<2 { isDone.wait() }
+    withExtendedLifetime(observer) {}
+    #expect(try reopened(store, "a") == 1)
+  }
+
+  @Test("while a proxy's own closing fails leaves that proxy closed, and nothing it accepted is lost")
+  func besideFailingProxy() throws {
+    let store = try TemporaryStore()
+    let database = try store.open(busyTimeout: .milliseconds(1))
+    let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    try proxy.setObject(1, forKey: "a")
+    // The proxy's own call stops after its flush has failed, until the database is closed.
+    let other = try store.open().makeConnection()
+    let (hasFailed, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let isDone = DispatchSemaphore(value: 0)
+    proxy.state.onCloseFailure = {
+      hasFailed.signal()
+      mayGoOn.wait()
+    }
+    try other.readWrite { _ in
+      DispatchQueue.global().async {
+        #expect(throws: CofferError.busy) { try proxy.close() }
+        isDone.signal()
+      }
+      hasFailed.wait()
+    }
+    try database.close()
+    mayGoOn.signal()
+    isDone.wait()
+    #expect(throws: CofferError.closed) { try proxy.setObject(2, forKey: "a") }
+    #expect(try reopened(store, "a") == 1)
+  }
 }
 
 @Suite("A store that is rolled back under a program") struct RollbackTests {

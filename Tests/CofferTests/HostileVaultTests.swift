@@ -157,6 +157,53 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
+  @Test("declares no collection past its owner's mending: sealing it seals what lies there, unsealing leaves it")
+  func declarationMadeAndMended() throws {
+    for seals in [true, false] {
+      let name = "mail \(seals)"
+      try connection.readWrite {
+        try $0.setHistoryLimits(HistoryLimits(), forCollection: name)
+        for value in ["earlier", "plain"] { try $0.setObject(value, forKey: "k", inCollection: name) }
+      }
+      try fixture.execute("UPDATE collections SET flags = flags | 1 WHERE name = '\(name)'")
+      if seals { try fixture.database.seal(collection: name) } else { try fixture.database.unseal(collection: name) }
+      #expect(try connection.read { try $0.object(forKey: "k", inCollection: name) } == "plain")
+      #expect(try connection.read { try $0.isSealed(collection: name) } == seals)
+      #expect(try fixture.database.verify().problems.isEmpty)
+    }
+  }
+
+  @Test("gains nothing by the vault's being locked: what was read then is read anew when it is unlocked")
+  func readWhileLocked() throws {
+    let proxy = try ConnectionProxy(database: fixture.database)
+    vault.lock()
+    try fixture.execute(
+      """
+      UPDATE collections SET flags = flags & ~1 WHERE name = 'tokens';
+      UPDATE items SET type = 5, data = CAST('planted' AS BLOB), metadata = NULL
+      """)
+    func read() throws -> [String?] {
+      [
+        try proxy.object(forKey: "k", inCollection: "tokens"), try fixture.object(),
+        try connection.readWrite { try $0.object(forKey: "k", inCollection: "tokens") },
+      ]
+    }
+    // What nobody can know with the vault locked.
+    #expect(try read() == ["planted", "planted", "planted"])
+    // So that the connection knows its collections with the next write.
+    try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") }
+    try connection.readWrite { try $0.setObject(2, forKey: "k2", inCollection: "tokens") }
+    let pinned = try fixture.database.makeConnection()
+    try pinned.beginLongLivedReadTransaction()
+    #expect(try pinned.read { try $0.object(forKey: "k", inCollection: "tokens") } == "planted")
+    try vault.unlock(fixture.vaultKey)
+    expectDamage { try fixture.set("new") }
+    expectDamage { try fixture.object(as: String.self) }
+    expectDamage { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
+    expectDamage { try proxy.setObject("new", forKey: "k", inCollection: "tokens") }
+    expectDamage { try pinned.read { try $0.object(forKey: "k", inCollection: "tokens", as: String.self) } }
+  }
+
   @Test("does not keep the owner from mending it: sealing anew declares the collection, and opens what is the owner's")
   func mending() throws {
     try fixture.execute(Self.declarations[0])

@@ -340,6 +340,11 @@ public final class Database: Sendable {
     }
   }
 
+  /// Has the proxies read anew what they read while the vault was locked.
+  func vaultWasUnlocked() {
+    for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.vaultWasUnlocked() }
+  }
+
   /// Waits for transactions that are under way, flushes all proxies, closes all connections, and locks the vault.
   ///
   /// What a proxy accepted before is in the store when this returns. Everything on this database throws
@@ -353,10 +358,9 @@ public final class Database: Sendable {
     guard !state.withLock({ $0.connections.compactMap(\.connection) }).contains(where: \.isInTransaction) else {
       throw CofferError.nestedTransaction
     }
-    try closing.withLock { _ in
-      try closeProxies()
-      try closeConnections()
-    }
+    try closing.withLock { _ in try closeProxies() }
+    // Without the lock: this waits for handlers that hear of commits, and one of them may close the database, too.
+    try closeConnections()
   }
 
   /// Flushes and closes the proxies until none is left, and no further one can come; all stay open where a flush fails.

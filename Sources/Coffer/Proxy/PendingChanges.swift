@@ -346,32 +346,56 @@ final class PendingChanges: Sendable {
 
   /// Flushes, and takes no change any more; stays open where that fails.
   ///
-  /// - Returns: Whether it was open.
+  /// Of several calls at once, one that succeeds closes it for all.
+  ///
+  /// - Returns: Whether it was open until this call.
   @discardableResult
   func close() throws -> Bool {
     try connection.checkMayWrite()
     // No change gets in between the last flush and the end.
-    let wasOpen = state.lock.withExclusive {
-      defer { state.isClosed = true }
-      return !state.isClosed
+    state.lock.withExclusive {
+      state.isClosed = true
+      state.closing.callCount += 1
     }
-    // Nothing is to be written, and nothing was: that takes no connection.
-    guard count > 0 || !connection.isForLater else { return wasOpen }
     do {
-      // A second call waits here too, until the first one's flush has come to its end.
+      try flushLast()
+    } catch {
+      state.onCloseFailure?()
+      endClosing(hasSucceeded: false)
+      throw error
+    }
+    return endClosing(hasSucceeded: true)
+  }
+
+  private func flushLast() throws {
+    // Nothing is to be written, and nothing was: that takes no connection.
+    guard count > 0 || !connection.isForLater else { return }
+    do {
+      // Another call waits here, too, until the first one's flush has come to its end.
       try flushAndWait(.normal)
     } catch CofferError.closed where count == 0 {
       // The database went first, with nothing left to write.
-    } catch {
-      reopen()
-      throw error
     }
-    return wasOpen
+  }
+
+  /// - Returns: Whether this is the call that has closed it.
+  @discardableResult
+  private func endClosing(hasSucceeded: Bool) -> Bool {
+    state.lock.withExclusive {
+      state.closing.callCount -= 1
+      let isFirst = hasSucceeded && !state.closing.isDone
+      if hasSucceeded { state.closing.isDone = true }
+      if state.closing.callCount == 0, !state.closing.isDone { state.isClosed = false }
+      return isFirst
+    }
   }
 
   /// Takes changes again: the database could not be closed.
   func reopen() {
-    state.lock.withExclusive { state.isClosed = false }
+    state.lock.withExclusive {
+      state.closing.isDone = false
+      state.isClosed = false
+    }
   }
 
   /// Flushes at the exit of the process; waits no longer than until `deadline`.

@@ -70,7 +70,10 @@ extension ProxyState {
     while true {
       let result = try reader.perform { session -> Result? in
         // Before the snapshot is taken: what came until here is in it.
-        let known = lock.withShared { sequence }
+        let known = lock.withExclusive {
+          readUnlockCount = core.vault.unlockCount.load(ordering: .acquiring)
+          return sequence
+        }
         let count = try countOfCommits(session)
         return try session.read {
           try CofferError.translating {
@@ -272,6 +275,11 @@ extension ProxyState {
   private func forget(_ item: ProxyItem) {
     item.committed = .unknown
     item.update()
+  }
+
+  /// Forgets what is committed; it is read anew, with the vault unlocked.
+  func vaultWasUnlocked() {
+    lock.withExclusive { forgetEverything() }
   }
 
   private func forgetEverything() {

@@ -112,7 +112,15 @@ final class ProxyState: @unchecked Sendable {
   @exclusivity(unchecked) var settledSequence: Int64 = -1
 
   /// Whether what was read in a snapshot may be taken for what is committed, as of `sequence`.
-  func isUsable(_ snapshot: Int64) -> Bool { snapshot == sequence && snapshot >= settledSequence }
+  ///
+  /// Not what was read with the vault locked, when it is unlocked now: nobody asked the vault's list of what is sealed.
+  func isUsable(_ snapshot: Int64) -> Bool {
+    snapshot == sequence && snapshot >= settledSequence
+      && readUnlockCount == core.vault.unlockCount.load(ordering: .acquiring)
+  }
+
+  /// How often the vault had been unlocked when the read that is under way began.
+  @exclusivity(unchecked) var readUnlockCount = 0
 
   /// The names of the collections by the ids of the change log.
   ///
@@ -186,6 +194,8 @@ final class ProxyState: @unchecked Sendable {
   @exclusivity(unchecked) var isClosed = false {
     didSet { if isClosed { knownCount.store(0, ordering: .releasing) } }
   }
+  /// How many calls are about to close it, and whether one has.
+  @exclusivity(unchecked) var closing = (callCount: 0, isDone: false)
   /// The commit that a flush is about to make, and the batches that go with it.
   @exclusivity(unchecked) var inFlight: (identity: CommitIdentity, number: UInt64)?
   /// Commits of ours that `sequence` has not reached: their changes were announced when they were made.
@@ -301,6 +311,9 @@ final class ProxyState: @unchecked Sendable {
 
   /// Runs between a flush's commit and the moment when the proxy hears of it; for tests.
   var onCommit: (() -> Void)?
+
+  /// Runs when closing has failed, before changes are taken again; for tests.
+  var onCloseFailure: (() -> Void)?
 
   // MARK: Who listens
 

@@ -40,6 +40,12 @@ extension Session {
   }
 
   func storedCollection(_ name: String) throws -> StoredCollection? {
+    let unlockCount = core.vault.unlockCount.load(ordering: .acquiring)
+    if unlockCount != knownUnlockCount {
+      // What was read with the vault locked was not compared with its list.
+      knownCollections.removeAll()
+      knownUnlockCount = unlockCount
+    }
     if let known = knownCollections[name] { return known }
     let collection = try rowOfCollection(name)
     if core.vault.isThere.load(ordering: .relaxed) {

@@ -73,6 +73,8 @@ final class Session {
   private(set) var isRolledBack = false
   /// Collections that were looked up; another process may remove a collection between two transactions.
   let knownCollections = KnownCollections()
+  /// How often the vault had been unlocked when they were read.
+  @exclusivity(unchecked) var knownUnlockCount = 0
   /// Names of the collections that this transaction changed.
   @exclusivity(unchecked) var changedNames: [Int64: String] = [:]
   /// Enumerations that are under way, which see the rows as of their start.

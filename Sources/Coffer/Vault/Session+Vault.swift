@@ -147,9 +147,10 @@ extension Session {
       guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
       let key = try core.vault.key(authenticating: record)
       let present = try rowOfCollection(collection)
-      let wasSealed = present?.isSealed ?? false
-      guard wasSealed != isSealed || record.lists(collection) != isSealed else { return }
-      if record.lists(collection) != isSealed {
+      let (isDeclared, isListed) = (present?.isSealed ?? false, record.lists(collection))
+      guard isDeclared != isSealed || isListed != isSealed else { return }
+      let wasSealed = isDeclared && isListed
+      if isListed != isSealed {
         try record.setSealed(isSealed, collection, key: key)
         try setVault(record)
       }
@@ -165,7 +166,7 @@ extension Session {
         // What was kept of earlier values would be in clear.
         try setHistoryLimits(nil, of: collection)
       }
-      // Of a collection whose row was tampered with, what is sealed is opened, and what is in clear is taken.
+      // Where the two disagreed, somebody has tampered with the row, and values may be sealed or plaintext.
       try rewriteValues(of: collection, stored.id, isSealed: wasSealed ? true : nil) { value, part, key in
         isSealed
           ? try core.vault.seal(value, part, key, in: collection, under: record.generation)

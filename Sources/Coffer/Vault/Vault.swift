@@ -46,7 +46,7 @@ public struct Vault: Sendable {
       guard try session.vaultRecord() == nil else { throw CofferError.vaultExists }
       try session.setVault(record)
     }
-    try keys.add(secret, of: record)
+    try add(secret, of: record)
   }
 
   // MARK: Locking
@@ -61,7 +61,7 @@ public struct Vault: Sendable {
   public func unlock(_ key: KeySource) throws {
     let record = try existingRecord()
     let secret = try CofferError.translating { try record.open(key) }
-    try keys.add(secret, of: record)
+    try add(secret, of: record)
   }
 
   /// Forgets the vault's key, which is wiped.
@@ -80,7 +80,7 @@ public struct Vault: Sendable {
   package func unlock(vaultKey: SecretBytes) throws {
     let record = try existingRecord()
     guard try CofferError.translating({ try record.isAuthentic(under: vaultKey) }) else { throw CofferError.wrongKey }
-    try keys.add(vaultKey, of: record)
+    try add(vaultKey, of: record)
   }
 
   /// The vault's key, to be kept elsewhere for a while.
@@ -99,6 +99,11 @@ public struct Vault: Sendable {
   }
 
   // MARK: Parts
+
+  private func add(_ secret: SecretBytes, of record: VaultRecord) throws {
+    try keys.add(secret, of: record)
+    database.vaultWasUnlocked()
+  }
 
   func record() throws -> VaultRecord? {
     try database.read { try $0.vaultRecord() }

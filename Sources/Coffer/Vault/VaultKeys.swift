@@ -10,6 +10,9 @@ final class VaultKeys: Sendable {
   /// Whether the store has a vault, as far as is known; false for nearly everybody, who then pays one load for all this.
   let isThere = Atomic<Bool>(false)
 
+  /// How often a key was added: what was read before did not ask the vault's list of what is sealed.
+  let unlockCount = Atomic<Int>(0)
+
   fileprivate struct Keys: Sendable {
     let vaultID: [UInt8]
     /// What is sealed outside of transactions is sealed under this one's key.
@@ -58,6 +61,7 @@ final class VaultKeys: Sendable {
       keys?.list = list
     }
     isThere.store(true, ordering: .releasing)
+    unlockCount.add(1, ordering: .acquiringAndReleasing)
   }
 
   /// Takes the key that is about to become the vault's, if it is unlocked.
