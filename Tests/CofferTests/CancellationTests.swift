@@ -39,6 +39,32 @@ import Testing
     }
   }
 
+  @Test("has its turn before those who come later: nobody gets ahead of it in line")
+  func turn() async throws {
+    let gate = WriterGate()
+    let (isInLine, hasTurn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let (mayEnd, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let cancellation = Cancellation.$onWait.withValue({ isInLine.signal() }) { Cancellation() }
+    try gate.pass(timeout: .zero, lending: nil) {
+      DispatchQueue.global().async {
+        #expect(throws: Never.self) {
+          try gate.pass(timeout: .seconds(100_000), lending: nil, cancellation: cancellation) {
+            hasTurn.signal()
+            mayEnd.wait()
+          }
+        }
+        hasEnded.signal()
+      }
+      isInLine.wait()
+    }
+    // The gate is the other's from this moment, whether its thread runs already or not.
+    #expect(throws: CofferError.busy) { try gate.pass(timeout: .zero, lending: nil) {} }
+    await Self.wait(for: hasTurn)
+    mayEnd.signal()
+    await Self.wait(for: hasEnded)
+    #expect(throws: Never.self) { try gate.pass(timeout: .zero, lending: nil) {} }
+  }
+
   @Test("of another connection of its database ends at once, and writes nothing")
   func gate() async throws {
     let store = try TemporaryStore()

@@ -7,7 +7,7 @@ import Synchronization
 /// SQLite's own lock would do for the data. This one also keeps the order in which observers hear of commits, and makes
 /// writers of one process wait for each other without polling.
 final class WriterGate: Sendable {
-  private let semaphore = DispatchSemaphore(value: 1)
+  private let line = Lock(Line())
   private let owner = Atomic<UInt>(0)
   /// What is still to be done before the owner may write again: observers that have not heard of its last commit.
   private let pending = Lock<[@Sendable () -> Void]?>(nil)
@@ -31,8 +31,8 @@ final class WriterGate: Sendable {
       defer { pending.withLock { $0 = [] } }
       return try body()
     }
-    if semaphore.wait(timeout: .now()) == .timedOut {
-      let wait = { self.wait(until: .now() + timeout.dispatchInterval, cancellation) }
+    if let place = takeOrStandInLine() {
+      let wait = { self.wait(at: place, until: .now() + timeout.dispatchInterval, cancellation) }
       guard lending?.parking(wait) ?? wait() else {
         try cancellation?.check()
         throw CofferError.busy
@@ -41,21 +41,59 @@ final class WriterGate: Sendable {
     owner.store(thread, ordering: .relaxed)
     defer {
       owner.store(0, ordering: .relaxed)
-      semaphore.signal()
+      handOver()
     }
     return try body()
   }
 
-  /// How often a task that waits looks whether it was cancelled: a semaphore cannot be waited for beside another.
-  private static let step = DispatchTimeInterval.milliseconds(5)
+  // MARK: Waiting
 
-  private func wait(until deadline: DispatchTime, _ cancellation: Cancellation?) -> Bool {
-    guard let cancellation else { return semaphore.wait(timeout: deadline) == .success }
-    while semaphore.wait(timeout: .now()) == .timedOut {
-      if DispatchTime.now() >= deadline || cancellation.wait(for: Self.step) { return false }
-    }
-    return true
+  /// Who has the gate goes, and the first in line has it at once: nobody who comes later gets ahead of those who wait.
+  private struct Line {
+    var isTaken = false
+    var places: [Place] = []
   }
+
+  /// A place in the line; signalled when its turn has come, or waiting is to end.
+  private final class Place: Sendable {
+    let signal = DispatchSemaphore(value: 0)
+  }
+
+  /// - Returns: nil where the gate was free, and is the caller's now.
+  private func takeOrStandInLine() -> Place? {
+    line.withLock { line in
+      guard line.isTaken else {
+        line.isTaken = true
+        return nil
+      }
+      let place = Place()
+      line.places.append(place)
+      return place
+    }
+  }
+
+  /// - Returns: Whether the gate is the caller's now.
+  private func wait(at place: Place, until deadline: DispatchTime, _ cancellation: Cancellation?) -> Bool {
+    func wait() -> Bool {
+      _ = place.signal.wait(timeout: deadline)
+      // The turn may have come just when the time was up.
+      return line.withLock { line in
+        guard let index = line.places.firstIndex(where: { $0 === place }) else { return true }
+        line.places.remove(at: index)
+        return false
+      }
+    }
+    return cancellation?.interrupting({ place.signal.signal() }, wait) ?? wait()
+  }
+
+  private func handOver() {
+    line.withLock { line in
+      line.isTaken = !line.places.isEmpty
+      if line.isTaken { line.places.removeFirst().signal.signal() }
+    }
+  }
+
+  // MARK: Delivering
 
   /// Runs `deliveries` one after another; each of them may write, which runs the rest first.
   func deliver(_ deliveries: [@Sendable () -> Void]) {

@@ -1,3 +1,4 @@
+import CofferCrypto
 import Dispatch
 import Synchronization
 
@@ -5,19 +6,30 @@ import Synchronization
 final class Cancellation: Sendable {
   private let flag = Atomic<Bool>(false)
   private let signal = DispatchSemaphore(value: 0)
+  private let interruption = Lock<(@Sendable () -> Void)?>(nil)
   /// Runs when a lock of others is waited for; for tests.
   @TaskLocal static var onWait: (@Sendable () -> Void)?
   private let onWait = Cancellation.onWait
 
   func cancel() {
-    flag.store(true, ordering: .relaxed)
+    flag.store(true, ordering: .sequentiallyConsistent)
     signal.signal()
+    interruption.withLock { $0 }?()
   }
 
   var isCancelled: Bool { flag.load(ordering: .relaxed) }
 
   func check() throws {
     if isCancelled { throw CancellationError() }
+  }
+
+  /// Runs `wait`, which waits for something else, and `interrupt` as soon as cancellation has come.
+  func interrupting<Result>(_ interrupt: @escaping @Sendable () -> Void, _ wait: () -> Result) -> Result {
+    onWait?()
+    interruption.withLock { $0 = interrupt }
+    defer { interruption.withLock { $0 = nil } }
+    if flag.load(ordering: .sequentiallyConsistent) { interrupt() }
+    return wait()
   }
 
   /// Waits for cancellation, no longer than `timeout`.
