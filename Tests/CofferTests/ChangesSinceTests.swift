@@ -18,7 +18,7 @@ import Testing
     try connection.read { try $0.snapshot() }
   }
 
-  private func changes(since snapshot: UInt64) throws -> [CommitNotification]? {
+  private func changes(since snapshot: UInt64) throws -> [Commit]? {
     try connection.read { try $0.changes(since: snapshot) }
   }
 

@@ -240,7 +240,7 @@ import Testing
   @Test("is told to listeners for commits as a change of everything, and what follows by key")
   func listeners() throws {
     let fixture = try Fixture()
-    let notices = Lock<[CommitNotification]>([])
+    let notices = Lock<[Commit]>([])
     let told = DispatchSemaphore(value: 0)
     let observation = try fixture.database.onCommit { notification in
       notices.withLock { $0.append(notification) }

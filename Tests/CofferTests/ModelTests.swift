@@ -229,7 +229,7 @@ private struct ModelRun {
 
   /// Whether notifications speak of everything that changed since a snapshot.
   private func check(
-    _ notifications: [CommitNotification], since pinned: (model: Model, snapshot: UInt64)?, _ model: Model,
+    _ notifications: [Commit], since pinned: (model: Model, snapshot: UInt64)?, _ model: Model,
     _ snapshot: UInt64
   ) throws {
     guard let pinned else {

@@ -6,21 +6,21 @@ import Testing
 
 /// What a handler heard, for a test that waits for it.
 final class Heard: Sendable {
-  private let notifications = Lock<[CommitNotification]>([])
+  private let notifications = Lock<[Commit]>([])
   private let arrivals = DispatchSemaphore(value: 0)
 
-  func add(_ notification: CommitNotification) {
+  func add(_ notification: Commit) {
     notifications.withLock { $0.append(notification) }
     arrivals.signal()
   }
 
   /// The first `count` notifications; fewer when they do not come within half a minute.
-  func first(_ count: Int) -> [CommitNotification] {
+  func first(_ count: Int) -> [Commit] {
     for _ in 0..<count { if arrivals.wait(timeout: .now() + 30) == .timedOut { break } }
     return all
   }
 
-  var all: [CommitNotification] { notifications.withLock { $0 } }
+  var all: [Commit] { notifications.withLock { $0 } }
 }
 
 @Suite("Notifications of commits") struct NotificationTests {

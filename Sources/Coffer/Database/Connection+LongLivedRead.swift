@@ -16,7 +16,7 @@ extension Connection {
   /// - Throws: `CofferError.nestedTransaction` inside a transaction of this connection; `.closed`, `.damaged`,
   ///   `.inputOutput`.
   @discardableResult
-  public func beginLongLivedReadTransaction() throws -> [CommitNotification] {
+  public func beginLongLivedReadTransaction() throws -> [Commit] {
     try perform { try $0.beginLongLivedRead() }
   }
 
@@ -25,7 +25,7 @@ extension Connection {
   /// - Returns: What was committed since it was taken, in order.
   /// - Throws: As `beginLongLivedReadTransaction()`.
   @discardableResult
-  public func endLongLivedReadTransaction() throws -> [CommitNotification] {
+  public func endLongLivedReadTransaction() throws -> [Commit] {
     try perform { try $0.endLongLivedRead() }
   }
 

@@ -27,7 +27,7 @@ public final class Connection: Sendable, Identifiable {
     fileprivate let number: UInt64
   }
 
-  /// What tells this connection from others, in a ``CommitNotification`` for instance.
+  /// What tells this connection from others, in a ``Commit`` for instance.
   public let id: ID
   /// The database this connection belongs to.
   public let database: Database

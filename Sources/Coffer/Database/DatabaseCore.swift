@@ -9,6 +9,7 @@ final class DatabaseCore: Sendable {
   let writer: Int64
   let gate = WriterGate()
   let observers = ObserverRegistry()
+  let commits: CommitLog
   let feed: CommitFeed
   /// Settings that could not be read or set, where nobody could be told by a thrown error.
   let failures = Broadcast<Preferences.Failure>()
@@ -47,7 +48,8 @@ final class DatabaseCore: Sendable {
     self.onLogTooLarge = onLogTooLarge
     self.onUnfinishedRotation = onUnfinishedRotation
     writer = Int64.random(in: .min ... .max)
-    feed = CommitFeed(path: path, writer: writer, connect: connect)
+    commits = CommitLog(writer: writer)
+    feed = CommitFeed(path: path, commits: commits, connect: connect)
   }
 
   /// Sees to it that the log can be folded in, where a long-lived read has kept it from that for too long.

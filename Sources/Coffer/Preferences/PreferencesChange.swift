@@ -2,7 +2,7 @@ extension Preferences {
   /// Settings that changed together, as they show in the search list.
   public struct Change: Sendable {
     /// Who changed them.
-    public let origin: ConnectionProxy.ChangeEvent.Origin
+    public let origin: ChangeOrigin
     /// The keys that changed, in the order of their bytes; of a typed key with a collection of its own its name.
     public let keys: [String]
     /// Whether any other key may have changed, too: where a collection was cleared, or too much changed to be listed.
@@ -15,7 +15,7 @@ extension Preferences {
       let key: ByteString
     }
 
-    init(origin: ConnectionProxy.ChangeEvent.Origin, places: Set<Place>, mayConcernAnyKey: Bool) {
+    init(origin: ChangeOrigin, places: Set<Place>, mayConcernAnyKey: Bool) {
       self.origin = origin
       self.places = places
       self.mayConcernAnyKey = mayConcernAnyKey

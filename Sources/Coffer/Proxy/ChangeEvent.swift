@@ -7,30 +7,6 @@ extension ConnectionProxy {
   /// }
   /// ```
   public struct ChangeEvent: Sendable {
-    /// Who changed it.
-    public enum Origin: Sendable, Hashable {
-      /// This proxy.
-      case proxy
-      /// Another connection or proxy of the same database, or a transaction on one of this proxy's connections.
-      case connection(Connection.ID)
-      /// The same, where it is not known which connection.
-      case thisDatabase
-      /// Another process, or another `Database` of this one.
-      case elsewhere
-      /// More than one; a slow consumer gets several events as one.
-      case several
-
-      init(_ origin: CommitNotification.Origin) {
-        self =
-          switch origin {
-          case .connection(let id): .connection(id)
-          case .thisDatabase: .thisDatabase
-          case .elsewhere: .elsewhere
-          case .several: .several
-          }
-      }
-    }
-
     /// What became of one key.
     public struct Change: Sendable {
       /// The collection of the key.
@@ -38,7 +14,7 @@ extension ConnectionProxy {
       /// The key.
       public let key: String
       /// What became of it.
-      public let kind: CommitNotification.Kind
+      public let kind: ChangeKind
       let before: HeldItem?
       let after: HeldItem?
       let core: DatabaseCore
@@ -68,7 +44,7 @@ extension ConnectionProxy {
     }
 
     /// Who made the change.
-    public let origin: Origin
+    public let origin: ChangeOrigin
     /// The keys that changed, in the order of collections and keys.
     public let changes: [Change]
     /// Collections of which any key may have changed: cleared ones, and where too much changed to be listed.
@@ -140,7 +116,7 @@ extension ConnectionProxy.ChangeEvent {
 extension ConnectionProxy.ChangeEvent.Change {
   /// nil when nothing changed that shows.
   init?(_ change: ChangeListeners.ItemChange, _ core: DatabaseCore) {
-    let kind: CommitNotification.Kind
+    let kind: ChangeKind
     switch (change.before, change.after) {
     case (.absent, .absent): return nil
     case (.absent, .item): kind = .inserted
@@ -157,7 +133,7 @@ extension ConnectionProxy.ChangeEvent.Change {
   }
 
   func followed(by later: Self) -> Self {
-    let kind: CommitNotification.Kind =
+    let kind: ChangeKind =
       switch (self.kind, later.kind) {
       // That it changed must not be lost, also where it is as it was.
       case (.inserted, .updated), (.inserted, .touched): .inserted

@@ -12,12 +12,12 @@ final class ChangeListeners: Sendable {
     let before: ProxyItem.Knowledge
     var after: ProxyItem.Knowledge
     /// What is known without the two.
-    let kind: CommitNotification.Kind?
+    let kind: ChangeKind?
   }
 
   /// What changed together.
   struct Batch: Sendable {
-    var origin: ConnectionProxy.ChangeEvent.Origin
+    var origin: ChangeOrigin
     var items: [ObjectIdentifier: ItemChange] = [:]
     /// Collections of which any key may have changed.
     var whole: Set<ByteString> = []
@@ -25,7 +25,7 @@ final class ChangeListeners: Sendable {
 
     /// Adds a change; of several of one item, the first one's `before` counts, and the last one's `after` and kind.
     mutating func add(
-      _ item: ProxyItem, before: ProxyItem.Knowledge, after: ProxyItem.Knowledge, kind: CommitNotification.Kind? = nil
+      _ item: ProxyItem, before: ProxyItem.Knowledge, after: ProxyItem.Knowledge, kind: ChangeKind? = nil
     ) {
       let before = items[ObjectIdentifier(item)]?.before ?? before
       items[ObjectIdentifier(item)] = ItemChange(item: item, before: before, after: after, kind: kind)

@@ -64,8 +64,7 @@ extension ProxyState {
   /// Knows the newest snapshot, the names of collections that may go, and a small collection whole.
   func prepareForListening(_ collection: String?) throws {
     try readCommitted { session, last in
-      let names = try CommitFeed.names(session.connection)
-      lock.withExclusive { self.names.merge(names) { $1 } }
+      try core.commits.learnNames(session.connection)
       guard let collection else { return () }
       let known = lock.withExclusive { self.collection(collection) }
       if lock.withShared({ known.isComplete }) { return () }

@@ -178,9 +178,9 @@ extension ProxyState {
 
   /// Forgets everything: an earlier state was put in the place of the store, a rollback that no writer makes.
   private func goBack(from known: Int64, to last: Int64, count: UInt64?) {
+    core.commits.forgetEverything()
     lock.withExclusive {
       forgetEverything()
-      names = [:]
       ownCommits = []
       settledSequence = min(settledSequence, last)
       setKnown(sequence: last, count: count)
@@ -206,14 +206,11 @@ extension ProxyState {
     // Before the first read nothing is known that others could have changed, but a flush may be under way.
     let start = known >= 0 ? known : (inFlight?.identity.sequence ?? last + 1) - 1
     try session.lookForVault()
-    let rows = try session.changeLog.rows(after: start)
-    let missesNames = rows?.contains { $0.changes.collections.keys.contains { names[$0] == nil } } ?? false
-    let newNames = missesNames ? try CommitFeed.names(session.connection) : [:]
+    let commits = try core.commits.commits(after: start, session.connection, isUnnamedRemovalOfAll: true)
     var foreign: ChangeListeners.Batch?
     let hasCaughtUp = lock.withExclusive {
       guard sequence == known else { return false }
-      names.merge(newNames) { $1 }
-      foreign = forget(rows)
+      foreign = forget(commits)
       setKnown(sequence: last, count: count)
       return true
     }
@@ -221,32 +218,30 @@ extension ProxyState {
     return hasCaughtUp
   }
 
-  /// - Parameter rows: nil when some of them are no longer in the log.
+  /// - Parameter commits: nil when some of them are no longer in the log.
   /// - Returns: What others changed, without what shows now; nil for nothing.
-  private func forget(_ rows: [ChangeLog.Row]?) -> ChangeListeners.Batch? {
-    guard let rows else {
+  private func forget(_ commits: [Commit]?) -> ChangeListeners.Batch? {
+    guard let commits else {
       forgetEverything()
       return ChangeListeners.Batch(origin: .several, isEverything: true)
     }
     var foreign: ChangeListeners.Batch?
-    for row in rows {
-      if let inFlight, inFlight.identity == row.identity {
+    for commit in commits {
+      if let inFlight, inFlight.identity == commit.identity {
         // Committed, and seen before the flush has heard of it.
-        settle(through: inFlight.number, commit: nil, in: row.sequence)
+        settle(through: inFlight.number, commit: nil, in: inFlight.identity.sequence)
       }
-      let isOwn = ownCommits.contains(row.identity)
-      let notification = core.feed.notification(of: row, names: names, isUnnamedRemovalOfAll: true)
+      let isOwn = ownCommits.contains { $0 == commit.identity }
       if !isOwn {
-        let origin = ConnectionProxy.ChangeEvent.Origin(notification.origin)
-        foreign = foreign ?? ChangeListeners.Batch(origin: origin)
-        if foreign?.origin != origin { foreign?.origin = .several }
+        foreign = foreign ?? ChangeListeners.Batch(origin: commit.origin)
+        if foreign?.origin != commit.origin { foreign?.origin = .several }
       }
-      if notification.didClearAllCollections {
+      if commit.didClearAllCollections {
         forgetEverything()
         if !isOwn { foreign?.isEverything = true }
         continue
       }
-      for (name, change) in notification.collections { forget(change, in: collection(name.string), isOwn, &foreign) }
+      for (name, change) in commit.collections { forget(change, in: collection(name.string), isOwn, &foreign) }
     }
     return foreign
   }
@@ -267,7 +262,7 @@ extension ProxyState {
       // Of keys that nobody asked for, a complete collection has to know that they are not absent.
       guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
       let item = item(key, in: collection).takeUnretainedValue()
-      if isAnnounced { foreign?.add(item, before: item.visible, after: .unknown, kind: .init(change.kind)) }
+      if isAnnounced { foreign?.add(item, before: item.visible, after: .unknown, kind: change.kind) }
       forget(item)
     }
   }

@@ -122,10 +122,6 @@ final class ProxyState: @unchecked Sendable {
   /// How often the vault had been unlocked when the read that is under way began.
   @exclusivity(unchecked) var readUnlockCount = 0
 
-  /// The names of the collections by the ids of the change log.
-  ///
-  /// Changed with the lock held and on the reader's queue, and so read with either.
-  @exclusivity(unchecked) var names: [Int64: String] = [:]
   /// Kept as long as somebody may read it.
   ///
   /// Changed with the lock held and on the reader's queue, and so read with either.

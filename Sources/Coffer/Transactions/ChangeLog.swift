@@ -83,31 +83,32 @@ struct ChangeLog {
     try statement.run()
   }
 
-  /// One commit.
-  struct Row {
-    let identity: CommitIdentity
-    let writer: Int64
-    let changes: ChangeSet
-
-    var sequence: Int64 { identity.sequence }
-  }
-
   /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log, or it ends before
   /// `sequence`: the store was put back to an earlier state.
-  func rows(after sequence: Int64) throws -> [Row]? {
+  ///
+  /// - Parameter make: Makes of a row what is wanted; its changes are decoded only where they are asked for.
+  func rows<Row>(
+    after sequence: Int64,
+    _ make: (_ identity: CommitIdentity, _ writer: Int64, _ changes: () throws -> ChangeSet) throws -> Row
+  ) throws -> [Row]? {
     var rows: [Row] = []
+    var first: Int64?
     let statement = try connection.statement(
       "SELECT sequence, noise, writer, keys FROM changes WHERE sequence > ? ORDER BY sequence")
     statement.bind(sequence, at: 1)
     try statement.query { row in
-      guard let changes = ChangeSet(packed: row.bytes(3)) else {
-        throw StorageError.damaged(part: "change log", reason: "commit \(row.integer(0)) does not parse")
-      }
       let identity = CommitIdentity(sequence: row.integer(0), noise: row.bytes(1))
-      rows.append(Row(identity: identity, writer: row.integer(2), changes: changes))
+      first = first ?? identity.sequence
+      rows.append(
+        try make(identity, row.integer(2)) {
+          guard let changes = ChangeSet(packed: row.bytes(3)) else {
+            throw StorageError.damaged(part: "change log", reason: "commit \(identity.sequence) does not parse")
+          }
+          return changes
+        })
     }
-    guard let first = rows.first else { return try end().sequence >= sequence ? [] : nil }
-    return first.sequence == sequence + 1 ? rows : nil
+    guard let first else { return try end().sequence >= sequence ? [] : nil }
+    return first == sequence + 1 ? rows : nil
   }
 
   /// Leaves nothing of a removed collection in the log but its id; nil stands for all of them.

@@ -1,19 +1,12 @@
 /// What one transaction changes, by key: what its row in the change log says.
 struct ChangeSet: Equatable, Sendable {
-  /// What became of a key in the transaction as a whole.
-  enum Kind: UInt8, Sendable {
-    case inserted = 0
-    case updated = 1
-    case removed = 2
-    case touched = 3
-  }
-
   struct Change: Equatable, Sendable {
-    var kind: Kind
+    /// What became of the key in the transaction as a whole.
+    var kind: ChangeKind
     var changesObject: Bool
     var changesMetadata: Bool
 
-    static func whole(_ kind: Kind) -> Change {
+    static func whole(_ kind: ChangeKind) -> Change {
       Change(kind: kind, changesObject: true, changesMetadata: true)
     }
   }
@@ -130,7 +123,7 @@ extension ChangeSet.CollectionChange {
 extension ChangeSet.Change {
   /// One change after another of the same key, seen as one; nil when nothing is left of both.
   fileprivate func followed(by later: Self) -> Self? {
-    let kind: ChangeSet.Kind
+    let kind: ChangeKind
     switch (self.kind, later.kind) {
     case (.inserted, .removed): return nil
     case (.inserted, _): kind = .inserted
@@ -175,7 +168,7 @@ extension ChangeSet {
       var collection = CollectionChange(
         isCleared: form & Form.cleared != 0, isUnlisted: form & Form.unlisted != 0)
       for _ in 0..<count {
-        guard let tag = bytes.popFirst(), tag < 16, let kind = Kind(rawValue: tag & 3),
+        guard let tag = bytes.popFirst(), tag < 16, let kind = ChangeKind(tag: tag & 3),
           let length = bytes.popVarint(), length <= UInt64(bytes.count),
           let key = String(validating: bytes.prefix(Int(length)), as: UTF8.self)
         else { return nil }
@@ -222,6 +215,28 @@ extension ChangeSet {
   }
 }
 
+extension ChangeKind {
+  /// The number of a kind in a packed list.
+  fileprivate var tag: UInt8 {
+    switch self {
+    case .inserted: 0
+    case .updated: 1
+    case .removed: 2
+    case .touched: 3
+    }
+  }
+
+  fileprivate init?(tag: UInt8) {
+    switch tag {
+    case 0: self = .inserted
+    case 1: self = .updated
+    case 2: self = .removed
+    case 3: self = .touched
+    default: return nil
+    }
+  }
+}
+
 extension ChangeSet.CollectionChange {
   fileprivate func pack(_ id: Int64, into bytes: inout [UInt8]) {
     guard !isEmpty else { return }
@@ -229,7 +244,7 @@ extension ChangeSet.CollectionChange {
     bytes.append((isCleared ? ChangeSet.Form.cleared : 0) | (isUnlisted ? ChangeSet.Form.unlisted : 0))
     bytes.append(varint: UInt64(keys.count))
     for (key, change) in keys {
-      bytes.append(change.kind.rawValue | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
+      bytes.append(change.kind.tag | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
       key.string.withUTF8Bytes { key in
         bytes.append(varint: UInt64(key.count))
         bytes.append(contentsOf: key)

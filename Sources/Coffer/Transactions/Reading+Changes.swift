@@ -11,11 +11,11 @@ extension Reading where Self: ~Copyable {
   ///
   /// The store remembers the last 10,000 commits, or fewer that changed very many keys. Where a collection that was there
   /// then has been removed, its name is gone, and the notification of its removal says
-  /// ``CommitNotification/didClearAllCollections``: any key may have changed.
+  /// ``Commit/didClearAllCollections``: any key may have changed.
   ///
   /// - Parameter snapshot: What `snapshot()` gave, in this process or another.
   /// - Returns: nil when that is not known any more, or the store never had such a snapshot: any key may have changed.
-  public borrowing func changes(since snapshot: UInt64) throws -> [CommitNotification]? {
+  public borrowing func changes(since snapshot: UInt64) throws -> [Commit]? {
     try session.changes(since: snapshot)
   }
 }

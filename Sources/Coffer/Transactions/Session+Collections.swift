@@ -100,16 +100,16 @@ extension Session {
     let last = try changeLog.lastSequence()
     defer { cache.snapshot = last }
     guard !cache.isEmpty, last != cache.snapshot else { return true }
-    guard last > cache.snapshot, let rows = try changeLog.rows(after: cache.snapshot) else {
+    guard last > cache.snapshot, let commits = try changeLog.rows(after: cache.snapshot, { try $2() }) else {
       cache.removeAll()
       return true
     }
-    for row in rows {
-      if row.changes.isAllCleared || row.changes.collections.values.contains(where: { $0.isCleared || $0.isUnlisted }) {
+    for changes in commits {
+      if changes.isAllCleared || changes.collections.values.contains(where: { $0.isCleared || $0.isUnlisted }) {
         cache.removeAll()
         break
       }
-      for (id, change) in row.changes.collections {
+      for (id, change) in changes.collections {
         for key in change.keys.keys { cache.remove(key, in: id) }
       }
     }

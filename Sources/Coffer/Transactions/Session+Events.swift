@@ -18,7 +18,7 @@ extension Session {
 
   /// Records a change that was made, and tells observers who want to hear of it.
   func record(
-    _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
+    _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
     old: HeldItem? = nil, new: HeldItem? = nil
   ) {
     recordUnobserved(kind, key, in: collection, id: id, part)
@@ -38,7 +38,7 @@ extension Session {
 
   /// Records a change that was made and that no observer wants to hear of.
   func recordUnobserved(
-    _ kind: ChangeSet.Kind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil
+    _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil
   ) {
     changes.record(
       key, in: id,

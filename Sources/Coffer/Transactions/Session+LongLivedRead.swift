@@ -4,7 +4,7 @@ extension Session {
   /// Pins the newest snapshot.
   ///
   /// - Returns: What was committed since the one that was pinned before.
-  func beginLongLivedRead() throws -> [CommitNotification] {
+  func beginLongLivedRead() throws -> [Commit] {
     guard mode == .idle else { throw CofferError.nestedTransaction }
     let earlier = isLongLived ? pinnedSequence : nil
     if !isLongLived {
@@ -18,8 +18,9 @@ extension Session {
       try beginRead()
       // The snapshot is taken by the first read.
       pinnedSequence = try CofferError.translating { try changeLog.lastSequence() }
-      let jumped = try earlier.map(notifications) ?? []
-      pinnedNames = try CofferError.translating { try CommitFeed.names(connection) }
+      let jumped = try earlier.map(commits) ?? []
+      // A collection that is removed later has its name only here.
+      try CofferError.translating { try core.commits.learnNames(connection) }
       return jumped
     } catch {
       endPinning()
@@ -30,7 +31,7 @@ extension Session {
   /// Lets go of the snapshot.
   ///
   /// - Returns: What was committed since it was taken.
-  func endLongLivedRead() throws -> [CommitNotification] {
+  func endLongLivedRead() throws -> [Commit] {
     guard isLongLived else { return [] }
     guard mode == .idle else { throw CofferError.nestedTransaction }
     let pinned = pinnedSequence
@@ -39,7 +40,7 @@ extension Session {
     defer { endPinning() }
     try beginRead()
     defer { try? connection.rollback() }
-    return try notifications(after: pinned)
+    return try commits(after: pinned)
   }
 
   private func endPinning() {
@@ -57,26 +58,18 @@ extension Session {
     hasSnapshotExpired = true
   }
 
-  private func notifications(after sequence: Int64) throws -> [CommitNotification] {
+  private func commits(after sequence: Int64) throws -> [Commit] {
     try CofferError.translating {
-      guard let rows = try changeLog.rows(after: sequence) else {
-        return [.unknown(through: try changeLog.lastSequence())]
-      }
-      // A collection that was removed since has its name only in the snapshot before.
-      let names = rows.isEmpty ? [:] : pinnedNames.merging(try CommitFeed.names(connection)) { $1 }
-      return rows.map { core.feed.notification(of: $0, names: names) }
+      try core.commits.commits(after: sequence, connection) ?? [.unknown(through: try changeLog.lastSequence())]
     }
   }
 
   /// The commits after a snapshot; nil when they are not all known.
-  func changes(since snapshot: UInt64) throws -> [CommitNotification]? {
+  func changes(since snapshot: UInt64) throws -> [Commit]? {
     try reading {
       // A snapshot of the future was another store's, or this one's before it was put back to an older state.
-      guard let sequence = Int64(exactly: snapshot), sequence <= (try changeLog.lastSequence()),
-        let rows = try changeLog.rows(after: sequence)
-      else { return nil }
-      let names = rows.isEmpty ? [:] : try CommitFeed.names(connection)
-      return rows.map { core.feed.notification(of: $0, names: names, isUnnamedRemovalOfAll: true) }
+      guard let sequence = Int64(exactly: snapshot), sequence <= (try changeLog.lastSequence()) else { return nil }
+      return try core.commits.commits(after: sequence, connection, isUnnamedRemovalOfAll: true)
     }
   }
 }

@@ -29,7 +29,7 @@ extension Session {
   }
 
   /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
-  private func upsert(_ item: HeldItem, _ key: String, inCollection id: Int64) throws -> ChangeSet.Kind? {
+  private func upsert(_ item: HeldItem, _ key: String, inCollection id: Int64) throws -> ChangeKind? {
     let version = try newVersion()
     let statement = try connection.statement(
       """

@@ -34,8 +34,6 @@ final class Session {
   var hasSnapshotExpired = false
   /// The snapshot of the long-lived read.
   var pinnedSequence: Int64 = 0
-  /// The names of the collections in it.
-  var pinnedNames: [Int64: String] = [:]
 
   // The transaction that is under way.
   private(set) var time: Int64 = 0
@@ -262,9 +260,9 @@ final class Session {
           committed = identity.sequence
           willCommit(identity)
           guard isFeedObserved else { return }
-          core.feed.willCommit(
+          core.commits.willCommit(
             identity.sequence,
-            CommitFeed.OwnCommit(
+            CommitLog.OwnCommit(
               connection: owner?.id, changes: changes, names: changedNames, customObject: customObject))
         }
         try dropOldHistory(beforeCommit: end.sequence)
@@ -273,7 +271,7 @@ final class Session {
         knownVersion = connection.dataVersion
       }
     } catch {
-      if let committed, isFeedObserved { core.feed.didNotCommit(committed) }
+      if let committed, isFeedObserved { core.commits.didNotCommit(committed) }
       throw error
     }
     hasCommitted = true

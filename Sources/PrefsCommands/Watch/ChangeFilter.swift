@@ -24,7 +24,7 @@ struct ChangeFilter {
   }
 
   /// The changes of a commit, each key once.
-  func changes(in commit: CommitNotification) -> [KeyChange] {
+  func changes(in commit: Commit) -> [KeyChange] {
     var changes: [KeyChange] = []
     func add(_ what: String, _ collection: String?, _ key: String?) {
       changes.append(KeyChange(commit: commit.snapshot, what: what, collection: collection, key: key))

@@ -34,7 +34,7 @@ final class ChangePrinter: Sendable {
   }
 
   /// Prints a commit, unless it was printed before.
-  func print(_ commit: CommitNotification) {
+  func print(_ commit: Commit) {
     state.withLock { state in
       guard state.failure == nil, commit.snapshot > state.last else { return }
       do {
@@ -50,7 +50,7 @@ final class ChangePrinter: Sendable {
   /// Prints earlier commits, while later ones wait.
   ///
   /// - Parameter read: What was committed, nil when that is not known any more, and the number of the last commit.
-  func replay(_ read: () throws -> (commits: [CommitNotification]?, last: UInt64)) throws {
+  func replay(_ read: () throws -> (commits: [Commit]?, last: UInt64)) throws {
     try state.withLock { state in
       let (commits, last) = try read()
       if let commits {

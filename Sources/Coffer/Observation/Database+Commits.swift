@@ -1,8 +1,3 @@
-/// Commits as they happen, for `for await`; see ``Database/commits(inCollection:key:prefix:)``.
-///
-/// A consumer that falls behind gets several commits as one: which one is lost, that a key changed never is.
-public typealias CommitNotifications = EventSequence<CommitNotification>
-
 /// Keeps a handler of commits registered; it ends with this object, or with `cancel()`.
 public final class CommitRegistration: Sendable {
   private let feed: CommitFeed
@@ -26,7 +21,9 @@ public final class CommitRegistration: Sendable {
 }
 
 extension Database {
-  /// The commits that become visible from now on, those of other processes included, in their order.
+  /// The commits that become visible from now on, those of other processes included, in their order, for `for await`.
+  ///
+  /// A consumer that falls behind gets several commits as one: that a key changed is never lost.
   ///
   /// ```swift
   /// for await commit in try database.commits(inCollection: "ui") {
@@ -42,9 +39,9 @@ extension Database {
   /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
   public func commits(
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
-  ) throws -> CommitNotifications {
+  ) throws -> EventSequence<Commit> {
     let collection = collection ?? (key == nil && prefix == nil ? nil : "")
-    let buffer = MergingBuffer<CommitNotification> { $0.merged(with: $1) }
+    let buffer = MergingBuffer<Commit> { $0.merged(with: $1) }
     let registration = try CommitRegistration(core.feed) { [weak buffer] notification in
       if let collection {
         guard notification.concerns(collection, key: key, prefix: prefix) else { return }
@@ -54,7 +51,7 @@ extension Database {
       buffer?.finish()
     }
     buffer.attach(registration)
-    return CommitNotifications(buffer)
+    return EventSequence(buffer)
   }
 
   /// Calls `handler` for every commit that becomes visible from now on, those of other processes included, in their order.
@@ -63,13 +60,13 @@ extension Database {
   ///
   /// - Returns: What keeps the handler registered; hold on to it.
   /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
-  public func onCommit(_ handler: @escaping @Sendable (CommitNotification) -> Void) throws -> CommitRegistration {
+  public func onCommit(_ handler: @escaping @Sendable (Commit) -> Void) throws -> CommitRegistration {
     try checkUsable()
     return try CommitRegistration(core.feed, handler, onClose: {})
   }
 }
 
-extension CommitNotification {
+extension Commit {
   fileprivate func concerns(_ collection: String, key: String?, prefix: String?) -> Bool {
     if let key { return hasChange(forKey: key, inCollection: collection) }
     guard let prefix else { return hasChange(inCollection: collection) }

@@ -3,38 +3,14 @@
 /// A list of them answers the same questions as one:
 ///
 /// ```swift
-/// let notifications = try connection.beginLongLivedReadTransaction()
-/// if notifications.hasChange(inCollection: "ui") { reload() }
+/// let commits = try connection.beginLongLivedReadTransaction()
+/// if commits.hasChange(inCollection: "ui") { reload() }
 /// ```
-public struct CommitNotification: Sendable {
-  /// Who made a commit.
-  public enum Origin: Sendable, Hashable {
-    /// A connection of this database; compare with ``Connection/id``.
-    case connection(Connection.ID)
-    /// A connection of this database; which one, nobody asked to remember when it was made.
-    case thisDatabase
-    /// Another process, or another `Database` of this one.
-    case elsewhere
-    /// More than one; a slow consumer gets several commits as one.
-    case several
-  }
-
-  /// What became of a key in a commit as a whole.
-  public enum Kind: Sendable, Hashable {
-    /// It was not there before.
-    case inserted
-    /// Its object, its metadata, or both changed.
-    case updated
-    /// It is gone.
-    case removed
-    /// Nothing changed; it was announced as changed.
-    case touched
-  }
-
+public struct Commit: Sendable {
   /// The snapshot that the commit made; of several commits, the last one's.
   public let snapshot: UInt64
   /// Who made the commit.
-  public let origin: Origin
+  public let origin: ChangeOrigin
   /// What the transaction said beside its changes, see `ReadWriteTransaction.notificationCustomObject`; only in the
   /// process of the commit.
   public let customObjects: [any Sendable]
@@ -42,16 +18,36 @@ public struct CommitNotification: Sendable {
   public let didClearAllCollections: Bool
   /// By the name of the collection.
   let collections: [ByteString: ChangeSet.CollectionChange]
+  /// Which row of the change log it is; nil for several commits, and where they are not known any more.
+  let identity: CommitIdentity?
+  /// Whether it removed a collection that has no name here.
+  private let removesUnnamed: Bool
 
   init(
-    snapshot: UInt64, origin: Origin, customObjects: [any Sendable], didClearAllCollections: Bool,
-    collections: [ByteString: ChangeSet.CollectionChange]
+    snapshot: UInt64, origin: ChangeOrigin, customObjects: [any Sendable] = [], didClearAllCollections: Bool,
+    collections: [ByteString: ChangeSet.CollectionChange] = [:], identity: CommitIdentity? = nil,
+    removesUnnamed: Bool = false
   ) {
     self.snapshot = snapshot
     self.origin = origin
     self.customObjects = customObjects
     self.didClearAllCollections = didClearAllCollections
     self.collections = collections
+    self.identity = identity
+    self.removesUnnamed = removesUnnamed
+  }
+
+  /// Stands for commits that are no longer in the change log: anything may have changed.
+  static func unknown(through sequence: Int64) -> Commit {
+    Commit(snapshot: UInt64(sequence), origin: .several, didClearAllCollections: true)
+  }
+
+  /// The same commit for somebody who may have seen a collection that has no name here any more: it may be any.
+  var withUnnamedRemovalOfAll: Commit {
+    guard removesUnnamed else { return self }
+    return Commit(
+      snapshot: snapshot, origin: origin, customObjects: customObjects, didClearAllCollections: true,
+      collections: collections, identity: identity)
   }
 
   // MARK: Questions
@@ -97,9 +93,9 @@ public struct CommitNotification: Sendable {
   }
 
   /// What became of a key, where it is listed.
-  public func kind(forKey key: String, inCollection collection: String = "") -> Kind? {
+  public func kind(forKey key: String, inCollection collection: String = "") -> ChangeKind? {
     guard let change = collections[ByteString(collection)] else { return nil }
-    if let kind = change.keys[ByteString(key)]?.kind { return Kind(kind) }
+    if let kind = change.keys[ByteString(key)]?.kind { return kind }
     return change.clearedKeys.contains(ByteString(key)) ? .removed : nil
   }
 
@@ -115,9 +111,9 @@ public struct CommitNotification: Sendable {
   // MARK: Several as one
 
   /// This commit and a later one.
-  func merged(with later: CommitNotification) -> CommitNotification {
+  func merged(with later: Commit) -> Commit {
     let merged = collections.merging(later.collections) { $0.followed(by: $1) }
-    return CommitNotification(
+    return Commit(
       snapshot: later.snapshot, origin: origin == later.origin ? origin : .several,
       customObjects: customObjects + later.customObjects,
       didClearAllCollections: didClearAllCollections || later.didClearAllCollections, collections: merged)
@@ -132,18 +128,6 @@ public enum ItemPart: Sendable, Hashable {
   case metadata
 }
 
-extension CommitNotification.Kind {
-  init(_ kind: ChangeSet.Kind) {
-    self =
-      switch kind {
-      case .inserted: .inserted
-      case .updated: .updated
-      case .removed: .removed
-      case .touched: .touched
-      }
-  }
-}
-
 extension ChangeSet.Change {
   fileprivate func concerns(_ part: ItemPart?) -> Bool {
     switch part {
@@ -154,7 +138,7 @@ extension ChangeSet.Change {
   }
 }
 
-extension Sequence<CommitNotification> {
+extension Sequence<Commit> {
   /// Whether a collection was removed as a whole.
   public func didClear(collection: String) -> Bool { contains { $0.didClear(collection: collection) } }
 

@@ -1,0 +1,146 @@
+import CofferCrypto
+import CofferStorage
+
+/// The change log as everyone in this process reads it: each commit is decoded once, and gets the names of its collections
+/// and what only its writer knows.
+///
+/// Its readers come at different times: the feed when it is woken, a proxy when the counter of commits has moved, a
+/// long-lived read at its end, whoever asks for the changes since a snapshot. All of them get the same `Commit`.
+final class CommitLog: Sendable {
+  /// What the writer of a commit knows beside the row.
+  struct OwnCommit: Sendable {
+    let connection: Connection.ID?
+    let changes: ChangeSet
+    let names: [Int64: String]
+    let customObject: (any Sendable)?
+  }
+
+  private let writer: Int64
+  private let state = Lock(State())
+
+  /// A structure, as a lock that held a dictionary itself would have the runtime look for its type when it goes away: a
+  /// look through all conformances there are.
+  private struct State {
+    /// The names of the collections by their ids, of removed ones, too, as far as they were seen.
+    var names: [Int64: String] = [:]
+    var ownCommits: [Int64: OwnCommit] = [:]
+    var decoded: [Int64: Commit] = [:]
+  }
+
+  /// How many own commits are kept for those who have not asked for them yet.
+  private static let ownCommitCount: Int64 = 1024
+  /// How many decoded commits are kept; those with more keys are not.
+  private static let decodedCount: Int64 = 64
+  private static let decodedKeyCount = 1000
+
+  /// - Parameter writer: What tells the commits of this database from those of others.
+  init(writer: Int64) {
+    self.writer = writer
+  }
+
+  // MARK: For the writer
+
+  /// Called with the write lock held, before the commit, so that nobody reads the commit's row without it.
+  func willCommit(_ sequence: Int64, _ commit: OwnCommit) {
+    state.withLock { Self.add(commit, sequence, to: &$0.ownCommits, keeping: Self.ownCommitCount) }
+  }
+
+  func didNotCommit(_ sequence: Int64) {
+    state.withLock { _ = $0.ownCommits.removeValue(forKey: sequence) }
+  }
+
+  /// Lets go of what only listeners want to know.
+  func forgetOwnCommits() {
+    state.withLock { state in
+      state.ownCommits = [:]
+      state.decoded = [:]
+    }
+  }
+
+  private static func add<Element>(
+    _ element: Element, _ sequence: Int64, to elements: inout [Int64: Element], keeping count: Int64
+  ) {
+    elements[sequence] = element
+    guard elements.count > 2 * count else { return }
+    elements = elements.filter { $0.key > sequence - count }
+  }
+
+  // MARK: For readers
+
+  /// Learns the names of the collections that there are, so that a removal has a name.
+  func learnNames(_ connection: SQLiteConnection) throws {
+    var names: [Int64: String] = [:]
+    try connection.statement("SELECT id, name FROM collections").query { names[$0.integer(0)] = $0.text(1) }
+    state.withLock { $0.names.merge(names) { $1 } }
+  }
+
+  /// Forgets everything: the store was put back to an earlier state, and numbers and ids come again for something else.
+  func forgetEverything() {
+    state.withLock { $0 = State() }
+  }
+
+  /// The commits after a number, as of the transaction of `connection`, oldest first; nil when some of them are no longer in
+  /// the log, or it ends before that number.
+  ///
+  /// - Parameter isUnnamedRemovalOfAll: Whether a removed collection without a name may be any; else nobody can have seen it.
+  func commits(
+    after sequence: Int64, _ connection: SQLiteConnection, isUnnamedRemovalOfAll: Bool = false
+  ) throws -> [Commit]? {
+    var missesNames = false
+    let rows = try ChangeLog(connection: connection).rows(after: sequence) { identity, writer, changes in
+      let known = state.withLock { $0.decoded[identity.sequence] }
+      if let known, known.identity == identity { return Row.decoded(known) }
+      let changes = try changes()
+      missesNames = missesNames || self.missesNames(changes)
+      return .new(identity, isOwn: writer == self.writer, changes)
+    }
+    guard let rows else { return nil }
+    if missesNames { try learnNames(connection) }
+    return state.withLock { state in
+      rows.map { row in
+        let commit = Self.commit(row, &state)
+        return isUnnamedRemovalOfAll ? commit.withUnnamedRemovalOfAll : commit
+      }
+    }
+  }
+
+  private enum Row {
+    case decoded(Commit)
+    case new(CommitIdentity, isOwn: Bool, ChangeSet)
+  }
+
+  private func missesNames(_ changes: ChangeSet) -> Bool {
+    state.withLock { state in changes.collections.keys.contains { state.names[$0] == nil } }
+  }
+
+  /// A commit, with what is known of it here.
+  private static func commit(_ row: Row, _ state: inout State) -> Commit {
+    let (identity, isOwn, changes): (CommitIdentity, Bool, ChangeSet)
+    switch row {
+    case .decoded(let commit): return commit
+    case .new(let ofRow, let isOurs, let inRow): (identity, isOwn, changes) = (ofRow, isOurs, inRow)
+    }
+    let own = isOwn ? state.ownCommits[identity.sequence] : nil
+    let all = own?.changes ?? changes
+    var removesUnnamed = false
+    var keyCount = 0
+    var collections: [ByteString: ChangeSet.CollectionChange] = [:]
+    // A collection that was removed and made again has two ids, the later one higher.
+    for (id, change) in all.collections.sorted(by: { $0.key < $1.key }) where !change.isEmpty {
+      keyCount += change.keys.count + change.clearedKeys.count
+      // Without a name: made and removed again before anyone could see it.
+      guard let name = (own?.names[id] ?? state.names[id]).map(ByteString.init) else {
+        removesUnnamed = removesUnnamed || change.isCleared
+        continue
+      }
+      collections[name] = collections[name]?.followed(by: change) ?? change
+    }
+    let commit = Commit(
+      snapshot: UInt64(identity.sequence),
+      origin: own?.connection.map { .connection($0) } ?? (isOwn ? .thisDatabase : .elsewhere),
+      customObjects: own?.customObject.map { [$0] } ?? [], didClearAllCollections: all.isAllCleared,
+      collections: collections, identity: identity, removesUnnamed: removesUnnamed)
+    if keyCount <= decodedKeyCount { add(commit, identity.sequence, to: &state.decoded, keeping: decodedCount) }
+    return commit
+  }
+}
