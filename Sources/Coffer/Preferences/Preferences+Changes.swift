@@ -1,40 +1,9 @@
 extension Preferences {
   /// Changes of settings as they happen, for `for await`; see ``Preferences/changes()``.
   ///
-  /// A consumer that falls behind gets several changes as one: that a key changed is never lost.
-  public struct Changes: AsyncSequence, Sendable {
-    /// What changed together.
-    public typealias Element = Change
-
-    let changes: ConnectionProxy.Changes
-    let preferences: WeakPreferences
-    let interest: Interest
-
-    /// Waits for changes, one after another.
-    public struct Iterator: AsyncIteratorProtocol {
-      var changes: ConnectionProxy.Changes.Iterator
-      let preferences: WeakPreferences
-      let interest: Interest
-
-      /// The next change; nil when the settings were closed or are gone, or the task was cancelled.
-      public mutating func next() async -> Change? {
-        await next(isolation: nil)
-      }
-
-      /// The next change; nil when the settings were closed or are gone, or the task was cancelled.
-      public mutating func next(isolation: isolated (any Actor)?) async -> Change? {
-        while let event = await changes.next(isolation: isolation), let preferences = preferences.preferences {
-          if let change = preferences.change(event, interest) { return change }
-        }
-        return nil
-      }
-    }
-
-    /// Makes the iterator; all iterators of one sequence share its changes.
-    public func makeAsyncIterator() -> Iterator {
-      Iterator(changes: changes.makeAsyncIterator(), preferences: preferences, interest: interest)
-    }
-  }
+  /// A consumer that falls behind gets several changes as one: that a key changed is never lost. It ends when the settings
+  /// are closed or gone, or the task is cancelled.
+  public typealias Changes = EventSequence<Change>
 
   /// Which settings someone wants to hear of.
   enum Interest: Sendable {
@@ -78,7 +47,10 @@ extension Preferences {
   }
 
   private func changes(_ interest: Interest) throws -> Changes {
-    Changes(changes: try proxy.changes(), preferences: WeakPreferences(self), interest: interest)
+    let preferences = WeakPreferences(self)
+    return try proxy.events(ConnectionProxy.ChangeEvent.Interest(), merge: { $0.merged(with: $1) }) { event in
+      preferences.preferences?.change(event, interest)
+    }
   }
 
   // MARK: What shows

@@ -22,6 +22,13 @@ extension Preferences {
       keys = Set(places.map(\.key)).sorted().map(\.string)
     }
 
+    /// This change and a later one.
+    func merged(with later: Change) -> Change {
+      Change(
+        origin: origin == later.origin ? origin : .several, places: places.union(later.places),
+        mayConcernAnyKey: mayConcernAnyKey || later.mayConcernAnyKey)
+    }
+
     /// Whether a key of the search list changed, or may have.
     public func concerns(_ key: String) -> Bool {
       mayConcernAnyKey || places.contains { $0.key == ByteString(key) }

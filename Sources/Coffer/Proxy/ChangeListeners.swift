@@ -4,8 +4,6 @@ import Synchronization
 
 /// Who listens to the changes of a proxy, and how they are told: one batch after another, on a queue.
 final class ChangeListeners: Sendable {
-  typealias Buffer = MergingBuffer<ConnectionProxy.ChangeEvent>
-
   /// What became of an item.
   struct ItemChange: Sendable {
     let item: ProxyItem
@@ -35,7 +33,8 @@ final class ChangeListeners: Sendable {
   private struct Listener {
     let number: UInt64
     let interest: ConnectionProxy.ChangeEvent.Interest
-    weak var buffer: Buffer?
+    let receive: @Sendable (ConnectionProxy.ChangeEvent) -> Void
+    let finish: @Sendable () -> Void
   }
 
   private let queue = DispatchQueue(label: "coffer.changes")
@@ -46,9 +45,17 @@ final class ChangeListeners: Sendable {
   @inline(__always)
   var areThere: Bool { count.load(ordering: .relaxed) > 0 }
 
-  func add(_ buffer: Buffer, _ interest: ConnectionProxy.ChangeEvent.Interest) -> UInt64 {
+  /// - Parameters:
+  ///   - receive: Gets the events of `interest`, on the queue.
+  ///   - finish: Runs when there will be no more of them.
+  func add(
+    _ interest: ConnectionProxy.ChangeEvent.Interest,
+    _ receive: @escaping @Sendable (ConnectionProxy.ChangeEvent) -> Void, finish: @escaping @Sendable () -> Void
+  ) -> UInt64 {
     let number = lastNumber.add(1, ordering: .relaxed).newValue
-    listeners.withLock { $0.append(Listener(number: number, interest: interest, buffer: buffer)) }
+    listeners.withLock {
+      $0.append(Listener(number: number, interest: interest, receive: receive, finish: finish))
+    }
     count.add(1, ordering: .relaxed)
     return number
   }
@@ -69,7 +76,7 @@ final class ChangeListeners: Sendable {
   func tell(_ batch: Batch, _ core: DatabaseCore) {
     let event = ConnectionProxy.ChangeEvent(batch, core)
     for listener in listeners.withLock({ $0 }) {
-      if let event = event.concerning(listener.interest) { listener.buffer?.add(event) }
+      if let event = event.concerning(listener.interest) { listener.receive(event) }
     }
   }
 
@@ -77,7 +84,7 @@ final class ChangeListeners: Sendable {
   func finish() {
     // Most of the time there are none, and no thread is woken, or started, for them.
     guard areThere else { return }
-    let buffers = listeners.withLock { $0.compactMap(\.buffer) }
-    queue.async { for buffer in buffers { buffer.finish() } }
+    let finished = listeners.withLock { $0.map(\.finish) }
+    queue.async { for finish in finished { finish() } }
   }
 }

@@ -26,33 +26,45 @@ extension ConnectionProxy {
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> Changes {
     let collection = collection ?? (key == nil && prefix == nil ? nil : "")
-    // What others have committed until now is nothing to be announced.
-    try state.catchUp()
-    let buffer = ChangeListeners.Buffer { $0.merged(with: $1) }
     let interest = ChangeEvent.Interest(
       collection: collection.map(ByteString.init), key: key.map(ByteString.init), prefix: prefix)
-    buffer.attach(try ChangeRegistration(state, buffer, interest))
+    return try events(interest, merge: { $0.merged(with: $1) }, { $0 })
+  }
+
+  /// What `transform` makes of the changes that show from now on, without those of which it makes nothing.
+  func events<Element>(
+    _ interest: ChangeEvent.Interest, merge: @escaping @Sendable (_ earlier: Element, _ later: Element) -> Element,
+    _ transform: @escaping @Sendable (ChangeEvent) -> Element?
+  ) throws -> EventSequence<Element> {
+    // What others have committed until now is nothing to be announced.
+    try state.catchUp()
+    let buffer = MergingBuffer(merge: merge)
+    let registration = try ChangeRegistration(state, interest) { [weak buffer] event in
+      if let element = transform(event) { buffer?.add(element) }
+    } finish: { [weak buffer] in
+      buffer?.finish()
+    }
+    buffer.attach(registration)
     // So that the first change comes with the value before it.
-    try state.prepareForListening(collection)
-    return Changes(buffer)
+    try state.prepareForListening(interest.collection?.string)
+    return EventSequence(buffer)
   }
 }
 
-/// Keeps a stream of changes registered, and the commits of others coming.
+/// Keeps a listener registered, and the commits of others coming.
 private final class ChangeRegistration: Sendable {
   private let state: ProxyState
   private let number: UInt64
   private let commits: CommitRegistration
 
-  init(_ state: ProxyState, _ buffer: ChangeListeners.Buffer, _ interest: ConnectionProxy.ChangeEvent.Interest) throws {
+  init(
+    _ state: ProxyState, _ interest: ConnectionProxy.ChangeEvent.Interest,
+    _ receive: @escaping @Sendable (ConnectionProxy.ChangeEvent) -> Void, finish: @escaping @Sendable () -> Void
+  ) throws {
     self.state = state
     // What cannot be read now comes with the next commit, or the next read.
-    commits = try CommitRegistration(state.core.feed) { [weak state] _ in
-      try? state?.catchUp()
-    } onClose: { [weak buffer] in
-      buffer?.finish()
-    }
-    number = state.listeners.add(buffer, interest)
+    commits = try CommitRegistration(state.core.feed, { [weak state] _ in try? state?.catchUp() }, onClose: finish)
+    number = state.listeners.add(interest, receive, finish: finish)
   }
 
   deinit {
