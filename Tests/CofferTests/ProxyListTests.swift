@@ -50,7 +50,7 @@ import Testing
     try database.makeConnection().perform { session in
       try session.write(.full) {
         try session.connection.execute("UPDATE items SET type = 99 WHERE key = 'a'")
-        session.changes.recordClearingOfAll()
+        session.transaction.changes.recordClearingOfAll()
       }
     }
     #expect(try proxy.allKeys(inCollection: "full") == ["a", "b"])

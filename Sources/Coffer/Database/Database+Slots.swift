@@ -117,6 +117,6 @@ extension Session {
   /// Writes which envelope is the newest.
   func noteEnvelope(_ sequence: UInt64) throws {
     try Metadata(connection: connection).setEnvelopeSequence(sequence)
-    changesDeclarations = true
+    transaction.changesDeclarations = true
   }
 }

@@ -22,8 +22,8 @@ struct ItemImport {
     guard keys[ByteString(item.collection), default: []].insert(ByteString(item.key)).inserted else { return false }
     report.opaqueCount += item.opaqueCount
     try counting(item.key, item.collection, item.value, session) { _ in
-      try session.setAndTell(item.key, in: item.collection) { core in
-        try core.hold(item.value, metadata: item.metadata, item.key, in: item.collection)
+      try session.change(item.key, in: item.collection) {
+        try $0.setting(item.value, metadata: item.metadata, item.key, in: item.collection)
       }
     }
     return true
@@ -37,14 +37,10 @@ struct ItemImport {
       return
     }
     try counting(setting.key, setting.collection, value, session) { isNew in
-      if isNew {
-        try session.setAndTell(setting.key, in: setting.collection) { core in
-          HeldItem(object: try core.hold(value, setting.key, in: setting.collection), metadata: nil)
-        }
-      } else {
-        try session.replaceAndTell(.object, setting.key, in: setting.collection) {
-          try $0.encode(.object, value, setting.key, in: setting.collection)
-        }
+      try session.change(setting.key, in: setting.collection) { core in
+        isNew
+          ? try core.setting(value, setting.key, in: setting.collection)
+          : try core.replacing(object: value, setting.key, in: setting.collection)
       }
     }
   }

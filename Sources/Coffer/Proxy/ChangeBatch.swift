@@ -14,9 +14,7 @@ public struct ChangeBatch {
     _ object: Object?, forKey key: String, inCollection collection: String = ""
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    try add(
-      .set(HeldItem(object: try proxy.database.core.hold(object, key, in: collection), metadata: nil)), key,
-      in: collection)
+    try add(try proxy.database.core.setting(object, key, in: collection), key, in: collection)
   }
 
   /// Sets the object and the metadata for a key; a nil object removes the key, nil metadata clears it.
@@ -26,8 +24,7 @@ public struct ChangeBatch {
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    try add(
-      .set(try proxy.database.core.hold(object, metadata: metadata, key, in: collection)), key, in: collection)
+    try add(try proxy.database.core.setting(object, metadata: metadata, key, in: collection), key, in: collection)
   }
 
   /// Removes a key: what a literal `nil` means as an object.
@@ -53,8 +50,8 @@ public struct ChangeBatch {
     try add(.removed, key, in: collection)
   }
 
-  private mutating func add(_ change: PendingChange, _ key: String, in collection: String) throws {
+  private mutating func add(_ mutation: Mutation, _ key: String, in collection: String) throws {
     try proxy.checkMayWrite(collection)
-    changes.append(PendingChanges.KeyChange(change: change, key: key, collection: collection))
+    changes.append(PendingChanges.KeyChange(mutation: mutation, key: key, collection: collection))
   }
 }

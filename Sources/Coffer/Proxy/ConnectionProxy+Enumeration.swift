@@ -138,7 +138,7 @@ extension ProxyState {
   ///   - added: What shows of a pending item that is not committed.
   private func visibleRows<Element>(
     of name: String, _ range: KeyRange, _ columns: Cursor.Columns,
-    _ shown: (Cursor, PendingChange?) throws -> (key: String, Element)?,
+    _ shown: (Cursor, Mutation?) throws -> (key: String, Element)?,
     added: (String, HeldItem) -> (key: String, Element)
   ) throws -> [(key: String, Element)] {
     try readCommitted { session, last in
@@ -146,7 +146,7 @@ extension ProxyState {
       let overlay = lock.withExclusive { () -> Overlay? in
         guard isUsable(last) else { return nil }
         let collection = collection(name)
-        var changes: [ByteString: PendingChange] = [:]
+        var changes: [ByteString: Mutation] = [:]
         forEachItem(of: collection) { item in
           if let change = item.pendingChange() { changes[ByteString(item.key)] = change }
         }
@@ -175,7 +175,7 @@ extension ProxyState {
   }
 
   private struct Overlay {
-    var changes: [ByteString: PendingChange]
+    var changes: [ByteString: Mutation]
     let showsCommitted: Bool
   }
 }

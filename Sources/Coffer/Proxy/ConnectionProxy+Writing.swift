@@ -51,7 +51,7 @@ extension ConnectionProxy {
     _ object: Object, _ key: String, _ collection: String, _ durability: Durability
   ) throws {
     try change(key, in: collection, durability) { core in
-      .set(HeldItem(object: try core.hold(object, key, in: collection), metadata: nil))
+      try core.setting(object, key, in: collection)
     }
   }
 
@@ -76,7 +76,7 @@ extension ConnectionProxy {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
     try change(key, in: collection, durability) { core in
-      .set(try core.hold(object, metadata: metadata, key, in: collection))
+      try core.setting(object, metadata: metadata, key, in: collection)
     }
   }
 
@@ -92,7 +92,7 @@ extension ConnectionProxy {
 
   @inline(__always)
   private func change(
-    _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> PendingChange
+    _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> Mutation
   ) throws {
     try checkMayWrite(collection)
     // The database lives as long as its proxy: no reference is counted.
@@ -120,7 +120,7 @@ extension ConnectionProxy {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
     try change(key, in: collection, durability) { core in
-      .replaced(.init(object: try core.hold(object, key, in: collection)))
+      try core.replacing(object: object, key, in: collection)
     }
   }
 
@@ -144,7 +144,7 @@ extension ConnectionProxy {
     durability: Durability = .asynchronous
   ) throws {
     try change(key, in: collection, durability) { core in
-      .replaced(.init(metadata: .some(try metadata.map { try core.encode(.metadata, $0, key, in: collection) })))
+      try core.replacing(metadata: metadata, key, in: collection)
     }
   }
 
@@ -155,7 +155,7 @@ extension ConnectionProxy {
     _ nothing: Never?, forKey key: String, inCollection collection: String = "",
     durability: Durability = .asynchronous
   ) throws {
-    try change(key, in: collection, durability) { _ in .replaced(.init(metadata: .some(nil))) }
+    try change(key, in: collection, durability) { _ in .replacedByNoMetadata }
   }
 
   // MARK: Removing
@@ -176,7 +176,7 @@ extension ConnectionProxy {
     forKeys keys: some Sequence<String>, inCollection collection: String = "", durability: Durability = .asynchronous
   ) throws {
     try checkMayWrite(collection)
-    let changes = keys.map { PendingChanges.KeyChange(change: .removed, key: $0, collection: collection) }
+    let changes = keys.map { PendingChanges.KeyChange(mutation: .removed, key: $0, collection: collection) }
     try pending.add(changes, durability: durability)
   }
 
@@ -228,25 +228,9 @@ extension ConnectionProxy {
 }
 
 extension DatabaseCore {
-  /// Encodes an object, where it needs that.
-  @inline(__always)
-  func hold<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> HeldValue {
-    if !hasAnyRules, let held = HeldValue(unencoded: object) { return held }
-    return HeldValue(try encode(.object, object, key, in: collection))
-  }
-
   /// Whether a held object is the one that is expected, nil standing for none.
   func isSame(_ held: HeldValue?, _ expected: HeldValue?, _ key: String, in collection: String) throws -> Bool {
     guard case .stored(let stored)? = held, stored.kind == .sealed, let expected else { return held == expected }
     return try HeldValue(opened(.object, stored, key, in: collection)) == expected
-  }
-
-  /// Encodes both values of an item.
-  func hold<Object: Encodable, Metadata: Encodable>(
-    _ object: Object, metadata: Metadata?, _ key: String, in collection: String
-  ) throws -> HeldItem {
-    HeldItem(
-      object: try hold(object, key, in: collection),
-      metadata: try metadata.map { try encode(.metadata, $0, key, in: collection) })
   }
 }

@@ -48,36 +48,23 @@ final class PendingChanges: Sendable {
 
   var count: Int { state.lock.withShared { state.changeCount } }
 
-  /// Larger values would fail at the flush, and hold up everything else with them.
-  ///
-  /// Object and metadata that were set apart fit into SQLite's billion together.
-  private static let maximumByteCount = 490_000_000
-
-  @inline(__always)
-  private static func checkSize(_ change: PendingChange, _ key: String, in collection: String) throws {
-    guard change.byteCount + key.utf8.count <= maximumByteCount else {
-      throw CofferError.notEncodable(
-        collection: collection, key: key, reason: "it is larger than \(maximumByteCount) bytes")
-    }
-  }
-
   /// Adds the change of one key.
   @inline(__always)
   func add(
-    _ change: PendingChange, _ key: String, in collection: String, durability: ConnectionProxy.Durability
+    _ change: Mutation, _ key: String, in collection: String, durability: ConnectionProxy.Durability
   ) throws {
     // Nearly nobody has a vault: what they set goes the short way.
     guard !state.core.vault.isThere.load(ordering: .relaxed) else {
-      return try add([KeyChange(change: change, key: key, collection: collection)], durability: durability)
+      return try add([KeyChange(mutation: change, key: key, collection: collection)], durability: durability)
     }
-    try Self.checkSize(change, key, in: collection)
+    try change.checkSize(key, in: collection)
     try prepare(key, in: collection)
     try changing(durability) { state.add(change, key, in: collection) }
   }
 
   /// A change of one key among several.
   struct KeyChange {
-    let change: PendingChange
+    let mutation: Mutation
     let key: String
     let collection: String
   }
@@ -85,12 +72,12 @@ final class PendingChanges: Sendable {
   /// Adds several changes in one step.
   func add(_ changes: [KeyChange], durability: ConnectionProxy.Durability) throws {
     for change in changes {
-      try Self.checkSize(change.change, change.key, in: change.collection)
+      try change.mutation.checkSize(change.key, in: change.collection)
       try prepare(change.key, in: change.collection)
     }
     let changes = try changes.map(state.sealing)
     try changing(durability) {
-      for change in changes { state.add(change.change, change.key, in: change.collection) }
+      for change in changes { state.add(change.mutation, change.key, in: change.collection) }
     }
   }
 
@@ -230,7 +217,7 @@ final class PendingChanges: Sendable {
       self.state.lock.withExclusive {
         let commit = sequence.map { ProxyState.FlushedCommit(sequence: $0, count: count) }
         let isNext = self.state.settle(
-          through: number, commit: commit, in: sequence ?? end, sealedIn: session.sealedChanges)
+          through: number, commit: commit, in: sequence ?? end, sealedIn: session.transaction.sealedChanges)
         didCommit(isNext)
       }
       self.retries.withLock { $0.failureCount = 0 }
@@ -251,7 +238,7 @@ final class PendingChanges: Sendable {
       let (taken, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
       // From now on a vault is looked for where others commit after this; one that was made before has to be found here.
       if isFirst { try session.lookForVault() }
-      session.expectedChangeCount = taken.reduce(0) { $0 + $1.items.count }
+      session.transaction.expectedChangeCount = taken.reduce(0) { $0 + $1.items.count }
       for batch in taken { for collection in batch.cleared { try session.removeAll(in: collection.name) } }
       try state.forEachChange(of: taken, through: number) { try $0.write(to: session) }
       let result = try body()
@@ -286,12 +273,12 @@ final class PendingChanges: Sendable {
         let new = try body(before)
         after = new
         guard new != before else { return }
-        guard let new else { return try session.write(.removed, key, in: collection) }
-        let change = PendingChange.set(new)
-        try Self.checkSize(change, key, in: collection)
-        try session.write(change, key, in: collection)
+        guard let new else { return try session.apply(.removed, key, in: collection) }
+        let change = Mutation.set(new)
+        try change.checkSize(key, in: collection)
+        try session.apply(change, key, in: collection)
         // What is sealed is not what was to be set.
-        if !session.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection) }
+        if !session.transaction.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection) }
       }
     }
   }

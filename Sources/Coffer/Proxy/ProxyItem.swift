@@ -53,7 +53,7 @@ final class ProxyItem: @unchecked Sendable {
 
   private struct Pending {
     let number: UInt64
-    let change: PendingChange
+    let change: Mutation
   }
 
   /// Where lies what shows: a copy of it would be one more reference to count at each `set`.
@@ -115,7 +115,7 @@ final class ProxyItem: @unchecked Sendable {
   ///
   /// - Returns: Whether it is the batch's first one for this key.
   @inline(__always)
-  func add(_ change: PendingChange, to batch: UInt64) -> Bool {
+  func add(_ change: Mutation, to batch: UInt64) -> Bool {
     let isFirst = newest == nil
     // Whatever the same batch had for it, a change that sets it takes its place.
     guard isFirst || newest?.number == batch && older.isEmpty, collection.clearings.isEmpty,
@@ -129,7 +129,7 @@ final class ProxyItem: @unchecked Sendable {
 
   /// Adds a change where older batches have others, or to a collection that is cleared, or one that sets nothing.
   @inline(never)
-  private func addToOthers(_ change: PendingChange, in batch: UInt64) -> Bool {
+  private func addToOthers(_ change: Mutation, in batch: UInt64) -> Bool {
     defer { update() }
     if let newest {
       if newest.number == batch {
@@ -158,13 +158,13 @@ final class ProxyItem: @unchecked Sendable {
   }
 
   /// What the batches up to `limit` do to the item as a whole, after their last clearing of the collection.
-  func pendingChange(through limit: UInt64 = .max) -> PendingChange? {
+  func pendingChange(through limit: UInt64 = .max) -> Mutation? {
     if older.isEmpty, collection.clearings.isEmpty {
       return hasNewest(through: limit) ? newest?.change : nil
     }
     guard let newest else { return nil }
     let cleared = collection.clearings.last { $0 <= limit } ?? 0
-    var change: PendingChange?
+    var change: Mutation?
     for pending in [newest] + older.reversed() where pending.number <= limit {
       guard pending.number >= cleared else { break }
       change = change?.over(pending.change) ?? pending.change
@@ -196,7 +196,7 @@ final class ProxyItem: @unchecked Sendable {
   // MARK: What shows
 
   /// What a change, or none, makes of what was committed.
-  static func result(of change: PendingChange?, on base: Knowledge) -> Knowledge {
+  static func result(of change: Mutation?, on base: Knowledge) -> Knowledge {
     switch (change, base) {
     case (.set(let item), _): .item(item)
     case (.removed, _): .absent
@@ -278,7 +278,7 @@ extension HeldValue {
   }
 }
 
-extension PendingChange {
+extension Mutation {
   @inline(__always)
   fileprivate var text: String? { if case .set(let item) = self { item.object.text } else { nil } }
 

@@ -7,7 +7,7 @@ extension ProxyState {
 
   /// Adds a change of a key to the open batch.
   @inline(__always)
-  func add(_ change: PendingChange, _ key: String, in name: String) {
+  func add(_ change: Mutation, _ key: String, in name: String) {
     // The table keeps it: no reference is counted.
     let reference = item(key, in: name)
     reference._withUnsafeGuaranteedRef { item in
@@ -47,7 +47,7 @@ extension ProxyState {
   }
 
   /// Whether a change would leave everything as it is: nothing is pending, and what is committed is known and the same.
-  private func isWithoutEffect(_ change: PendingChange, _ item: ProxyItem) -> Bool {
+  private func isWithoutEffect(_ change: Mutation, _ item: ProxyItem) -> Bool {
     guard !item.hasPending, item.collection.clearings.isEmpty, item.isCommittedKnown else { return false }
     // A write that was queued before must not come to its end with another value.
     guard queuedWriteCount == endedWriteCount, isCurrent else { return false }
@@ -104,11 +104,11 @@ extension ProxyState {
   struct TakenChange {
     /// The table keeps it: what a flush has taken stays pending until that is settled or has failed.
     let item: Unmanaged<ProxyItem>
-    let change: PendingChange
+    let change: Mutation
 
     @inline(__always)
     func write(to session: Session) throws {
-      try item._withUnsafeGuaranteedRef { try session.write(change, $0.key, in: $0.collection.name) }
+      try item._withUnsafeGuaranteedRef { try session.apply(change, $0.key, in: $0.collection.name) }
     }
   }
 

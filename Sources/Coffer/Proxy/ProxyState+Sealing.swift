@@ -9,14 +9,14 @@ extension ProxyState {
   ///
   /// - Throws: `CofferError.locked`; what a look into the store throws, where it is not known whether the collection is sealed.
   func sealing(_ change: PendingChanges.KeyChange) throws -> PendingChanges.KeyChange {
-    guard core.vault.isThere.load(ordering: .relaxed), change.change.hasValues, try isSealed(change.collection) else {
+    guard core.vault.isThere.load(ordering: .relaxed), change.mutation.hasValues, try isSealed(change.collection) else {
       return change
     }
-    let sealed = try sealing(change.change, change.key, in: change.collection)
-    return PendingChanges.KeyChange(change: sealed, key: change.key, collection: change.collection)
+    let sealed = try sealing(change.mutation, change.key, in: change.collection)
+    return PendingChanges.KeyChange(mutation: sealed, key: change.key, collection: change.collection)
   }
 
-  private func sealing(_ change: PendingChange, _ key: String, in collection: String) throws -> PendingChange {
+  private func sealing(_ change: Mutation, _ key: String, in collection: String) throws -> Mutation {
     let present = lock.withShared {
       find(key, collection)?._withUnsafeGuaranteedRef { $0.visible.item }
     }
@@ -54,7 +54,7 @@ extension ProxyState {
   }
 }
 
-extension PendingChange {
+extension Mutation {
   /// Whether it holds a value, beside what it does.
   var hasValues: Bool {
     switch self {

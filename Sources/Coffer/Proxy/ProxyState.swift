@@ -4,13 +4,32 @@ import Synchronization
 
 /// What a proxy has in memory: of every item it has met, what is committed, what is pending, and so what shows.
 ///
-/// Pending changes lie in batches. The newest batch is open and takes every change, until its flush has the write lock or
-/// someone queues a write of their own on the connection; then the next change opens another.
+/// # A change on its way
 ///
-/// What is committed is known as of one snapshot, `sequence`. The counter of commits in the wal-index tells, by one load,
-/// whether that is still the newest; if not, the change log says which keys changed meanwhile, and those are forgotten.
+/// 1. **Open.** A `set` adds its change to the newest batch, and shows at once. The first change of a batch queues its flush.
+/// 2. **Taken.** The flush has the write lock and takes every batch up to its own. From now on they cannot be reset; the
+///    next `set` opens another batch. An error puts them back to 1.
+/// 3. **In flight.** The flush is about to commit, and knows its identity. A reader that finds this commit in the change log
+///    before the flush has heard of it settles the batches itself.
+/// 4. **Settled.** The commit has returned: the changes are what is committed, and the batches go. Where somebody else has
+///    committed in between, what is committed counts as unknown, and the next read asks the store.
 ///
-/// Unchecked: `lock` protects everything but what is atomic or never changes. So the runtime need not look for accesses that
+/// # What is current
+///
+/// What is committed is known as of one commit, `sequence`. A counter in the wal-index, which every commit of every process
+/// moves, says by one load whether that is still the newest. If not, the change log says which keys changed since, and those
+/// are forgotten.
+///
+/// # What is protected by what
+///
+/// - `lock`, shared: reads of what is in memory. Exclusive: every change of a property, in steps of a few hundred items.
+/// - The reader's queue: one `readCommitted` at a time. What it changes, it changes with the lock, too.
+/// - Nothing: the counter of commits, `knownCount`, and the numbers in `Scalar`, which are atomic. A read without the lock
+///   loads the known count first, then the number, then the counter: an equal counter proves that the number was current.
+///
+/// No code of the user's runs with the lock held.
+///
+/// Unchecked: all that is neither atomic nor constant is protected as above. So the runtime need not look for accesses that
 /// overlap, which was a fifth of a `set`.
 final class ProxyState: @unchecked Sendable {
   let lock = ReadersWriterLock()

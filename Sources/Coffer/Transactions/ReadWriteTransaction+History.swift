@@ -42,14 +42,10 @@ extension ReadWriteTransaction {
         }
         return
       }
-      try session.setAndTell(key, in: collection) { core in
-        HeldItem(
-          object: HeldValue(
-            try core.sanitize(.object, core.opened(item.object, key, in: collection), key, in: collection)),
-          metadata: try item.metadata.map {
-            try core.sanitize(.metadata, core.opened(.metadata, $0, key, in: collection), key, in: collection)
-          }
-        )
+      try session.change(key, in: collection) { core in
+        try core.settingSerialized(
+          core.opened(item.object, key, in: collection),
+          metadata: item.metadata.map { try core.opened(.metadata, $0, key, in: collection) }, key, in: collection)
       }
     }
   }

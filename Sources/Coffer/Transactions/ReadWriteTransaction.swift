@@ -69,9 +69,7 @@ extension ReadWriteTransaction {
     _ object: (some Encodable)?, metadata: (some Encodable)?, _ key: String, _ collection: String
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    try session.setAndTell(key, in: collection) { core in
-      try core.hold(object, metadata: metadata, key, in: collection)
-    }
+    try session.change(key, in: collection) { try $0.setting(object, metadata: metadata, key, in: collection) }
   }
 
   /// Sets object and metadata that were serialized before.
@@ -81,11 +79,8 @@ extension ReadWriteTransaction {
     _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
     withMetadata metadata: SerializedValue? = nil
   ) throws {
-    try session.setAndTell(key, in: collection) { core in
-      HeldItem(
-        object: HeldValue(try core.sanitize(.object, object.stored, key, in: collection)),
-        metadata: try metadata.map { try core.sanitize(.metadata, $0.stored, key, in: collection) }
-      )
+    try session.change(key, in: collection) {
+      try $0.settingSerialized(object.stored, metadata: metadata?.stored, key, in: collection)
     }
   }
 
@@ -100,9 +95,7 @@ extension ReadWriteTransaction {
     _ object: Object?, forKey key: String, inCollection collection: String = ""
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
-    try session.replaceAndTell(.object, key, in: collection) {
-      try $0.encode(.object, object, key, in: collection)
-    }
+    try session.change(key, in: collection) { try $0.replacing(object: object, key, in: collection) }
   }
 
   /// Removes a key: what a literal `nil` means as an object.
@@ -120,8 +113,8 @@ extension ReadWriteTransaction {
   public borrowing func replaceSerializedObject(
     _ object: SerializedValue, forKey key: String, inCollection collection: String = ""
   ) throws {
-    try session.replaceAndTell(.object, key, in: collection) {
-      try $0.sanitize(.object, object.stored, key, in: collection)
+    try session.change(key, in: collection) {
+      .replaced(.init(object: HeldValue(try $0.sanitize(.object, object.stored, key, in: collection))))
     }
   }
 
@@ -133,16 +126,14 @@ extension ReadWriteTransaction {
   public borrowing func replaceMetadata<Metadata: Encodable>(
     _ metadata: Metadata?, forKey key: String, inCollection collection: String = ""
   ) throws {
-    try session.replaceAndTell(.metadata, key, in: collection) { core in
-      try metadata.map { try core.encode(.metadata, $0, key, in: collection) }
-    }
+    try session.change(key, in: collection) { try $0.replacing(metadata: metadata, key, in: collection) }
   }
 
   /// Clears the metadata of a key: what a literal `nil` means as metadata.
   public borrowing func replaceMetadata(
     _ nothing: Never?, forKey key: String, inCollection collection: String = ""
   ) throws {
-    try session.replaceAndTell(.metadata, key, in: collection) { _ in nil }
+    try session.change(key, in: collection) { _ in .replacedByNoMetadata }
   }
 
   /// Replaces the metadata for a key with some that was serialized before, keeping its object.
@@ -153,8 +144,8 @@ extension ReadWriteTransaction {
   public borrowing func replaceSerializedMetadata(
     _ metadata: SerializedValue, forKey key: String, inCollection collection: String = ""
   ) throws {
-    try session.replaceAndTell(.metadata, key, in: collection) {
-      try $0.sanitize(.metadata, metadata.stored, key, in: collection)
+    try session.change(key, in: collection) {
+      .replaced(.init(metadata: .some(try $0.sanitize(.metadata, metadata.stored, key, in: collection))))
     }
   }
 
@@ -242,8 +233,8 @@ extension ReadWriteTransaction {
   ///
   /// In `writeWithoutTransaction` it goes with the transaction of an `inSavepoint` alone.
   public var notificationCustomObject: (any Sendable)? {
-    get { session.customObject }
-    nonmutating set { session.customObject = newValue }
+    get { session.transaction.customObject }
+    nonmutating set { session.transaction.customObject = newValue }
   }
 
   /// Runs `block` after the end of the transaction, in the order of these calls, before the completion of the call that

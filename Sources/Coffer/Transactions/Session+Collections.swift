@@ -91,12 +91,12 @@ extension Session {
   ///
   /// What others changed since the cache was used last is dropped from it then.
   func isCacheUsable() throws -> Bool {
-    guard hasRead else {
-      hasRead = true
+    guard transaction.hasRead else {
+      transaction.hasRead = true
       return false
     }
-    guard !isCacheCurrent else { return true }
-    isCacheCurrent = true
+    guard !transaction.isCacheCurrent else { return true }
+    transaction.isCacheCurrent = true
     let last = try changeLog.lastSequence()
     defer { cache.snapshot = last }
     guard !cache.isEmpty, last != cache.snapshot else { return true }

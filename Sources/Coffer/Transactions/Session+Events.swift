@@ -2,11 +2,11 @@ extension Session {
   /// Whether an observer wants to hear of such a change, and the item's values have to be known.
   func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
     // After a rollback nothing can be made of a change any more.
-    !observation.isEmpty && !isRolledBack && observes(Self.kind(operation, collection, part))
+    !transaction.observation.isEmpty && !transaction.isRolledBack && observes(Self.kind(operation, collection, part))
   }
 
   private func observes(_ kind: DatabaseEventKind) -> Bool {
-    callingOut { observation.observes(kind) }
+    callingOut { transaction.observation.observes(kind) }
   }
 
   private static func kind(
@@ -22,7 +22,7 @@ extension Session {
     old: HeldItem? = nil, new: HeldItem? = nil
   ) {
     recordUnobserved(kind, key, in: collection, id: id, part)
-    guard !observation.isEmpty, !isRolledBack else { return }
+    guard !transaction.observation.isEmpty, !transaction.isRolledBack else { return }
     let operation: DatabaseEventKind.Operation =
       switch kind {
       case .inserted: .insertion
@@ -32,7 +32,7 @@ extension Session {
       }
     let eventKind = Self.kind(operation, collection, part)
     guard observes(eventKind) else { return }
-    undelivered.append(
+    transaction.undelivered.append(
       Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
   }
 
@@ -40,24 +40,24 @@ extension Session {
   func recordUnobserved(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil
   ) {
-    changes.record(
+    transaction.changes.record(
       key, in: id,
       ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object),
-      expectedCount: expectedChangeCount)
+      expectedCount: transaction.expectedChangeCount)
     if !cache.isEmpty { cache.remove(ByteString(key), in: id) }
-    if isFeedObserved { changedNames[id] = collection }
+    if transaction.isFeedObserved { transaction.changedNames[id] = collection }
   }
 
   /// Records that a collection was removed as a whole.
   func recordClearing(of collection: String, id: Int64, keys: [String]) {
-    changes.recordClearing(of: id, keys: keys.map(ByteString.init))
-    changedNames[id] = collection
+    transaction.changes.recordClearing(of: id, keys: keys.map(ByteString.init))
+    transaction.changedNames[id] = collection
     knownCollections[collection] = nil
     cache.removeAll()
   }
 
   func recordClearingOfAll() {
-    changes.recordClearingOfAll()
+    transaction.changes.recordClearingOfAll()
     knownCollections.removeAll()
     cache.removeAll()
   }

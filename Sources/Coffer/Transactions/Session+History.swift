@@ -11,9 +11,9 @@ extension Session {
 
   /// The version of what this transaction changes: the number that it will have as a commit.
   func newVersion() throws -> Int64 {
-    if let ownVersion { return ownVersion }
+    if let version = transaction.version { return version }
     let version = try endOfLog().sequence + 1
-    ownVersion = version
+    transaction.version = version
     return version
   }
 
@@ -55,7 +55,7 @@ extension Session {
       copy.bind(collection.id, at: 1)
       copy.bind(key, at: 2)
       copy.bind(version, at: 3)
-      copy.bind(time, at: 4)
+      copy.bind(transaction.time, at: 4)
       try copy.run()
       if connection.changeCount > 0 {
         try dropExcess(of: key, in: collection.id, limits)
@@ -81,7 +81,7 @@ extension Session {
     guard let age = limits.age else { return }
     let statement = try connection.statement("DELETE FROM history WHERE collection = ? AND time < ?")
     statement.bind(collection, at: 1)
-    statement.bind(time - age, at: 2)
+    statement.bind(transaction.time - age, at: 2)
     try statement.run()
   }
 
@@ -121,7 +121,7 @@ extension Session {
       try statement.run()
       try dropHistory(of: stored)
       knownCollections[collection] = stored
-      changesDeclarations = true
+      transaction.changesDeclarations = true
     }
   }
 

@@ -41,7 +41,7 @@ extension Session {
     statement.bind(Int64(item.object.kind.rawValue), at: 3)
     statement.bind(item.metadata?.tagged, at: 5)
     statement.bind(version, at: 6)
-    statement.bind(time, at: 7)
+    statement.bind(transaction.time, at: 7)
     return try key.withUTF8Bytes { key in
       try item.object.withUnsafeBytes { data in
         statement.bind(borrowingText: key, at: 2)
@@ -59,7 +59,7 @@ extension Session {
   ///
   /// - Parameter value: nil for metadata that is removed.
   /// - Returns: Whether there was anything to change.
-  private func replace(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws -> Bool {
+  func replace(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws -> Bool {
     try changing {
       guard let stored = try storedCollection(collection) else { return false }
       let isObserved = observes(.update, in: collection, part)
@@ -104,7 +104,7 @@ extension Session {
     if part == .object { statement.bind(Int64(value?.kind.rawValue ?? 0), at: 3) }
     statement.bind(part == .object ? value?.bytes : value?.tagged, at: 4)
     statement.bind(version, at: 5)
-    statement.bind(time, at: 6)
+    statement.bind(transaction.time, at: 6)
     try statement.run()
     return connection.changeCount > 0
   }
@@ -188,7 +188,7 @@ extension Session {
   private func clear(_ collection: String, _ id: Int64, isSealed: Bool) throws {
     let isObserved = observes(.removal, in: collection)
     var keys: [String] = []
-    if isObserved || isFeedObserved {
+    if isObserved || transaction.isFeedObserved {
       let cursor = Cursor(
         connection: connection, collection: id, isSealed: isSealed, range: .all, columns: isObserved ? .rows : .keys)
       while try cursor.advance() {
@@ -198,47 +198,5 @@ extension Session {
       }
     }
     recordClearing(of: collection, id: id, keys: keys)
-  }
-}
-
-extension Session {
-  /// Sets what `encode` gives.
-  ///
-  /// All of it in one transaction, from the sanitizers to the post-sanitizers.
-  func setAndTell(
-    _ key: String, in collection: String, encode: (DatabaseCore) throws -> HeldItem
-  ) throws {
-    try inTransaction {
-      let item = try encoding(encode)
-      try set(item, key, in: collection)
-      try didSet(item, key, in: collection)
-    }
-  }
-
-  /// Replaces one value with what `encode` gives, as `setAndTell`.
-  func replaceAndTell(
-    _ part: ItemPart, _ key: String, in collection: String, encode: (DatabaseCore) throws -> StoredValue?
-  ) throws {
-    try inTransaction {
-      let value = try encoding(encode)
-      guard try replace(part, value, key, in: collection) else { return }
-      try didSet(part == .object ? value : nil, part == .metadata ? value : nil, key, in: collection)
-    }
-  }
-
-  /// Tells the post-sanitizers what was stored.
-  func didSet(_ item: HeldItem, _ key: String, in collection: String) throws {
-    if core.hasAnyRules { try didSet(item.object.stored, item.metadata, key, in: collection) }
-  }
-
-  private func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
-    guard let rules = core.rules(of: collection) else { return }
-    func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ part: ItemPart, _ stored: StoredValue?) throws {
-      guard let sanitizer, let stored else { return }
-      let value = try core.value(part, stored, key, in: collection)
-      try encoding { _ in sanitizer(collection, key, value) }
-    }
-    try tell(rules.objectPostSanitizer, .object, object)
-    try tell(rules.metadataPostSanitizer, .metadata, metadata)
   }
 }

@@ -35,52 +35,25 @@ final class Session {
   /// The snapshot of the long-lived read.
   var pinnedSequence: Int64 = 0
 
-  // The transaction that is under way.
-  private(set) var time: Int64 = 0
-  /// What its times are taken from.
+  @exclusivity(unchecked) var transaction = TransactionState()
+  /// What the times of transactions are taken from.
   var clock: () -> Int64 = { Clock.millisecondsSince1970 }
-  @exclusivity(unchecked) var changes = ChangeSet()
-  /// How many items it will change, as far as that is known.
-  var expectedChangeCount = 0
-  /// Whether it changed what a collection was declared to be, which no change of a key shows.
-  var changesDeclarations = false
-  /// The collections where it sealed or opened what it was given: what lies there is not what a caller has in hand.
-  @exclusivity(unchecked) var sealedChanges: Set<ByteString> = []
-  /// Which of the vault's keys is in use, once it is known.
-  var vaultGeneration: UInt32?
-  /// The version of what it changes, once it is known.
-  var ownVersion: Int64?
   /// Where the change log ended last.
   var knownEnd: ChangeLog.End?
   /// The data version after the last commit of this connection, as of which the end of the log and the collections are
   /// known; nil where they are not.
   private var knownVersion: UInt32?
-  var customObject: (any Sendable)?
-  @exclusivity(unchecked) var observation = Observation()
-  /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
-  @exclusivity(unchecked) var undelivered: [Observation.Change] = []
-  /// How many operations and savepoints are under way that may still be undone by themselves.
-  @exclusivity(unchecked) private var undoDepth = 0
-  var isFeedObserved = false
-  @exclusivity(unchecked) private var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
-  private var cancellation: Cancellation?
-  /// That of a task whose operations commit by themselves.
-  var autocommitCancellation: Cancellation?
-  /// Whether a sanitizer or an observer is being asked, from inside of which nothing may be written.
-  private var isCallingOut = false
-  private(set) var isRolledBack = false
   /// Collections that were looked up; another process may remove a collection between two transactions.
   let knownCollections = KnownCollections()
   /// How often the vault had been unlocked when they were read.
   @exclusivity(unchecked) var knownUnlockCount = 0
-  /// Names of the collections that this transaction changed.
-  @exclusivity(unchecked) var changedNames: [Int64: String] = [:]
+  /// That of a task whose operations commit by themselves.
+  var autocommitCancellation: Cancellation?
+  /// Whether a sanitizer or an observer is being asked, from inside of which nothing may be written.
+  private var isCallingOut = false
   /// Enumerations that are under way, which see the rows as of their start.
   @exclusivity(unchecked) var cursors: [Cursor] = []
   @exclusivity(unchecked) var cache = ItemCache()
-  var isCacheCurrent = false
-  /// Whether this transaction has read an item.
-  var hasRead = false
 
   /// Whether the last write transaction had an effect, and so a commit.
   private(set) var hasCommitted = false
@@ -104,18 +77,18 @@ final class Session {
     try cancellation?.check()
     if isLongLived {
       guard !hasSnapshotExpired else { throw CofferError.snapshotExpired }
-      let earlier = (mode, self.cancellation)
-      defer { (mode, self.cancellation) = earlier }
-      (mode, self.cancellation) = (.reading, cancellation)
+      let earlier = (mode, transaction.cancellation)
+      defer { (mode, transaction.cancellation) = earlier }
+      (mode, transaction.cancellation) = (.reading, cancellation)
       return try body()
     }
     try beginRead()
     let earlier = mode
     mode = .reading
-    self.cancellation = cancellation
+    transaction.cancellation = cancellation
     defer {
       mode = earlier
-      self.cancellation = nil
+      transaction.cancellation = nil
     }
     do {
       let result = try body()
@@ -133,8 +106,7 @@ final class Session {
 
   func beginRead() throws {
     knownCollections.removeAll()
-    isCacheCurrent = false
-    hasRead = false
+    transaction = TransactionState()
     try CofferError.translating { try connection.beginRead() }
   }
 
@@ -164,8 +136,8 @@ final class Session {
       do {
         let result = try body()
         let sequence = try finish(willCommit)
-        if !isRolledBack { onSuccess(sequence) }
-        end(sequence: sequence, isCommitted: !isRolledBack)
+        if !transaction.isRolledBack { onSuccess(sequence) }
+        end(sequence: sequence, isCommitted: !transaction.isRolledBack)
         // Whoever was told may have written meanwhile.
         hasCommitted = sequence != nil
         return result
@@ -206,26 +178,13 @@ final class Session {
 
   private func begin(_ cancellation: Cancellation?) {
     mode = .writing
-    changes = ChangeSet()
-    expectedChangeCount = 0
-    changesDeclarations = false
-    sealedChanges = []
-    vaultGeneration = nil
-    ownVersion = nil
-    customObject = nil
-    undelivered = []
-    undoDepth = 0
-    completions = []
-    isRolledBack = false
     hasCommitted = false
     if knownVersion == nil || knownVersion != connection.dataVersion { forgetKnown() }
-    changedNames = [:]
-    isCacheCurrent = false
-    hasRead = false
-    time = clock()
-    observation.entries = core.observers.begin()
-    isFeedObserved = core.feed.isObserved
-    self.cancellation = cancellation
+    transaction = TransactionState()
+    transaction.cancellation = cancellation
+    transaction.time = clock()
+    transaction.observation.entries = core.observers.begin()
+    transaction.isFeedObserved = core.feed.isObserved
   }
 
   private func forgetKnown() {
@@ -239,14 +198,15 @@ final class Session {
   /// - Returns: The number of the commit, if there was one.
   private func finish(_ willCommit: (CommitIdentity?) -> Void) throws -> Int64? {
     try checkCancellation()
-    guard !isRolledBack else {
+    guard !transaction.isRolledBack else {
       try CofferError.translating { try connection.rollback() }
       return nil
     }
     try CofferError.translating { try requireTransaction() }
+    let observation = transaction.observation
     try callingOut { try observation.willCommit() }
     try checkCancellation()
-    guard !changes.isEmpty || changesDeclarations else {
+    guard !transaction.changes.isEmpty || transaction.changesDeclarations else {
       willCommit(nil)
       try CofferError.translating { try connection.rollback() }
       return nil
@@ -256,14 +216,17 @@ final class Session {
     var committed: Int64?
     do {
       try CofferError.translating {
-        let end = try changeLog.append(changes, after: endOfLog(), time: time, writer: core.writer) { identity in
+        let end = try changeLog.append(
+          transaction.changes, after: endOfLog(), time: transaction.time, writer: core.writer
+        ) { identity in
           committed = identity.sequence
           willCommit(identity)
           guard isFeedObserved else { return }
           core.commits.willCommit(
             identity.sequence,
             CommitLog.OwnCommit(
-              connection: owner?.id, changes: changes, names: changedNames, customObject: customObject))
+              connection: owner?.id, changes: transaction.changes, names: transaction.changedNames,
+              customObject: transaction.customObject))
         }
         try dropOldHistory(beforeCommit: end.sequence)
         try connection.commit()
@@ -281,10 +244,11 @@ final class Session {
   /// Tells everyone how the transaction ended.
   private func end(sequence: Int64?, isCommitted: Bool) {
     mode = .idle
-    cancellation = nil
+    let ended = transaction
+    transaction = TransactionState()
     if let sequence {
       // Everything of this transaction is in the cache as it is now.
-      if isCacheCurrent { cache.snapshot = sequence }
+      if ended.isCacheCurrent { cache.snapshot = sequence }
       connection.announceCommit()
       core.feed.didCommit()
       if connection.hasOldEpochs { core.onUnfinishedRotation() }
@@ -292,13 +256,10 @@ final class Session {
     } else {
       // What this transaction knew may have been its own doing.
       forgetKnown()
-      if !changes.isEmpty || isRolledBack { cache.removeAll() }
+      if !ended.changes.isEmpty || ended.isRolledBack { cache.removeAll() }
     }
-    let completions = completions
-    self.completions = []
-    let entries = observation.entries
-    observation.entries = []
-    guard !entries.isEmpty || !completions.isEmpty else { return }
+    let entries = ended.observation.entries
+    guard !entries.isEmpty || !ended.completions.isEmpty else { return }
     core.observers.end(entries)
     let owner = owner
     var deliveries: [@Sendable () -> Void] = entries.map { entry in
@@ -307,7 +268,7 @@ final class Session {
         if isCommitted { observer.databaseDidCommit(owner) } else { observer.databaseDidRollback(owner) }
       }
     }
-    for completion in completions {
+    for completion in ended.completions {
       deliveries.append {
         guard let queue = completion.queue else { return completion.block(isCommitted) }
         queue.async { completion.block(isCommitted) }
@@ -337,12 +298,12 @@ final class Session {
   var isInWriteTransaction: Bool { mode == .writing }
 
   func rollBack() {
-    isRolledBack = true
-    undelivered = []
+    transaction.isRolledBack = true
+    transaction.undelivered = []
   }
 
   func addCompletion(_ queue: DispatchQueue?, _ block: @escaping @Sendable (Bool) -> Void) {
-    guard mode == .autocommit else { return completions.append((queue, block)) }
+    guard mode == .autocommit else { return transaction.completions.append((queue, block)) }
     if let queue { queue.async { block(true) } } else { block(true) }
   }
 
@@ -378,7 +339,7 @@ final class Session {
   /// flush.
   @inline(__always)
   func changingInTransaction<Result>(_ body: () throws -> Result) throws -> Result {
-    let earlier = undelivered.count
+    let earlier = transaction.undelivered.count
     do {
       try requireTransaction()
       try checkCancellation()
@@ -399,14 +360,14 @@ final class Session {
 
   @inline(__always)
   private func undoable<Result>(_ body: () throws -> Result) rethrows -> Result {
-    undoDepth += 1
-    defer { undoDepth -= 1 }
+    transaction.undoDepth += 1
+    defer { transaction.undoDepth -= 1 }
     return try body()
   }
 
   private func forgetUndelivered(after count: Int) {
     // There may be fewer: a rollback of the transaction forgets all of them.
-    undelivered.removeLast(max(0, undelivered.count - count))
+    transaction.undelivered.removeLast(max(0, transaction.undelivered.count - count))
   }
 
   /// Runs `body`, which changes several items: all of them, or none.
@@ -418,8 +379,9 @@ final class Session {
   /// Runs `body` in a savepoint, which an error undoes.
   func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
     guard !isCallingOut, mode == .writing else { throw CofferError.nestedTransaction }
-    let (earlierChanges, earlierNames, earlierDeclarations) = (changes, changedNames, changesDeclarations)
-    let undeliveredCount = undelivered.count
+    let (changes, names) = (transaction.changes, transaction.changedNames)
+    let changesDeclarations = transaction.changesDeclarations
+    let undeliveredCount = transaction.undelivered.count
     try CofferError.translating {
       try requireTransaction()
       try loadRestOfCursors()
@@ -431,7 +393,8 @@ final class Session {
       deliver()
       return result
     } catch {
-      (changes, changedNames, changesDeclarations) = (earlierChanges, earlierNames, earlierDeclarations)
+      (transaction.changes, transaction.changedNames) = (changes, names)
+      transaction.changesDeclarations = changesDeclarations
       forgetUndelivered(after: undeliveredCount)
       // Of collections that were made inside, the ids are gone; of items, the values.
       knownCollections.removeAll()
@@ -451,9 +414,10 @@ final class Session {
 
   /// Tells observers what can no longer be undone by itself.
   private func deliver() {
-    guard undoDepth == 0, !undelivered.isEmpty else { return }
-    let changes = undelivered
-    undelivered = []
+    guard transaction.undoDepth == 0, !transaction.undelivered.isEmpty else { return }
+    let changes = transaction.undelivered
+    transaction.undelivered = []
+    let observation = transaction.observation
     callingOut { for change in changes { observation.deliver(change, core) } }
   }
 
@@ -464,13 +428,8 @@ final class Session {
     return try body()
   }
 
-  /// Runs the sanitizers on a value.
-  func encoding<Result>(_ body: (DatabaseCore) throws -> Result) throws -> Result {
-    try callingOut { try body(core) }
-  }
-
   private func checkCancellation() throws {
-    try cancellation?.check()
+    try transaction.cancellation?.check()
   }
 
   /// SQLite ends a transaction by itself on some errors; what followed would read other snapshots, and commit one by one.

@@ -26,8 +26,8 @@ extension Session {
       statement.bind(record.encodedSealedCollections, at: 4)
       statement.bind(record.encodedSlots, at: 5)
       try statement.run()
-      vaultGeneration = nil
-      changesDeclarations = true
+      transaction.vaultGeneration = nil
+      transaction.changesDeclarations = true
     }
   }
 
@@ -45,11 +45,11 @@ extension Session {
 
   /// Which of the vault's keys the values of this store are sealed under.
   private func storedGeneration() throws -> UInt32 {
-    if let vaultGeneration { return vaultGeneration }
+    if let generation = transaction.vaultGeneration { return generation }
     guard let record = try vaultRecord() else {
       throw StorageError.damaged(part: "vault", reason: "a collection is sealed, and there is no vault")
     }
-    vaultGeneration = record.generation
+    transaction.vaultGeneration = record.generation
     return record.generation
   }
 
@@ -84,7 +84,7 @@ extension Session {
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, _ stored: StoredCollection,
     present: StoredValue?
   ) throws -> StoredValue {
-    sealedChanges.insert(ByteString(collection))
+    transaction.sealedChanges.insert(ByteString(collection))
     // It was set while the collection was sealed.
     guard stored.isSealed else { return try core.vault.open(value, part, key, in: collection) }
     return try core.vault.seal(
@@ -172,8 +172,8 @@ extension Session {
           ? try core.vault.seal(value, part, key, in: collection, under: record.generation)
           : try core.vault.open(value, part, key, in: collection)
       }
-      changes.recordDeclaration(of: stored.id)
-      if isFeedObserved { changedNames[stored.id] = collection }
+      transaction.changes.recordDeclaration(of: stored.id)
+      if transaction.isFeedObserved { transaction.changedNames[stored.id] = collection }
     }
   }
 

@@ -1,0 +1,160 @@
+/// What is to become of a key: the form in which every write comes to the store, be it from a transaction, a proxy, a batch,
+/// a restored version or an import.
+///
+/// Its values are encoded, and have been through the rules of the collection: what the caller mutates later doesn't change
+/// them. Those that wait in a proxy for a sealed collection are sealed, too.
+enum Mutation: Sendable {
+  case set(HeldItem)
+  case removed
+  /// New values for an item, if there is one when they are written.
+  ///
+  /// In a box: it is rare, and larger than the others, which every item has room for.
+  indirect case replaced(Replacement)
+
+  /// What takes the place of an item's values.
+  struct Replacement: Sendable {
+    /// nil keeps the object.
+    var object: HeldValue?
+    /// nil keeps the metadata, nil inside clears it.
+    var metadata: StoredValue??
+
+    func applied(to item: HeldItem) -> HeldItem {
+      HeldItem(object: object ?? item.object, metadata: metadata ?? item.metadata)
+    }
+  }
+
+  /// This change after `earlier`, as one change.
+  func over(_ earlier: Mutation?) -> Mutation {
+    guard case .replaced(let new) = self else { return self }
+    return switch earlier {
+    case .set(let item): .set(new.applied(to: item))
+    case .removed: .removed
+    case .replaced(let old):
+      .replaced(Replacement(object: new.object ?? old.object, metadata: new.metadata ?? old.metadata))
+    case nil: self
+    }
+  }
+
+  /// How many bytes of values it holds.
+  var byteCount: Int {
+    switch self {
+    case .set(let item): item.byteCount
+    case .removed: 0
+    case .replaced(let new): (new.object?.byteCount ?? 0) + ((new.metadata ?? nil)?.bytes.count ?? 0)
+    }
+  }
+}
+
+extension Mutation {
+  /// Larger values would fail when they are written; in a proxy they would hold up everything else with them.
+  ///
+  /// Object and metadata that were set apart fit into SQLite's billion together.
+  private static let maximumByteCount = 490_000_000
+
+  /// - Throws: `CofferError.notEncodable` for what is too large to be stored.
+  @inline(__always)
+  func checkSize(_ key: String, in collection: String) throws {
+    guard byteCount + key.utf8.count <= Self.maximumByteCount else {
+      throw CofferError.notEncodable(
+        collection: collection, key: key, reason: "it is larger than \(Self.maximumByteCount) bytes")
+    }
+  }
+}
+
+// MARK: - Making them
+
+/// All values are encoded here, by the rules of their collection.
+extension DatabaseCore {
+  @inline(__always)
+  func setting<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> Mutation {
+    .set(HeldItem(object: try hold(object, key, in: collection), metadata: nil))
+  }
+
+  func setting<Object: Encodable, Metadata: Encodable>(
+    _ object: Object, metadata: Metadata?, _ key: String, in collection: String
+  ) throws -> Mutation {
+    .set(
+      HeldItem(
+        object: try hold(object, key, in: collection),
+        metadata: try metadata.map { try encode(.metadata, $0, key, in: collection) }))
+  }
+
+  /// Sets values that are serialized.
+  func settingSerialized(
+    _ object: StoredValue, metadata: StoredValue?, _ key: String, in collection: String
+  ) throws -> Mutation {
+    .set(
+      HeldItem(
+        object: HeldValue(try sanitize(.object, object, key, in: collection)),
+        metadata: try metadata.map { try sanitize(.metadata, $0, key, in: collection) }))
+  }
+
+  func replacing<Object: Encodable>(object: Object, _ key: String, in collection: String) throws -> Mutation {
+    .replaced(Mutation.Replacement(object: try hold(object, key, in: collection)))
+  }
+
+  func replacing<Metadata: Encodable>(metadata: Metadata?, _ key: String, in collection: String) throws -> Mutation {
+    .replaced(
+      Mutation.Replacement(metadata: .some(try metadata.map { try encode(.metadata, $0, key, in: collection) })))
+  }
+
+  /// Encodes an object, where it needs that.
+  @inline(__always)
+  func hold<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> HeldValue {
+    if !hasAnyRules, let held = HeldValue(unencoded: object) { return held }
+    return HeldValue(try encode(.object, object, key, in: collection))
+  }
+}
+
+extension Mutation {
+  /// Clears the metadata.
+  static var replacedByNoMetadata: Mutation { .replaced(Replacement(metadata: .some(nil))) }
+}
+
+// MARK: - Applying them
+
+extension Session {
+  /// Changes a key as `mutation` says, in one transaction from the sanitizers to the post-sanitizers.
+  func change(_ key: String, in collection: String, _ mutation: (DatabaseCore) throws -> Mutation) throws {
+    try inTransaction {
+      let mutation = try callingOut { try mutation(core) }
+      try mutation.checkSize(key, in: collection)
+      try apply(mutation, key, in: collection)
+    }
+  }
+
+  /// Writes a mutation to the tables, and tells the post-sanitizers what was stored: the one way in.
+  func apply(_ mutation: Mutation, _ key: String, in collection: String) throws {
+    switch mutation {
+    case .set(let item):
+      try set(item, key, in: collection)
+      if core.hasAnyRules { try didSet(item.object.stored, item.metadata, key, in: collection) }
+    case .removed:
+      try remove(key, in: collection)
+    case .replaced(let new):
+      if let object = new.object, let metadata = new.metadata {
+        // Both at once, which is one update.
+        guard try has(key, in: collection) else { return }
+        return try apply(.set(HeldItem(object: object, metadata: metadata)), key, in: collection)
+      }
+      if let object = new.object?.stored, try replace(.object, object, key, in: collection) {
+        try didSet(object, nil, key, in: collection)
+      }
+      if let metadata = new.metadata, try replace(.metadata, metadata, key, in: collection) {
+        try didSet(nil, metadata, key, in: collection)
+      }
+    }
+  }
+
+  /// Tells the post-sanitizers what was stored.
+  private func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
+    guard let rules = core.rules(of: collection) else { return }
+    func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ part: ItemPart, _ stored: StoredValue?) throws {
+      guard let sanitizer, let stored else { return }
+      let value = try core.value(part, stored, key, in: collection)
+      callingOut { sanitizer(collection, key, value) }
+    }
+    try tell(rules.objectPostSanitizer, .object, object)
+    try tell(rules.metadataPostSanitizer, .metadata, metadata)
+  }
+}
