@@ -37,7 +37,7 @@ let package = Package(
   name: "Coffer",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
-    .library(name: "Coffer", targets: ["Coffer"]),
+    .library(name: "Coffer", targets: ["Coffer", "CofferMaintenance", "CofferCompat"]),
     .executable(name: "prefs", targets: ["prefs"]),
     // Loaded by other programs' SQLite; see the README, The shell.
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
@@ -62,10 +62,14 @@ let package = Package(
       name: "Coffer",
       dependencies: ["CofferStorage", "CSystemCalls", .product(name: "Logging", package: "swift-log")],
       swiftSettings: strict),
+    .target(name: "CofferMaintenance", dependencies: ["Coffer", "CofferStorage"], swiftSettings: strict),
+    // The names of other stores, for who comes from there.
+    .target(name: "CofferCompat", dependencies: ["Coffer"], swiftSettings: strict),
     .target(
       name: "PrefsCommands",
       dependencies: [
-        "Coffer", "CSystemCalls", .product(name: "ArgumentParser", package: "swift-argument-parser"), "Yams", "TOMLKit",
+        "Coffer", "CofferMaintenance", "CSystemCalls",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"), "Yams", "TOMLKit",
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs", dependencies: ["PrefsCommands"], swiftSettings: strict),
@@ -75,12 +79,15 @@ let package = Package(
       swiftSettings: strict),
     // The other process of the tests that need one.
     .executableTarget(
-      name: "StoreWorker", dependencies: ["Coffer", "CofferStorage", "TestSupport"], path: "Tests/StoreWorker",
+      name: "StoreWorker", dependencies: ["Coffer", "CofferMaintenance", "CofferStorage", "TestSupport"],
+      path: "Tests/StoreWorker",
       swiftSettings: strict),
     .executableTarget(
-      name: "Load", dependencies: ["Coffer"], path: "Tests/Load", exclude: ["Results"], swiftSettings: strict),
+      name: "Load", dependencies: ["Coffer", "CofferMaintenance"], path: "Tests/Load", exclude: ["Results"],
+      swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["Coffer", "CofferStorage", "CofferCrypto", "CSQLite"],
+      name: "TestSupport",
+      dependencies: ["Coffer", "CofferCompat", "CofferMaintenance", "CofferStorage", "CofferCrypto", "CSQLite"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
@@ -89,7 +96,10 @@ let package = Package(
       exclude: ["AccessPatterns.md"], swiftSettings: strict),
     .testTarget(
       name: "CofferTests",
-      dependencies: ["Coffer", "CofferExtension", "CSQLite", "StoreWorker", "TestSupport", "prefs"],
+      dependencies: [
+        "Coffer", "CofferCompat", "CofferMaintenance", "CofferExtension", "CSQLite", "StoreWorker", "TestSupport",
+        "prefs",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "Coffer", "StoreWorker", "prefs"],
@@ -103,14 +113,18 @@ if let fuzzer {
   package.targets += [
     .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),
     .executableTarget(
-      name: "Fuzz", dependencies: ["CFuzzer", "PrefsCommands", "Coffer", "CofferStorage", "CofferCrypto"],
+      name: "Fuzz",
+      dependencies: [
+        "CFuzzer", "PrefsCommands", "Coffer", "CofferMaintenance", "CofferStorage", "CofferCrypto",
+      ],
       path: "Tests/Fuzzing", exclude: ["Corpus", "CFuzzer", "Replay", "run"], sources: ["Targets", "Driver"],
       swiftSettings: strict, linkerSettings: [.unsafeFlags(["-sanitize=address", fuzzer])]),
   ]
 } else {
   package.targets.append(
     .testTarget(
-      name: "FuzzingTests", dependencies: ["PrefsCommands", "Coffer", "CofferStorage", "CofferCrypto"],
+      name: "FuzzingTests",
+      dependencies: ["PrefsCommands", "Coffer", "CofferMaintenance", "CofferStorage", "CofferCrypto"],
       path: "Tests/Fuzzing", exclude: ["Corpus", "CFuzzer", "Driver", "run"], sources: ["Targets", "Replay"],
       swiftSettings: strict))
 }

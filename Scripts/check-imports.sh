@@ -2,8 +2,8 @@
 # Imports point down only. Fails when a module imports one that is not below it, or when a system library is imported by
 # another module than the one that wraps it.
 #
-#   prefs -> PrefsCommands -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
-#                                       CofferStorage -> CSQLite
+#   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
+#                             CofferCompat ------> Coffer    CofferStorage -> CSQLite
 #           PrefsCommands, Coffer -> CSystemCalls
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
@@ -17,19 +17,21 @@ allowed() {
     Sources/CofferStorage) echo "CofferCrypto CSQLite" ;;
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
     Sources/Coffer) echo "CofferStorage CofferCrypto CSystemCalls" ;;
-    Sources/PrefsCommands) echo "Coffer CSystemCalls" ;;
+    Sources/CofferMaintenance) echo "Coffer CofferStorage CofferCrypto" ;;
+    Sources/CofferCompat) echo "Coffer" ;;
+    Sources/PrefsCommands) echo "Coffer CofferMaintenance CSystemCalls" ;;
     Sources/prefs) echo "PrefsCommands" ;;
-    Tests/TestSupport) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
-    Tests/StoreWorker) echo "Coffer CofferStorage" ;;
+    Tests/TestSupport) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
+    Tests/StoreWorker) echo "Coffer CofferMaintenance CofferStorage" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
-    Tests/CofferTests) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
-    Tests/Acceptance) echo "Coffer CofferStorage CofferCrypto CSQLite" ;;
+    Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
+    Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
-    Tests/Fuzzing) echo "PrefsCommands Coffer CofferStorage CofferCrypto" ;;
-    Tests/PrefsCommandsTests) echo "PrefsCommands Coffer" ;;
-    # Everything that comes beside these is built on Coffer alone.
-    *) echo "Coffer" ;;
+    Tests/Fuzzing) echo "PrefsCommands Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
+    Tests/PrefsCommandsTests) echo "PrefsCommands Coffer CofferMaintenance" ;;
+    # Everything that comes beside these is built on the library alone.
+    *) echo "Coffer CofferCompat CofferMaintenance" ;;
   esac
 }
 

@@ -3,7 +3,7 @@ import CofferStorage
 
 extension CofferError {
   /// Runs `body` and puts what the layers below throw into Coffer's terms; other errors pass.
-  static func translating<Result>(_ body: () throws -> Result) throws -> Result {
+  package static func translating<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       return try body()
     } catch {
@@ -20,7 +20,7 @@ extension CofferError {
     }
   }
 
-  init(_ error: StorageError) {
+  package init(_ error: StorageError) {
     self =
       switch error {
       case .notFound(let path): .storeNotFound(path: path)

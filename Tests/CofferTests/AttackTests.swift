@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 /// Each test is named after its row of the threat table in `SECURITY.md`.
 @Suite("An attacker who can write the files") struct AttackTests {

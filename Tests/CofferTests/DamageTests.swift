@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 /// Every byte of a small store damaged in turn: the same data, a typed error, or (in the log only) an earlier commit
 /// that is reported.

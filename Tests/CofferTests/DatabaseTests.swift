@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Opening a database") struct DatabaseTests {
   private let store: TemporaryStore

@@ -1,9 +1,11 @@
+import CofferCompat
 import CofferStorage
 import Foundation
 import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("The history of an item") struct HistoryTests {
   private let fixture: HistoryFixture

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 /// Stores whose pages are authentic, since whoever made them had the key, and that hold what Coffer never writes.
 @Suite("A store that somebody made with its key") struct HostileStoreTests {

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Who has the store's key, and not the vault's") struct HostileVaultTests {
   private let fixture: SealedFixture

@@ -4,6 +4,7 @@ import Testing
 
 @testable import Coffer
 @testable import CofferCrypto
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 @Suite("Inspection") struct InspectionTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Writers, readers, a checkpointer and a rotator that are killed together", .serialized)
 struct KilledProcessesTests {

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("A rotation that is killed") struct KilledRotationTests {
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil

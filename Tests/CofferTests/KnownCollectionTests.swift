@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("What a connection knows of collections, from one transaction to the next")
 struct KnownCollectionTests {

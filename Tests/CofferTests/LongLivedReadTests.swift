@@ -4,6 +4,7 @@ import Logging
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Long-lived reads") struct LongLivedReadTests {
   private let store: TemporaryStore

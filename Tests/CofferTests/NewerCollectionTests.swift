@@ -1,8 +1,10 @@
+import CofferCompat
 import Foundation
 import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 @Suite("A collection with flags that a newer version has set") struct NewerCollectionTests {

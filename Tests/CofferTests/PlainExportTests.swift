@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Plain export") struct PlainExportTests {
   /// Values of every kind, with what other formats lose.

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Plain import") struct PlainImportTests {
   private let store: TemporaryStore

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Several processes", .serialized) struct ProcessTests {
   private let store: TemporaryStore

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Opening read-only") struct ReadOnlyTests {
   private let store: TemporaryStore

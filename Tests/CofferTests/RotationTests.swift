@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Rotating the keys") struct RotationTests {
   private let store: TemporaryStore

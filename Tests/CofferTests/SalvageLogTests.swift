@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 /// Stores as a crash leaves them, with a log; SQLite's own recovery says what has to come out.

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 /// Pages that authenticate and make no sense: SQLite's structure broken, or crafted by somebody with the key.

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 /// All that a store holds, to be compared.

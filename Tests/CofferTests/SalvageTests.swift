@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 /// One store, made once, and many kinds of damage to copies of it.

@@ -1,3 +1,4 @@
+import CofferCompat
 import CofferCrypto
 import CofferStorage
 import Foundation
@@ -5,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("A sealed collection") struct SealedCollectionTests {
   private let fixture: SealedFixture

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Key slots") struct SlotTests {
   private let store: TemporaryStore

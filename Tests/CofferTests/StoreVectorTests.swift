@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("The store that FORMAT.md gives as a vector") struct StoreVectorTests {
   private let store: TemporaryStore

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("The vault of a store") struct VaultTests {
   private let fixture: SealedFixture

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 @Suite("Import from YapDatabase") struct YapImportTests {

@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 import Foundation
 import Synchronization
 

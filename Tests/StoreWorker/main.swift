@@ -3,6 +3,7 @@
 //   StoreWorker COMMAND STORE KEYFILE [ARGUMENT…]
 
 import Coffer
+import CofferMaintenance
 import CofferStorage
 import Foundation
 import TestSupport

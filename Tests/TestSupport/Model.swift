@@ -1,4 +1,5 @@
 import Coffer
+import CofferCompat
 
 /// What a store should hold: the plain model that random transactions are checked against.
 package struct Model: Equatable, Sendable {

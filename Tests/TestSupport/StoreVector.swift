@@ -1,5 +1,6 @@
 import Coffer
 import CofferCrypto
+import CofferMaintenance
 import CofferStorage
 import Foundation
 

@@ -125,7 +125,7 @@ public final class Connection: Sendable, Identifiable {
   // MARK: For other parts of Coffer
 
   /// Runs `body` on the connection, after what was queued before.
-  func perform<Result>(_ body: (Session) throws -> Result) throws -> Result {
+  package func perform<Result>(_ body: (Session) throws -> Result) throws -> Result {
     try database.checkUsable()
     let thread = currentThread()
     if owner.load(ordering: .relaxed) == thread {

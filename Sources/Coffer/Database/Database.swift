@@ -289,7 +289,7 @@ public final class Database: Sendable {
     }
   }
 
-  var logProblem: String? { state.withLock { $0.logProblem } }
+  package var logProblem: String? { state.withLock { $0.logProblem } }
 
   /// Reports that the store is older than it was: somebody put an earlier state of it back.
   func reportRollback(from known: Int64, to last: Int64) {

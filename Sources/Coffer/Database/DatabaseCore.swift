@@ -3,7 +3,7 @@ import CofferStorage
 import Synchronization
 
 /// What all connections of one database share.
-final class DatabaseCore: Sendable {
+package final class DatabaseCore: Sendable {
   let options: Database.Options
   /// Tells the commits of this database from those of others in the change log.
   let writer: Int64
@@ -17,7 +17,7 @@ final class DatabaseCore: Sendable {
   let longLivedReadCount = Atomic<Int>(0)
 
   /// What opens sealed values.
-  let vault = VaultKeys()
+  package let vault = VaultKeys()
 
   private let rules = Lock(Rules())
 
@@ -150,20 +150,20 @@ final class DatabaseCore: Sendable {
   /// An object as it describes itself.
   ///
   /// - Throws: As `decode`.
-  func value(_ object: HeldValue, _ key: String, in collection: String) throws -> Value {
+  package func value(_ object: HeldValue, _ key: String, in collection: String) throws -> Value {
     try object.value ?? value(.object, object.stored, key, in: collection)
   }
 
   /// A value as it describes itself.
   ///
   /// - Throws: As `decode`.
-  func value(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> Value {
+  package func value(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> Value {
     try opened(part, stored, key, in: collection).decoded(as: Value.self, key, in: collection)
   }
 
   /// - Throws: As the one below.
   @inline(__always)
-  func decode<Object: Decodable>(
+  package func decode<Object: Decodable>(
     _ object: HeldValue, as type: Object.Type, _ key: String, in collection: String
   ) throws -> Object {
     if hasAnyRules { return try decode(.object, object.stored, as: type, key, in: collection) }
@@ -171,7 +171,7 @@ final class DatabaseCore: Sendable {
   }
 
   /// - Throws: `CofferError.notDecodable`, naming collection, key and both types; `.locked`, `.damaged`.
-  func decode<Object: Decodable>(
+  package func decode<Object: Decodable>(
     _ part: ItemPart, _ stored: StoredValue, as type: Object.Type, _ key: String, in collection: String
   ) throws -> Object {
     let stored = try opened(part, stored, key, in: collection)
@@ -183,7 +183,7 @@ final class DatabaseCore: Sendable {
   /// Metadata, nil where there is none.
   ///
   /// - Throws: As `decode`.
-  func metadata<Metadata: Decodable>(
+  package func metadata<Metadata: Decodable>(
     _ stored: StoredValue?, as type: Metadata.Type, _ key: String, in collection: String
   ) throws -> Metadata? {
     try stored.map { try decode(.metadata, $0, as: type, key, in: collection) }

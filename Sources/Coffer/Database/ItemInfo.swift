@@ -38,7 +38,7 @@ public struct Item: Sendable, Equatable {
 }
 
 extension Date {
-  init(milliseconds: Int64) {
+  package init(milliseconds: Int64) {
     self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
   }
 }

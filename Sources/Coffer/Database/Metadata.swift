@@ -1,11 +1,15 @@
 import CofferStorage
 
 /// The table `meta`: what ties the pages to their envelope.
-struct Metadata {
+package struct Metadata {
   let connection: SQLiteConnection
 
+  package init(connection: SQLiteConnection) {
+    self.connection = connection
+  }
+
   /// Writes which store this is, and the envelope it was made with.
-  func bind(to store: Store) throws {
+  package func bind(to store: Store) throws {
     let envelope = store.envelope
     try connection.beginWrite(.full)
     do {

@@ -1,7 +1,7 @@
 import CofferStorage
 
 /// The tables inside a store.
-enum Schema {
+package enum Schema {
   /// `user_version` of the stores this code makes, and the newest it reads.
   static let version = 3
 
@@ -46,7 +46,7 @@ enum Schema {
   private static let ownIndex: StaticString = "sqlite_autoindex_collections_1"
 
   /// Fills an empty database, in one transaction that has its row in the change log like any other.
-  static func create(in connection: SQLiteConnection) throws {
+  package static func create(in connection: SQLiteConnection) throws {
     try connection.beginWrite(.full)
     do {
       try connection.execute("PRAGMA user_version=\(version)")
@@ -60,13 +60,13 @@ enum Schema {
   }
 
   /// Refuses tables of another version, and whatever Coffer did not make: SQLite would compute what stands in it.
-  static func check(_ connection: SQLiteConnection) throws {
+  package static func check(_ connection: SQLiteConnection) throws {
     try check(version: connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
     if let problem = try problem(connection) { throw CofferError.damaged(part: "schema", reason: problem) }
   }
 
   /// What is not as Coffer made it; nil when all is.
-  static func problem(_ connection: SQLiteConnection) throws -> String? {
+  package static func problem(_ connection: SQLiteConnection) throws -> String? {
     let expected = statements + [ownTable, ownIndex]
     var missing = expected[...]
     var foreign: String?
@@ -84,7 +84,7 @@ enum Schema {
   }
 
   /// Refuses tables of another version.
-  static func check(version found: Int) throws {
+  package static func check(version found: Int) throws {
     guard found <= version else { throw CofferError.newerFormat(part: "schema", found: found, supported: version) }
     guard found == version else {
       throw CofferError.damaged(part: "schema", reason: "its version is \(found)")

@@ -36,7 +36,7 @@ public struct SlotInfo: Sendable, Equatable {
   /// When it was made.
   public let created: Date
 
-  init(_ slot: Slot) {
+  package init(_ slot: Slot) {
     id = Int(slot.id)
     kind =
       switch slot.kind {

@@ -3,7 +3,7 @@ import Dispatch
 import Synchronization
 
 /// Whether the task that waits for a transaction was cancelled.
-final class Cancellation: Sendable {
+package final class Cancellation: Sendable {
   private let flag = Atomic<Bool>(false)
   private let signal = DispatchSemaphore(value: 0)
   private let interruption = Lock<(@Sendable () -> Void)?>(nil)

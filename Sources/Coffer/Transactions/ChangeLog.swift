@@ -5,8 +5,12 @@ import CofferStorage
 ///
 /// Its 16 random bytes blind SQLite's running checksum of the log, which covers plaintext and stands in clear in the
 /// shared memory: nobody can confirm a guessed value by it.
-struct ChangeLog {
+package struct ChangeLog {
   let connection: SQLiteConnection
+
+  package init(connection: SQLiteConnection) {
+    self.connection = connection
+  }
 
   /// How many commits are remembered, and how many bytes of their keys.
   static let maximumRowCount: Int64 = 10_000
@@ -16,10 +20,10 @@ struct ChangeLog {
   /// Numbers above this make no sense: no store commits so often, or so much.
   ///
   /// What is below can be added to without a thought.
-  static let maximumNumber: Int64 = 1 << 60
+  package static let maximumNumber: Int64 = 1 << 60
 
   /// The number of the last commit, which is the snapshot a reader sees.
-  func lastSequence() throws -> Int64 {
+  package func lastSequence() throws -> Int64 {
     try max(0, end().sequence)
   }
 
@@ -67,6 +71,12 @@ struct ChangeLog {
     try statement.run()
     if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
     return End(sequence: sequence, total: total)
+  }
+
+  /// Begins the log anew, with a row for nothing, behind `sequence`.
+  package func begin(after sequence: Int64) throws {
+    try connection.statement("DELETE FROM changes").run()
+    try append(ChangeSet(), after: End(sequence: sequence, total: 0), time: Clock.millisecondsSince1970, writer: 0)
   }
 
   /// Drops the oldest rows beyond the bounds.

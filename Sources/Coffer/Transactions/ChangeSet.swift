@@ -1,8 +1,8 @@
 /// What one transaction changes, by key: what its row in the change log says.
-struct ChangeSet: Equatable, Sendable {
-  struct Change: Equatable, Sendable {
+package struct ChangeSet: Equatable, Sendable {
+  package struct Change: Equatable, Sendable {
     /// What became of the key in the transaction as a whole.
-    var kind: ChangeKind
+    package var kind: ChangeKind
     var changesObject: Bool
     var changesMetadata: Bool
 
@@ -11,11 +11,11 @@ struct ChangeSet: Equatable, Sendable {
     }
   }
 
-  struct CollectionChange: Equatable, Sendable {
-    var isCleared = false
+  package struct CollectionChange: Equatable, Sendable {
+    package var isCleared = false
     /// True when there were too many keys to list: any key of the collection may have changed.
-    var isUnlisted = false
-    var keys: [ByteString: Change] = [:]
+    package var isUnlisted = false
+    package var keys: [ByteString: Change] = [:]
     /// The keys that clearing removed, as far as someone in this process wants to know; never in the change log.
     var clearedKeys: [ByteString] = []
 
@@ -29,14 +29,14 @@ struct ChangeSet: Equatable, Sendable {
   private var latest: CollectionEntry?
   private var others: [Int64: CollectionChange] = [:]
   /// Everything was removed; `collections` says what came after.
-  private(set) var isAllCleared = false
+  package private(set) var isAllCleared = false
 
   private struct CollectionEntry {
     let id: Int64
     var change: CollectionChange
   }
 
-  var collections: [Int64: CollectionChange] {
+  package var collections: [Int64: CollectionChange] {
     var all = others
     if let latest { all[latest.id] = latest.change }
     return all
@@ -58,7 +58,7 @@ struct ChangeSet: Equatable, Sendable {
     body(&latest!.change)
   }
 
-  static func == (a: Self, b: Self) -> Bool {
+  package static func == (a: Self, b: Self) -> Bool {
     a.isAllCleared == b.isAllCleared && a.collections == b.collections
   }
 
@@ -157,7 +157,7 @@ extension ChangeSet {
   }
 
   /// nil when the bytes are no packed list.
-  init?(packed: [UInt8]) {
+  package init?(packed: [UInt8]) {
     var bytes = packed[...]
     guard let flags = bytes.popFirst(), flags <= 1 else { return nil }
     isAllCleared = flags == 1

@@ -38,9 +38,9 @@ public struct KeyRange: Sendable, Hashable {
 ///
 /// Before the transaction changes anything, `loadRest` reads all that is left: so the enumeration sees the rows as of its
 /// start, and SQLite never steps through what changes under it.
-final class Cursor {
+package final class Cursor {
   /// What can be asked for beside the key.
-  enum Columns {
+  package enum Columns {
     case keys, objects, metadata, rows
   }
 
@@ -178,7 +178,7 @@ final class Cursor {
 
   // MARK: The item it stands on
 
-  var key: String {
+  package var key: String {
     switch position {
     case .reading: running.row.text(0)
     case .loaded(let row?): row.key
@@ -187,7 +187,7 @@ final class Cursor {
   }
 
   /// The object, where `columns` has it.
-  func object() throws -> HeldValue {
+  package func object() throws -> HeldValue {
     guard let object = try storedObject() else { preconditionFailure("the cursor reads no objects") }
     return object
   }
@@ -203,7 +203,7 @@ final class Cursor {
   }
 
   /// The metadata, where `columns` has it and there is some.
-  func metadata() throws -> StoredValue? {
+  package func metadata() throws -> StoredValue? {
     switch position {
     case .reading where columns == .metadata || columns == .rows:
       try Session.metadata(running.row, columns == .metadata ? 1 : 3, isSealed: isSealed)
@@ -214,7 +214,7 @@ final class Cursor {
   }
 
   /// Object and metadata.
-  func item() throws -> HeldItem {
+  package func item() throws -> HeldItem {
     HeldItem(object: try object(), metadata: try metadata())
   }
 }

@@ -3,7 +3,7 @@
 ///
 /// Its values are encoded, and have been through the rules of the collection: what the caller mutates later doesn't change
 /// them. Those that wait in a proxy for a sealed collection are sealed, too.
-enum Mutation: Sendable {
+package enum Mutation: Sendable {
   case set(HeldItem)
   case removed
   /// New values for an item, if there is one when they are written.
@@ -12,7 +12,7 @@ enum Mutation: Sendable {
   indirect case replaced(Replacement)
 
   /// What takes the place of an item's values.
-  struct Replacement: Sendable {
+  package struct Replacement: Sendable {
     /// nil keeps the object.
     var object: HeldValue?
     /// nil keeps the metadata, nil inside clears it.
@@ -66,11 +66,11 @@ extension Mutation {
 /// All values are encoded here, by the rules of their collection.
 extension DatabaseCore {
   @inline(__always)
-  func setting<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> Mutation {
+  package func setting<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> Mutation {
     .set(HeldItem(object: try hold(object, key, in: collection), metadata: nil))
   }
 
-  func setting<Object: Encodable, Metadata: Encodable>(
+  package func setting<Object: Encodable, Metadata: Encodable>(
     _ object: Object, metadata: Metadata?, _ key: String, in collection: String
   ) throws -> Mutation {
     .set(
@@ -89,11 +89,13 @@ extension DatabaseCore {
         metadata: try metadata.map { try sanitize(.metadata, $0, key, in: collection) }))
   }
 
-  func replacing<Object: Encodable>(object: Object, _ key: String, in collection: String) throws -> Mutation {
+  package func replacing<Object: Encodable>(object: Object, _ key: String, in collection: String) throws -> Mutation {
     .replaced(Mutation.Replacement(object: try hold(object, key, in: collection)))
   }
 
-  func replacing<Metadata: Encodable>(metadata: Metadata?, _ key: String, in collection: String) throws -> Mutation {
+  package func replacing<Metadata: Encodable>(metadata: Metadata?, _ key: String, in collection: String) throws
+    -> Mutation
+  {
     .replaced(
       Mutation.Replacement(metadata: .some(try metadata.map { try encode(.metadata, $0, key, in: collection) })))
   }
@@ -115,7 +117,7 @@ extension Mutation {
 
 extension Session {
   /// Changes a key as `mutation` says, in one transaction from the sanitizers to the post-sanitizers.
-  func change(_ key: String, in collection: String, _ mutation: (DatabaseCore) throws -> Mutation) throws {
+  package func change(_ key: String, in collection: String, _ mutation: (DatabaseCore) throws -> Mutation) throws {
     try inTransaction {
       let mutation = try callingOut { try mutation(core) }
       try mutation.checkSize(key, in: collection)

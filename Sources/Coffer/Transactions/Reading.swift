@@ -1,6 +1,6 @@
 /// What a transaction works on; only Coffer makes one.
 public struct TransactionContext {
-  let session: Session
+  package let session: Session
 }
 
 /// What read and write transactions have in common. Helpers that work in both take one of either kind:
@@ -20,7 +20,7 @@ public protocol Reading: ~Copyable {
 }
 
 extension Reading where Self: ~Copyable {
-  var session: Session { context.session }
+  package var session: Session { context.session }
 
   // MARK: One item
 

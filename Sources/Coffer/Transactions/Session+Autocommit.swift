@@ -13,7 +13,7 @@ extension Session {
   var isAutocommitting: Bool { mode == .autocommit }
 
   /// Runs `body` in the transaction that is under way; where operations commit by themselves, in one of its own.
-  func inTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+  package func inTransaction<Result>(_ body: () throws -> Result) throws -> Result {
     guard mode == .autocommit else { return try body() }
     return try write(.full, cancellation: autocommitCancellation, body)
   }

@@ -1,14 +1,14 @@
 import CofferStorage
 
 /// A row of the table `collections`.
-struct StoredCollection {
+package struct StoredCollection {
   /// The bits of its column `flags`.
-  enum Flags {
+  package enum Flags {
     /// Its values are sealed under the vault's key.
-    static let isSealed: Int64 = 1
+    package static let isSealed: Int64 = 1
     /// Its items leave their earlier values behind.
-    static let keepsHistory: Int64 = 2
-    static let known = isSealed | keepsHistory
+    package static let keepsHistory: Int64 = 2
+    package static let known = isSealed | keepsHistory
   }
 
   /// Above 0.
@@ -18,7 +18,7 @@ struct StoredCollection {
   var history: HistoryLimits?
 
   /// Refuses a collection in which a newer version may have put something else, or the same in another form.
-  static func check(flags: Int64, of name: String) throws {
+  package static func check(flags: Int64, of name: String) throws {
     guard flags & ~Flags.known == 0 else {
       throw StorageError.newerFormat(
         part: "collection \"\(name)\"", found: Int(flags), supported: Int(Flags.known))
@@ -26,7 +26,7 @@ struct StoredCollection {
   }
 
   /// What stands in a row, if it is an id.
-  static func checkedID(_ id: Int64) throws -> Int64 {
+  package static func checkedID(_ id: Int64) throws -> Int64 {
     guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "there is one with the id \(id)") }
     return id
   }

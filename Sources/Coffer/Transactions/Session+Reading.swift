@@ -10,7 +10,7 @@ extension Session {
   // MARK: One item
 
   /// Both values of an item, from the cache where it has them.
-  func item(_ key: String, in collection: String) throws -> HeldItem? {
+  package func item(_ key: String, in collection: String) throws -> HeldItem? {
     try reading {
       guard cache.limit > 0, try isCacheUsable() else { return try storedItem(key, in: collection) }
       guard let id = try collectionID(collection) else { return nil }
@@ -36,13 +36,13 @@ extension Session {
   }
 
   /// A row with everything about an item.
-  struct FullRow {
-    let item: HeldItem
-    let version: Int64
-    let modified: Int64
+  package struct FullRow {
+    package let item: HeldItem
+    package let version: Int64
+    package let modified: Int64
   }
 
-  func fullRow(_ key: String, in collection: String) throws -> FullRow? {
+  package func fullRow(_ key: String, in collection: String) throws -> FullRow? {
     try reading {
       try row(
         key, in: collection,
@@ -55,7 +55,7 @@ extension Session {
     }
   }
 
-  func info(_ key: String, in collection: String) throws -> ItemInfo? {
+  package func info(_ key: String, in collection: String) throws -> ItemInfo? {
     try reading {
       try row(
         key, in: collection,
@@ -69,7 +69,7 @@ extension Session {
   }
 
   /// The version of an item; 0 when there is none.
-  func version(_ key: String, in collection: String) throws -> Int64 {
+  package func version(_ key: String, in collection: String) throws -> Int64 {
     try reading {
       try row(key, in: collection, "SELECT version FROM items WHERE collection = ? AND key = ?") { row, _ in
         row.integer(0)
@@ -92,7 +92,7 @@ extension Session {
   ///
   /// - Parameter isSealed: Whether all that is in its collection is sealed, and nothing in another one; what is otherwise
   ///   becomes `StoredValue.misfit`. nil takes both.
-  static func item(_ row: borrowing Statement.Row, isSealed: Bool?) throws -> HeldItem {
+  package static func item(_ row: borrowing Statement.Row, isSealed: Bool?) throws -> HeldItem {
     HeldItem(
       object: try object(row, typeColumn: 0, isSealed: isSealed), metadata: try metadata(row, 2, isSealed: isSealed))
   }
@@ -125,7 +125,7 @@ extension Session {
 
   // MARK: Counts and lists
 
-  func collectionNames() throws -> [String] {
+  package func collectionNames() throws -> [String] {
     try reading {
       var names: [String] = []
       try connection.statement(
@@ -138,7 +138,7 @@ extension Session {
   }
 
   /// - Parameter collection: nil stands for all.
-  func count(in collection: String?) throws -> Int {
+  package func count(in collection: String?) throws -> Int {
     try reading {
       guard let collection else {
         return Int(try connection.statement("SELECT count(*) FROM items").first { $0.integer(0) } ?? 0)
@@ -150,7 +150,7 @@ extension Session {
     }
   }
 
-  func keys(in collection: String, _ range: KeyRange) throws -> [String] {
+  package func keys(in collection: String, _ range: KeyRange) throws -> [String] {
     try reading {
       guard let cursor = try cursor(collection, range, .keys) else { return [] }
       var keys: [String] = []
@@ -159,7 +159,7 @@ extension Session {
     }
   }
 
-  func infos(in collection: String) throws -> [ItemInfo] {
+  package func infos(in collection: String) throws -> [ItemInfo] {
     try reading {
       guard let id = try collectionID(collection) else { return [] }
       var infos: [ItemInfo] = []
@@ -189,7 +189,7 @@ extension Session {
   /// stops when it returns false.
   ///
   /// - Parameter collection: nil stands for all, in the order of their names.
-  func enumerate(
+  package func enumerate(
     _ collection: String?, _ range: KeyRange, _ columns: Cursor.Columns,
     _ body: (String, Cursor) throws -> Bool
   ) throws {

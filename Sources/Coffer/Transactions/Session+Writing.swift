@@ -110,7 +110,7 @@ extension Session {
   }
 
   /// Announces a key as changed.
-  func touch(_ part: ItemPart?, _ key: String, in collection: String) throws {
+  package func touch(_ part: ItemPart?, _ key: String, in collection: String) throws {
     try changing {
       guard let id = try collectionID(collection), let item = try storedItem(key, in: collection) else { return }
       record(.touched, key, in: collection, id: id, part, old: item, new: item)

@@ -12,12 +12,12 @@ import Synchronization
 ///
 /// Used by one thread at a time, and no access to a property goes on during another: what each operation changes is not
 /// checked for that, which was a thirtieth of a flush.
-final class Session {
-  let connection: SQLiteConnection
-  let core: DatabaseCore
+package final class Session {
+  package let connection: SQLiteConnection
+  package let core: DatabaseCore
   /// Whom observers are told of.
   weak var owner: Connection?
-  let changeLog: ChangeLog
+  package let changeLog: ChangeLog
 
   /// What a thread is allowed to do here.
   enum Mode {
@@ -67,13 +67,13 @@ final class Session {
     changeLog = ChangeLog(connection: connection)
   }
 
-  func snapshot() throws -> UInt64 {
+  package func snapshot() throws -> UInt64 {
     try UInt64(changeLog.lastSequence())
   }
 
   // MARK: Read transactions
 
-  func read<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
+  package func read<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
     try cancellation?.check()
     if isLongLived {
       guard !hasSnapshotExpired else { throw CofferError.snapshotExpired }
@@ -310,7 +310,7 @@ final class Session {
   // MARK: Operations
 
   /// Runs `body`, which reads.
-  func reading<Result>(_ body: () throws -> Result) throws -> Result {
+  package func reading<Result>(_ body: () throws -> Result) throws -> Result {
     if mode == .autocommit { return try read(cancellation: autocommitCancellation) { try reading(body) } }
     return try CofferError.translating {
       try requireTransaction()

@@ -10,11 +10,11 @@
 ///
 /// Swift's `String ==` compares by canonical equivalence: "é" composed and decomposed are equal to Swift, and two rows
 /// to SQLite. Whatever keeps names or keys in memory uses this type.
-struct ByteString: Hashable, Comparable, Sendable {
-  let string: String
+package struct ByteString: Hashable, Comparable, Sendable {
+  package let string: String
 
   @inline(__always)
-  init(_ string: String) {
+  package init(_ string: String) {
     self.string = string.isContiguousUTF8 ? string : string.contiguous
   }
 
@@ -32,7 +32,7 @@ struct ByteString: Hashable, Comparable, Sendable {
     return memcmp(first, second, min(a.count, b.count))
   }
 
-  static func == (a: Self, b: Self) -> Bool {
+  package static func == (a: Self, b: Self) -> Bool {
     a.isSameString(as: b) || a.hasSameBytes(as: b)
   }
 
@@ -48,7 +48,7 @@ struct ByteString: Hashable, Comparable, Sendable {
     withBytes { a in other.withBytes { b in a.count == b.count && Self.compare(a, b) == 0 } }
   }
 
-  static func < (a: Self, b: Self) -> Bool {
+  package static func < (a: Self, b: Self) -> Bool {
     a.withBytes { a in
       b.withBytes { b in
         let order = compare(a, b)
@@ -63,7 +63,7 @@ struct ByteString: Hashable, Comparable, Sendable {
   }
 
   /// One word for the hasher, which takes longer over bytes.
-  func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(keyHash)
   }
 
@@ -90,7 +90,7 @@ extension String {
   /// The text of UTF-8; nil where the bytes are none.
   ///
   /// The standard library's `init(validating:as:)` goes through generic code, ten times as slow.
-  init?(validating bytes: UnsafeRawBufferPointer) {
+  package init?(validating bytes: UnsafeRawBufferPointer) {
     self.init(decoding: bytes, as: UTF8.self)
     // What is no UTF-8 has been replaced, and so changed.
     let isSame = withUTF8 { text in

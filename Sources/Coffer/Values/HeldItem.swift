@@ -1,12 +1,12 @@
 /// A value in memory: what is stored most is there without decoding.
-enum HeldValue: Sendable {
+package enum HeldValue: Sendable {
   case bool(Bool)
   case int(Int64)
   case double(Double)
   case string(String)
   case stored(StoredValue)
 
-  init(_ stored: StoredValue) {
+  package init(_ stored: StoredValue) {
     let plain = stored.bytes.withUnsafeBytes { Self(plain: stored.kind, $0) }
     self = plain ?? .stored(stored)
   }
@@ -76,7 +76,7 @@ enum HeldValue: Sendable {
     }
   }
 
-  var kind: Value.Kind {
+  package var kind: Value.Kind {
     switch self {
     case .bool: .bool
     case .int: .int
@@ -87,7 +87,7 @@ enum HeldValue: Sendable {
   }
 
   /// The value as it lies in the store.
-  var stored: StoredValue {
+  package var stored: StoredValue {
     if case .stored(let stored) = self { return stored }
     return StoredValue(kind: kind, bytes: withUnsafeBytes { Array($0) })
   }
@@ -118,7 +118,7 @@ enum HeldValue: Sendable {
 extension HeldValue: Equatable {
   /// Whether both are the same bytes in the store.
   @inline(__always)
-  static func == (a: Self, b: Self) -> Bool {
+  package static func == (a: Self, b: Self) -> Bool {
     switch (a, b) {
     case (.bool(let a), .bool(let b)): a == b
     case (.int(let a), .int(let b)): a == b
@@ -132,8 +132,8 @@ extension HeldValue: Equatable {
 }
 
 /// Both values of an item.
-struct HeldItem: Sendable {
-  let object: HeldValue
+package struct HeldItem: Sendable {
+  package let object: HeldValue
   /// In a box: hardly any item has metadata, and every read of a text copies the rest.
   private let box: MetadataBox?
 
@@ -145,7 +145,7 @@ struct HeldItem: Sendable {
     }
   }
 
-  var metadata: StoredValue? { box?.value }
+  package var metadata: StoredValue? { box?.value }
 
   init(object: HeldValue, metadata: StoredValue?) {
     self.object = object
@@ -160,7 +160,7 @@ struct HeldItem: Sendable {
 }
 
 extension HeldItem: Equatable {
-  static func == (a: Self, b: Self) -> Bool {
+  package static func == (a: Self, b: Self) -> Bool {
     a.object == b.object && a.metadata == b.metadata
   }
 }

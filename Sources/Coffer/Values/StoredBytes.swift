@@ -2,11 +2,11 @@ import CofferCrypto
 import CofferStorage
 
 /// The bytes of a stored value; those of a secret never lie in an array, whose copies nobody wipes.
-enum StoredBytes: Sendable {
+package enum StoredBytes: Sendable {
   case array([UInt8])
   case secret(SecretBytes)
 
-  init(copying bytes: UnsafeRawBufferPointer, isSecret: Bool) {
+  package init(copying bytes: UnsafeRawBufferPointer, isSecret: Bool) {
     self = isSecret ? .secret(SecretBytes(copying: bytes)) : .array(Array(bytes))
   }
 
@@ -19,7 +19,7 @@ enum StoredBytes: Sendable {
 
   /// Lends the bytes for the time of `body`.
   @inline(__always)
-  func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+  package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     switch self {
     case .array(let bytes): try bytes.withUnsafeBytes(body)
     case .secret(let bytes): try bytes.withUnsafeBytes(body)
@@ -28,7 +28,7 @@ enum StoredBytes: Sendable {
 }
 
 extension StoredBytes: Equatable {
-  static func == (a: Self, b: Self) -> Bool {
+  package static func == (a: Self, b: Self) -> Bool {
     if case .array(let a) = a, case .array(let b) = b { return a == b }
     return a.withUnsafeBytes { a in b.withUnsafeBytes { b in ConstantTime.isEqual(a, b) } }
   }

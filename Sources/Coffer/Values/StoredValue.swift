@@ -1,14 +1,14 @@
 /// A value as it lies in the store: its kind, and the bytes that stand for it (`FORMAT.md`, Values).
-struct StoredValue: Equatable, Sendable {
-  var kind: Value.Kind
-  var bytes: StoredBytes
+package struct StoredValue: Equatable, Sendable {
+  package var kind: Value.Kind
+  package var bytes: StoredBytes
 
-  init(kind: Value.Kind, bytes: StoredBytes) {
+  package init(kind: Value.Kind, bytes: StoredBytes) {
     self.kind = kind
     self.bytes = bytes
   }
 
-  init(kind: Value.Kind, bytes: [UInt8]) {
+  package init(kind: Value.Kind, bytes: [UInt8]) {
     self.init(kind: kind, bytes: .array(bytes))
   }
 
@@ -29,8 +29,12 @@ struct StoredValue: Equatable, Sendable {
 }
 
 /// Why a value could not be coded; whoever knows the collection and the key turns it into a `CofferError`.
-struct ValueCodingError: Error {
-  let reason: String
+package struct ValueCodingError: Error {
+  package let reason: String
+
+  package init(reason: String) {
+    self.reason = reason
+  }
 }
 
 extension StoredValue {

@@ -12,7 +12,7 @@ extension Value {
   static let maximumDepth = 128
 
   /// The value as it is stored.
-  var stored: StoredValue {
+  package var stored: StoredValue {
     get throws {
       if case .secret(let secret) = self { return StoredValue(kind: .secret, bytes: .secret(secret.bytes)) }
       guard kind != .null else { throw ValueCodingError(reason: "null is not a value; remove the key instead") }
@@ -23,7 +23,7 @@ extension Value {
   }
 
   /// Reads a stored value.
-  init(_ stored: StoredValue) throws {
+  package init(_ stored: StoredValue) throws {
     switch stored.bytes {
     case .secret(let bytes): self = .secret(Secret(bytes))
     case .array(let bytes):

@@ -5,7 +5,7 @@ extension Session {
   // MARK: The table
 
   /// The store's vault, in the transaction that is under way.
-  func vaultRecord() throws -> VaultRecord? {
+  package func vaultRecord() throws -> VaultRecord? {
     try connection.statement(
       "SELECT generation, id, mac, sealed, slots FROM vault ORDER BY generation DESC LIMIT 1"
     ).first { row in
@@ -113,7 +113,7 @@ extension Session {
   }
 
   /// The collections whose rows say something else than the vault's list, which is not authenticated here.
-  func wrongDeclarations(by record: VaultRecord?) throws -> [WrongDeclaration] {
+  package func wrongDeclarations(by record: VaultRecord?) throws -> [WrongDeclaration] {
     let listed = Set(record?.sealedCollections.map { ByteString($0) } ?? [])
     let declared = Set(try sealedCollections().map { ByteString($0) })
     return listed.symmetricDifference(declared).sorted().map {
@@ -122,13 +122,13 @@ extension Session {
   }
 
   /// A collection that is sealed by the vault's list and not by its row, or the other way round.
-  struct WrongDeclaration {
+  package struct WrongDeclaration {
     let name: String
     let isListed: Bool
 
-    var part: String { "declaration of \"\(name)\"" }
+    package var part: String { "declaration of \"\(name)\"" }
 
-    var reason: String {
+    package var reason: String {
       isListed
         ? "the vault's list says that the collection is sealed, and its row does not; sealing it again mends that"
         : "its row says that the collection is sealed, and the vault's list does not; sealing or unsealing it mends that"

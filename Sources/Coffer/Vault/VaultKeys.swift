@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Values are sealed and opened here and nowhere else, under a lock: the cipher serves one thread at a time, and after
 /// `lock()` has returned no key is in use.
-final class VaultKeys: Sendable {
+package final class VaultKeys: Sendable {
   /// Whether the store has a vault, as far as is known; false for nearly everybody, who then pays one load for all this.
   let isThere = Atomic<Bool>(false)
 
@@ -38,7 +38,7 @@ final class VaultKeys: Sendable {
 
   // MARK: Unlocking
 
-  var isUnlocked: Bool { keys.withLock { $0 != nil } }
+  package var isUnlocked: Bool { keys.withLock { $0 != nil } }
 
   /// The current key, and which vault's; nil while it is locked.
   var current: (vaultID: [UInt8], generation: UInt32, secret: SecretBytes)? {
@@ -87,7 +87,7 @@ final class VaultKeys: Sendable {
   /// The key of the vault as it is now, which `record` is authentic under.
   ///
   /// - Throws: `CofferError.locked`, also when the vault was given another key elsewhere; `.damaged`.
-  func key(authenticating record: VaultRecord) throws -> SecretBytes {
+  package func key(authenticating record: VaultRecord) throws -> SecretBytes {
     guard let current, current.generation == record.generation else { throw CofferError.locked(collection: nil) }
     guard try CofferError.translating({ try record.isAuthentic(under: current.secret) }) else {
       throw CofferError(VaultRecord.edited)

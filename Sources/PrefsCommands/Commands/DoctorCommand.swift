@@ -1,5 +1,6 @@
 import ArgumentParser
 import Coffer
+import CofferMaintenance
 
 /// The command `prefs doctor`.
 struct DoctorCommand: ParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Coffer
+import CofferMaintenance
 
 /// The command `prefs salvage`.
 struct SalvageCommand: ParsableCommand {

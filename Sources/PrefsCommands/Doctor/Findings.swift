@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// What `doctor` found out about a store.
 struct Findings {

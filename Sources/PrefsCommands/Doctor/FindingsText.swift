@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// What `doctor` says.
 struct FindingsText {

@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// A collection as it was when the editor got it, and what has become of it there.
 struct CollectionEdit {

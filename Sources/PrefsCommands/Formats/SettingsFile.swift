@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// The settings that a file holds.
 struct SettingsFile {

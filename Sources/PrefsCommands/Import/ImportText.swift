@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// What an import has come to, in words.
 struct ImportText {

@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// What a salvage has come to, in words.
 struct SalvageText {

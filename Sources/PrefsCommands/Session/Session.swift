@@ -1,4 +1,5 @@
 import Coffer
+import CofferMaintenance
 
 /// A command's way to its store.
 struct Session {

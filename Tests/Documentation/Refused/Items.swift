@@ -1,6 +1,7 @@
 // Metadata that would not be stored; see `Persistable.swift`.
 
 import Coffer
+import CofferCompat
 import Foundation
 
 struct NeverNil: Persistable {

@@ -2,6 +2,7 @@ import CofferCrypto
 import Foundation
 
 @testable import Coffer
+@testable import CofferMaintenance
 @testable import CofferStorage
 
 extension FuzzTarget {

@@ -8,11 +8,11 @@
 ///
 /// A list is a table of objects that refer to each other by number, see the comments of CFBinaryPList.c in Apple's
 /// CoreFoundation: header, objects, the offset of each object, and a trailer of 32 bytes that says where the offsets are.
-struct BinaryPropertyListReader {
+package struct BinaryPropertyListReader {
   private typealias Problem = PropertyListReader.Problem
 
   /// How every one begins.
-  static let header = Array("bplist00".utf8)
+  package static let header = Array("bplist00".utf8)
   private static let trailerCount = 32
 
   private let bytes: [UInt8]
@@ -28,7 +28,7 @@ struct BinaryPropertyListReader {
   /// The value that `bytes` stand for.
   ///
   /// A UID, of which only archives are made, comes as in XML: as a dictionary `{ CF$UID = 1; }`.
-  static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
+  package static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
     guard bytes.count >= header.count + trailerCount else { throw Problem(reason: "it is cut off") }
     let trailer = bytes.count - trailerCount
     func number(at offset: Int, _ width: Int) -> UInt64 {

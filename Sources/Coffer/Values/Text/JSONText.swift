@@ -58,7 +58,7 @@ package enum JSONText {
   }
 
   /// `value` as JSON from which `JSONReader` makes the same value, bit for bit; nil when there is no such text.
-  static func lossless(_ value: Value) -> String? {
+  package static func lossless(_ value: Value) -> String? {
     let text = text(value, bigIntegers: .numbers)
     guard let read = try? JSONReader.value(text).stored, read == (try? value.stored) else { return nil }
     return text

@@ -8,7 +8,7 @@
 ///
 /// An archive is itself a property list: objects that refer to each other by number, as Foundation writes it
 /// (swift-corelibs-foundation, NSKeyedArchiver.swift).
-struct KeyedArchive {
+package struct KeyedArchive {
   private let objects: [Value]
   /// How many more objects may be looked at.
   ///
@@ -16,13 +16,13 @@ struct KeyedArchive {
   private var budget: Int
 
   /// Whether a property list is an archive.
-  static func isArchive(_ list: Value) -> Bool {
+  package static func isArchive(_ list: Value) -> Bool {
     guard case .dictionary(let archive) = list else { return false }
     return archive["$archiver"] == "NSKeyedArchiver"
   }
 
   /// The object that was archived; nil for one of a class that has no value of its own.
-  static func value(_ list: Value) -> Value? {
+  package static func value(_ list: Value) -> Value? {
     guard isArchive(list), case .dictionary(let archive) = list, case .dictionary(let top)? = archive["$top"],
       case .array(let objects)? = archive["$objects"], let root = top["root"] ?? top["$0"]
     else { return nil }

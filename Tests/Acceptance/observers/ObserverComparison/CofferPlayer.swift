@@ -1,4 +1,5 @@
 import Coffer
+import CofferCompat
 import Foundation
 import Synchronization
 

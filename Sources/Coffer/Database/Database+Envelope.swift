@@ -1,0 +1,34 @@
+import CofferStorage
+
+extension Database {
+  // MARK: Without a key
+
+  /// Which secrets open the store at `path`.
+  ///
+  /// Needs no key, and so nothing here is authenticated.
+  ///
+  /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.damaged` or `.permissionDenied`.
+  public static func slotKinds(at path: String) throws -> [SlotInfo] {
+    try CofferError.translating { try Store.peekEnvelope(at: path).slots.map(SlotInfo.init) }
+  }
+
+  /// The random id that the store at `path` got when it was created, in hexadecimal.
+  ///
+  /// Needs no key, and so is not authenticated.
+  ///
+  /// - Throws: As `slotKinds(at:)`.
+  package static func storeID(at path: String) throws -> String {
+    try CofferError.translating { try HexText.text(Store.peekEnvelope(at: path).storeID) }
+  }
+
+  // MARK: With one
+
+  /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`.
+  package func storeOnDisk() throws -> Store {
+    try checkUsable()
+    guard case .file(let store) = backing else {
+      throw CofferError.unsupported(reason: "a store in memory has no file to look at")
+    }
+    return store
+  }
+}

@@ -1,0 +1,124 @@
+import Coffer
+
+extension Reading where Self: ~Copyable {
+  // MARK: Items
+
+  /// The item for a key, with its metadata; nil when there is none.
+  ///
+  /// - Throws: `CofferError.notDecodable` when what is stored is no `Item`, or what stands beside it no `Item.Metadata`.
+  public borrowing func read<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws -> Item? {
+    try item(type, Item.key(for: key))
+  }
+
+  /// The item at an index, nil when there is none.
+  ///
+  /// - Throws: As `read(_:key:)`; `CofferError.unsupported` for an index of another collection.
+  public borrowing func read<Item: Persistable>(_ type: Item.Type, index: Index) throws -> Item? {
+    try item(type, Item.key(at: index))
+  }
+
+  /// The items for those of `keys` that there are, in the order of `keys`.
+  ///
+  /// - Throws: As `read(_:key:)`.
+  public borrowing func read<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier>
+  ) throws -> [Item] {
+    try filterExisting(type, keys: keys).existing
+  }
+
+  /// The items at those of `indexes` where there is one, in the order of `indexes`.
+  ///
+  /// - Throws: As `read(_:index:)`.
+  public borrowing func read<Item: Persistable>(_ type: Item.Type, indexes: some Sequence<Index>) throws -> [Item] {
+    let session = session
+    return try session.reading {
+      try indexes.compactMap { index in
+        let key = try Item.key(at: index)
+        return try session.item(key, in: Item.collection).map { try session.core.item($0, key) }
+      }
+    }
+  }
+
+  /// All items of a type, in the order of their keys.
+  ///
+  /// - Throws: As `read(_:key:)`.
+  public borrowing func readAll<Item: Persistable>(_ type: Item.Type) throws -> [Item] {
+    var items: [Item] = []
+    let core = session.core
+    try session.enumerate(Item.collection, .all, .rows) { _, cursor in
+      items.append(try core.item(try cursor.item(), cursor.key))
+      return true
+    }
+    return items
+  }
+
+  /// The items for those of `keys` that there are, and the other keys, both in the order of `keys`.
+  ///
+  /// ```swift
+  /// let (known, unknown) = try transaction.filterExisting(Photo.self, keys: wanted)
+  /// ```
+  ///
+  /// - Throws: As `read(_:key:)`.
+  public borrowing func filterExisting<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier>
+  ) throws -> (existing: [Item], missing: [Item.Identifier]) {
+    let session = session
+    var (existing, missing): ([Item], [Item.Identifier]) = ([], [])
+    // In one snapshot, also where each operation is a transaction of its own.
+    try session.reading {
+      for identifier in keys {
+        let key = Item.key(for: identifier)
+        if let stored = try session.item(key, in: Item.collection) {
+          existing.append(try session.core.item(stored, key))
+        } else {
+          missing.append(identifier)
+        }
+      }
+    }
+    return (existing, missing)
+  }
+
+  private borrowing func item<Item: Persistable>(_ type: Item.Type, _ key: String) throws -> Item? {
+    let core = session.core
+    return try session.item(key, in: Item.collection).map { try core.item($0, key) }
+  }
+
+  // MARK: Metadata of items
+
+  /// The metadata of the item for a key, nil when it has none, or there is no such item.
+  ///
+  /// - Throws: `CofferError.notDecodable` when what is stored is no `Item.Metadata`.
+  public borrowing func readMetadata<Item: Persistable>(
+    _ type: Item.Type, key: Item.Identifier
+  ) throws -> Item.Metadata? {
+    try metadata(forKey: Item.key(for: key), inCollection: Item.collection)
+  }
+
+  /// The metadata for each of `keys`, nil where there is none.
+  ///
+  /// - Throws: As `readMetadata(_:key:)`.
+  public borrowing func readMetadata<Item: Persistable>(
+    _ type: Item.Type, keys: some Sequence<Item.Identifier>
+  ) throws -> [Item.Metadata?] {
+    let session = session
+    return try session.reading {
+      try keys.map { identifier in
+        let key = Item.key(for: identifier)
+        let stored = try session.item(key, in: Item.collection)?.metadata
+        return try session.core.metadata(stored, as: Item.Metadata.self, key, in: Item.collection)
+      }
+    }
+  }
+}
+
+extension DatabaseCore {
+  /// An item with its metadata.
+  fileprivate func item<Item: Persistable>(_ stored: HeldItem, _ key: String) throws -> Item {
+    var item = try decode(stored.object, as: Item.self, key, in: Item.collection)
+    // What stands beside an item that has no metadata is another program's.
+    if Item.Metadata.self != Never.self {
+      item.metadata = try metadata(stored.metadata, as: Item.Metadata.self, key, in: Item.collection)
+    }
+    return item
+  }
+}

@@ -1,0 +1,109 @@
+import Coffer
+import CofferStorage
+
+extension Database {
+  /// Writes items into a new SQLite database in clear, which any program reads.
+  ///
+  /// It has one table, `settings(collection, key, type, value, metadata_type, metadata, version, modified)`. Numbers, text
+  /// and data stand there as themselves, dates as RFC 3339 where that loses nothing, else as seconds since 2001, lists and
+  /// dictionaries as JSON where that loses nothing. What has no such form stands there as the store's own bytes
+  /// (`FORMAT.md`, Values). ``importPlain(from:format:mode:isDryRun:progress:)`` makes the same values of it again, bit for
+  /// bit.
+  ///
+  /// ```swift
+  /// try database.exportPlain(to: "settings.sqlite", collections: ["ui"])
+  /// ```
+  ///
+  /// The file holds everything in clear, secrets too. Its mode is 0600, and it appears whole and durable, or not at all.
+  ///
+  /// - Parameters:
+  ///   - collections: Which ones; nil stands for all.
+  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the export, and leaves nothing.
+  ///   - willWrite: Gets each item before it is opened and written: its key, its collection, and what it is, `secret` and
+  ///     `sealed` among them. What it throws does the same.
+  /// - Returns: How many items were written.
+  /// - Throws: `CofferError.fileExists` when there is a file already; `.locked` for a value of a sealed collection while the
+  ///   vault is locked; `.notDecodable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; what `willWrite` and
+  ///   `progress` throw.
+  @discardableResult
+  public func exportPlain(
+    to path: String, collections: [String]? = nil,
+    progress: (Double) throws -> Void = { _ in },
+    willWrite: (_ key: String, _ collection: String, _ kind: Value.Kind) throws -> Void = { _, _, _ in }
+  ) throws -> Int {
+    try makeConnection().perform { session in
+      try session.read {
+        do {
+          var count = 0
+          try CofferError.translating {
+            try PlainDatabase.create(at: path) { plain in
+              count = try session.write(collections, to: plain, willWrite, progress)
+            }
+          }
+          return count
+        } catch CofferError.storeExists {
+          throw CofferError.fileExists(path: path)
+        }
+      }
+    }
+  }
+}
+
+extension Session {
+  /// - Returns: How many items were written.
+  fileprivate func write(
+    _ collections: [String]?, to plain: SQLiteConnection, _ willWrite: (String, String, Value.Kind) throws -> Void,
+    _ progress: (Double) throws -> Void
+  ) throws -> Int {
+    try plain.execute(
+      """
+      CREATE TABLE settings(
+        collection TEXT NOT NULL, key TEXT NOT NULL, type TEXT NOT NULL, value, metadata_type TEXT, metadata,
+        version INTEGER NOT NULL, modified TEXT NOT NULL, PRIMARY KEY(collection, key))
+      """)
+    let names = try collections ?? collectionNames()
+    let total = try names.reduce(0) { try $0 + count(in: $1) }
+    var written = 0
+    for name in names {
+      for key in try keys(in: name, .all) {
+        guard let row = try fullRow(key, in: name) else { continue }
+        try willWrite(key, name, row.item.object.kind)
+        try write(row, key, name, to: plain)
+        written += 1
+        if written % 256 == 0 { try progress(Double(written) / Double(max(total, 1))) }
+      }
+    }
+    try progress(1)
+    return written
+  }
+
+  private func write(_ row: FullRow, _ key: String, _ collection: String, to plain: SQLiteConnection) throws {
+    let value = try core.value(row.item.object, key, in: collection)
+    let metadata = try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
+    let statement = try plain.statement("INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    statement.bind(value.kind.name, at: 3)
+    statement.bind(try PlainValue.column(for: value), at: 4)
+    // What is not bound is NULL.
+    if let metadata {
+      statement.bind(metadata.kind.name, at: 5)
+      statement.bind(try PlainValue.column(for: metadata), at: 6)
+    }
+    statement.bind(row.version, at: 7)
+    statement.bind(Timestamp.text(.init(milliseconds: row.modified)), at: 8)
+    try statement.run()
+  }
+}
+
+extension Statement {
+  fileprivate func bind(_ column: RecordColumn, at index: Int32) {
+    switch column {
+    case .null: break
+    case .integer(let number): bind(number, at: index)
+    case .real(let number): bind(real: number, at: index)
+    case .text(let bytes): bind(text: Array(bytes), at: index)
+    case .blob(let bytes): bind(Array(bytes), at: index)
+    }
+  }
+}

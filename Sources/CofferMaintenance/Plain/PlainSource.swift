@@ -1,0 +1,154 @@
+import Coffer
+import CofferStorage
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The rows of a foreign database as items.
+struct PlainSource {
+  private let database: ForeignDatabase
+  private let path: String
+  private let layout: Layout
+  private let columns: [String]
+  let count: Int
+
+  private enum Layout: String, CaseIterable {
+    case settings
+    case yapDatabase = "database2"
+
+    var needed: [String] {
+      switch self {
+      case .settings: ["key", "value"]
+      case .yapDatabase: ["collection", "key", "data", "metadata"]
+      }
+    }
+
+    var optional: [String] {
+      switch self {
+      case .settings: ["collection", "type", "metadata_type", "metadata"]
+      case .yapDatabase: []
+      }
+    }
+  }
+
+  struct Item {
+    let collection: String
+    let key: String
+    let value: Value
+    let metadata: Value?
+    /// How many of the two are data because nobody knows what wrote them.
+    var opaqueCount = 0
+  }
+
+  init(path: String, format: PlainImportFormat) throws {
+    self.path = path
+    let layouts: [Layout]
+    switch format {
+    case .sqlite: (database, layouts) = (try ForeignDatabase(path: path), [.settings])
+    case .yapDatabase: (database, layouts) = (try ForeignDatabase(path: path), [.yapDatabase])
+    case .sqlCipher(let passphrase):
+      database = try ForeignDatabase(path: path, library: .sqlCipher(), passphrase: passphrase)
+      layouts = Layout.allCases
+    }
+    var found: (layout: Layout, columns: [String])?
+    for layout in layouts where found == nil {
+      found = try database.columns(ofTable: layout.rawValue).map { (layout, $0) }
+    }
+    guard let found else {
+      let names = layouts.map(\.rawValue).joined(separator: " or ")
+      throw StorageError.unreadable(path: path, reason: "it has no table \(names)")
+    }
+    if let missing = found.layout.needed.first(where: { !found.columns.contains($0) }) {
+      throw StorageError.unreadable(path: path, reason: "its table \(found.layout.rawValue) has no column \(missing)")
+    }
+    layout = found.layout
+    columns = layout.needed + layout.optional.filter(found.columns.contains)
+    count = try database.count(ofTable: layout.rawValue)
+  }
+
+  /// Hands all items to `body`, in the order of the rows.
+  ///
+  /// - Throws: `StorageError.unreadable`, naming row and column, for what is no item.
+  func readItems(_ body: (Item) throws -> Void) throws {
+    var number = 0
+    try database.readRows(ofTable: layout.rawValue, columns: columns) { row in
+      number += 1
+      let reader = RowReader(path: path, number: number, columns: columns, row: row)
+      try body(layout == .settings ? reader.settingsItem() : reader.yapItem())
+    }
+  }
+}
+
+/// One row, read with its place in mind.
+private struct RowReader {
+  let path: String
+  let number: Int
+  let columns: [String]
+  let row: [RecordColumn]
+
+  func settingsItem() throws -> PlainSource.Item {
+    let metadata = self["metadata"] ?? .null
+    return PlainSource.Item(
+      collection: try text("collection") ?? "", key: try name("key"), value: try value("value", typeColumn: "type"),
+      metadata: metadata == .null ? nil : try value("metadata", typeColumn: "metadata_type"))
+  }
+
+  func yapItem() throws -> PlainSource.Item {
+    let data = try reading("data") { YapValue(try bytes("data")) }
+    let metadata = self["metadata"] == .null ? nil : try reading("metadata") { YapValue(try bytes("metadata")) }
+    return PlainSource.Item(
+      collection: try name("collection"), key: try name("key"), value: data.value, metadata: metadata?.value,
+      opaqueCount: (data.isOpaque ? 1 : 0) + (metadata?.isOpaque ?? false ? 1 : 0))
+  }
+
+  private subscript(column: String) -> RecordColumn? {
+    columns.firstIndex(of: column).map { row[$0] }
+  }
+
+  private func value(_ column: String, typeColumn: String) throws -> Value {
+    let type = try text(typeColumn)
+    return try reading(column) {
+      let value = try PlainValue.value(of: self[column] ?? .null, type: type)
+      // Whatever cannot be stored is found here, where its place is known.
+      _ = try value.stored
+      return value
+    }
+  }
+
+  private func name(_ column: String) throws -> String {
+    guard let text = try text(column) else { throw failure(column, "it is NULL") }
+    return text
+  }
+
+  private func text(_ column: String) throws -> String? {
+    switch self[column] {
+    case nil, .null: return nil
+    case .text(let bytes)?:
+      guard let text = String(validating: bytes, as: UTF8.self) else { throw failure(column, "it is not UTF-8") }
+      return text
+    default: throw failure(column, "it is no text")
+    }
+  }
+
+  private func bytes(_ column: String) throws -> [UInt8] {
+    switch self[column] {
+    case .blob(let bytes)?, .text(let bytes)?: return Array(bytes)
+    default: throw failure(column, "it is no data")
+    }
+  }
+
+  private func reading<Result>(_ column: String, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as ValueCodingError {
+      throw failure(column, error.reason)
+    }
+  }
+
+  private func failure(_ column: String, _ reason: String) -> StorageError {
+    .unreadable(path: path, reason: "row \(number), column \(column): \(reason)")
+  }
+}

@@ -1,0 +1,319 @@
+import Coffer
+import CofferStorage
+
+/// The new store that a salvage fills, in one transaction.
+///
+/// Rows go in as they were, with their versions and times, by SQL: through a transaction of the ordinary kind they would
+/// all be new, and their history could not be kept.
+final class SalvageCopy {
+  private let connection: SQLiteConnection
+  /// The highest version or sequence seen.
+  private var lastSequence: Int64 = 0
+  private var lost: [LostRow] = []
+  private var commits: [Int64: ChangeSet] = [:]
+  /// What the vault's list says is sealed.
+  private var declared: [String] = []
+
+  private struct LostRow {
+    let collection: Int64
+    let key: String
+    let part: SalvageReport.LostItem.Part
+    let reason: String
+  }
+
+  private static let cutOff = "a page that its value lies on is damaged"
+
+  init(_ connection: SQLiteConnection) {
+    self.connection = connection
+  }
+
+  /// Takes over all rows that are found, and reports what was saved and what is lost.
+  func fill(from tables: TableSalvage, into report: inout SalvageReport) throws {
+    try connection.beginWrite(.full)
+    do {
+      try tables.run { try take($0) }
+      report.damagedPages = tables.damagedPages.map(SalvageReport.DamagedPages.init)
+      report.renamedCollections = try nameCollections()
+      try declareSealed()
+      try addLostItems(to: &report)
+      try count(into: &report)
+      // Behind all versions, which are so never given again.
+      try ChangeLog(connection: connection).begin(after: lastSequence)
+      try connection.commit()
+    } catch {
+      try? connection.rollback()
+      throw error
+    }
+  }
+
+  // MARK: Rows
+
+  private func take(_ row: SalvagedRow) throws -> String? {
+    guard let table = SalvagedTable(row) else {
+      // The other tables and indexes of the schema hold nothing to be saved; what was cut off is listed by its page.
+      let isForeign = row.table.flatMap(SalvagedTable.init(rawValue:)) == nil
+      guard isForeign || !row.record.isWhole else { throw MalformedRow() }
+      return row.table
+    }
+    let columns = row.record.columns
+    switch table {
+    case .items: try takeItem(columns, isWhole: row.record.isWhole)
+    case .history: try takeHistoricItem(columns, isWhole: row.record.isWhole)
+    case .collections: try takeCollection(columns, id: row.id)
+    case .vault: try takeVault(columns, generation: row.id)
+    case .changes: try takeCommit(columns, sequence: row.id)
+    }
+    return table.rawValue
+  }
+
+  private func takeItem(_ columns: [RecordColumn], isWhole: Bool) throws {
+    let place = try place(columns)
+    guard let type = columns[4].integer else { throw MalformedRow() }
+    guard isWhole, let data = columns[6].blob else { return lose(place, .item, Self.cutOff) }
+    guard SalvagedBytes(type: type, bytes: data).isReadable else {
+      return lose(place, .item, "its value does not decode")
+    }
+    var metadata = columns[5].blob
+    if let bytes = metadata, !SalvagedBytes(tagged: bytes).isReadable {
+      lose(place, .metadata, "it does not decode")
+      metadata = nil
+    }
+    let statement = try connection.statement(
+      """
+      INSERT INTO items(collection, key, version, modified, type, metadata, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      ON CONFLICT DO UPDATE SET version = ?3, modified = ?4, type = ?5, metadata = ?6, data = ?7 WHERE version < ?3
+      """)
+    bind(columns.prefix(5), to: statement)
+    statement.bind(metadata, at: 6)
+    statement.bind(data, at: 7)
+    try statement.run()
+  }
+
+  private func takeHistoricItem(_ columns: [RecordColumn], isWhole: Bool) throws {
+    let place = try place(columns)
+    guard let type = columns[6].integer, let ended = columns[4].integer,
+      (place.version...ChangeLog.maximumNumber).contains(ended)
+    else { throw MalformedRow() }
+    lastSequence = max(lastSequence, ended)
+    guard isWhole, let data = columns[8].blob else { return lose(place, .earlierValue, Self.cutOff) }
+    let metadata = columns[7].blob
+    guard SalvagedBytes(type: type, bytes: data).isReadable,
+      metadata.map({ SalvagedBytes(tagged: $0).isReadable }) ?? true
+    else { return lose(place, .earlierValue, "it does not decode") }
+    let statement = try connection.statement(
+      """
+      INSERT INTO history(collection, key, version, modified, ended, time, type, metadata, data)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+      """)
+    bind(columns.prefix(7), to: statement)
+    statement.bind(metadata, at: 8)
+    statement.bind(data, at: 9)
+    try statement.run()
+  }
+
+  private func takeCollection(_ columns: [RecordColumn], id: Int64?) throws {
+    guard let id, id > 0, let name = columns[1].text, var flags = columns[2].integer else {
+      throw MalformedRow()
+    }
+    var (count, age) = (columns[3].integer, columns[4].integer)
+    if flags & StoredCollection.Flags.keepsHistory == 0 || (count ?? 0) <= 0 || (age ?? 1) <= 0 {
+      flags &= ~StoredCollection.Flags.keepsHistory
+      (count, age) = (nil, nil)
+    }
+    let statement = try connection.statement(
+      """
+      INSERT INTO collections(id, name, flags, history_count, history_age) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT DO NOTHING
+      """)
+    statement.bind(id, at: 1)
+    statement.bind(name, at: 2)
+    statement.bind(flags, at: 3)
+    // What is not bound is NULL.
+    if let count { statement.bind(count, at: 4) }
+    if let age { statement.bind(age, at: 5) }
+    try statement.run()
+  }
+
+  private func takeVault(_ columns: [RecordColumn], generation: Int64?) throws {
+    guard let generation, let id = columns[1].blob, let mac = columns[2].blob, let sealed = columns[3].blob,
+      let slots = columns[4].blob
+    else { throw MalformedRow() }
+    let record = try? VaultRecord(id: id, generation: generation, mac: mac, sealedCollections: sealed, slots: slots)
+    guard let record else { throw MalformedRow() }
+    declared += record.sealedCollections
+    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
+    statement.bind(generation, at: 1)
+    for (index, bytes) in zip(Int32(2)..., [id, mac, sealed, slots]) { statement.bind(bytes, at: index) }
+    try statement.run()
+  }
+
+  private func takeCommit(_ columns: [RecordColumn], sequence: Int64?) throws {
+    guard let sequence, (0...ChangeLog.maximumNumber).contains(sequence),
+      let changes = columns[5].blob.flatMap(ChangeSet.init(packed:))
+    else { throw MalformedRow() }
+    lastSequence = max(lastSequence, sequence)
+    commits[sequence] = changes
+  }
+
+  /// Integers and text, from the first parameter on.
+  private func bind(_ columns: ArraySlice<RecordColumn>, to statement: Statement) {
+    for (index, column) in zip(Int32(1)..., columns) {
+      if let integer = column.integer {
+        statement.bind(integer, at: index)
+      } else if let text = column.text {
+        statement.bind(text, at: index)
+      }
+    }
+  }
+
+  // MARK: Losses
+
+  private typealias Place = (collection: Int64, key: String, version: Int64)
+
+  /// Of which item a row of `items` or `history` is.
+  private func place(_ columns: [RecordColumn]) throws -> Place {
+    guard let collection = columns[0].integer, collection > 0, let key = columns[1].text,
+      let version = columns[2].integer, (1...ChangeLog.maximumNumber).contains(version)
+    else { throw MalformedRow() }
+    lastSequence = max(lastSequence, version)
+    return (collection, key, version)
+  }
+
+  private func lose(_ place: Place, _ part: SalvageReport.LostItem.Part, _ reason: String) {
+    lost.append(LostRow(collection: place.collection, key: place.key, part: part, reason: reason))
+  }
+
+  /// Names what is lost, as far as rows or the change log say what there was.
+  private func addLostItems(to report: inout SalvageReport) throws {
+    let isChangeLogWhole = report.damagedPages.allSatisfy { $0.contents != .changeLog && $0.contents != .unknown }
+    if isChangeLogWhole { try addItemsOfChangeLog() }
+    var names: [Int64: String] = [:]
+    try connection.statement("SELECT id, name FROM collections").query { names[$0.integer(0)] = $0.text(1) }
+    report.lostItems = lost.map { row in
+      SalvageReport.LostItem(
+        collection: names[row.collection] ?? "lost-\(row.collection)", key: row.key, part: row.part, reason: row.reason)
+    }.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
+  }
+
+  /// Adds what the newest commits set and did not remove, and what nevertheless is nowhere.
+  ///
+  /// A commit that is not there may have removed anything; so the search ends at the first gap.
+  private func addItemsOfChangeLog() throws {
+    var isKnown: Set<ItemName> = Set(lost.map { ItemName(collection: $0.collection, key: ByteString($0.key)) })
+    var closed: Set<Int64> = []
+    var sequence = lastSequence
+    while let commit = commits[sequence] {
+      for (id, change) in commit.collections.sorted(by: { $0.key < $1.key }) where !closed.contains(id) {
+        for (key, keyChange) in change.keys.sorted(by: { $0.key < $1.key }) {
+          guard isKnown.insert(ItemName(collection: id, key: key)).inserted, keyChange.kind != .removed,
+            try !has(key.string, in: id)
+          else { continue }
+          lost.append(
+            LostRow(collection: id, key: key.string, part: .item, reason: "the page that it lies on is damaged"))
+        }
+        // What came before may have been removed, by a clearing or by a change that is not listed.
+        if change.isCleared || change.isUnlisted { closed.insert(id) }
+      }
+      guard !commit.isAllCleared else { return }
+      sequence -= 1
+    }
+  }
+
+  private struct ItemName: Hashable {
+    let collection: Int64
+    let key: ByteString
+  }
+
+  private func has(_ key: String, in collection: Int64) throws -> Bool {
+    let statement = try connection.statement("SELECT 1 FROM items WHERE collection = ? AND key = ?")
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    return try statement.first { _ in true } ?? false
+  }
+
+  // MARK: The end
+
+  /// Makes up names for the collections that have lost theirs.
+  private func nameCollections() throws -> [String] {
+    var ids: [(id: Int64, hasHistory: Bool)] = []
+    try connection.statement(
+      """
+      SELECT collection, max(is_history) FROM (
+        SELECT DISTINCT collection, 0 AS is_history FROM items UNION SELECT DISTINCT collection, 1 FROM history)
+      WHERE collection NOT IN (SELECT id FROM collections) GROUP BY collection ORDER BY collection
+      """
+    ).query { ids.append(($0.integer(0), $0.integer(1) > 0)) }
+    return try ids.map { id, hasHistory in
+      var name = "lost-\(id)"
+      while try isTaken(name) { name += "-" }
+      let limits = hasHistory ? HistoryLimits(maximumAge: nil) : nil
+      try takeCollection(
+        [
+          .null, .text(Array(name.utf8)[...]), .integer(hasHistory ? StoredCollection.Flags.keepsHistory : 0),
+          limits.map { .integer(Int64($0.maximumCount)) } ?? .null, .null,
+        ], id: id)
+      return name
+    }
+  }
+
+  /// Goes by the vault's list, where a collection has lost its row.
+  private func declareSealed() throws {
+    let statement = try connection.statement(
+      "INSERT INTO collections(name, flags) VALUES (?1, 1) ON CONFLICT DO UPDATE SET flags = flags | 1")
+    for name in declared {
+      statement.bind(name, at: 1)
+      try statement.run()
+    }
+  }
+
+  private func isTaken(_ name: String) throws -> Bool {
+    let statement = try connection.statement("SELECT 1 FROM collections WHERE name = ?")
+    statement.bind(name, at: 1)
+    return try statement.first { _ in true } ?? false
+  }
+
+  private func count(into report: inout SalvageReport) throws {
+    func count(_ sql: StaticString) throws -> Int { try connection.statement(sql).first { Int($0.integer(0)) } ?? 0 }
+    report.itemCount = try count("SELECT count(*) FROM items")
+    report.historicItemCount = try count("SELECT count(*) FROM history")
+    report.collectionCount = try count("SELECT count(*) FROM collections")
+  }
+
+}
+
+extension SalvageReport.DamagedPages {
+  fileprivate init(_ pages: TableSalvage.DamagedPages) {
+    let reason =
+      switch pages.damage {
+      case .unreadable: "not authentic"
+      case .missing: "missing"
+      case .malformed: "malformed"
+      }
+    self.init(numbers: pages.numbers, contents: SalvageReport.Contents(table: pages.table), reason: reason)
+  }
+}
+
+/// A value as it stands in a row.
+private struct SalvagedBytes {
+  let type: Int64
+  let bytes: [UInt8]
+
+  init(type: Int64, bytes: [UInt8]) {
+    self.type = type
+    self.bytes = bytes
+  }
+
+  /// Metadata, whose kind stands before its bytes.
+  init(tagged: [UInt8]) {
+    type = tagged.first.map(Int64.init) ?? -1
+    bytes = Array(tagged.dropFirst())
+  }
+
+  /// Whether the bytes are a value; those of a kind that is not known here are copied as they are.
+  var isReadable: Bool {
+    guard let code = UInt8(exactly: type) else { return false }
+    // A sealed value shows what it is worth when the vault is unlocked.
+    guard let kind = Value.Kind(rawValue: code), kind != .sealed else { return true }
+    return kind != .null && (try? Value(StoredValue(kind: kind, bytes: bytes))) != nil
+  }
+}

@@ -1,0 +1,98 @@
+import Coffer
+import CofferStorage
+
+/// The tables of a store as salvage meets them: by name where a tree leads to a row, else by the shape of the row.
+///
+/// Columns stand in the order of `Schema`; a table WITHOUT ROWID begins with its primary key, as these do.
+enum SalvagedTable: String {
+  case items, history, collections, vault, changes
+
+  /// The columns that a row of the table has; the id of a row is kept beside them, as NULL.
+  private var shape: [Set<Column>] {
+    let (integer, text, blob, null) = (Column.integer, Column.text, Column.blob, Column.null)
+    return switch self {
+    case .items: [[integer], [text], [integer], [integer], [integer], [null, blob], [blob]]
+    case .history:
+      [[integer], [text], [integer], [integer], [integer], [integer], [integer], [null, blob], [blob]]
+    case .collections: [[null], [text], [integer], [null, integer], [null, integer]]
+    case .vault: [[null], [blob], [blob], [blob], [blob]]
+    case .changes: [[null], [blob], [integer], [integer], [integer], [blob]]
+    }
+  }
+
+  private enum Column {
+    case null, integer, real, text, blob
+
+    init(_ column: RecordColumn) {
+      self =
+        switch column {
+        case .null: .null
+        case .integer: .integer
+        case .real: .real
+        case .text: .text
+        case .blob: .blob
+        }
+    }
+  }
+
+  /// How many columns come before those that may lie on overflow pages.
+  private var leastColumnCount: Int {
+    switch self {
+    case .items: 5
+    case .history: 7
+    default: shape.count
+    }
+  }
+
+  /// Whether a row can be one of this table; of a row that was cut off, what is left of it.
+  private func fits(_ record: Record) -> Bool {
+    let columns = record.columns
+    guard columns.count <= shape.count,
+      record.isWhole ? columns.count == shape.count : columns.count >= leastColumnCount
+    else { return false }
+    return zip(columns, shape).allSatisfy { $1.contains(Column($0)) }
+  }
+
+  /// The table that a row belongs to; nil when it is none of these.
+  init?(_ row: SalvagedRow) {
+    let candidates: [SalvagedTable] =
+      row.table.map { name in SalvagedTable(rawValue: name).map { [$0] } ?? [] }
+      // What was cut off fits more than one; the longer one asks for more columns.
+      ?? [.history, .items, .collections, .vault, .changes]
+    guard let table = candidates.first(where: { $0.fits(row.record) }) else { return nil }
+    self = table
+  }
+}
+
+extension SalvageReport.Contents {
+  /// What the pages of a table hold.
+  init(table: String?) {
+    self =
+      switch table {
+      case nil: .unknown
+      case TableSalvage.free: .nothing
+      case "items": .items
+      case "history": .history
+      case "collections": .collections
+      case "vault": .vault
+      case "changes": .changeLog
+      // The schema, what ties the pages to the envelope, the indexes, and the counter of ids.
+      default: .structure
+      }
+  }
+}
+
+extension RecordColumn {
+  var integer: Int64? {
+    if case .integer(let value) = self { value } else { nil }
+  }
+
+  /// nil for bytes that are no UTF-8, too.
+  var text: String? {
+    if case .text(let bytes) = self { String(validating: bytes, as: UTF8.self) } else { nil }
+  }
+
+  var blob: [UInt8]? {
+    if case .blob(let bytes) = self { Array(bytes) } else { nil }
+  }
+}

@@ -1,0 +1,60 @@
+import Coffer
+import CofferStorage
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension Store {
+  /// What is no problem and yet worth knowing, in sentences.
+  func notes() -> [String] {
+    let envelope = envelope
+    var notes = envelope.slots.filter(\.stretching.isWeakerThanStandard).map { slot in
+      "Slot \(slot.id) stretches its passphrase by \(slot.stretching.name), which is less than what new slots get "
+        + "(\(Slot.Stretching.standard.name)). Change the passphrase, to another one or the same."
+    }
+    if envelope.epochs.count > 1 {
+      notes.append(
+        "A re-encryption is not finished: pages may stand under \(envelope.epochs.count) keys. `prefs rotate` finishes it."
+      )
+    }
+    notes += FilePermissions.notes(ofFolderAbove: path)
+    notes += leftovers().map { name in
+      "\(name) was left over when a store was made here and its program died. Unless one is being made just now, it can "
+        + "be deleted."
+    }
+    notes += logCopies().map { name in
+      "\(name) is a copy of a log that did not come back whole, encrypted as it was. When nothing of it is missed, it can "
+        + "be deleted."
+    }
+    return notes + [Self.noteOnSQLite].compactMap(\.self)
+  }
+
+  /// What is to be known of the SQLite that is used; nil for one without the defect.
+  static var noteOnSQLite: String? {
+    guard SQLiteDefects.losesCommitsAtReset else { return nil }
+    return
+      "SQLite \(SQLiteDefects.version) may lose commits where two connections fold a log in while a third one writes "
+      + "(https://www.sqlite.org/wal.html#walresetbug). In stores Coffer keeps that from happening; for other databases "
+      + "use SQLite 3.51.3 or later, 3.50.7 or 3.44.6."
+  }
+
+  /// The temporary files of stores that were never finished.
+  private func leftovers() -> [String] {
+    neighbours { $0.hasPrefix(".\($1).") && $0.hasSuffix(".tmp") }
+  }
+
+  /// The copies of logs that were kept when a part of them was lost.
+  private func logCopies() -> [String] {
+    neighbours { $0.hasPrefix("\($1)-damaged-log-") }
+  }
+
+  /// The files beside the store that `isWanted` by their names and the store's.
+  private func neighbours(_ isWanted: (_ name: String, _ store: String) -> Bool) -> [String] {
+    let url = URL(filePath: path)
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)) ?? []
+    return names.filter { isWanted($0, url.lastPathComponent) }.sorted()
+  }
+}

@@ -1,0 +1,175 @@
+import Coffer
+import CofferStorage
+
+/// Looks whether what stands in the tables is what Coffer writes there: somebody with the store's key may have put anything
+/// into them.
+struct TableVerification {
+  /// What is wrong, in sentences.
+  private(set) var problems: [String] = []
+  private(set) var itemCount = 0
+  private(set) var historicItemCount = 0
+
+  /// The collections there are.
+  private var collections: [Int64: Collection] = [:]
+  private var lastSequence: Int64 = 0
+
+  private struct Collection {
+    let name: String
+    let isSealed: Bool
+    /// Whether its flags are all known: of a newer version nothing is known of what is in it.
+    let isReadable: Bool
+  }
+
+  /// - Parameter progress: Gets the share that is done, from 0 to 1.
+  mutating func run(_ session: Session, progress: (Double) -> Void) throws {
+    try CofferError.translating {
+      try session.connection.statement("PRAGMA integrity_check").query { row in
+        if row.text(0) != "ok" { problems.append("SQLite: \(row.text(0)).") }
+      }
+      if let problem = try Schema.problem(session.connection) { note("schema", problem) }
+      progress(0.2)
+      try checkChangeLog(session)
+      try checkCollections(session)
+      try checkVault(session)
+      let total = try session.count(in: nil)
+      try checkItems(session) { progress(0.2 + 0.8 * Double($0) / Double(max(total, 1))) }
+      try checkHistory(session)
+    }
+  }
+
+  private mutating func note(_ part: String, _ reason: String) {
+    problems.append("The \(part) is damaged: \(reason).")
+  }
+
+  // MARK: Tables
+
+  private mutating func checkChangeLog(_ session: Session) throws {
+    do {
+      lastSequence = try session.changeLog.lastSequence()
+    } catch StorageError.damaged(let part, let reason) {
+      note(part, reason)
+      lastSequence = ChangeLog.maximumNumber
+    }
+    try session.connection.statement("SELECT sequence, keys, total FROM changes ORDER BY sequence").query { row in
+      let numbers = 0...ChangeLog.maximumNumber
+      if !numbers.contains(row.integer(0)) || !numbers.contains(row.integer(2))
+        || ChangeSet(packed: row.bytes(1)) == nil
+      {
+        problems.append("Commit \(row.integer(0)) in the change log does not parse.")
+      }
+    }
+  }
+
+  private mutating func checkCollections(_ session: Session) throws {
+    let statement = try session.connection.statement(
+      "SELECT id, name, flags, history_count, history_age FROM collections ORDER BY name")
+    try statement.query { row in
+      let (id, flags) = (row.integer(0), row.integer(2))
+      let name = name(row, 1, of: "collection")
+      var isReadable = true
+      do {
+        try StoredCollection.check(flags: flags, of: name)
+      } catch let error as StorageError {
+        problems.append("\(CofferError(error))")
+        isReadable = false
+      }
+      collections[id] = Collection(
+        name: name, isSealed: flags & StoredCollection.Flags.isSealed != 0, isReadable: isReadable)
+      if id <= 0 { problems.append("The collection \"\(name)\" has the id \(id).") }
+      let keepsHistory = flags & StoredCollection.Flags.keepsHistory != 0
+      let hasLimits = row.integer(3) > 0 && (row.isNull(4) || row.integer(4) > 0)
+      if keepsHistory ? !hasLimits : !row.isNull(3) || !row.isNull(4) {
+        problems.append("The limits of the history of \"\(name)\" make no sense.")
+      }
+    }
+  }
+
+  private mutating func checkVault(_ session: Session) throws {
+    let count = try session.connection.statement("SELECT count(*) FROM vault").first { $0.integer(0) } ?? 0
+    if count > 1 { problems.append("There are \(count) vaults in the store.") }
+    var record: VaultRecord?
+    do {
+      record = try session.vaultRecord()
+      if let record, session.core.vault.isUnlocked { _ = try session.core.vault.key(authenticating: record) }
+    } catch StorageError.damaged(let part, let reason) {
+      return note(part, reason)
+    } catch CofferError.damaged(let part, let reason) {
+      note(part, reason)
+    } catch CofferError.locked {}
+    for declaration in try session.wrongDeclarations(by: record) { note(declaration.part, declaration.reason) }
+  }
+
+  private mutating func checkItems(_ session: Session, progress: (Int) -> Void) throws {
+    let statement = try session.connection.statement(
+      "SELECT type, data, metadata, collection, key, version FROM items ORDER BY collection, key")
+    try statement.query { row in
+      guard isReadable(row) else { return }
+      check(row, "The value", session)
+      itemCount += 1
+      if itemCount % 1000 == 0 { progress(itemCount) }
+    }
+  }
+
+  private mutating func checkHistory(_ session: Session) throws {
+    let statement = try session.connection.statement(
+      "SELECT type, data, metadata, collection, key, version, ended FROM history ORDER BY collection, key, version")
+    try statement.query { row in
+      guard isReadable(row) else { return }
+      check(row, "An earlier value", session)
+      historicItemCount += 1
+      if row.integer(6) <= row.integer(5) || row.integer(6) > lastSequence {
+        problems.append("An earlier value for \"\(row.text(4))\" ended with commit \(row.integer(6)), which cannot be.")
+      }
+    }
+  }
+
+  // MARK: Rows
+
+  /// Whether this version knows what may be in the collection of a row.
+  private func isReadable(_ row: borrowing Statement.Row) -> Bool { collections[row.integer(3)]?.isReadable ?? true }
+
+  /// A row of `items` or `history`.
+  private mutating func check(_ row: borrowing Statement.Row, _ what: String, _ session: Session) {
+    let key = name(row, 4, of: "key")
+    guard let collection = collections[row.integer(3)] else {
+      return problems.append("\(what) for \"\(key)\" is of collection \(row.integer(3)), which there is not.")
+    }
+    let place = "\(what) for \"\(key)\" in \"\(collection.name)\""
+    if row.integer(5) <= 0 || row.integer(5) > lastSequence {
+      problems.append("\(place) is of commit \(row.integer(5)), which there is not.")
+    }
+    if let problem = Self.problem(row, key, collection, session) { problems.append("\(place) \(problem).") }
+  }
+
+  /// What is wrong with an item, as the end of a sentence; nil when it decodes.
+  ///
+  /// Sealed values are opened where the vault is unlocked; their pages were authenticated in any case.
+  private static func problem(
+    _ row: borrowing Statement.Row, _ key: String, _ collection: Collection, _ session: Session
+  ) -> String? {
+    do {
+      let item = try Session.item(row, isSealed: collection.isSealed)
+      for (part, value) in [(ItemPart.object, item.object.stored), (.metadata, item.metadata)] {
+        guard let value else { continue }
+        // Of a sealed value the other one may still be told to be none.
+        do { _ = try session.core.value(part, value, key, in: collection.name) } catch CofferError.locked {}
+      }
+      return nil
+    } catch CofferError.damaged(_, let reason) {
+      return "is damaged: \(reason)"
+    } catch StorageError.damaged(_, let reason) {
+      return "is damaged: \(reason)"
+    } catch {
+      return "does not decode"
+    }
+  }
+
+  /// The text of a column, which has to be UTF-8: of other bytes nobody can ask for the key.
+  private mutating func name(_ row: borrowing Statement.Row, _ column: Int32, of what: String) -> String {
+    let name = row.text(column)
+    if row.withBytes(column, { String(validating: $0) }) == nil {
+      problems.append("The name of the \(what) \"\(name)\" is not UTF-8.")
+    }
+    return name
+  }
+}

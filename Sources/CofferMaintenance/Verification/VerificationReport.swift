@@ -1,0 +1,64 @@
+import Coffer
+import CofferStorage
+
+/// What a verification found.
+public struct VerificationReport: Sendable {
+  /// How many pages were read and authenticated.
+  public let pageCount: Int
+  /// How many items were decoded.
+  public let itemCount: Int
+  /// How many earlier values were decoded.
+  public let historicItemCount: Int
+  /// What is wrong, in sentences; empty when all is well.
+  public let problems: [String]
+  /// The Shannon entropy of the file's bytes: close to 8 for ciphertext, below 6 for settings in clear.
+  public let entropyBitsPerByte: Double
+  /// The same of the one page where it is least: above 7.9 for ciphertext.
+  public let leastPageEntropyBitsPerByte: Double
+
+  init(_ pages: PageVerification, _ itemCount: Int, _ historicItemCount: Int, _ problems: [String]) {
+    pageCount = pages.count
+    self.itemCount = itemCount
+    self.historicItemCount = historicItemCount
+    self.problems = problems
+    entropyBitsPerByte = pages.entropy
+    leastPageEntropyBitsPerByte = pages.leastPageEntropy
+  }
+}
+
+extension PageVerification {
+  /// What is wrong with the pages, a sentence for those that stand one behind the other.
+  func problems(opensWithoutKey: Bool) -> [String] {
+    var problems = Self.ranges(damaged).map { range in
+      range.count == 1
+        ? "Page \(range.lowerBound) does not authenticate."
+        : "Pages \(range.lowerBound) to \(range.upperBound) do not authenticate."
+    }
+    if let first = missing.first {
+      problems.append("The file was cut short: pages \(first) to \(missing.upperBound - 1) are missing.")
+    }
+    problems += Self.ranges(clear).map { range in
+      "From page \(range.lowerBound) to \(range.upperBound) the bytes are not random, as those of sealed pages are."
+    }
+    problems += Self.problems(tailByteCount: tailByteCount)
+    if opensWithoutKey { problems.append("SQLite opens the file without a key: nothing in it is encrypted.") }
+    return problems
+  }
+
+  /// What stands where nothing looks for anything, in a sentence.
+  static func problems(tailByteCount: Int) -> [String] {
+    tailByteCount == 0
+      ? []
+      : ["\(tailByteCount) bytes stand in the file behind the last page, where Coffer puts none; nothing reads them."]
+  }
+
+  private static func ranges(_ numbers: [Int]) -> [ClosedRange<Int>] {
+    numbers.reduce(into: []) { ranges, number in
+      if let last = ranges.last, last.upperBound + 1 == number {
+        ranges[ranges.count - 1] = last.lowerBound...number
+      } else {
+        ranges.append(number...number)
+      }
+    }
+  }
+}
