@@ -231,7 +231,7 @@ public final class Database: Sendable {
       try connection.beginRead()
       try Schema.check(connection)
       try Metadata(connection: connection).check(against: store)
-      if try Session.hasVault(connection) { core.vault.isThere.store(true, ordering: .releasing) }
+      if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()
     }
     report(connection)

@@ -69,8 +69,7 @@ final class CommitLog: Sendable {
 
   /// Learns the names of the collections that there are, so that a removal has a name.
   func learnNames(_ connection: SQLiteConnection) throws {
-    var names: [Int64: String] = [:]
-    try connection.statement("SELECT id, name FROM collections").query { names[$0.integer(0)] = $0.text(1) }
+    let names = try Collections(connection: connection).names()
     state.withLock { $0.names.merge(names) { $1 } }
   }
 

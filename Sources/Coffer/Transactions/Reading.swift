@@ -123,7 +123,7 @@ extension Reading where Self: ~Copyable {
   ///
   /// - Throws: `CofferError.notDecodable`.
   public borrowing func item(forKey key: String, inCollection collection: String = "") throws -> Item? {
-    guard let row = try session.fullRow(key, in: collection) else { return nil }
+    guard let row = try session.row(key, in: collection) else { return nil }
     let core = session.core
     return Item(
       collection: collection, key: key, value: try core.value(row.item.object, key, in: collection),

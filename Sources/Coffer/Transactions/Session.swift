@@ -17,7 +17,11 @@ package final class Session {
   package let core: DatabaseCore
   /// Whom observers are told of.
   weak var owner: Connection?
+  package let items: Items
+  let collections: Collections
+  let history: History
   package let changeLog: ChangeLog
+  let vaultTable: VaultTable
 
   /// What a thread is allowed to do here.
   enum Mode {
@@ -64,7 +68,11 @@ package final class Session {
   init(connection: SQLiteConnection, core: DatabaseCore) {
     self.connection = connection
     self.core = core
+    items = Items(connection: connection)
+    collections = Collections(connection: connection)
+    history = History(connection: connection)
     changeLog = ChangeLog(connection: connection)
+    vaultTable = VaultTable(connection: connection)
   }
 
   package func snapshot() throws -> UInt64 {
@@ -228,7 +236,7 @@ package final class Session {
               connection: owner?.id, changes: transaction.changes, names: transaction.changedNames,
               customObject: transaction.customObject))
         }
-        try dropOldHistory(beforeCommit: end.sequence)
+        if end.sequence % ChangeLog.sweepInterval == 0 { try history.dropOld(time: transaction.time) }
         try connection.commit()
         knownEnd = end
         knownVersion = connection.dataVersion

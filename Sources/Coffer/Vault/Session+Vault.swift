@@ -5,27 +5,12 @@ extension Session {
   // MARK: The table
 
   /// The store's vault, in the transaction that is under way.
-  package func vaultRecord() throws -> VaultRecord? {
-    try connection.statement(
-      "SELECT generation, id, mac, sealed, slots FROM vault ORDER BY generation DESC LIMIT 1"
-    ).first { row in
-      try VaultRecord(
-        id: row.bytes(1), generation: row.integer(0), mac: row.bytes(2), sealedCollections: row.bytes(3),
-        slots: row.bytes(4))
-    }
-  }
+  package func vaultRecord() throws -> VaultRecord? { try vaultTable.record() }
 
   /// Puts a vault in the place of the one that is there.
   func setVault(_ record: VaultRecord) throws {
     try changing {
-      try connection.statement("DELETE FROM vault").run()
-      let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?)")
-      statement.bind(Int64(record.generation), at: 1)
-      statement.bind(record.id, at: 2)
-      statement.bind(record.mac, at: 3)
-      statement.bind(record.encodedSealedCollections, at: 4)
-      statement.bind(record.encodedSlots, at: 5)
-      try statement.run()
+      try vaultTable.set(record)
       transaction.vaultGeneration = nil
       transaction.changesDeclarations = true
     }
@@ -34,13 +19,9 @@ extension Session {
   /// Notes whether the store has a vault by now.
   func lookForVault() throws {
     guard !core.vault.isThere.load(ordering: .relaxed) else { return }
-    if try CofferError.translating({ try Self.hasVault(connection) }) {
+    if try CofferError.translating({ try vaultTable.hasRecord() }) {
       core.vault.isThere.store(true, ordering: .releasing)
     }
-  }
-
-  static func hasVault(_ connection: SQLiteConnection) throws -> Bool {
-    try connection.statement("SELECT 1 FROM vault LIMIT 1").first { _ in true } ?? false
   }
 
   /// Which of the vault's keys the values of this store are sealed under.
@@ -99,10 +80,9 @@ extension Session {
   /// - Throws: `CofferError.damaged`; `.locked`, see `VaultKeys.lists`. Nothing while the vault is locked.
   func checkDeclaration(of name: String, isSealed: Bool) throws {
     guard core.vault.isUnlocked else { return }
-    guard
-      let mac = try connection.statement("SELECT mac FROM vault ORDER BY generation DESC LIMIT 1").first({ $0.bytes(0) }
-      )
-    else { throw CofferError.damaged(part: "vault", reason: "it was taken away") }
+    guard let mac = try vaultTable.mac() else {
+      throw CofferError.damaged(part: "vault", reason: "it was taken away")
+    }
     guard let isListed = try core.vault.lists(name, mac: mac, record: vaultRecord), isListed != isSealed else { return }
     throw WrongDeclaration(name: name, isListed: isListed).error
   }
@@ -146,7 +126,7 @@ extension Session {
     try changingTogether {
       guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
       let key = try core.vault.key(authenticating: record)
-      let present = try rowOfCollection(collection)
+      let present = try collections.collection(named: collection)
       let (isDeclared, isListed) = (present?.isSealed ?? false, record.lists(collection))
       guard isDeclared != isSealed || isListed != isSealed else { return }
       let wasSealed = isDeclared && isListed
@@ -156,11 +136,7 @@ extension Session {
       }
       var stored = try present ?? insertCollection(collection)
       stored.isSealed = isSealed
-      let statement = try connection.statement(
-        "UPDATE collections SET flags = iif(?2, flags | 1, flags & ~1) WHERE id = ?1")
-      statement.bind(stored.id, at: 1)
-      statement.bind(isSealed ? 1 : 0, at: 2)
-      try statement.run()
+      try collections.setSealed(isSealed, stored.id)
       knownCollections[collection] = stored
       if isSealed, !wasSealed {
         // What was kept of earlier values would be in clear.
@@ -213,45 +189,20 @@ extension Session {
     var rest: KeyRange? = .all
     while let range = rest {
       // Some at a time: while a cursor is open, its rows must not change.
-      let items = try self.items(id, isSealed: isSealed, range, atMost: 256)
-      for (key, old) in items {
+      let found = try items.items(in: id, isSealed: isSealed, range, atMost: 256)
+      for (key, old) in found {
         let new = try rewritten(old, key)
-        let statement = try connection.statement(
-          "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2")
-        bind(new, key, id, to: statement)
-        try statement.run()
+        try items.rewrite(new, key, in: id)
         record(
           .updated, key, in: collection, id: id, old: isObserved ? old : nil, new: isObserved ? new : nil)
       }
-      rest = items.last.map { .behind($0.key) }
+      rest = found.last.map { .behind($0.key) }
     }
     for key in try keysWithHistory(in: collection) {
-      for row in try history(key, id, isSealed: isSealed) {
-        let statement = try connection.statement(
-          "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6")
-        bind(try rewritten(row.item, key), key, id, to: statement)
-        statement.bind(row.version, at: 6)
-        try statement.run()
+      for row in try history.rows(key, in: id, isSealed: isSealed) {
+        try history.rewrite(try rewritten(row.item, key), key, in: id, version: row.version)
       }
     }
-  }
-
-  private func items(
-    _ collection: Int64, isSealed: Bool?, _ range: KeyRange, atMost count: Int
-  ) throws -> [(key: String, HeldItem)] {
-    let cursor = Cursor(
-      connection: connection, collection: collection, isSealed: isSealed, range: range, columns: .rows)
-    var items: [(key: String, HeldItem)] = []
-    while items.count < count, try cursor.advance() { items.append((cursor.key, try cursor.item())) }
-    return items
-  }
-
-  private func bind(_ item: HeldItem, _ key: String, _ collection: Int64, to statement: Statement) {
-    statement.bind(collection, at: 1)
-    statement.bind(key, at: 2)
-    statement.bind(Int64(item.object.kind.rawValue), at: 3)
-    item.object.withUnsafeBytes { statement.bind(copying: $0, at: 4) }
-    statement.bind(item.metadata?.tagged, at: 5)
   }
 
   // MARK: Reading
@@ -262,13 +213,7 @@ extension Session {
 
   /// The names of the sealed collections, empty ones included, in their order.
   func sealedCollections() throws -> [String] {
-    try reading {
-      var names: [String] = []
-      try connection.statement("SELECT name FROM collections WHERE flags & 1 ORDER BY name").query {
-        names.append($0.text(0))
-      }
-      return names
-    }
+    try reading { try collections.sealedNames() }
   }
 
   /// Sees to it that nothing of what was overwritten is left in the database file or the log.

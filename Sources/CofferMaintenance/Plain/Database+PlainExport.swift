@@ -66,7 +66,7 @@ extension Session {
     var written = 0
     for name in names {
       for key in try keys(in: name, .all) {
-        guard let row = try fullRow(key, in: name) else { continue }
+        guard let row = try row(key, in: name) else { continue }
         try willWrite(key, name, row.item.object.kind)
         try write(row, key, name, to: plain)
         written += 1
@@ -77,7 +77,7 @@ extension Session {
     return written
   }
 
-  private func write(_ row: FullRow, _ key: String, _ collection: String, to plain: SQLiteConnection) throws {
+  private func write(_ row: Items.Row, _ key: String, _ collection: String, to plain: SQLiteConnection) throws {
     let value = try core.value(row.item.object, key, in: collection)
     let metadata = try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
     let statement = try plain.statement("INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?)")

@@ -148,7 +148,7 @@ struct TableVerification {
     _ row: borrowing Statement.Row, _ key: String, _ collection: Collection, _ session: Session
   ) -> String? {
     do {
-      let item = try Session.item(row, isSealed: collection.isSealed)
+      let item = try Items.item(row, isSealed: collection.isSealed)
       for (part, value) in [(ItemPart.object, item.object.stored), (.metadata, item.metadata)] {
         guard let value else { continue }
         // Of a sealed value the other one may still be told to be none.

@@ -63,7 +63,7 @@ package final class Cursor {
 
   private let connection: SQLiteConnection
   private let collection: Int64
-  /// As in `Session.item(_:isSealed:)`.
+  /// As in `Items.item(_:isSealed:)`.
   private let isSealed: Bool?
   private let range: KeyRange
   private let columns: Columns
@@ -195,7 +195,7 @@ package final class Cursor {
   private func storedObject() throws -> HeldValue? {
     switch position {
     case .reading where columns == .objects || columns == .rows:
-      try Session.object(running.row, typeColumn: 1, isSealed: isSealed)
+      try Items.object(running.row, typeColumn: 1, isSealed: isSealed)
     case .loaded(let row): row?.object
     case .failed(let error): throw error
     default: nil
@@ -206,7 +206,7 @@ package final class Cursor {
   package func metadata() throws -> StoredValue? {
     switch position {
     case .reading where columns == .metadata || columns == .rows:
-      try Session.metadata(running.row, columns == .metadata ? 1 : 3, isSealed: isSealed)
+      try Items.metadata(running.row, columns == .metadata ? 1 : 3, isSealed: isSealed)
     case .loaded(let row): row?.metadata
     case .failed(let error): throw error
     default: nil

@@ -1,0 +1,148 @@
+import CofferStorage
+
+/// A row of the table `collections`.
+package struct StoredCollection {
+  /// The bits of its column `flags`.
+  package enum Flags {
+    /// Its values are sealed under the vault's key.
+    package static let isSealed: Int64 = 1
+    /// Its items leave their earlier values behind.
+    package static let keepsHistory: Int64 = 2
+    static let known = isSealed | keepsHistory
+  }
+
+  /// Above 0.
+  let id: Int64
+  var isSealed = false
+  /// nil where no history is kept.
+  var history: HistoryLimits?
+
+  /// Refuses a collection in which a newer version may have put something else, or the same in another form.
+  package static func check(flags: Int64, of name: String) throws {
+    guard flags & ~Flags.known == 0 else {
+      throw StorageError.newerFormat(
+        part: "collection \"\(name)\"", found: Int(flags), supported: Int(Flags.known))
+    }
+  }
+
+  /// What stands in a row, if it is an id.
+  static func checkedID(_ id: Int64) throws -> Int64 {
+    guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "there is one with the id \(id)") }
+    return id
+  }
+}
+
+/// The table `collections`: names, and what was declared of them.
+struct Collections {
+  let connection: SQLiteConnection
+
+  // MARK: Reading
+
+  func collection(named name: String) throws -> StoredCollection? {
+    let statement = try connection.statement(
+      "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?")
+    statement.bind(name, at: 1)
+    return try statement.first { row in
+      try StoredCollection.check(flags: row.integer(1), of: name)
+      return StoredCollection(
+        id: try StoredCollection.checkedID(row.integer(0)),
+        isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
+        history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
+          ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
+    }
+  }
+
+  /// All of them, in the order of their names.
+  func all() throws -> [(name: String, StoredCollection)] {
+    var all: [(name: String, StoredCollection)] = []
+    try connection.statement("SELECT id, name, flags FROM collections ORDER BY name").query {
+      let (name, flags) = ($0.text(1), $0.integer(2))
+      try StoredCollection.check(flags: flags, of: name)
+      let id = try StoredCollection.checkedID($0.integer(0))
+      all.append((name, StoredCollection(id: id, isSealed: flags & StoredCollection.Flags.isSealed != 0)))
+    }
+    return all
+  }
+
+  /// The names by id, also of what cannot be read.
+  func names() throws -> [Int64: String] {
+    var names: [Int64: String] = [:]
+    try connection.statement("SELECT id, name FROM collections").query { names[$0.integer(0)] = $0.text(1) }
+    return names
+  }
+
+  /// The names of those that hold something, in their order.
+  func namesInUse() throws -> [String] {
+    var names: [String] = []
+    try connection.statement(
+      """
+      SELECT name FROM collections WHERE EXISTS (SELECT 1 FROM items WHERE collection = collections.id) ORDER BY name
+      """
+    ).query { names.append($0.text(0)) }
+    return names
+  }
+
+  /// The names of the sealed ones, in their order.
+  func sealedNames() throws -> [String] {
+    var names: [String] = []
+    try connection.statement("SELECT name FROM collections WHERE flags & 1 ORDER BY name").query {
+      names.append($0.text(0))
+    }
+    return names
+  }
+
+  // MARK: Writing
+
+  func insert(_ name: String) throws -> StoredCollection {
+    let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
+    statement.bind(name, at: 1)
+    guard let id = try statement.first({ try StoredCollection.checkedID($0.integer(0)) }) else {
+      throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
+    }
+    return StoredCollection(id: id)
+  }
+
+  func setSealed(_ isSealed: Bool, _ id: Int64) throws {
+    let statement = try connection.statement(
+      "UPDATE collections SET flags = iif(?2, flags | 1, flags & ~1) WHERE id = ?1")
+    statement.bind(id, at: 1)
+    statement.bind(isSealed ? 1 : 0, at: 2)
+    try statement.run()
+  }
+
+  /// - Parameter limits: nil to keep no history.
+  func setHistoryLimits(_ limits: HistoryLimits?, _ id: Int64) throws {
+    let statement = try connection.statement(
+      """
+      UPDATE collections SET flags = iif(?2 IS NULL, flags & ~2, flags | 2), history_count = ?2, history_age = ?3
+      WHERE id = ?1
+      """)
+    statement.bind(id, at: 1)
+    // What is not bound is NULL.
+    if let limits { statement.bind(Int64(limits.maximumCount), at: 2) }
+    if let age = limits?.age { statement.bind(age, at: 3) }
+    try statement.run()
+  }
+
+  /// Removes a collection with its items and their history; a sealed one stays declared, and empty.
+  ///
+  /// - Parameter id: nil stands for all.
+  func clear(_ id: Int64?) throws {
+    let statements: [StaticString] =
+      id == nil
+      ? [
+        "DELETE FROM items", "DELETE FROM history", "DELETE FROM collections WHERE flags & ~2 = 0",
+        "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL",
+      ]
+      : [
+        "DELETE FROM items WHERE collection = ?", "DELETE FROM history WHERE collection = ?",
+        "DELETE FROM collections WHERE id = ? AND flags & ~2 = 0",
+        "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL WHERE id = ?",
+      ]
+    for sql in statements {
+      let statement = try connection.statement(sql)
+      if let id { statement.bind(id, at: 1) }
+      try statement.run()
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import CofferStorage
+
+/// The table `history`: what items were before.
+struct History {
+  let connection: SQLiteConnection
+
+  // MARK: Reading
+
+  /// An earlier value, with everything about it.
+  struct Row {
+    let item: HeldItem
+    let version: Int64
+    let modified: Int64
+    let ended: Int64
+    let time: Int64
+  }
+
+  /// The earlier values of an item, newest first.
+  ///
+  /// - Parameter isSealed: As in `Items.item(_:isSealed:)`.
+  func rows(_ key: String, in collection: Int64, isSealed: Bool?) throws -> [Row] {
+    var rows: [Row] = []
+    let statement = try connection.statement(
+      """
+      SELECT type, data, metadata, version, modified, ended, time FROM history
+      WHERE collection = ? AND key = ? ORDER BY version DESC
+      """)
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    try statement.query { row in
+      rows.append(
+        Row(
+          item: try Items.item(row, isSealed: isSealed), version: row.integer(3), modified: row.integer(4),
+          ended: row.integer(5), time: row.integer(6)))
+    }
+    return rows
+  }
+
+  /// One earlier value of an item.
+  func item(_ version: Int64, _ key: String, in collection: StoredCollection) throws -> HeldItem? {
+    let statement = try connection.statement(
+      "SELECT type, data, metadata FROM history WHERE collection = ? AND key = ? AND version = ?")
+    statement.bind(collection.id, at: 1)
+    statement.bind(key, at: 2)
+    statement.bind(version, at: 3)
+    return try statement.first { try Items.item($0, isSealed: collection.isSealed) }
+  }
+
+  /// The keys of a collection that have earlier values.
+  func keys(in collection: Int64) throws -> [String] {
+    var keys: [String] = []
+    let statement = try connection.statement("SELECT DISTINCT key FROM history WHERE collection = ? ORDER BY key")
+    statement.bind(collection, at: 1)
+    try statement.query { keys.append($0.text(0)) }
+    return keys
+  }
+
+  // MARK: Writing
+
+  /// Keeps what an item is before it changes in commit `version`, and drops what its collection's limits do not allow.
+  ///
+  /// Values that this same commit set are not kept: nobody else has ever seen them.
+  func keep(
+    _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64
+  ) throws {
+    let copy = try connection.statement(
+      """
+      INSERT INTO history(collection, key, version, modified, ended, time, type, metadata, data)
+      SELECT collection, key, version, modified, ?3, ?4, type, metadata, data FROM items
+      WHERE collection = ?1 AND key = ?2 AND version < ?3
+      """)
+    copy.bind(collection, at: 1)
+    copy.bind(key, at: 2)
+    copy.bind(version, at: 3)
+    copy.bind(time, at: 4)
+    try copy.run()
+    guard connection.changeCount > 0 else { return }
+    try dropExcess(of: key, in: collection, limits)
+    try dropOld(in: collection, limits, time: time)
+  }
+
+  private func dropExcess(of key: String, in collection: Int64, _ limits: HistoryLimits) throws {
+    let statement = try connection.statement(
+      """
+      DELETE FROM history WHERE collection = ?1 AND key = ?2 AND version <= (
+        SELECT version FROM history WHERE collection = ?1 AND key = ?2 ORDER BY version DESC LIMIT 1 OFFSET ?3)
+      """)
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    statement.bind(Int64(limits.maximumCount), at: 3)
+    try statement.run()
+  }
+
+  private func dropOld(in collection: Int64, _ limits: HistoryLimits, time: Int64) throws {
+    guard let age = limits.age else { return }
+    let statement = try connection.statement("DELETE FROM history WHERE collection = ? AND time < ?")
+    statement.bind(collection, at: 1)
+    statement.bind(time - age, at: 2)
+    try statement.run()
+  }
+
+  /// Drops what has grown too old, in all collections.
+  func dropOld(time: Int64) throws {
+    // No more than this where no history is kept.
+    guard try connection.statement("SELECT 1 FROM history LIMIT 1").first({ _ in true }) ?? false else { return }
+    var kept: [(id: Int64, limits: HistoryLimits)] = []
+    try connection.statement("SELECT id, history_count, history_age FROM collections WHERE flags & ~1 = 2").query {
+      row in
+      kept.append(
+        (row.integer(0), try HistoryLimits(storedCount: row.integer(1), age: row.isNull(2) ? nil : row.integer(2))))
+    }
+    for (id, limits) in kept { try dropOld(in: id, limits, time: time) }
+  }
+
+  /// Drops what new limits of a collection do not allow.
+  ///
+  /// - Parameter limits: nil to drop all.
+  func drop(in collection: Int64, beyond limits: HistoryLimits?, time: Int64) throws {
+    let statement: Statement
+    if let limits {
+      try dropOld(in: collection, limits, time: time)
+      statement = try connection.statement(
+        """
+        DELETE FROM history WHERE collection = ?1 AND version <= (
+          SELECT same.version FROM history AS same WHERE same.collection = ?1 AND same.key = history.key
+          ORDER BY same.version DESC LIMIT 1 OFFSET ?2)
+        """)
+      statement.bind(Int64(limits.maximumCount), at: 2)
+    } else {
+      statement = try connection.statement("DELETE FROM history WHERE collection = ?1")
+    }
+    statement.bind(collection, at: 1)
+    try statement.run()
+  }
+
+  /// Puts other bytes for the same values in the place of an earlier value's.
+  func rewrite(_ item: HeldItem, _ key: String, in collection: Int64, version: Int64) throws {
+    let statement = try connection.statement(
+      "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6")
+    statement.bind(item, key, in: collection)
+    statement.bind(version, at: 6)
+    try statement.run()
+  }
+}

@@ -1,0 +1,228 @@
+import CofferStorage
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The table `items`: what every key holds now.
+package struct Items {
+  let connection: SQLiteConnection
+
+  // MARK: Reading
+
+  /// Both values of an item.
+  func item(_ key: String, in collection: StoredCollection) throws -> HeldItem? {
+    try row(key, in: collection.id, "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?") {
+      try Self.item($0, isSealed: collection.isSealed)
+    }
+  }
+
+  func has(_ key: String, in collection: Int64) throws -> Bool {
+    try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _ in true } ?? false
+  }
+
+  /// Everything about an item.
+  package struct Row {
+    package let item: HeldItem
+    package let version: Int64
+    package let modified: Int64
+  }
+
+  func row(_ key: String, in collection: StoredCollection) throws -> Row? {
+    try row(
+      key, in: collection.id,
+      "SELECT type, data, metadata, version, modified FROM items WHERE collection = ? AND key = ?"
+    ) {
+      Row(
+        item: try Self.item($0, isSealed: collection.isSealed), version: $0.integer(3), modified: $0.integer(4))
+    }
+  }
+
+  func info(_ key: String, in collection: Int64, named name: String) throws -> ItemInfo? {
+    try row(
+      key, in: collection,
+      "SELECT type, length(data), version, modified FROM items WHERE collection = ? AND key = ?"
+    ) {
+      ItemInfo(
+        collection: name, key: key, kind: try Self.kind($0.integer(0)), byteCount: Int($0.integer(1)),
+        version: $0.integer(2), modified: Date(milliseconds: $0.integer(3)))
+    }
+  }
+
+  /// The version of an item, nil when there is none.
+  func version(_ key: String, in collection: Int64) throws -> Int64? {
+    try row(key, in: collection, "SELECT version FROM items WHERE collection = ? AND key = ?") { $0.integer(0) }
+  }
+
+  private func row<Result>(
+    _ key: String, in collection: Int64, _ sql: StaticString, _ body: (borrowing Statement.Row) throws -> Result
+  ) throws -> Result? {
+    let statement = try connection.statement(sql)
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    return try statement.first(body)
+  }
+
+  /// - Parameter collection: nil stands for all.
+  func count(in collection: Int64?) throws -> Int {
+    let statement = try connection.statement(
+      collection == nil ? "SELECT count(*) FROM items" : "SELECT count(*) FROM items WHERE collection = ?")
+    if let collection { statement.bind(collection, at: 1) }
+    return try statement.first { Int($0.integer(0)) } ?? 0
+  }
+
+  func infos(in collection: Int64, named name: String) throws -> [ItemInfo] {
+    var infos: [ItemInfo] = []
+    let statement = try connection.statement(
+      "SELECT key, type, length(data), version, modified FROM items WHERE collection = ? ORDER BY key")
+    statement.bind(collection, at: 1)
+    try statement.query { row in
+      infos.append(
+        ItemInfo(
+          collection: name, key: row.text(0), kind: try Self.kind(row.integer(1)), byteCount: Int(row.integer(2)),
+          version: row.integer(3), modified: Date(milliseconds: row.integer(4))))
+    }
+    return infos
+  }
+
+  /// Up to `count` items in a range of keys.
+  ///
+  /// - Parameter isSealed: As in `item(_:isSealed:)`.
+  func items(
+    in collection: Int64, isSealed: Bool?, _ range: KeyRange, atMost count: Int
+  ) throws -> [(key: String, HeldItem)] {
+    let cursor = Cursor(
+      connection: connection, collection: collection, isSealed: isSealed, range: range, columns: .rows)
+    var items: [(key: String, HeldItem)] = []
+    while items.count < count, try cursor.advance() { items.append((cursor.key, try cursor.item())) }
+    return items
+  }
+
+  // MARK: Writing
+
+  /// Sets both values of an item.
+  ///
+  /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
+  func set(
+    _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64
+  ) throws -> ChangeKind? {
+    let statement = try connection.statement(
+      """
+      INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?5, ?4) ON CONFLICT DO UPDATE
+      SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7
+      WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
+      """)
+    statement.bind(collection, at: 1)
+    statement.bind(Int64(item.object.kind.rawValue), at: 3)
+    statement.bind(item.metadata?.tagged, at: 5)
+    statement.bind(version, at: 6)
+    statement.bind(time, at: 7)
+    return try key.withUTF8Bytes { key in
+      try item.object.withUnsafeBytes { data in
+        statement.bind(borrowingText: key, at: 2)
+        statement.bind(borrowing: data, at: 4)
+        return switch try connection.runUpsert(statement) {
+        case .inserted: .inserted
+        case .updated: .updated
+        case .unchanged: nil
+        }
+      }
+    }
+  }
+
+  /// Sets one value of an item that is there.
+  ///
+  /// - Parameter value: nil for metadata that is removed.
+  /// - Returns: Whether there was anything to change.
+  func replace(
+    _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: Int64, version: Int64, time: Int64
+  ) throws -> Bool {
+    let statement = try connection.statement(
+      part == .object
+        ? """
+        UPDATE items SET type = ?3, data = ?4, version = ?5, modified = ?6
+        WHERE collection = ?1 AND key = ?2 AND (type <> ?3 OR data <> ?4)
+        """
+        : """
+        UPDATE items SET metadata = ?4, version = ?5, modified = ?6
+        WHERE collection = ?1 AND key = ?2 AND metadata IS NOT ?4
+        """)
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    if part == .object { statement.bind(Int64(value?.kind.rawValue ?? 0), at: 3) }
+    statement.bind(part == .object ? value?.bytes : value?.tagged, at: 4)
+    statement.bind(version, at: 5)
+    statement.bind(time, at: 6)
+    try statement.run()
+    return connection.changeCount > 0
+  }
+
+  /// Puts other bytes for the same values in the place of an item's; its version stays.
+  func rewrite(_ item: HeldItem, _ key: String, in collection: Int64) throws {
+    let statement = try connection.statement(
+      "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2")
+    statement.bind(item, key, in: collection)
+    try statement.run()
+  }
+
+  /// - Returns: Whether there was such an item.
+  func remove(_ key: String, in collection: Int64) throws -> Bool {
+    let statement = try connection.statement("DELETE FROM items WHERE collection = ? AND key = ?")
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    try statement.run()
+    return connection.changeCount > 0
+  }
+}
+
+extension Statement {
+  /// Binds collection, key, type, data and metadata, in this order.
+  func bind(_ item: HeldItem, _ key: String, in collection: Int64) {
+    bind(collection, at: 1)
+    bind(key, at: 2)
+    bind(Int64(item.object.kind.rawValue), at: 3)
+    item.object.withUnsafeBytes { bind(copying: $0, at: 4) }
+    bind(item.metadata?.tagged, at: 5)
+  }
+}
+
+// MARK: - Columns
+
+extension Items {
+  /// The item whose type, data and metadata are the first columns of a row.
+  ///
+  /// - Parameter isSealed: Whether all that is in its collection is sealed, and nothing in another one; what is otherwise
+  ///   becomes `StoredValue.misfit`. nil takes both.
+  package static func item(_ row: borrowing Statement.Row, isSealed: Bool?) throws -> HeldItem {
+    HeldItem(
+      object: try object(row, typeColumn: 0, isSealed: isSealed), metadata: try metadata(row, 2, isSealed: isSealed))
+  }
+
+  /// The object whose data are in the column after that of its type.
+  static func object(_ row: borrowing Statement.Row, typeColumn: Int32, isSealed: Bool?) throws -> HeldValue {
+    let kind = try kind(row.integer(typeColumn))
+    if let isSealed, isSealed != (kind == .sealed) { return .stored(.misfit) }
+    return row.withBytes(typeColumn + 1) { HeldValue(kind: kind, copying: $0) }
+  }
+
+  private static func kind(_ code: Int64) throws -> Value.Kind {
+    guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init) else {
+      throw StorageError.damaged(part: "items", reason: "there is no value of kind \(code)")
+    }
+    return kind
+  }
+
+  static func metadata(_ row: borrowing Statement.Row, _ column: Int32, isSealed: Bool?) throws -> StoredValue? {
+    guard !row.isNull(column) else { return nil }
+    return try row.withBytes(column) { bytes in
+      guard let tag = bytes.first, let kind = Value.Kind(rawValue: tag) else {
+        throw StorageError.damaged(part: "items", reason: "metadata has no kind")
+      }
+      if let isSealed, isSealed != (kind == .sealed) { return .misfit }
+      let rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
+      return StoredValue(kind: kind, bytes: StoredBytes(copying: rest, isSecret: kind == .secret))
+    }
+  }
+}

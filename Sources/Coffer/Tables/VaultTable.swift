@@ -1,0 +1,38 @@
+import CofferStorage
+
+/// The table `vault`: the store's one vault, if it has any.
+struct VaultTable {
+  let connection: SQLiteConnection
+
+  /// Whether there is a vault.
+  func hasRecord() throws -> Bool {
+    try connection.statement("SELECT 1 FROM vault LIMIT 1").first { _ in true } ?? false
+  }
+
+  func record() throws -> VaultRecord? {
+    try connection.statement(
+      "SELECT generation, id, mac, sealed, slots FROM vault ORDER BY generation DESC LIMIT 1"
+    ).first { row in
+      try VaultRecord(
+        id: row.bytes(1), generation: row.integer(0), mac: row.bytes(2), sealedCollections: row.bytes(3),
+        slots: row.bytes(4))
+    }
+  }
+
+  /// What authenticates the record, without the rest of it.
+  func mac() throws -> [UInt8]? {
+    try connection.statement("SELECT mac FROM vault ORDER BY generation DESC LIMIT 1").first { $0.bytes(0) }
+  }
+
+  /// Puts a record in the place of the one that is there.
+  func set(_ record: VaultRecord) throws {
+    try connection.statement("DELETE FROM vault").run()
+    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?)")
+    statement.bind(Int64(record.generation), at: 1)
+    statement.bind(record.id, at: 2)
+    statement.bind(record.mac, at: 3)
+    statement.bind(record.encodedSealedCollections, at: 4)
+    statement.bind(record.encodedSlots, at: 5)
+    try statement.run()
+  }
+}
