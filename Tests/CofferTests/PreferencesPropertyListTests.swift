@@ -206,7 +206,7 @@ import Testing
     let url = try #require(URL(string: "https://example.org"))
     let always: [Value] = [.uuid(UUID()), [.null], ["a": [.null]], [.url(url)], ["a": .uuid(UUID())], .json("[null]")]
     let inXML: [Value] = [
-      "\0", "a\u{1b}", ["\u{1}": 1], .date(Date(timeIntervalSinceReferenceDate: .nan)),
+      "\0", "a\u{1b}", "a\r", ["\u{1}": 1], .date(Date(timeIntervalSinceReferenceDate: .nan)),
       .date(Date(timeIntervalSinceReferenceDate: 1e300)), [.date(Date(timeIntervalSince1970: -63_000_000_000))],
       .date(Date(timeIntervalSince1970: -12_219_292_801)),
     ]

@@ -58,23 +58,13 @@ struct PropertyListWriter {
   // MARK: What XML cannot hold
 
   private func checkText(_ text: String, of key: String) throws {
-    guard format == .xml else { return }
-    // XML 1.0, production 2.
-    let isWritable = text.unicodeScalars.allSatisfy { scalar in
-      switch scalar {
-      case "\t", "\n", "\r": true
-      case "\0"..<" ", "\u{fffe}", "\u{ffff}": false
-      default: true
-      }
+    guard format != .xml || XMLPropertyList.holds(text) else {
+      throw failure(key, "XML has no control characters; the binary format has")
     }
-    guard isWritable else { throw failure(key, "XML has no control characters; the binary format has") }
   }
 
   private func check(_ date: Date, of key: String) throws {
-    guard format == .xml else { return }
-    // Up to the year 9999; before 15 October 1582 Foundation's encoder counts days as Julius Caesar did, and other readers
-    // do not.
-    guard (-12_219_292_800..<253_402_300_800).contains(date.timeIntervalSince1970) else {
+    guard format != .xml || XMLPropertyList.holds(date) else {
       throw failure(key, "XML has no such date that all take alike; the binary format has")
     }
   }

@@ -27,10 +27,8 @@ enum PropertyListFile {
     switch tree {
     case .string(let text): try check(text)
     case .date(let date):
-      // As it is stored: counted from 1970, a small fraction would be rounded away unseen.
       let seconds = date.timeIntervalSinceReferenceDate
-      // Before 15 October 1582 Foundation's encoder counts days as Julius Caesar did, and other readers do not.
-      guard seconds == seconds.rounded(), (-13_197_600_000..<252_423_993_600).contains(seconds) else {
+      guard seconds == seconds.rounded(), XMLPropertyList.holds(date) else {
         throw FormatProblem(
           "XML has whole seconds from 15 October 1582 to the year 9999; the binary form, which -o writes, has all")
       }
@@ -45,15 +43,7 @@ enum PropertyListFile {
   }
 
   private static func check(_ text: String) throws {
-    // XML 1.0, production 2; and a carriage return is read as a newline, section 2.11.
-    let isWritable = text.unicodeScalars.allSatisfy { scalar in
-      switch scalar {
-      case "\t", "\n": true
-      case "\0"..<" ", "\u{fffe}", "\u{ffff}": false
-      default: true
-      }
-    }
-    guard isWritable else {
+    guard XMLPropertyList.holds(text) else {
       throw FormatProblem("XML has no control characters; the binary form, which -o writes, has")
     }
   }
