@@ -23,7 +23,7 @@ extension Database {
   /// - Parameters:
   ///   - key: What opens it.
   ///   - label: What its owner calls it, at most 64 bytes.
-  ///   - stretching: How much work each guess at a passphrase is to cost; of no account for random keys.
+  ///   - stretching: How much work each guess at a passphrase is to cost. Ignored for random keys.
   /// - Throws: `CofferError.slotsFull` when there are 16; `.unsupported` when the label is too long, the cost outside its
   ///   bounds, or the store in memory; `.keyUnavailable`, and as `Connection.readWrite`.
   @discardableResult

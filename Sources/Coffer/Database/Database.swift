@@ -166,7 +166,7 @@ public final class Database: Sendable {
   ///
   /// It appears whole and durable, or not at all; missing folders are made.
   ///
-  /// - Parameter stretching: How much work each guess at a passphrase is to cost; of no account for random keys.
+  /// - Parameter stretching: How much work each guess at a passphrase is to cost. Ignored for random keys.
   /// - Throws: `CofferError.storeExists` when there is a file already, also when another process was faster;
   ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; `.unsupported` with `isReadOnly`, and when the
   ///   cost lies outside its bounds.

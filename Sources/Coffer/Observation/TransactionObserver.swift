@@ -62,7 +62,7 @@ extension TransactionObserver {
   }
 }
 
-/// How long an observer is told.
+/// How long an observation lasts.
 public enum TransactionObservationExtent: Sendable {
   /// As long as someone else holds it; the database does not.
   case observerLifetime

@@ -20,7 +20,7 @@ extension Preferences {
   /// }
   /// ```
   ///
-  /// Told are the changes that show: not a key that is set to the value it has, nor one that is hidden by another place of
+  /// Reports changes to effective values only: not a key that is set to the value it has, nor one that is hidden by another place of
   /// the search list. What is changed in one batch makes one event. Registering defaults and adding suites is not told.
   ///
   /// - Throws: `CofferError.closed`, `.inputOutput` and their like.

@@ -9,7 +9,7 @@ extension Preferences {
   ///
   /// Setting cannot throw either: where it fails, as where a value cannot be read, that is reported to the logger and to
   /// ``errors``; ``value(of:)`` and ``set(_:for:durability:)`` throw. Between the reading and the setting of `+=` another
-  /// thread or process may set the value, too; ``update(_:_:)`` lets none come between.
+  /// thread or process may set the value, too; use ``update(_:_:)`` to change a value atomically.
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {

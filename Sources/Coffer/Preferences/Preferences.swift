@@ -1,4 +1,4 @@
-/// The face of UserDefaults over a store: settings by name, with defaults, suites and a search list.
+/// A `UserDefaults`-style interface to a store: settings by name, with defaults, suites and a search list.
 ///
 /// ```swift
 /// Preferences.standard = try Preferences.open(application: "org.example.editor")

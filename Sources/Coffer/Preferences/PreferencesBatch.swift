@@ -65,8 +65,7 @@ extension Preferences {
     }
   }
 
-  /// Changes the value of a typed key by its present one, in one step that nothing comes between: no other thread or
-  /// process.
+  /// Atomically updates a typed key from its current value.
   ///
   /// ```swift
   /// try preferences.update(.launches) { $0 + 1 }

@@ -1,4 +1,4 @@
-/// The front door: values are set in memory and read back at once, and reach the disk by themselves, in batches.
+/// A write-behind cache over a database: values are set in memory and read back at once, and reach the disk in batches.
 ///
 /// ```swift
 /// let settings = try ConnectionProxy(database: database)
@@ -33,9 +33,9 @@ public final class ConnectionProxy: Sendable {
   /// `flush()`, a durable set, a write queued on `readWriteConnection`, `close()`, the proxy's release and the normal
   /// exit of the process flush in any case.
   public enum FlushPolicy: Sendable, Equatable {
-    /// As soon as the write lock is to be had.
+    /// As soon as the write lock is available.
     case immediately
-    /// So long after the first change of a batch.
+    /// This long after the first change of a batch.
     case after(Duration)
     /// Not by itself; only a flush that failed is tried again.
     case manually

@@ -5,8 +5,8 @@ import Dispatch
 /// Brings the pending changes of one proxy to the store.
 ///
 /// The flush of a batch is queued on the connection when the batch is opened, so that the order of the queue is the order
-/// of the calls, unless the policy says later, or whoever opens it waits for the commit and flushes himself. It writes that batch together with any older one that is not written yet,
-/// newer changes winning, in one transaction.
+/// of the calls, unless the policy says later, or whoever opens it waits for the commit and flushes on its own thread. It
+/// writes that batch together with any older one that is not written yet, newer changes winning, in one transaction.
 final class PendingChanges: Sendable {
   private let connection: Connection
   private let policy: ConnectionProxy.FlushPolicy

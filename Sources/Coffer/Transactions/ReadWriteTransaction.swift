@@ -164,7 +164,7 @@ extension ReadWriteTransaction {
 
   /// Removes a collection: its items, their history and its limits, its name, and its keys in the change log.
   ///
-  /// Of a sealed one its name stays, and that it is sealed.
+  /// A sealed collection keeps its name, and stays sealed.
   public borrowing func removeAllObjects(inCollection collection: String = "") throws {
     try session.removeAll(in: collection)
   }

@@ -180,4 +180,66 @@ extension Reading where Self: ~Copyable {
   public borrowing func snapshot() throws -> UInt64 {
     try session.reading { try session.snapshot() }
   }
+
+  // MARK: Earlier commits
+
+  /// What was committed after a snapshot, up to the one that the transaction sees, the oldest commit first.
+  ///
+  /// ```swift
+  /// guard let commits = try transaction.changes(since: lastSeen) else { return reloadEverything() }
+  /// for key in commits.changedKeys(inCollection: "ui") { reload(key) }
+  /// lastSeen = try transaction.snapshot()
+  /// ```
+  ///
+  /// The store remembers the last 10,000 commits, or fewer that changed very many keys. Where a collection that was there
+  /// then has been removed, its name is gone, and the notification of its removal says
+  /// ``Commit/didClearAllCollections``: any key may have changed.
+  ///
+  /// - Parameter snapshot: What `snapshot()` gave, in this process or another.
+  /// - Returns: nil when that is not known any more, or the store never had such a snapshot: any key may have changed.
+  public borrowing func changes(since snapshot: UInt64) throws -> [Commit]? {
+    try session.changes(since: snapshot)
+  }
+
+  // MARK: Earlier values
+
+  /// What an item was before, the newest first; empty where the collection keeps no history.
+  ///
+  /// The present value is not in it. A removed key has its history, too.
+  ///
+  /// - Throws: `CofferError.notDecodable`; `.locked` where the collection is sealed and the vault locked.
+  public borrowing func history(
+    forKey key: String, inCollection collection: String = ""
+  ) throws -> [HistoricItem] {
+    let core = session.core
+    return try session.history(key, in: collection).map { row in
+      HistoricItem(
+        collection: collection, key: key, value: try core.value(row.item.object, key, in: collection),
+        metadata: try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) },
+        version: row.version,
+        modified: .init(milliseconds: row.modified), endVersion: row.ended, ended: .init(milliseconds: row.time))
+    }
+  }
+
+  /// The keys of a collection that have earlier values, removed ones included, in the order of their UTF-8 bytes.
+  public borrowing func allKeysWithHistory(inCollection collection: String = "") throws -> [String] {
+    try session.keysWithHistory(in: collection)
+  }
+
+  /// How much of its items' past a collection keeps; nil where it keeps none.
+  public borrowing func historyLimits(forCollection collection: String) throws -> HistoryLimits? {
+    try session.historyLimits(of: collection)
+  }
+}
+
+/// A read transaction: one snapshot.
+///
+/// `Connection.read` lends it to a closure, which it cannot leave.
+public struct ReadTransaction: ~Copyable, Reading {
+  /// What the transaction works on.
+  public let context: TransactionContext
+
+  init(context: TransactionContext) {
+    self.context = context
+  }
 }

@@ -1,4 +1,4 @@
-/// A value that shows nowhere by itself: a password, a token, a private key.
+/// A value that is never printed, logged or reflected: a password, a token, a private key.
 ///
 /// ```swift
 /// try settings.setObject(Secret(token), forKey: "github", inCollection: "tokens")

@@ -36,7 +36,7 @@ extension Vault {
     return key
   }
 
-  /// Has a slot open with another secret; its number stays.
+  /// Replaces a slot's secret; the ID stays.
   ///
   /// - Parameter label: What it is called from then on; nil keeps its label.
   /// - Returns: The slot as it is now.

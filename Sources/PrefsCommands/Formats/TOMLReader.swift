@@ -39,9 +39,9 @@ enum TOMLReader {
       case .table: try node.table.map { .dictionary(try members(of: $0, depth: depth)) }
       case .date: node.date.flatMap { Timestamp.date(text($0)) }.map(Value.date)
       case .dateTime: try node.dateTime.flatMap { Timestamp.date(try text($0)) }.map(Value.date)
-      case .time: throw FormatProblem("a time of day is no moment; write it as text")
+      case .time: throw FormatProblem("a time without a date isn't supported; write it as text")
       }
-    guard let value else { throw FormatProblem("a value is none") }
+    guard let value else { throw FormatProblem("not a value") }
     return value
   }
 
@@ -53,7 +53,7 @@ enum TOMLReader {
 
   private static func text(_ moment: TOMLDateTime) throws -> String {
     guard let offset = moment.offset?.offset else {
-      throw FormatProblem("a date and time without an offset is no moment; write Z behind it, or the offset")
+      throw FormatProblem("a date and time needs an offset; write Z behind it, or the offset")
     }
     let time = moment.time
     let clock =

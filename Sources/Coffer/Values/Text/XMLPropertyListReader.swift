@@ -107,7 +107,7 @@ struct XMLPropertyListReader {
         return Int64(exactly: positive).map(Value.int) ?? .uint64(positive)
       }
     }
-    throw problem("an integer is none, or does not fit")
+    throw problem("not an integer, or one that does not fit")
   }
 
   private func real(_ text: String) throws(Problem) -> Double {

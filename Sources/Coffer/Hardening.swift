@@ -1,3 +1,5 @@
+import CofferCrypto
+
 #if os(Linux)
   import CSystemCalls
 #endif
@@ -46,5 +48,19 @@ public enum CoreDumps {
 
   private static func refused(_ code: Int32) -> CofferError {
     .unsupported(reason: "core dumps could not be turned off (\(String(cString: strerror(code))))")
+  }
+}
+
+/// What a program that has its process to itself may choose.
+package enum Cryptography {
+  /// Leaves OpenSSL's configuration file unread, and gives OpenSSL memory that is left out of core dumps, locked and wiped;
+  /// both belong to the whole process.
+  ///
+  /// To be called before anything is opened.
+  ///
+  /// - Parameter withNamesAndWords: Whether other libraries of the process, as SQLCipher's, may ask for algorithms by the names
+  ///   from before OpenSSL 3, and errors of OpenSSL's be told in words; entering both takes time.
+  package static func setUpAlone(withNamesAndWords: Bool) {
+    OpenSSLLibrary.setUpAlone(withNamesAndWords: withNamesAndWords)
   }
 }
