@@ -92,7 +92,7 @@ extension Connection: DatabaseWriter {
   ///
   /// In `writeWithoutTransaction` of this connection it is one of its own.
   ///
-  /// Unsafe, because whoever called may not expect its transaction to change; the one exception to the rule that
+  /// Unsafe, because the caller may not expect its transaction to change; the one exception to the rule that
   /// transactions do not nest.
   ///
   /// - Throws: As `readWrite`.

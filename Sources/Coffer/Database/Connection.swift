@@ -51,7 +51,7 @@ public final class Connection: Sendable, Identifiable {
     var session: Session?
     /// Whether it has not been used yet, and is opened with the first use.
     let isForLater: Atomic<Bool>
-    /// Told before a write is queued on this connection, so that a proxy can close its open batch.
+    /// Called before a write is queued on this connection, so that a proxy can close its open batch.
     let willQueueWrite = Lock<[WriteListener]>([])
 
     init(session: Session?) {
@@ -99,7 +99,7 @@ public final class Connection: Sendable, Identifiable {
   /// A local function, a stored closure or a `Task` in `body` that uses the transaction makes the compiler of Swift 6.3.1
   /// crash; `{ (transaction: borrowing _) in` has it say what is wrong, if anything is. See <doc:GettingStarted>.
   ///
-  /// - Throws: What `body` throws; `CofferError.busy` when the lock is not to be had within the busy timeout;
+  /// - Throws: What `body` throws; `CofferError.busy` when the lock is not available within the busy timeout;
   ///   `.readOnly` on a database that is only read, `.nestedTransaction` inside a write of the same database,
   ///   `.longLivedReadTransaction` in a long-lived read, `.diskFull`, `.inputOutput` and their like. After any error nothing
   ///   was changed.

@@ -72,7 +72,7 @@ extension Database {
 }
 
 extension Session {
-  /// How long others are waited for where nobody has asked for the rotation.
+  /// How long to wait for others in a rotation that goes on by itself.
   private static let resumptionTimeout = Duration.milliseconds(250)
 
   fileprivate func rotate(_ replacement: RootKeyReplacement?, _ progress: (Double) -> Void) throws {

@@ -46,7 +46,7 @@ extension Database {
 
   /// Puts another secret in the place of a slot's; the old one opens the store no longer.
   ///
-  /// Whoever had the old secret and a copy of the file can still read that copy, and what is written later under the same
+  /// A holder of the old secret and a copy of the file can still read that copy, and what is written later under the same
   /// root key; `rotate(newRootKeyFor:droppingSlots:progress:)` ends that.
   ///
   /// - Parameters:
@@ -74,7 +74,7 @@ extension Database {
 
   /// Removes a way to open the store; nothing of it stays in the file.
   ///
-  /// Whoever had its secret and a copy of the file can still read that copy, and what is written later under the same root
+  /// A holder of its secret and a copy of the file can still read that copy, and what is written later under the same root
   /// key; `rotate(newRootKeyFor:droppingSlots:progress:)` ends that.
   ///
   /// - Throws: `CofferError.slotNotFound`; `.lastSlot`; as `Connection.readWrite`.

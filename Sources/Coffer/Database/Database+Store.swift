@@ -40,7 +40,7 @@ extension Database {
   /// try Database.remove(at: "settings.coffer")
   /// ```
   ///
-  /// That takes no key: a store that nobody can open goes, too, and so does a damaged one. Key files stay.
+  /// That takes no key: a store whose keys are lost is removed, too, and so is a damaged one. Key files stay.
   ///
   /// - Throws: `CofferError.storeNotFound`; `.notAStore` with the file left as it is; `.busy` when the store is open in this
   ///   process or another; `.permissionDenied` or `.inputOutput`.

@@ -77,17 +77,17 @@ public final class Database: Sendable {
     var connections: [WeakConnection] = []
     /// What opening had to leave out of the log.
     var logProblem: String?
-    /// The connection that opening made, for whoever asks first.
+    /// The connection that opening made, for the first that is asked for.
     var spare: SpareConnection?
     /// What the proxies have pending, to be flushed when the database closes.
     var proxies: [WeakPendingChanges] = []
-    /// Connections of `concurrentRead` that nobody uses at the moment.
+    /// Idle connections of `concurrentRead`.
     var idleReaders: [Connection] = []
     /// When it was last tried to go on with a rotation.
     var lastResumption: ContinuousClock.Instant?
   }
 
-  /// Unchecked: whoever takes it out of the state has it alone.
+  /// Unchecked: it is taken out of the state to be used.
   private struct SpareConnection: @unchecked Sendable {
     let connection: SQLiteConnection
   }

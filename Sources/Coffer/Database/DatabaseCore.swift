@@ -11,7 +11,7 @@ package final class DatabaseCore: Sendable {
   let observers = ObserverRegistry()
   let commits: CommitLog
   let feed: CommitFeed
-  /// Settings that could not be read or set, where nobody could be told by a thrown error.
+  /// Settings that could not be read or set, where no error could be thrown.
   let failures = Broadcast<Preferences.Failure>()
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)
@@ -39,7 +39,7 @@ package final class DatabaseCore: Sendable {
   ///   - path: The store file; nil for a store in memory.
   ///   - connect: Makes a connection to read the change log with.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
-  ///   - onUnfinishedRotation: Is told of each commit to a store that has keys of more than one epoch.
+  ///   - onUnfinishedRotation: Called after each commit to a store that has keys of more than one epoch.
   init(
     options: Database.Options, path: String?, connect: @escaping CommitFeed.Connect,
     onLogTooLarge: @escaping @Sendable () -> Void, onUnfinishedRotation: @escaping @Sendable () -> Void

@@ -48,7 +48,7 @@ final class WriterGate: Sendable {
 
   // MARK: Waiting
 
-  /// Who has the gate goes, and the first in line has it at once: nobody who comes later gets ahead of those who wait.
+  /// The holder leaves, and the first in line has the gate at once: latecomers don't get ahead of those who wait.
   private struct Line {
     var isTaken = false
     var places: [Place] = []

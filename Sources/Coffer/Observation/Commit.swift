@@ -185,7 +185,7 @@ public enum ChangeOrigin: Sendable, Hashable {
   /// A connection of this database, be it another proxy's or one that the program writes on; compare with
   /// ``Connection/id``.
   case connection(Connection.ID)
-  /// A connection of this database; which one, nobody asked to remember when the change was made.
+  /// A connection of this database; which one is not known, as no listener asked for it when the change was made.
   case thisDatabase
   /// Another process, or another `Database` of this one.
   case elsewhere

@@ -3,9 +3,9 @@ import CofferStorage
 import Dispatch
 import Synchronization
 
-/// Tells listeners of commits in their order, whoever made them.
+/// Delivers commits to listeners in their order, those of other processes too.
 ///
-/// While nobody listens it costs a writer one load. With the first listener it opens a connection of its own, and is
+/// Without listeners it costs a writer one load. With the first listener it opens a connection of its own, and is
 /// woken by our own commits and, through a `FileWatcher`, by those of others.
 final class CommitFeed: Sendable {
   typealias Handler = @Sendable (Commit) -> Void

@@ -5,7 +5,7 @@ import CofferStorage
 /// and what only its writer knows.
 ///
 /// Its readers come at different times: the feed when it is woken, a proxy when the counter of commits has moved, a
-/// long-lived read at its end, whoever asks for the changes since a snapshot. All of them get the same `Commit`.
+/// long-lived read at its end, `changes(since:)`. All of them get the same `Commit`.
 final class CommitLog: Sendable {
   /// What the writer of a commit knows beside the row.
   struct OwnCommit: Sendable {
@@ -40,7 +40,7 @@ final class CommitLog: Sendable {
 
   // MARK: For the writer
 
-  /// Called with the write lock held, before the commit, so that nobody reads the commit's row without it.
+  /// Called with the write lock held, before the commit, so that no reader finds the commit's row without it.
   func willCommit(_ sequence: Int64, _ commit: OwnCommit) {
     state.withLock { Self.add(commit, sequence, to: &$0.ownCommits, keeping: Self.ownCommitCount) }
   }

@@ -1,4 +1,4 @@
-/// A kind of change, as an observer is asked whether it wants to hear of it.
+/// A kind of change, as an observer is asked about it.
 public struct DatabaseEventKind: Sendable, Hashable {
   /// What happens to an item.
   public enum Operation: Sendable, Hashable, CaseIterable {

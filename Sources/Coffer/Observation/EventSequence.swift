@@ -37,7 +37,7 @@ public struct EventSequence<Element: Sendable>: AsyncSequence, Sendable {
 ///
 /// A consumer that falls behind gets several elements as one.
 final class MergingBuffer<Element: Sendable>: Sendable {
-  /// More elements than this that nobody takes become one.
+  /// More elements than this that wait to be taken become one.
   private static var maximumCount: Int { 64 }
 
   private struct State {
@@ -54,7 +54,7 @@ final class MergingBuffer<Element: Sendable>: Sendable {
     self.merge = merge
   }
 
-  /// Keeps what brings the elements, until nobody wants them any more.
+  /// Keeps the source of the elements as long as they are wanted.
   func attach(_ registration: any Sendable) {
     state.withLock { $0.registration = registration }
   }

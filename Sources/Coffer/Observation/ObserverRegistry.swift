@@ -9,7 +9,7 @@ final class ObserverRegistry: Sendable {
     /// Keeps the observer, where the extent says so.
     private let strong: (any TransactionObserver)?
     let extent: TransactionObservationExtent
-    /// Whether it wants to hear of no more changes of the present transaction.
+    /// Whether it asked for no more changes of the present transaction.
     let isStopped = Atomic<Bool>(false)
 
     init(_ observer: any TransactionObserver, _ extent: TransactionObservationExtent) {
@@ -85,7 +85,7 @@ struct Observation {
 
   var isEmpty: Bool { entries.isEmpty }
 
-  /// Whether anyone wants to hear of it.
+  /// Whether any observer asked for it.
   func observes(_ kind: DatabaseEventKind) -> Bool {
     entries.contains { !$0.isStopped.load(ordering: .relaxed) && $0.observer?.observes(eventsOfKind: kind) ?? false }
   }

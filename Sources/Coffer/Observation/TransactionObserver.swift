@@ -1,11 +1,11 @@
-/// Hears of changes while their transaction is under way, and of its end.
+/// Observes changes while their transaction is under way, and its end.
 ///
 /// For each transaction, in the order in which observers were added, on the thread that writes:
 ///
 /// 1. for each change that ``observes(eventsOfKind:)`` selects: `databaseWillChange(with:)`, and when all have heard it,
 ///    `databaseDidChange(with:)`. Changes inside a savepoint come when the outermost one is released; what a savepoint or
 ///    a failed operation has undone never comes;
-/// 2. `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the error reaches whoever writes;
+/// 2. `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the error reaches the writer;
 /// 3. `databaseDidCommit(_:)`, or after whatever went wrong `databaseDidRollback(_:)`: exactly one of them.
 ///
 /// A write from inside the first three throws ``CofferError/nestedTransaction``; from the last two it is allowed, and
@@ -23,7 +23,7 @@
 /// All but the first callback may be left out. One that has the name of a callback and another signature is an error, since it
 /// would never be called. <doc:ObservingTransactions> shows an observer that keeps something.
 public protocol TransactionObserver: AnyObject, Sendable, _ObserverCallbacks {
-  /// Whether to hear of changes of this kind.
+  /// Whether to report changes of this kind.
   func observes(eventsOfKind kind: DatabaseEventKind) -> Bool
   /// A change is being made; its values before and after.
   func databaseWillChange(with event: DatabasePreUpdateEvent)
@@ -51,7 +51,7 @@ extension TransactionObserver {
   /// Does nothing.
   public func databaseDidRollback(_ connection: Connection) {}
 
-  /// Hears of no more changes of this transaction; of its end all the same.
+  /// Stops reports of this transaction's changes, not of its end.
   ///
   /// - Precondition: Called inside `databaseDidChange(with:)`.
   public func stopObservingDatabaseChangesUntilNextTransaction() {
@@ -73,7 +73,7 @@ public enum TransactionObservationExtent: Sendable {
 }
 
 extension Database {
-  /// Adds an observer, who hears of the transactions of all connections of this database that begin after the call.
+  /// Adds an observer of the transactions that begin after the call, on all connections of this database.
   public func add(
     transactionObserver observer: any TransactionObserver, extent: TransactionObservationExtent = .observerLifetime
   ) {
@@ -82,7 +82,7 @@ extension Database {
 
   /// Removes an observer.
   ///
-  /// A transaction that is under way is still told to it to the end.
+  /// It still observes a transaction that is under way, to its end.
   public func remove(transactionObserver observer: any TransactionObserver) {
     core.observers.remove(observer)
   }

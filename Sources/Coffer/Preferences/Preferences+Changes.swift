@@ -5,7 +5,7 @@ extension Preferences {
   /// are closed or gone, or the task is cancelled.
   public typealias Changes = EventSequence<Change>
 
-  /// Which settings someone wants to hear of.
+  /// Which settings a listener asks for.
   enum Interest: Sendable {
     case all
     case key(String)

@@ -44,7 +44,7 @@ extension Preferences {
     }
   }
 
-  /// Makes several changes in one step: they show together, are told in one event, and are written in one transaction.
+  /// Makes several changes in one step: they become visible together, make one event, and are written in one transaction.
   ///
   /// ```swift
   /// try preferences.performBatch { batch in

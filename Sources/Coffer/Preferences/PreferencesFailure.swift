@@ -21,7 +21,7 @@ extension ConnectionProxy {
 }
 
 extension Database {
-  /// Tells the logger and whoever listens of an error that cannot be thrown.
+  /// Reports an error that cannot be thrown, to the logger and all listeners.
   func report(_ error: any Error, forKey key: String?, inCollection collection: String) {
     core.failures.send(Preferences.Failure(collection: collection, key: key, error: error))
     // The text of an error that is not ours may quote the value.

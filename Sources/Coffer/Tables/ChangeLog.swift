@@ -4,7 +4,7 @@ import CofferStorage
 /// The table `changes`: one row a commit.
 ///
 /// Its 16 random bytes blind SQLite's running checksum of the log, which covers plaintext and stands in clear in the
-/// shared memory: nobody can confirm a guessed value by it.
+/// shared memory: a guessed value cannot be confirmed by it.
 package struct ChangeLog {
   let connection: SQLiteConnection
 

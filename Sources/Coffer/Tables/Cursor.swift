@@ -34,7 +34,7 @@ public struct KeyRange: Sendable, Hashable {
   }
 }
 
-/// Goes through the items of a collection in the order of their keys; what of an item nobody asks for is not decoded.
+/// Goes through the items of a collection in the order of their keys; decodes only what it is asked for.
 ///
 /// Before the transaction changes anything, `loadRest` reads all that is left: so the enumeration sees the rows as of its
 /// start, and SQLite never steps through what changes under it.
@@ -68,7 +68,7 @@ package final class Cursor {
   private let range: KeyRange
   private let columns: Columns
   @exclusivity(unchecked) private var position = Position.beforeStart
-  /// Taken from the connection while it is read, by nobody else.
+  /// Taken from the connection while it is read, for this cursor alone.
   @exclusivity(unchecked) private var statement: Statement?
   @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 

@@ -59,7 +59,7 @@ struct History {
 
   /// Keeps what an item is before it changes in commit `version`, and drops what its collection's limits do not allow.
   ///
-  /// Values that this same commit set are not kept: nobody else has ever seen them.
+  /// Values that this same commit set are not kept: no other transaction has seen them.
   func keep(
     _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64
   ) throws {

@@ -206,7 +206,7 @@ extension ReadWriteTransaction {
     } catch is Rollback {}
   }
 
-  /// What observers of the commit are told beside its changes, in this process; the last one set counts.
+  /// What observers of the commit get beside its changes, in this process; the last one set counts.
   ///
   /// In `writeWithoutTransaction` it goes with the transaction of an `inSavepoint` alone.
   public var notificationCustomObject: (any Sendable)? {
@@ -221,7 +221,7 @@ extension ReadWriteTransaction {
   ///
   /// - Parameters:
   ///   - queue: Where it runs; nil for the thread of the transaction.
-  ///   - block: Is told whether the transaction was committed.
+  ///   - block: Gets whether the transaction was committed.
   public borrowing func addCompletion(
     on queue: DispatchQueue? = nil, _ block: @escaping @Sendable (_ isCommitted: Bool) -> Void
   ) {

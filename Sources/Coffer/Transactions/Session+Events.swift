@@ -1,5 +1,5 @@
 extension Session {
-  /// Whether an observer wants to hear of such a change, and the item's values have to be known.
+  /// Whether an observer asked for such a change, and the item's values have to be known.
   func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
     // After a rollback nothing can be made of a change any more.
     !transaction.observation.isEmpty && !transaction.isRolledBack && observes(Self.kind(operation, collection, part))
@@ -16,7 +16,7 @@ extension Session {
       operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
   }
 
-  /// Records a change that was made, and tells observers who want to hear of it.
+  /// Records a change that was made, for observers who asked for it, too.
   func record(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
     old: HeldItem? = nil, new: HeldItem? = nil
@@ -36,7 +36,7 @@ extension Session {
       Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
   }
 
-  /// Records a change that was made and that no observer wants to hear of.
+  /// Records a change that was made and that no observer asked for.
   func recordUnobserved(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil
   ) {

@@ -151,7 +151,7 @@ extension Session {
 
   /// Rebuilds the database, https://www.sqlite.org/lang_vacuum.html.
   ///
-  /// - Parameter onPage: Hears of each page that is read or written.
+  /// - Parameter onPage: Called for each page that is read or written.
   func vacuum(onPage: @escaping () -> Void = {}) throws {
     try requireWritable()
     try core.gate.pass(timeout: core.options.busyTimeout, lending: owner?.lending) {

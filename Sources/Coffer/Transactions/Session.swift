@@ -15,7 +15,7 @@ import Synchronization
 package final class Session {
   package let connection: SQLiteConnection
   package let core: DatabaseCore
-  /// Whom observers are told of.
+  /// The connection that observers are given.
   weak var owner: Connection?
   package let items: Items
   let collections: Collections
@@ -122,7 +122,7 @@ package final class Session {
 
   /// - Parameters:
   ///   - willCommit: Runs before the commit, with the write lock held; gets nil when there is nothing to commit.
-  ///   - onSuccess: Runs when it has been committed, before anyone is told, with the number of the commit; nil when there
+  ///   - onSuccess: Runs when it has been committed, before any notice, with the number of the commit; nil when there
   ///     was nothing to commit.
   func write<Result>(
     _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil,
@@ -146,7 +146,7 @@ package final class Session {
         let sequence = try finish(willCommit)
         if !transaction.isRolledBack { onSuccess(sequence) }
         end(sequence: sequence, isCommitted: !transaction.isRolledBack)
-        // Whoever was told may have written meanwhile.
+        // Observers may have written meanwhile.
         hasCommitted = sequence != nil
         return result
       } catch {
@@ -327,7 +327,7 @@ package final class Session {
     }
   }
 
-  /// Runs `body`, which changes items and says so with `record`; observers hear of it when it has succeeded.
+  /// Runs `body`, which changes items and says so with `record`; observers get it when it has succeeded.
   @inline(__always)
   func changing<Result>(_ body: () throws -> Result) throws -> Result {
     if try needsOwnTransaction() { return try inTransaction { try changingInTransaction(body) } }

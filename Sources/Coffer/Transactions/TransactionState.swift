@@ -28,7 +28,7 @@ struct TransactionState {
   var changedNames: [Int64: String] = [:]
   var isRolledBack = false
 
-  // MARK: Who hears of it
+  // MARK: Observers
 
   /// Whether somebody listens to commits.
   var isFeedObserved = false

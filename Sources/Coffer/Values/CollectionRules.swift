@@ -18,7 +18,7 @@ public struct CollectionRules: Sendable {
   /// Looks at a value before it is stored: what it returns is stored in its place; what it throws makes the set throw,
   /// with nothing changed.
   public typealias Sanitizer = @Sendable (_ collection: String, _ key: String, _ value: Value) throws -> Value
-  /// Hears of a value after it was stored, before the commit.
+  /// Gets a value after it was stored, before the commit.
   public typealias PostSanitizer = @Sendable (_ collection: String, _ key: String, _ value: Value) -> Void
 
   /// Between objects and stored values.
@@ -29,9 +29,9 @@ public struct CollectionRules: Sendable {
   public var objectSanitizer: Sanitizer?
   /// Checks or changes metadata before it is stored.
   public var metadataSanitizer: Sanitizer?
-  /// Hears of each object that was stored.
+  /// Gets each object that was stored.
   public var objectPostSanitizer: PostSanitizer?
-  /// Hears of metadata that was stored.
+  /// Gets metadata that was stored.
   public var metadataPostSanitizer: PostSanitizer?
 
   /// The standard: self-describing values, and no sanitizers.

@@ -28,7 +28,7 @@ package struct StoredValue: Equatable, Sendable {
   }
 }
 
-/// Why a value could not be coded; whoever knows the collection and the key turns it into a `CofferError`.
+/// Why a value could not be coded; becomes a `CofferError` where collection and key are known.
 package struct ValueCodingError: Error {
   package let reason: String
 

@@ -11,7 +11,7 @@ extension Database {
   ///
   /// What is in the collection is sealed, with its metadata, and its history dropped: it was in clear, and none is kept
   /// unless that is asked for anew. Then the store is vacuumed and its log cleared, so that nothing in clear is left in its
-  /// files. The names of the collection and its keys stay readable to whoever opens the store, and so do the sizes of values,
+  /// files. The names of the collection and its keys stay readable to anyone who opens the store, and so do the sizes of values,
   /// versions and times.
   ///
   /// Who listens hears that the keys of the collection were updated.

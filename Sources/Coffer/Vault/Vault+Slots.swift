@@ -97,7 +97,7 @@ extension Vault {
 
   /// Gives the vault a new key, and seals all that is sealed anew, in one transaction.
   ///
-  /// Whoever had the earlier key, or a slot that was removed, opens nothing with it any more but older copies.
+  /// The earlier key, or a slot that was removed, opens nothing any more but older copies.
   ///
   /// ```swift
   /// try vault.rotate(newKeyFor: [.passphrase(mine), .recoveryKey(written)], droppingSlots: [2])

@@ -113,7 +113,7 @@ public struct PlainImportReport: Sendable, Equatable {
   public internal(set) var removedCount = 0
   /// The collections that were read, in the order of their names.
   public internal(set) var collections: [String] = []
-  /// How many values and metadata are data because nobody knows what wrote them.
+  /// How many values and metadata are data because what wrote them is unknown.
   public internal(set) var opaqueCount = 0
 
   /// How many values the file does not show, and were left as they are: redacted secrets.

@@ -39,7 +39,7 @@ struct PlainSource {
     let key: String
     let value: Value
     let metadata: Value?
-    /// How many of the two are data because nobody knows what wrote them.
+    /// How many of the two are data because what wrote them is unknown.
     var opaqueCount = 0
   }
 
@@ -156,7 +156,7 @@ private struct RowReader {
 /// What a serializer of YapDatabase wrote, as a value.
 struct YapValue {
   let value: Value
-  /// Whether nobody knows what wrote the bytes, which then are data.
+  /// Whether what wrote the bytes is unknown; they are data then.
   let isOpaque: Bool
 
   init(_ bytes: [UInt8]) {

@@ -9,7 +9,7 @@ extension Database {
   /// for item in report.lostItems { print("\(item.collection)/\(item.key): \(item.reason)") }
   /// ```
   ///
-  /// The damaged store is read page by page, without SQLite, and no byte of it is written; nobody else may write to it
+  /// The damaged store is read page by page, without SQLite, and no byte of it is written; no other process may write to it
   /// meanwhile. Of its log those frames count that belong to whole commits, up to the first damaged one. What stands on an
   /// intact page is saved, also when the pages that lead to it are damaged; what does not authenticate is never used. Items
   /// keep their version and time, metadata and history. A collection whose name is lost is called `lost-` and its number.

@@ -18,7 +18,7 @@ public struct SalvageReport: Sendable, Equatable {
     case structure
     /// Nothing; the page is free.
     case nothing
-    /// Nobody can say, because what leads to the page is damaged, too.
+    /// Unknown, because what leads to the page is damaged, too.
     case unknown
   }
 

@@ -122,7 +122,7 @@ public struct LogStatus: Sendable, Equatable {
   public let frameCount: Int
   /// How many frames are lost, because they are damaged or stand behind a damaged one.
   public let lostFrameCount: Int
-  /// Whether its header is damaged, so that all of it is lost to whoever opens the store.
+  /// Whether its header is damaged, so that all of it is lost when the store is opened.
   public let isHeaderDamaged: Bool
 
   /// Whether all that was committed comes back.

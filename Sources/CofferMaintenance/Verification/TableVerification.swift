@@ -164,7 +164,7 @@ struct TableVerification {
     }
   }
 
-  /// The text of a column, which has to be UTF-8: of other bytes nobody can ask for the key.
+  /// The text of a column, which has to be UTF-8: a key of other bytes cannot be asked for.
   private mutating func name(_ row: borrowing Statement.Row, _ column: Int32, of what: String) -> String {
     let name = row.text(column)
     if row.withBytes(column, { String(validating: $0) }) == nil {

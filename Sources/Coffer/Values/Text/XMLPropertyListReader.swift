@@ -54,7 +54,7 @@ struct XMLPropertyListReader {
     case "integer": return try integer(AsciiSpace.trimming(text(of: tag)))
     case "real": return .double(try real(AsciiSpace.trimming(text(of: tag))))
     case "date":
-      guard let date = Timestamp.date(AsciiSpace.trimming(try text(of: tag))) else { throw problem("a date is none") }
+      guard let date = Timestamp.date(AsciiSpace.trimming(try text(of: tag))) else { throw problem("not a date") }
       return .date(date)
     case "data":
       let base64 = try text(of: tag).utf8.filter { !AsciiSpace.contains($0) }
@@ -111,7 +111,7 @@ struct XMLPropertyListReader {
   }
 
   private func real(_ text: String) throws(Problem) -> Double {
-    guard let number = Double(text) else { throw problem("a real number is none") }
+    guard let number = Double(text) else { throw problem("not a real number") }
     return number
   }
 
