@@ -92,12 +92,13 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "CofferCryptoTests", dependencies: ["CofferCrypto"], swiftSettings: strict),
     .testTarget(
-      name: "CofferStorageTests", dependencies: ["CofferStorage", "CofferCrypto", "CSQLite", "TestSupport"],
-      exclude: ["AccessPatterns.md"], swiftSettings: strict),
+      name: "CofferStorageTests",
+      dependencies: ["CofferStorage", "CofferCrypto", "CofferExtension", "CSQLite", "TestSupport"],
+      exclude: ["VFS/AccessPatterns.md"], swiftSettings: strict),
     .testTarget(
       name: "CofferTests",
       dependencies: [
-        "Coffer", "CofferCompat", "CofferMaintenance", "CofferExtension", "CSQLite", "StoreWorker", "TestSupport",
+        "Coffer", "CofferCompat", "CofferMaintenance", "CSQLite", "StoreWorker", "TestSupport",
         "prefs",
       ],
       swiftSettings: strict),

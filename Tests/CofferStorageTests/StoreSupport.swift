@@ -2,36 +2,22 @@ import CSQLite
 import CofferCrypto
 import CofferStorage
 import Foundation
-
-/// A folder that is removed with this object.
-final class TemporaryFolder {
-  let path: String
-
-  init() throws {
-    path = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit {
-    try? FileManager.default.removeItem(atPath: path)
-  }
-
-  func file(_ name: String) -> String { "\(path)/\(name)" }
-}
+import TestSupport
 
 /// A store with one table, `kv(k, v)`, and a key of its own.
 struct SmallStore {
-  let folder: TemporaryFolder
+  let folder: ScratchFolder
   let path: String
   let key: KeySource
   let vfs: EncryptingVFS
 
-  init(rows: Int = 0, vfs: EncryptingVFS = .standard) throws {
-    folder = try TemporaryFolder()
+  /// - Parameter key: nil for a random one.
+  init(rows: Int = 0, key: KeySource? = nil, vfs: EncryptingVFS = .standard) throws {
+    folder = try ScratchFolder()
     path = folder.file("test.coffer")
-    key = .key(try SecretBytes.random(count: 32))
+    self.key = try key ?? .key(.random(count: 32))
     self.vfs = vfs
-    try Store.create(at: path, key: key, vfs: vfs) { connection, _ in
+    try Store.create(at: path, key: self.key, vfs: vfs) { connection, _ in
       try connection.execute("CREATE TABLE kv(k TEXT PRIMARY KEY, v BLOB) WITHOUT ROWID")
     }
     guard rows > 0 else { return }
@@ -48,7 +34,12 @@ struct SmallStore {
 
   /// All rows as text, in order.
   func contents() throws -> [String] {
-    let connection = try connect()
+    try contents(openedWith: key)
+  }
+
+  /// The same with another key.
+  func contents(openedWith key: KeySource) throws -> [String] {
+    let connection = try SQLiteConnection(store: Store.open(at: path, key: key, vfs: vfs), busyTimeout: .seconds(5))
     defer { try? connection.close() }
     return try connection.contents()
   }
@@ -73,8 +64,14 @@ struct SmallStore {
     return copy
   }
 
+  /// The same files, opened by another VFS.
+  init(sharing other: SmallStore, vfs: EncryptingVFS) {
+    (folder, path, key) = (other.folder, other.path, other.key)
+    self.vfs = vfs
+  }
+
   private init(copying other: SmallStore, vfs: EncryptingVFS) throws {
-    folder = try TemporaryFolder()
+    folder = try ScratchFolder()
     path = folder.file("test.coffer")
     key = other.key
     self.vfs = vfs
@@ -86,6 +83,18 @@ struct SmallStore {
 }
 
 extension SQLiteConnection {
+  /// Runs `body` in a write transaction of its own.
+  func write(_ synchronization: Synchronization = .full, _ body: () throws -> Void) throws {
+    try beginWrite(synchronization)
+    do {
+      try body()
+      try commit()
+    } catch {
+      try? rollback()
+      throw error
+    }
+  }
+
   func contents() throws -> [String] {
     var rows: [String] = []
     try statement("SELECT k, v FROM kv ORDER BY k").query { rows.append("\($0.text(0))=\($0.text(1))") }

@@ -1,6 +1,7 @@
 import CofferCrypto
 import CofferStorage
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("A store file") struct StoreTests {
@@ -26,7 +27,7 @@ import Testing
     "lies at its path, also where that has characters with a meaning in URIs",
     arguments: ["a.coffer", "a?b.coffer", "a#b.coffer", "a%41.coffer", "?#%é"])
   func path(name: String) throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchFolder()
     let key = KeySource.key(try SecretBytes.random(count: 32))
     try Store.create(at: folder.file(name), key: key) { connection, _ in
       try connection.execute("CREATE TABLE kv(k TEXT PRIMARY KEY, v BLOB) WITHOUT ROWID")

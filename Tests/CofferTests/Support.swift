@@ -1,6 +1,7 @@
 import CofferStorage
 import Foundation
 import Logging
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -43,37 +44,6 @@ final class TemporaryStore: Sendable {
     }
     try? FileManager.default.removeItem(atPath: other.keyFile)
     try FileManager.default.copyItem(atPath: keyFile, toPath: other.keyFile)
-  }
-}
-
-/// Another process.
-struct Child {
-  let status: Int32
-  let output: Data
-
-  var text: String { String(decoding: output, as: UTF8.self) }
-
-  /// Where the package's executables are: beside the test bundle.
-  static let products: URL =
-    Bundle.main.bundleURL.pathExtension == "xctest"
-    ? Bundle.main.bundleURL.deletingLastPathComponent() : Bundle.main.bundleURL
-
-  static func run(_ executable: String, _ arguments: [String]) throws -> Child {
-    let (process, output) = try start(executable, arguments)
-    let data = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return Child(status: process.terminationStatus, output: data)
-  }
-
-  static func start(_ executable: String, _ arguments: [String]) throws -> (Process, Pipe) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: executable)
-    process.arguments = arguments
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardInput = Pipe()
-    try process.run()
-    return (process, output)
   }
 }
 

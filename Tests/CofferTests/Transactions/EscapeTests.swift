@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What must not compile: given to the compiler, as far as its checks of ownership, with the package's own modules.
@@ -10,7 +11,7 @@ import Testing
     defer { try? FileManager.default.removeItem(at: folder) }
     let file = folder.appendingPathComponent("snippet.swift")
     try Data("import Coffer\nfunc snippet(_ connection: Connection) throws {\n\(statements)\n}\n".utf8).write(to: file)
-    let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../Sources")
+    let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../Sources")
     let maps = ["CSQLite", "COpenSSL", "CSystemCalls"].flatMap { name in
       ["-Xcc", "-fmodule-map-file=\(sources.path)/\(name)/module.modulemap"]
     }

@@ -1,14 +1,15 @@
 import CofferCrypto
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferStorage
 
 @Suite("What gives a key") struct KeySourceTests {
-  private let folder: TemporaryFolder
+  private let folder: ScratchFolder
 
   init() throws {
-    folder = try TemporaryFolder()
+    folder = try ScratchFolder()
   }
 
   private func expectUnavailable(

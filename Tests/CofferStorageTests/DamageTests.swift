@@ -2,44 +2,27 @@ import CofferStorage
 import Foundation
 import Testing
 
-@testable import Coffer
-@testable import CofferMaintenance
-
 /// Every byte of a small store damaged in turn: the same data, a typed error, or (in the log only) an earlier commit
 /// that is reported.
 ///
 /// `COFFER_EXHAUSTIVE=1` flips every bit; without it, one bit in every 23rd byte, and in each of the first ones.
 @Suite("A damaged store") struct DamageTests {
-  private typealias Contents = [String: [String: Value]]
   private static let isExhaustive = ProcessInfo.processInfo.environment["COFFER_EXHAUSTIVE"] != nil
 
-  private func contents(_ connection: Connection) throws -> Contents {
-    try connection.read { transaction in
-      var contents: Contents = [:]
-      for collection in try transaction.allCollections() {
-        for key in try transaction.allKeys(inCollection: collection) {
-          contents[collection, default: [:]][key] = try transaction.value(forKey: key, inCollection: collection)
-        }
-      }
-      return contents
-    }
-  }
-
   /// A store with five commits, and what it held after each of them; open, so that its log is there.
-  private func makeStore() throws -> (store: TemporaryStore, connection: Connection, states: [Contents]) {
-    let store = try TemporaryStore()
-    let database = try store.open()
-    let connection = try database.makeConnection()
-    var states: [Contents] = [[:]]
+  private func makeStore() throws -> (store: SmallStore, connection: SQLiteConnection, states: [[String]]) {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    // A page that no test reads.
+    try connection.execute("CREATE TABLE unread(x)")
+    var states: [[String]] = [[]]
     for commit in 0..<5 {
-      try connection.readWrite { transaction in
-        for number in 0..<4 {
-          try transaction.setObject(
-            "value \(commit)", forKey: "key \(number)", inCollection: "collection \(commit % 2)")
+      try connection.write {
+        for number in 0..<12 {
+          try connection.set("key \(number) \(commit % 2)", String(repeating: "value \(commit) ", count: 60))
         }
-        try transaction.setObject(commit, forKey: "commit")
       }
-      states.append(try contents(connection))
+      states.append(try connection.contents())
     }
     return (store, connection, states)
   }
@@ -63,21 +46,19 @@ import Testing
   @Test("that was closed gives the same data or a typed error for every flipped bit, and is not changed by opening")
   func closedStore() throws {
     let (store, connection, states) = try makeStore()
-    try connection.database.close()
+    try connection.close()
     let original = try store.bytes()
     var outcomes: [String: Int] = [:]
     for (offset, bit) in bits(original.count, dense: 0..<300) {
       try flip(bit, of: offset, in: store.path)
       do {
-        let database = try store.open()
-        #expect(try contents(database.makeConnection()) == states.last, "bit \(bit) of byte \(offset)")
+        let opened = try Store.open(at: store.path, key: store.key)
+        #expect(try store.contents() == states.last, "bit \(bit) of byte \(offset)")
         // What no read met, a verification finds.
-        let status = try database.status()
-        let isFound = try !status.damagedEnvelopeCopies.isEmpty || !database.verify().problems.isEmpty
+        let isFound = try !opened.damagedEnvelopeCopies().isEmpty || !opened.verifyPages { _ in }.damaged.isEmpty
         #expect(isFound, "bit \(bit) of byte \(offset)")
-        try database.close()
         outcomes["same data, found by verification", default: 0] += 1
-      } catch let error as CofferError {
+      } catch let error as StorageError {
         guard case .damaged = error else {
           Issue.record("bit \(bit) of byte \(offset): \(error)")
           continue
@@ -95,28 +76,27 @@ import Testing
   @Test("with a log gives the same data, a typed error, or an earlier commit that is reported, for every flipped bit")
   func log() throws {
     let (store, connection, states) = try makeStore()
-    let copy = try TemporaryStore()
-    try store.copyAsAfterCrash(to: copy)
+    let copy = try store.copyAsAfterCrash()
     let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
-    try connection.database.close()
+    try connection.close()
     var outcomes: [String: Int] = [:]
     for (offset, bit) in bits(log.count, dense: 0..<80) {
-      try file.write(to: URL(fileURLWithPath: copy.path))
+      try copy.overwrite(file)
       var damaged = log
       damaged[offset] ^= UInt8(1 << bit)
-      try damaged.write(to: URL(fileURLWithPath: copy.path + "-wal"))
+      try copy.overwrite(damaged, suffix: "-wal")
       do {
-        let database = try copy.open()
-        let found = try contents(database.makeConnection())
+        let recovering = try copy.connect()
+        let found = try recovering.contents()
         if found == states.last {
           outcomes["same data", default: 0] += 1
         } else {
           #expect(states.contains(found), "bit \(bit) of byte \(offset)")
-          #expect(database.logProblem != nil, "bit \(bit) of byte \(offset)")
+          #expect(recovering.logLoss != nil, "bit \(bit) of byte \(offset)")
           outcomes["an earlier commit, reported", default: 0] += 1
         }
-        try database.close()
-      } catch is CofferError {
+        try recovering.close()
+      } catch is StorageError {
         outcomes["typed error", default: 0] += 1
         try? FileManager.default.removeItem(atPath: copy.path + "-shm")
       }
@@ -128,19 +108,16 @@ import Testing
   @Test("cut at any length gives the same data, a typed error, or an earlier commit")
   func cut() throws {
     let (store, connection, states) = try makeStore()
-    let copy = try TemporaryStore()
-    try store.copyAsAfterCrash(to: copy)
-    let log = try copy.bytes("-wal")
-    try connection.database.close()
+    let copy = try store.copyAsAfterCrash()
+    let (crashed, log) = (try copy.bytes(), try copy.bytes("-wal"))
+    try connection.close()
     let file = try store.bytes()
     for count in stride(from: 0, through: file.count, by: Self.isExhaustive ? 1 : 509) {
-      try file.prefix(count).write(to: URL(fileURLWithPath: copy.path))
+      try copy.overwrite(Array(file.prefix(count)))
       try? FileManager.default.removeItem(atPath: copy.path + "-wal")
       do {
-        let database = try copy.open()
-        #expect(try contents(database.makeConnection()) == states.last, "\(count) bytes")
-        try database.close()
-      } catch let error as CofferError {
+        #expect(try copy.contents() == states.last, "\(count) bytes")
+      } catch let error as StorageError {
         switch error {
         case .damaged, .notAStore: break
         default: Issue.record("\(count) bytes: \(error)")
@@ -148,11 +125,9 @@ import Testing
       }
     }
     for count in stride(from: 0, through: log.count, by: Self.isExhaustive ? 1 : 509) {
-      try file.write(to: URL(fileURLWithPath: copy.path))
-      try log.prefix(count).write(to: URL(fileURLWithPath: copy.path + "-wal"))
-      let database = try copy.open()
-      #expect(try states.contains(contents(database.makeConnection())), "\(count) bytes of the log")
-      try database.close()
+      try copy.overwrite(crashed)
+      try copy.overwrite(Array(log.prefix(count)), suffix: "-wal")
+      #expect(try states.contains(copy.contents()), "\(count) bytes of the log")
     }
   }
 }

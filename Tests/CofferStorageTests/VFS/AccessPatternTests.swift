@@ -27,11 +27,10 @@ import Testing
       .map { $0.split(separator: "\"").dropLast().last.map(String.init) ?? "" }
     #expect(named.count > 20)
     var sources = ""
-    for folder in [here, here.deletingLastPathComponent().appendingPathComponent("CofferTests")] {
-      for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-      where file.pathExtension == "swift" {
-        sources += try String(contentsOf: file, encoding: .utf8)
-      }
+    let tests = here.deletingLastPathComponent().deletingLastPathComponent()
+    for case let file as URL in FileManager.default.enumerator(at: tests, includingPropertiesForKeys: nil) ?? .init()
+    where file.pathExtension == "swift" {
+      sources += try String(contentsOf: file, encoding: .utf8)
     }
     for name in named { #expect(sources.contains("@Test(\"\(name)\""), "\(name)") }
   }

@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 import Testing
 
 @testable import Coffer
@@ -138,80 +137,6 @@ import Testing
     #expect(status.notes[0].contains("prefs rotate") && status.notes[1].contains("0123456789abcdef.tmp"))
     #expect(try database.verify().problems.isEmpty)
     try database.close()
-  }
-
-  @Test("finds nothing wrong with pages that a checkpoint of others cuts off while they are looked at")
-  func cutOff() throws {
-    let store = try TemporaryStore()
-    let database = try store.open()
-    let connection = try database.makeConnection()
-    try connection.readWrite { transaction in
-      for number in 0..<300 { try transaction.setObject(Data(count: 8000), forKey: "\(number)") }
-    }
-    try database.close()
-    let opened = try store.open()
-    let pages = try opened.storeOnDisk()
-    var isCut = false
-    let result = try pages.verifyPages { _ in
-      guard !isCut else { return }
-      isCut = true
-      do {
-        try opened.makeConnection().erase()
-        try opened.makeConnection().vacuum()
-        try SQLiteConnection(store: pages, busyTimeout: .zero).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-      } catch {
-        Issue.record(error)
-      }
-    }
-    #expect(isCut && result.damaged.isEmpty && result.clear.isEmpty && result.missing.isEmpty)
-    try opened.close()
-  }
-
-  @Test("finds no page missing where others shorten the file after the log was looked at")
-  func shortened() throws {
-    let folder = try ScratchFolder()
-    let recorder = RecordingVFS()
-    let key = KeySource.key(try .random(count: 32))
-    let database = try Database.create(
-      at: folder.file("settings.coffer"), key: key, options: .quiet, vfs: recorder.encrypting())
-    let connection = try database.makeConnection()
-    try connection.readWrite { transaction in
-      for number in 0..<30 { try transaction.setObject(Data(count: 8000), forKey: "\(number)") }
-    }
-    let other = try Database.open(at: database.path, key: key, options: .quiet)
-    try Self.checkpoint(other)
-    // The log names the number of pages, and has hardly any of them.
-    try connection.readWrite { try $0.setObject(1, forKey: "one more") }
-    let progress = Lock((hasReadPages: false, hasReadLog: false, isCut: false))
-    recorder.failCalls { call in
-      let isDue = progress.withLock { progress in
-        // The log is read once before the pages, and once after them.
-        if call.kind == .read, call.path == database.path { progress.hasReadPages = true }
-        if call.kind == .read, call.path.hasSuffix("-wal") { progress.hasReadLog = progress.hasReadPages }
-        guard call.kind == .size, call.path == database.path, progress.hasReadLog, !progress.isCut else { return false }
-        progress.isCut = true
-        return true
-      }
-      guard isDue else { return nil }
-      do {
-        try other.makeConnection().erase()
-        try other.makeConnection().vacuum()
-        try Self.checkpoint(other)
-      } catch {
-        Issue.record(error)
-      }
-      return nil
-    }
-    let result = try database.storeOnDisk().verifyPages { _ in }
-    #expect(progress.withLock { $0.isCut } && result.missing.isEmpty && result.damaged.isEmpty)
-    try other.close()
-    try database.close()
-  }
-
-  private static func checkpoint(_ database: Database) throws {
-    let connection = try SQLiteConnection(store: database.storeOnDisk(), busyTimeout: .zero)
-    try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    try connection.close()
   }
 
   @Test("names a folder that others can write, and a key file that they can read")

@@ -10,7 +10,7 @@ import Testing
   @Test("shows nothing under its name before it is whole, and leaves nothing when it fails")
   func failure() throws {
     struct Mine: Error {}
-    let folder = try TemporaryFolder()
+    let folder = try ScratchFolder()
     let path = folder.file("new.coffer")
     #expect(throws: Mine.self) {
       try Store.create(at: path, key: .key(.random(count: 32))) { connection, _ in
@@ -26,7 +26,7 @@ import Testing
   func diskFull() throws {
     let recorder = RecordingVFS()
     let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
-    let folder = try TemporaryFolder()
+    let folder = try ScratchFolder()
     let path = folder.file("new.coffer")
     recorder.failWrites { path, offset in
       path.hasSuffix(".tmp") && offset > Layout.envelopeByteCount ? SQLITE_FULL : nil
@@ -41,7 +41,7 @@ import Testing
 
   @Test("lets only one of many creators win, and its store is the one that stays")
   func race() async throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchFolder()
     let path = folder.file("new.coffer")
     let key = KeySource.key(try SecretBytes.random(count: 32))
     let winners = await withTaskGroup(of: Int?.self) { group in
@@ -77,7 +77,7 @@ import Testing
 
   @Test("takes paths with every character that a URI would mind")
   func paths() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchFolder()
     for name in ["a b", "a?b", "a#b", "a%41b", "é🗝", "a&b=c"] {
       let path = folder.file(name)
       let key = KeySource.key(try SecretBytes.random(count: 32))
@@ -91,7 +91,7 @@ import Testing
 @Suite("A key file") struct KeyFileTests {
   @Test("comes back as the key it was made with, and is never replaced")
   func roundTrip() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchFolder()
     let path = folder.file("deep/er/key")
     try KeyFile.make(at: path)
     let key = try KeyFile.read(at: path)
@@ -105,7 +105,7 @@ import Testing
 
   @Test("may hold 32 raw bytes, capital digits, or Windows line ends, and nothing else")
   func forms() throws {
-    let folder = try TemporaryFolder()
+    let folder = try ScratchFolder()
     let path = folder.file("key")
     func read(_ bytes: some Collection<UInt8>) throws -> [UInt8] {
       try Data(bytes).write(to: URL(fileURLWithPath: path))

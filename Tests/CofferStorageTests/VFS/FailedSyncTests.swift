@@ -1,0 +1,104 @@
+import CofferStorage
+import Foundation
+import TestSupport
+import Testing
+
+/// A store on a disk of which a sync fails.
+@Suite("A failed sync") struct FailedSyncTests {
+  private let recorder = RecordingVFS()
+  private let store: SmallStore
+  private let connection: SQLiteConnection
+
+  init() throws {
+    store = try SmallStore(vfs: recorder.encrypting())
+    connection = try store.connect()
+  }
+
+  private func failSyncs(of suffix: String, count: Int, _ body: () throws -> Void) rethrows {
+    let injector = FaultInjector(in: recorder, count: count) { call in
+      call.kind == .sync && call.path.hasSuffix(suffix) ? .error(errno: ENOSPC) : nil
+    }
+    try body()
+    injector.stop()
+    #expect(!injector.failedCalls.isEmpty)
+  }
+
+  /// What is on the disk whatever happens, as another store.
+  private func contentsOnDisk() throws -> [String] {
+    let place = try ScratchFolder()
+    try Disk.write(Disk(recorder).surely, of: store.folder, to: place.path)
+    let opened = try Store.open(at: place.file("test.coffer"), key: store.key)
+    let connection = try SQLiteConnection(store: opened, busyTimeout: .zero)
+    defer { try? connection.close() }
+    return try connection.contents()
+  }
+
+  /// Together with a row: a commit of the envelope alone writes no log.
+  private func addSlot() throws {
+    let opened = try Store.open(at: store.path, key: store.key, vfs: store.vfs)
+    let secret = try PreparedSecret(.key(.random(count: 32)), owner: opened.storeID)
+    try connection.write {
+      _ = try connection.changeEnvelope { try $0.addSlot(secret) }
+      try connection.set("slots", "2")
+    }
+  }
+
+  @Test("is told as the full disk that it is", arguments: ["-wal", "test.coffer"])
+  func error(_ suffix: String) throws {
+    let full = StorageError.diskFull(path: store.path)
+    failSyncs(of: suffix, count: 1) {
+      #expect(throws: full) { try addSlot() }
+    }
+    try addSlot()
+    try connection.close()
+  }
+
+  @Test("of the log is not hidden by the next one: what only an earlier commit wrote is on the disk then, too")
+  func earlierCommits() throws {
+    // More syncs fail than the system has errors to report, and another connection makes the one that succeeds.
+    for (number, writer) in [connection, try store.connect()].enumerated() {
+      try connection.write(.normal) { try connection.set("committed \(number)", "\(number)") }
+      failSyncs(of: "-wal", count: number + 1) {
+        for _ in 0...number {
+          #expect(throws: StorageError.self) { try connection.write { try connection.set("failed", "0") } }
+        }
+      }
+      try writer.write { try writer.set("synced \(number)", "\(number)") }
+      let contents = try contentsOnDisk()
+      #expect(contents.contains("committed \(number)=\(number)"))
+      #expect(contents.contains("synced \(number)=\(number)"))
+    }
+    try connection.close()
+  }
+
+  @Test("of the log is not hidden from who asks for what is committed to be synced")
+  func synced() throws {
+    try connection.write(.normal) { try connection.set("key", "value") }
+    failSyncs(of: "-wal", count: 2) {
+      for _ in 0..<2 {
+        #expect(throws: StorageError.self) { try connection.synchronizeLog() }
+      }
+    }
+    try connection.synchronizeLog()
+    #expect(try contentsOnDisk() == ["key=value"])
+    try connection.close()
+  }
+
+  @Test("of the envelope leaves nothing of a slot that was removed, once something else is written")
+  func envelope() throws {
+    try addSlot()
+    failSyncs(of: "test.coffer", count: 1) {
+      #expect(throws: StorageError.self) {
+        try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
+      }
+    }
+    try connection.write { try connection.set("key", "1") }
+    let bytes = try #require(Disk(recorder).surely[store.path])
+    let half = Layout.envelopeCopyByteCount
+    #expect(bytes[..<half].elementsEqual(bytes[half..<2 * half]))
+    let place = try ScratchFolder()
+    try Disk.write([store.path: bytes], of: store.folder, to: place.path)
+    #expect(try Store.peekEnvelope(at: place.file("test.coffer")).slots.map(\.id) == [0])
+    try connection.close()
+  }
+}
