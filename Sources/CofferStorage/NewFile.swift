@@ -1,5 +1,18 @@
 import CofferCrypto
 
+/// A system call by which a new store comes to be: what is done beside SQLite, and so by no VFS.
+package enum FileCall: Equatable, Sendable {
+  case create(path: String)
+  case write(path: String, offset: Int, bytes: [UInt8])
+  case sync(path: String)
+  case link(from: String, to: String)
+  case syncFolder(path: String)
+  case remove(path: String)
+
+  /// Hears of each call before it is made; what it gives is the error that the call fails with instead.
+  package typealias Observer = @Sendable (FileCall) -> Int32?
+}
+
 /// A file that gets its name only when it is whole: written under a temporary name beside it, synced, and linked into
 /// place without replacing what may be there.
 ///
