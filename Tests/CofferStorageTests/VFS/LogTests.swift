@@ -9,7 +9,7 @@ import Testing
 /// Each test ends in a copy of store and log as a crash would leave them, recovered by a new connection.
 @Suite("The log") struct LogTests {
   /// A store whose log holds three commits: `a`, `b`, `c`.
-  private func threeCommits() throws -> (store: SmallStore, connection: SQLiteConnection) {
+  func threeCommits() throws -> (store: SmallStore, connection: SQLiteConnection) {
     let store = try SmallStore()
     let connection = try store.connect()
     for key in ["a", "b", "c"] {
@@ -20,17 +20,9 @@ import Testing
     return (store, connection)
   }
 
-  private func frame(_ number: Int) -> Range<Int> {
+  func frame(_ number: Int) -> Range<Int> {
     let start = Layout.logHeaderByteCount + (number - 1) * Layout.frameByteCount
     return start..<start + Layout.frameByteCount
-  }
-
-  /// Damages the second frame of the log, and returns what the log holds then.
-  private func damage(_ store: SmallStore) throws -> [UInt8] {
-    var log = try store.bytes("-wal")
-    log[frame(2).lowerBound + 100] ^= 1
-    try store.overwrite(log, suffix: "-wal")
-    return log
   }
 
   @Test("gives all commits back after a crash")
@@ -261,105 +253,6 @@ import Testing
     #expect(try store.contents().count == rows)
   }
 
-  @Test("that is cut by frames which are swapped, taken out or old is missed, where frames of its generation follow")
-  func foreignFrames() throws {
-    let (store, connection) = try threeCommits()
-    let old = try store.copyAsAfterCrash().bytes("-wal")
-    try connection.execute("PRAGMA wal_checkpoint(RESTART)")
-    for key in ["d", "e", "f", "g"] {
-      try connection.beginWrite(.normal)
-      try connection.set(key, "1")
-      try connection.commit()
-    }
-    let copy = try store.copyAsAfterCrash()
-    let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
-    func loss(_ change: (inout [UInt8]) -> Void) throws -> UInt32? {
-      var changed = log
-      change(&changed)
-      try copy.overwrite(file)
-      try copy.overwrite(changed, suffix: "-wal")
-      let recovering = try copy.connect()
-      defer { try? recovering.close() }
-      #expect(try recovering.contents() == ["a=1", "b=1", "c=1", "d=1"])
-      return recovering.logLoss?.firstFrame
-    }
-    // Swapped; an old frame; one that is missing, while the last one is still in its place.
-    #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(3)]) } == 2)
-    #expect(try loss { $0.replaceSubrange(frame(2), with: old[frame(2)]) } == 2)
-    #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(4)]) } == 2)
-    // What an earlier generation left is no loss.
-    #expect(try loss { $0.replaceSubrange(frame(2).lowerBound..., with: old[frame(2).lowerBound...]) } == nil)
-    try connection.close()
-  }
-
-  @Test("that loses frames is kept as a copy before a commit writes over them, once, and never over another file")
-  func copyOfLog() throws {
-    let (store, connection) = try threeCommits()
-    let copy = try store.copyAsAfterCrash()
-    try connection.close()
-    let log = try damage(copy)
-    try copy.overwrite([1], suffix: "-damaged-log-1")
-    for _ in 0..<2 {
-      let recovering = try copy.connect()
-      #expect(try recovering.contents() == ["a=1"])
-      guard case .kept(let path)? = recovering.logLoss?.copy else {
-        Issue.record("no copy: \(String(describing: recovering.logLoss))")
-        return
-      }
-      #expect(path == copy.path + "-damaged-log-2")
-      // The log stays: recovered again, it is the same.
-      try recovering.closeUntouched()
-      try? FileManager.default.removeItem(atPath: copy.path + "-shm")
-    }
-    let writer = try copy.connect()
-    try writer.beginWrite(.full)
-    try writer.set("b", "2")
-    try writer.commit()
-    try writer.close()
-    #expect(try copy.contents() == ["a=1", "b=2"])
-    #expect(try copy.bytes("-damaged-log-1") == [1] && copy.bytes("-damaged-log-2") == log)
-    let attributes = try FileManager.default.attributesOfItem(atPath: copy.path + "-damaged-log-2")
-    #expect(attributes[.posixPermissions] as? Int == 0o600)
-    #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-3"))
-  }
-
-  @Test("that loses frames as the last connection closes is kept as a copy, too")
-  func copyOnClosing() throws {
-    let (store, connection) = try threeCommits()
-    var log = try store.bytes("-wal")
-    log[frame(2).lowerBound + 100] ^= 1
-    // In place: the connection has both open. A header whose copies differ is what a killed writer leaves.
-    for (suffix, offset, byte) in [
-      ("-wal", frame(2).lowerBound + 100, log[frame(2).lowerBound + 100]), ("-shm", 50, 0xff),
-    ] {
-      let file = try FileHandle(forWritingTo: URL(fileURLWithPath: store.path + suffix))
-      try file.seek(toOffset: UInt64(offset))
-      try file.write(contentsOf: [byte])
-      try file.close()
-    }
-    try connection.close()
-    #expect(try store.bytes("-damaged-log-1") == log)
-    #expect(try store.contents() == ["a=1"])
-  }
-
-  @Test("that somebody has made longer than the disk is copied as far as it goes, and looked through no further")
-  func sparseLog() throws {
-    let (store, connection) = try threeCommits()
-    let copy = try store.copyAsAfterCrash()
-    try connection.close()
-    let log = try damage(copy)
-    try #require(truncate(copy.path + "-wal", 1 << 40) == 0)
-    let scan = try LogScan(of: Store.open(at: copy.path, key: copy.key))
-    #expect(scan.firstDamagedFrame == 2 && scan.committedFrameCount == 1)
-    let recovering = try copy.connect()
-    #expect(try recovering.contents() == ["a=1"])
-    let kept = try #require(FileHandle(forReadingAtPath: copy.path + "-damaged-log-1"))
-    #expect(try kept.read(upToCount: log.count).map(Array.init) == log)
-    var status = stat()
-    #expect(fstat(kept.fileDescriptor, &status) == 0 && status.st_size == 1 << 40 && status.st_blocks * 512 <= 2 << 20)
-    try recovering.close()
-  }
-
   @Test("that cannot be read is no log without old epochs")
   func unreadableEpochs() throws {
     let (store, connection) = try threeCommits()
@@ -367,28 +260,6 @@ import Testing
     try FileManager.default.createDirectory(atPath: store.path + "-wal", withIntermediateDirectories: false)
     let opened = try Store.open(at: store.path, key: store.key)
     #expect(throws: StorageError.self) { try opened.logNeedsOldEpochs() }
-  }
-
-  @Test("that loses frames on a full disk is opened and written all the same, and says that there is no copy")
-  func copyOnFullDisk() throws {
-    let (store, connection) = try threeCommits()
-    let recorder = RecordingVFS()
-    let copy = try store.copyAsAfterCrash(vfs: recorder.encrypting())
-    try connection.close()
-    _ = try damage(copy)
-    recorder.failCalls { $0.path.contains("damaged-log") && $0.kind == .write ? .error(errno: ENOSPC) : nil }
-    let recovering = try copy.connect()
-    #expect(try recovering.contents() == ["a=1"])
-    guard case .missing(reason: "the disk is full")? = recovering.logLoss?.copy else {
-      Issue.record("\(String(describing: recovering.logLoss))")
-      return
-    }
-    try recovering.beginWrite(.full)
-    try recovering.set("b", "2")
-    try recovering.commit()
-    try recovering.close()
-    #expect(try copy.contents() == ["a=1", "b=2"])
-    #expect(try FileManager.default.contentsOfDirectory(atPath: copy.folder.path) == ["test.coffer"])
   }
 
   @Test("does not end where it is not known whether a frame authenticates: that is an error, and nothing is lost")

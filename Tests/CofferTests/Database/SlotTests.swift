@@ -88,28 +88,6 @@ import Testing
     }
   }
 
-  @Test("name the group of a recovery key that was mistyped")
-  func mistypedRecoveryKey() throws {
-    let text = try RecoveryKey().text.withUnsafeBytes { Array($0) }
-    var found = 0
-    // Every character, replaced by another one; every two neighbours, swapped.
-    for position in text.indices where text[position] != UInt8(ascii: "-") {
-      var wrong = text
-      wrong[position] = text[position] == UInt8(ascii: "7") ? UInt8(ascii: "8") : UInt8(ascii: "7")
-      let group = position / 6 + 1
-      #expect(throws: CofferError.keyUnavailable(reason: "this is no recovery key: group \(group) was mistyped")) {
-        try Database.open(at: store.path, key: .recoveryKey(wrong.withUnsafeBytes { SecretBytes(copying: $0) }))
-      }
-      found += 1
-    }
-    #expect(found == 40)
-    for short in ["", "7K3QF", String(repeating: "U", count: 40), String(repeating: "0", count: 41)] {
-      #expect { try Database.open(at: store.path, key: .recoveryKey(SecretBytes(copying: short.utf8))) } throws: {
-        if case CofferError.keyUnavailable = $0 { true } else { false }
-      }
-    }
-  }
-
   @Test("that are removed leave nothing behind in either copy of the envelope")
   func removing() throws {
     try database.addSlot(passphrase("leaving"), label: "Bob was here", stretching: cheap)
@@ -210,17 +188,5 @@ import Testing
     let mended = try store.bytes()
     #expect(mended.prefix(half) == mended.dropFirst(half).prefix(half))
     #expect(try reopened.status().damagedEnvelopeCopies.isEmpty)
-  }
-
-  @Test("cost what was calibrated, within the bounds")
-  func calibration() throws {
-    guard case .scrypt(let quick, _, _) = try PasswordHash.calibrated(for: .milliseconds(1)),
-      case .scrypt(let slow, _, _) = try PasswordHash.calibrated(for: .milliseconds(400))
-    else {
-      Issue.record("it is not scrypt")
-      return
-    }
-    #expect(quick == 14)
-    #expect((quick...20).contains(slow))
   }
 }
