@@ -5,22 +5,22 @@ internal import COpenSSL
 /// A fetch walks the providers under a lock and costs microseconds, more than sealing a page (see "Performance" in
 /// `crypto(7)`). The objects are immutable, shared by all threads, and never freed.
 enum Algorithms {
-  static let aes256ECB = Lookup("AES-256-ECB") { EVP_CIPHER_fetch(nil, $0, nil) }
-  static let aes256GCM = Lookup("AES-256-GCM") { EVP_CIPHER_fetch(nil, $0, nil) }
-  static let sha256 = Lookup("SHA256") { EVP_MD_fetch(nil, $0, nil) }
-  static let hmac = Lookup("HMAC") { EVP_MAC_fetch(nil, $0, nil) }
-  static let hkdf = Lookup("HKDF") { EVP_KDF_fetch(nil, $0, nil) }
-  static let scrypt = Lookup("SCRYPT") { EVP_KDF_fetch(nil, $0, nil) }
-  static let pbkdf2 = Lookup("PBKDF2") { EVP_KDF_fetch(nil, $0, nil) }
-  static let argon2id = Lookup("ARGON2ID") { EVP_KDF_fetch(nil, $0, nil) }
+  static let aes256ECB = Lookup("AES-256-ECB") { EVP_CIPHER_fetch($0, $1, nil) }
+  static let aes256GCM = Lookup("AES-256-GCM") { EVP_CIPHER_fetch($0, $1, nil) }
+  static let sha256 = Lookup("SHA256") { EVP_MD_fetch($0, $1, nil) }
+  static let hmac = Lookup("HMAC") { EVP_MAC_fetch($0, $1, nil) }
+  static let hkdf = Lookup("HKDF") { EVP_KDF_fetch($0, $1, nil) }
+  static let scrypt = Lookup("SCRYPT") { EVP_KDF_fetch($0, $1, nil) }
+  static let pbkdf2 = Lookup("PBKDF2") { EVP_KDF_fetch($0, $1, nil) }
+  static let argon2id = Lookup("ARGON2ID") { EVP_KDF_fetch($0, $1, nil) }
 
   /// One algorithm; a look-up that failed, as it does without memory, is made again the next time.
   final class Lookup: Sendable {
     private let name: String
-    private let fetch: @Sendable (UnsafePointer<CChar>) -> OpaquePointer?
+    private let fetch: @Sendable (OpaquePointer?, UnsafePointer<CChar>) -> OpaquePointer?
     private let found = Lock<Algorithm?>(nil)
 
-    init(_ name: String, _ fetch: @escaping @Sendable (UnsafePointer<CChar>) -> OpaquePointer?) {
+    init(_ name: String, _ fetch: @escaping @Sendable (OpaquePointer?, UnsafePointer<CChar>) -> OpaquePointer?) {
       self.name = name
       self.fetch = fetch
     }
@@ -29,15 +29,22 @@ enum Algorithms {
     ///   not be set up.
     func get() throws(CryptoError) -> Algorithm {
       try OpenSSLLibrary.setUp()
-      let algorithm = found.withLock { found in
-        if found == nil { found = name.withCString(fetch).map(Algorithm.init) }
-        return found
+      return try get(from: OpenSSLLibrary.context)
+    }
+
+    func get(from context: AlgorithmContext?) throws(CryptoError) -> Algorithm {
+      if let algorithm = found.withLock({ $0 }) { return algorithm }
+      return try AlgorithmContext.withFallback(context) { () throws(CryptoError) in
+        let algorithm = found.withLock { found in
+          if found == nil { found = name.withCString { fetch(context?.object, $0) }.map(Algorithm.init) }
+          return found
+        }
+        guard let algorithm else {
+          ERR_clear_error()
+          throw .unavailable(algorithm: name)
+        }
+        return algorithm
       }
-      guard let algorithm else {
-        ERR_clear_error()
-        throw .unavailable(algorithm: name)
-      }
-      return algorithm
     }
   }
 }

@@ -8,7 +8,14 @@ public enum HMACSHA256 {
   ///
   /// - Throws: ``CryptoError/unavailable(algorithm:)`` or ``CryptoError/openSSL(function:reason:)``.
   public static func authenticate(_ bytes: UnsafeRawBufferPointer, key: SecretBytes) throws -> [UInt8] {
-    guard let context = EVP_MAC_CTX_new(try Algorithms.hmac.get().object) else {
+    let hmac = try Algorithms.hmac.get()
+    return try AlgorithmContext.withFallback(OpenSSLLibrary.context) { try authenticate(bytes, key: key, by: hmac) }
+  }
+
+  static func authenticate(
+    _ bytes: UnsafeRawBufferPointer, key: SecretBytes, by hmac: Algorithm
+  ) throws -> [UInt8] {
+    guard let context = EVP_MAC_CTX_new(hmac.object) else {
       throw CryptoError.failure(of: "EVP_MAC_CTX_new")
     }
     // Wipes its copy of the key.

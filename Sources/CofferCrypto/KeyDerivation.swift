@@ -8,7 +8,16 @@ enum KeyDerivation {
   static func derive(
     count: Int, with algorithm: Algorithms.Lookup, _ parameters: [OpenSSLParameter]
   ) throws -> SecretBytes {
-    guard let context = EVP_KDF_CTX_new(try algorithm.get().object) else {
+    let algorithm = try algorithm.get()
+    return try AlgorithmContext.withFallback(OpenSSLLibrary.context) {
+      try derive(count: count, with: algorithm, parameters)
+    }
+  }
+
+  private static func derive(
+    count: Int, with algorithm: Algorithm, _ parameters: [OpenSSLParameter]
+  ) throws -> SecretBytes {
+    guard let context = EVP_KDF_CTX_new(algorithm.object) else {
       throw CryptoError.failure(of: "EVP_KDF_CTX_new")
     }
     // Wipes its copies of the key, password and salt.

@@ -19,6 +19,34 @@ package enum OpenSSLLibrary {
   private static let isSetUp =
     OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1 && OSSL_LIB_CTX_get0_global_default() != nil
 
+  /// Where algorithms are looked up; nil is the context that the whole process shares.
+  ///
+  /// That one where the program or its configuration file has made another choice than OpenSSL's own default provider.
+  static let context = isAlone.withLock { $0 } || hasDefaultsOnly ? AlgorithmContext() : nil
+
+  /// Where generators are found.
+  ///
+  /// In a library that is the process's own context: one that the program or its configuration file has chosen shows nowhere.
+  static let randomContext = isAlone.withLock { $0 } ? context : nil
+
+  private static let isAlone = Lock(false)
+
+  /// Whether the process's context has nothing but the default provider, and FIPS is not asked for.
+  private static var hasDefaultsOnly: Bool {
+    var counts = (defaults: 0, others: 0)
+    let isListed = withUnsafeMutablePointer(to: &counts) { counts in
+      OSSL_PROVIDER_do_all(
+        nil,
+        { provider, counts in
+          guard let counts = counts?.assumingMemoryBound(to: (defaults: Int, others: Int).self) else { return 0 }
+          let isDefault = OSSL_PROVIDER_get0_name(provider).map { String(cString: $0) } == AlgorithmContext.defaultName
+          if isDefault { counts.pointee.defaults += 1 } else { counts.pointee.others += 1 }
+          return 1
+        }, counts)
+    }
+    return isListed == 1 && counts == (1, 0) && EVP_default_properties_is_fips_enabled(nil) == 0
+  }
+
   /// Sets OpenSSL up for a program that has its process to itself; before its first use.
   ///
   /// Its configuration file is not read, which could name providers whose code would run beside the keys, and all its
@@ -28,6 +56,7 @@ package enum OpenSSLLibrary {
   ///   words for its errors, which both take time. Coffer needs none of the names; SQLCipher does, when a store of its is
   ///   imported. Without the words an error is told by its number.
   package static func setUpAlone(withNamesAndWords: Bool) {
+    isAlone.withLock { $0 = true }
     OpenSSLMemory.use()
     var choices = OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG
     if !withNamesAndWords {

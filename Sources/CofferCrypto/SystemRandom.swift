@@ -23,12 +23,21 @@ enum SystemRandom {
   /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order; the buffer is zero then.
   static func fill(_ buffer: UnsafeMutableRawBufferPointer, from purpose: Purpose) throws(CryptoError) {
     try OpenSSLLibrary.setUp()
+    let context = OpenSSLLibrary.randomContext
+    try AlgorithmContext.withFallback(context) { () throws(CryptoError) in
+      try fill(buffer, from: purpose, in: context?.object)
+    }
+  }
+
+  private static func fill(
+    _ buffer: UnsafeMutableRawBufferPointer, from purpose: Purpose, in context: OpaquePointer?
+  ) throws(CryptoError) {
     guard let start = buffer.baseAddress, buffer.count > 0 else { return }
     // They belong to the calling thread: look them up each time, never keep them.
     let generator =
       switch purpose {
-      case .keys: RAND_get0_private(nil)
-      case .nonces: RAND_get0_public(nil)
+      case .keys: RAND_get0_private(context)
+      case .nonces: RAND_get0_public(context)
       }
     guard let generator else { throw .failure(of: "RAND_get0") }
 

@@ -1,0 +1,170 @@
+internal import COpenSSL
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// A library context of OpenSSL's that lists the algorithms used here and no others.
+///
+/// OpenSSL lists every cipher of its default provider, some 120, before it finds the first, and does the same with digests,
+/// codes and key derivations: most of what it does in a short program. So a provider of ours, "coffer", names a dozen and
+/// passes on the default provider's functions with the default provider's own state (`provider-base(7)`): the same code
+/// runs. The default provider itself is not active meanwhile, or OpenSSL would list all of it.
+///
+/// What an algorithm needs inside is looked up here, too. Where something is missing, as a later OpenSSL may need more, the
+/// default provider becomes active: ``withFallback(_:)``.
+final class AlgorithmContext: Sendable {
+  /// The algorithms of one kind, by the names that come first in the default provider's lists.
+  struct Kind {
+    /// `OSSL_OP_…` in core_dispatch.h.
+    let operation: Int32
+    let names: [StaticString]
+  }
+
+  /// What is offered, as far as this OpenSSL has it, with what these need inside.
+  static let kinds = [
+    // PBKDF2 takes SHA-512, Argon2 both of BLAKE2.
+    Kind(operation: OSSL_OP_DIGEST, names: ["SHA2-256", "SHA2-512", "BLAKE2B-512"]),
+    // The generator takes the counter mode and single blocks.
+    Kind(operation: OSSL_OP_CIPHER, names: ["AES-256-GCM", "AES-256-ECB", "AES-256-CTR"]),
+    Kind(operation: OSSL_OP_MAC, names: ["HMAC", "BLAKE2BMAC"]),
+    Kind(operation: OSSL_OP_KDF, names: ["HKDF", "SCRYPT", "PBKDF2", "ARGON2ID"]),
+    // What seeds generators depends on how OpenSSL was built.
+    Kind(operation: OSSL_OP_RAND, names: ["CTR-DRBG", "SEED-SRC", "JITTER"]),
+  ]
+
+  /// The `OSSL_LIB_CTX`; never freed, as keys in use refer to it.
+  nonisolated(unsafe) let object: OpaquePointer
+
+  /// Whether the default provider has become active.
+  let isComplete = Lock(false)
+
+  /// - Returns: nil where OpenSSL refuses any part of it; the plain context does then.
+  init?() {
+    guard let object = OSSL_LIB_CTX_new() else {
+      ERR_clear_error()
+      return nil
+    }
+    guard Self.offer(in: object) else {
+      ERR_clear_error()
+      OSSL_LIB_CTX_free(object)
+      return nil
+    }
+    self.object = object
+  }
+
+  // MARK: - What is missing
+
+  /// Runs `body`, and where it fails once more with all that the default provider has.
+  static func withFallback<R, Failure: Error>(
+    _ context: AlgorithmContext?, _ body: () throws(Failure) -> R
+  ) throws(Failure) -> R {
+    guard let context, !context.isComplete.withLock({ $0 }) else { return try body() }
+    do {
+      return try body()
+    } catch {
+      guard context.complete() else { throw error }
+      return try body()
+    }
+  }
+
+  private func complete() -> Bool {
+    isComplete.withLock { isComplete in
+      if !isComplete { isComplete = OSSL_PROVIDER_load(object, Self.defaultName) != nil }
+      ERR_clear_error()
+      return isComplete
+    }
+  }
+
+  // MARK: - The provider
+
+  static let defaultName = "default"
+  private static let name = "coffer"
+
+  /// The lists that our provider gives to OpenSSL, in the order of ``kinds``; they point into the default provider's own,
+  /// which are constants of the library, and are the same for all contexts.
+  private struct Lists {
+    let algorithms: [UnsafePointer<OSSL_ALGORITHM>]
+    let functions: UnsafePointer<OSSL_DISPATCH>
+  }
+
+  /// Held while a context is made, one at a time: a provider that is set up learns nothing of whose it is.
+  private static let making = Lock(())
+  /// Written once, under `making`, before any provider that reads it.
+  nonisolated(unsafe) private static var lists: Lists?
+  /// The default provider's state in the context that is being made; protected by `making`.
+  nonisolated(unsafe) private static var state: UnsafeMutableRawPointer?
+
+  /// Has `object` list what is used here.
+  private static func offer(in object: OpaquePointer) -> Bool {
+    making.withLock { _ in
+      guard let provider = OSSL_PROVIDER_load(object, defaultName) else { return false }
+      // A fetched algorithm keeps its provider, which stays in order so when it is no longer active.
+      guard let kept = EVP_RAND_fetch(object, "CTR-DRBG", nil) else { return false }
+      if lists == nil { lists = pick(from: provider) }
+      state = OSSL_PROVIDER_get0_provider_ctx(provider)
+      guard OSSL_PROVIDER_add_builtin(object, name, initialize) == 1, OSSL_PROVIDER_load(object, name) != nil,
+        OSSL_PROVIDER_unload(provider) == 1
+      else {
+        EVP_RAND_free(kept)
+        return false
+      }
+      return true
+    }
+  }
+
+  private static let initialize:
+    @convention(c) (
+      OpaquePointer?, UnsafePointer<OSSL_DISPATCH>?, UnsafeMutablePointer<UnsafePointer<OSSL_DISPATCH>?>?,
+      UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+    ) -> Int32 = { _, _, functions, state in
+      functions?.pointee = AlgorithmContext.lists?.functions
+      state?.pointee = AlgorithmContext.state
+      return 1
+    }
+
+  /// `OSSL_FUNC_provider_query_operation` of `provider-base(7)`.
+  private static let query:
+    @convention(c) (
+      UnsafeMutableRawPointer?, Int32, UnsafeMutablePointer<Int32>?
+    ) -> UnsafePointer<OSSL_ALGORITHM>? = { _, operation, mayNotKeep in
+      mayNotKeep?.pointee = 0
+      guard let index = AlgorithmContext.kinds.firstIndex(where: { $0.operation == operation }) else { return nil }
+      return AlgorithmContext.lists?.algorithms[index]
+    }
+
+  /// Picks what is offered from the lists of `provider`, into memory that stays.
+  private static func pick(from provider: OpaquePointer) -> Lists {
+    let algorithms = kinds.map { kind in
+      let list = UnsafeMutablePointer<OSSL_ALGORITHM>.allocate(capacity: kind.names.count + 1)
+      var count = 0
+      var mayNotKeep: Int32 = 0
+      var next = OSSL_PROVIDER_query_operation(provider, kind.operation, &mayNotKeep)
+      while let algorithm = next, algorithm.pointee.algorithm_names != nil, count < kind.names.count {
+        if kind.names.contains(where: { isName($0, of: algorithm.pointee) }) {
+          (list + count).initialize(to: algorithm.pointee)
+          count += 1
+        }
+        next = algorithm + 1
+      }
+      (list + count).initialize(to: OSSL_ALGORITHM())
+      return UnsafePointer(list)
+    }
+    let functions = UnsafeMutablePointer<OSSL_DISPATCH>.allocate(capacity: 2)
+    let query = unsafeBitCast(query, to: (@convention(c) () -> Void).self)
+    functions.initialize(to: OSSL_DISPATCH(function_id: OSSL_FUNC_PROVIDER_QUERY_OPERATION, function: query))
+    (functions + 1).initialize(to: OSSL_DISPATCH())
+    return Lists(algorithms: algorithms, functions: UnsafePointer(functions))
+  }
+
+  /// Whether `name` is the first of an algorithm's names, which are separated by colons.
+  private static func isName(_ name: StaticString, of algorithm: OSSL_ALGORITHM) -> Bool {
+    guard let names = algorithm.algorithm_names else { return false }
+    let count = name.utf8CodeUnitCount
+    return strncmp(names, name.utf8Start, count) == 0 && [0, CChar(UInt8(ascii: ":"))].contains(names[count])
+  }
+}
