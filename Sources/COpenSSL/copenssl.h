@@ -2,6 +2,7 @@
 #ifndef COFFER_COPENSSL_H
 #define COFFER_COPENSSL_H
 
+#include <openssl/conf.h>
 #include <openssl/core.h>
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>

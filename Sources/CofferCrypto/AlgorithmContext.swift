@@ -37,8 +37,10 @@ final class AlgorithmContext: Sendable {
     Kind(operation: OSSL_OP_RAND, names: ["CTR-DRBG", "SEED-SRC", "JITTER"]),
   ]
 
-  /// The `OSSL_LIB_CTX`; never freed, as keys in use refer to it.
+  /// The `OSSL_LIB_CTX`; never freed, as keys in use refer to it, and safe on all threads.
   nonisolated(unsafe) let object: OpaquePointer
+  /// A generator of the default provider's: what is fetched keeps its provider in order, also one that is not active.
+  nonisolated(unsafe) private let kept: OpaquePointer
 
   /// Whether the default provider has become active.
   let isComplete = Lock(false)
@@ -49,12 +51,13 @@ final class AlgorithmContext: Sendable {
       ERR_clear_error()
       return nil
     }
-    guard Self.offer(in: object) else {
+    guard let kept = Self.offer(in: object) else {
       ERR_clear_error()
       OSSL_LIB_CTX_free(object)
       return nil
     }
     self.object = object
+    self.kept = kept
   }
 
   // MARK: - What is missing
@@ -99,22 +102,23 @@ final class AlgorithmContext: Sendable {
   /// The default provider's state in the context that is being made; protected by `making`.
   nonisolated(unsafe) private static var state: UnsafeMutableRawPointer?
 
-  /// Has `object` list what is used here.
-  private static func offer(in object: OpaquePointer) -> Bool {
+  /// Has `object` list what is used here; gives what keeps the default provider.
+  private static func offer(in object: OpaquePointer) -> OpaquePointer? {
+    var kept: OpaquePointer?
     making.withLock { _ in
-      guard let provider = OSSL_PROVIDER_load(object, defaultName) else { return false }
-      // A fetched algorithm keeps its provider, which stays in order so when it is no longer active.
-      guard let kept = EVP_RAND_fetch(object, "CTR-DRBG", nil) else { return false }
+      guard let provider = OSSL_PROVIDER_load(object, defaultName) else { return }
+      kept = EVP_RAND_fetch(object, "CTR-DRBG", nil)
       if lists == nil { lists = pick(from: provider) }
       state = OSSL_PROVIDER_get0_provider_ctx(provider)
-      guard OSSL_PROVIDER_add_builtin(object, name, initialize) == 1, OSSL_PROVIDER_load(object, name) != nil,
-        OSSL_PROVIDER_unload(provider) == 1
+      guard kept != nil, OSSL_PROVIDER_add_builtin(object, name, initialize) == 1,
+        OSSL_PROVIDER_load(object, name) != nil, OSSL_PROVIDER_unload(provider) == 1
       else {
         EVP_RAND_free(kept)
-        return false
+        kept = nil
+        return
       }
-      return true
     }
+    return kept
   }
 
   private static let initialize:

@@ -19,15 +19,11 @@ package enum OpenSSLLibrary {
   private static let isSetUp =
     OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1 && OSSL_LIB_CTX_get0_global_default() != nil
 
-  /// Where algorithms are looked up; nil is the context that the whole process shares.
+  /// Where algorithms and generators are found; nil is the context that the whole process shares.
   ///
-  /// That one where the program or its configuration file has made another choice than OpenSSL's own default provider.
-  static let context = isAlone.withLock { $0 } || hasDefaultsOnly ? AlgorithmContext() : nil
-
-  /// Where generators are found.
-  ///
-  /// In a library that is the process's own context: one that the program or its configuration file has chosen shows nowhere.
-  static let randomContext = isAlone.withLock { $0 } ? context : nil
+  /// That one where the program or its configuration file has made another choice than OpenSSL's own.
+  static let context =
+    isAlone.withLock { $0 } || hasDefaultsOnly && !choosesGenerator ? AlgorithmContext() : nil
 
   private static let isAlone = Lock(false)
 
@@ -45,6 +41,19 @@ package enum OpenSSLLibrary {
         }, counts)
     }
     return isListed == 1 && counts == (1, 0) && EVP_default_properties_is_fips_enabled(nil) == 0
+  }
+
+  /// Whether the configuration file says which generators there are, which shows nowhere else before they are made.
+  private static var choosesGenerator: Bool {
+    guard let path = CONF_get1_default_config_file(), let configuration = NCONF_new(nil) else { return true }
+    defer {
+      CRYPTO_free(path, nil, 0)
+      NCONF_free(configuration)
+      ERR_clear_error()
+    }
+    var line = 0
+    guard NCONF_load(configuration, path, &line) == 1 else { return false }
+    return NCONF_get_string(configuration, NCONF_get_string(configuration, nil, "openssl_conf"), "random") != nil
   }
 
   /// Sets OpenSSL up for a program that has its process to itself; before its first use.

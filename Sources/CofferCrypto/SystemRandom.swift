@@ -23,7 +23,7 @@ enum SystemRandom {
   /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order; the buffer is zero then.
   static func fill(_ buffer: UnsafeMutableRawBufferPointer, from purpose: Purpose) throws(CryptoError) {
     try OpenSSLLibrary.setUp()
-    let context = OpenSSLLibrary.randomContext
+    let context = OpenSSLLibrary.context
     try AlgorithmContext.withFallback(context) { () throws(CryptoError) in
       try fill(buffer, from: purpose, in: context?.object)
     }

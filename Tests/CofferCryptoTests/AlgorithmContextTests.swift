@@ -115,6 +115,17 @@ struct AlgorithmContextTests {
     }
   }
 
+  @Test("stand aside where the configuration says which generators there are")
+  func generators() async {
+    await #expect(processExitsWith: .success) {
+      try configure("random = generators", "[generators]\nrandom = HASH-DRBG\ndigest = SHA256")
+      expectInChild(OpenSSLLibrary.context == nil)
+      _ = try SecretBytes.random(count: 32)
+      let primary = try RAND_get0_primary(nil).orExit()
+      expectInChild(String(cString: EVP_RAND_get0_name(EVP_RAND_CTX_get0_rand(primary))) == "HASH-DRBG")
+    }
+  }
+
   @Test("stand aside where the configuration has another provider beside the default one")
   func otherProvider() async {
     await #expect(processExitsWith: .success) {
@@ -125,14 +136,25 @@ struct AlgorithmContextTests {
     }
   }
 
-  @Test("serve generators, too, in a program that has its process to itself, which reads no configuration")
+  @Test("are all that a library makes OpenSSL list, where nothing else is configured")
+  func library() async {
+    await #expect(processExitsWith: .success) {
+      try configure("ssl_conf = none", "[none]")
+      let context = try OpenSSLLibrary.context.orExit()
+      _ = try SecretBytes.random(count: 32)
+      let primary = try RAND_get0_primary(context.object).orExit()
+      expectInChild(provider(EVP_RAND_get0_provider(EVP_RAND_CTX_get0_rand(primary))) == "coffer")
+    }
+  }
+
+  @Test("serve a program that has its process to itself, which reads no configuration")
   func alone() async {
     await #expect(processExitsWith: .success) {
       try configure("alg_section = properties", "[properties]\ndefault_properties = fips=yes")
       OpenSSLLibrary.setUpAlone(withNamesAndWords: false)
       _ = try SecretBytes.random(count: 32)
       _ = try HKDF.deriveKey(from: SecretBytes([1]), salt: [], info: [], count: 32)
-      let context = try OpenSSLLibrary.randomContext.orExit()
+      let context = try OpenSSLLibrary.context.orExit()
       let primary = try RAND_get0_primary(context.object).orExit()
       expectInChild(provider(EVP_RAND_get0_provider(EVP_RAND_CTX_get0_rand(primary))) == "coffer")
       expectInChild(!context.isComplete.withLock { $0 })

@@ -82,7 +82,7 @@ import Testing
       "of an allocation in SQLite or OpenSSL ends in an error, loses nothing, and what failed can be done again",
       arguments: AllocationFaults.Library.allCases, ["once", "lasting"])
     func allocation(_ library: AllocationFaults.Library, _ manner: String) throws {
-      let step = library == .sqlite ? Self.isSoak ? 7 : 1999 : Self.isSoak ? 1 : 499
+      let step = library == .sqlite ? Self.isSoak ? 7 : 1999 : Self.isSoak ? 1 : 107
       let store = try TemporaryStore()
       let worker = try store.worker("fail-allocations", library.rawValue, manner, "3", "\(step)", "100000")
       let outcomes = worker.text.split(separator: "\n")
