@@ -55,7 +55,7 @@ enum Work: String {
     }
   }
 
-  private static func key(_ number: Int) -> String { "setting.key.\(number)" }
+  static func key(_ number: Int) -> String { "setting.key.\(number)" }
 
   /// 100-byte values that differ from row to row, and from seed to seed.
   static func rows(_ keys: [String], seed: UInt64) -> [(key: String, value: [UInt8])] {
@@ -113,7 +113,7 @@ enum Work: String {
     return sum
   }
 
-  private static func read(_ connection: SQLiteConnection, _ keys: [String]) throws {
+  static func read(_ connection: SQLiteConnection, _ keys: [String]) throws {
     try connection.beginRead()
     let collection = try connection.statement("SELECT id FROM collections WHERE name = 'settings'").first {
       $0.integer(0)
@@ -128,7 +128,7 @@ enum Work: String {
   }
 
   /// SplitMix64, by Sebastiano Vigna.
-  private struct Generator: RandomNumberGenerator {
+  struct Generator: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

@@ -4,10 +4,12 @@
 //   StorageBenchmark insert-in-order plain|coffer PATH KEYFILE COUNT SEED      a new table, in one transaction
 //   StorageBenchmark insert-at-random plain|coffer PATH KEYFILE COUNT SEED     (and a key file where there is none)
 //   StorageBenchmark scan|read plain|coffer PATH KEYFILE COUNT SEED            a table that is there
+//   StorageBenchmark page-cache plain|coffer PATH KEYFILE COUNT MEGABYTES      a table that is there; 0: as it is
 //   StorageBenchmark replay COUNT ROUNDS      what it would cost to notice pages that were put back
 //   StorageBenchmark cipher                   the cipher's share of a page, without SQLite
 //
-// Says how many microseconds one row took.
+// Says how many microseconds one row took; `page-cache` how many an opening, a random read and a random write took, and how
+// many megabytes the reads.
 
 import CofferCrypto
 import CofferStorage
@@ -25,6 +27,12 @@ case ("cipher", 1): print(try Work.pageCost())
 case ("replay", 3):
   guard let count = Int(arguments[1]), let rounds = Int(arguments[2]) else { fail("COUNT and ROUNDS are numbers") }
   try Replay.measure(rowCount: count, rounds: rounds)
+case ("page-cache", 6):
+  guard let count = Int(arguments[4]), let megabytes = Int(arguments[5]) else {
+    fail("COUNT and MEGABYTES are numbers")
+  }
+  let competitor = try Competitor(named: arguments[1], keyFile: arguments[3])
+  try PageCache.measure(competitor, at: arguments[2], count: count, megabytes: megabytes)
 case (let name?, 6):
   guard let work = Work(rawValue: name), let count = Int(arguments[4]), let seed = UInt64(arguments[5]) else {
     fail("there is no work like this: \(arguments.joined(separator: " "))")
