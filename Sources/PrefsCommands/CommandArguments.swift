@@ -60,6 +60,59 @@ enum CommandArguments {
     return words
   }
 
+  // MARK: - One command
+
+  /// Parses for the command that the arguments name, and for no other: the whole tree takes twice as long.
+  ///
+  /// - Returns: The command, ready to run; nil where that is not so sure, or something is wrong, or help is asked for. Then
+  ///   the tree has to say what it is.
+  static func parseAlone(_ arguments: [String]) -> (any ParsableCommand)? {
+    guard var index = indexOfCommand(in: arguments) else { return nil }
+    let common = arguments[..<index]
+    var command: any ParsableCommand.Type = PrefsCommand.self
+    repeat {
+      guard index < arguments.endIndex,
+        let next = command.configuration.subcommands.first(where: { names($0, arguments[index]) })
+      else { return nil }
+      (command, index) = (next, index + 1)
+    } while !command.configuration.subcommands.isEmpty
+    let own = arguments[index...]
+    guard !takesCommonOption(own) else { return nil }
+    let parsed = try? command.parseAsRoot(Array(common) + own)
+    return parsed.flatMap { type(of: $0) == command ? $0 : nil }
+  }
+
+  /// Where the command is named; nil where what stands before it is not clear at once.
+  private static func indexOfCommand(in arguments: [String]) -> Int? {
+    var index = 0
+    while index < arguments.endIndex, arguments[index].hasPrefix("-") {
+      if optionsWithValue.contains(arguments[index]) {
+        index += 2
+      } else if arguments[index].hasPrefix("--"), arguments[index] != "--" {
+        index += 1
+      } else {
+        return nil
+      }
+    }
+    return index < arguments.endIndex ? index : nil
+  }
+
+  private static func names(_ command: any ParsableCommand.Type, _ word: String) -> Bool {
+    command.configuration.commandName == word || command.configuration.aliases.contains(word)
+  }
+
+  /// Options of commands that take whatever follows for their value.
+  static let greedyOptions: Set<String> = [
+    "--default", "--prefix", "--only", "--allow", "--label", "--confirm", "--drop", "--match", "--keep", "--off",
+  ]
+
+  /// Whether the value of such an option looks like an option, which the tree, but not the command, might take for one.
+  private static func takesCommonOption(_ arguments: ArraySlice<String>) -> Bool {
+    zip(arguments, arguments.dropFirst()).contains { greedyOptions.contains($0) && $1.hasPrefix("-") }
+  }
+
+  // MARK: - Unknown commands
+
   /// What other tools call our commands.
   private static let foreignNames = [
     "ls": "list", "dir": "list", "keys": "list", "rm": "unset", "del": "unset", "remove": "unset", "mv": "rename",

@@ -88,7 +88,7 @@ struct Session {
 
   /// Opens the store, or makes it with what the options name, like `init`.
   func openOrCreate() throws -> Database {
-    if try exists() { return try open() }
+    do { return try open() } catch CofferError.storeNotFound {}
     let source = try lookup.sourceForNewStore(withPassphrase: false)
     do {
       let database = try Database.create(at: path, key: source, options: databaseOptions())
@@ -112,7 +112,7 @@ struct Session {
 
   /// Opens the store for trying something out; an empty one in memory where there is none.
   func openForTrial() throws -> Database {
-    try exists() ? try open() : try Database.inMemory()
+    do { return try open() } catch CofferError.storeNotFound { return try Database.inMemory() }
   }
 
   // MARK: - Transactions
