@@ -91,7 +91,7 @@ bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS
 	@Scripts/install-deps.sh benchmarks
 	@Scripts/install-programs.sh python3 sqlite3 sqlcipher age git pass gpg=gnupg \
 	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
-	@Scripts/build-release.sh prefs StorageBenchmark
+	@Scripts/build-release.sh prefs prefs-formats StorageBenchmark
 	$(SWIFT) build -c release --package-path Benchmarks
 	@built="$$($(SWIFT) build -c release --show-bin-path)" && \
 	  DESTDIR="$$built/installed" PREFIX=/usr Scripts/install.sh install "$$built/prefs" >/dev/null && \

@@ -39,6 +39,7 @@ let package = Package(
   products: [
     .library(name: "Coffer", targets: ["Coffer", "CofferMaintenance", "CofferCompat"]),
     .executable(name: "prefs", targets: ["prefs"]),
+    .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     // Loaded by other programs' SQLite; see the README, The shell.
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ] + preload.products,
@@ -69,10 +70,14 @@ let package = Package(
       name: "PrefsCommands",
       dependencies: [
         "Coffer", "CofferMaintenance", "CSystemCalls",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"), "Yams", "TOMLKit",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs", dependencies: ["PrefsCommands"], swiftSettings: strict),
+    // A program of its own, because its parsers bring all of Foundation.
+    .target(
+      name: "PrefsFormats", dependencies: ["PrefsCommands", "Coffer", "Yams", "TOMLKit"], swiftSettings: strict),
+    .executableTarget(name: "prefs-formats", dependencies: ["PrefsFormats"], swiftSettings: strict),
     // Measures layers that are not public, and so lives in this package.
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
@@ -103,7 +108,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "PrefsCommandsTests", dependencies: ["PrefsCommands", "Coffer", "StoreWorker", "prefs"],
+      name: "PrefsCommandsTests",
+      dependencies: ["PrefsCommands", "PrefsFormats", "Coffer", "StoreWorker", "prefs", "prefs-formats"],
       swiftSettings: strict),
   ] + preload.targets,
   swiftLanguageModes: [.v6]
@@ -116,7 +122,8 @@ if let fuzzer {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "CFuzzer", "PrefsCommands", "Coffer", "CofferMaintenance", "CofferStorage", "CofferCrypto",
+        "CFuzzer", "PrefsCommands", "PrefsFormats", "Coffer", "CofferMaintenance", "CofferStorage",
+        "CofferCrypto",
       ],
       path: "Tests/Fuzzing", exclude: ["Corpus", "CFuzzer", "Replay", "run"], sources: ["Targets", "Driver"],
       swiftSettings: strict, linkerSettings: [.unsafeFlags(["-sanitize=address", fuzzer])]),
@@ -125,7 +132,9 @@ if let fuzzer {
   package.targets.append(
     .testTarget(
       name: "FuzzingTests",
-      dependencies: ["PrefsCommands", "Coffer", "CofferMaintenance", "CofferStorage", "CofferCrypto"],
+      dependencies: [
+        "PrefsCommands", "PrefsFormats", "Coffer", "CofferMaintenance", "CofferStorage", "CofferCrypto",
+      ],
       path: "Tests/Fuzzing", exclude: ["Corpus", "CFuzzer", "Driver", "run"], sources: ["Targets", "Replay"],
       swiftSettings: strict))
 }

@@ -2,6 +2,7 @@
 # Imports point down only. Fails when a module imports one that is not below it, or when a system library is imported by
 # another module than the one that wraps it.
 #
+#   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
 #                             CofferCompat ------> Coffer    CofferStorage -> CSQLite
 #           PrefsCommands, Coffer -> CSystemCalls
@@ -20,7 +21,9 @@ allowed() {
     Sources/CofferMaintenance) echo "Coffer CofferStorage CofferCrypto" ;;
     Sources/CofferCompat) echo "Coffer" ;;
     Sources/PrefsCommands) echo "Coffer CofferMaintenance CSystemCalls" ;;
+    Sources/PrefsFormats) echo "PrefsCommands Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;
+    Sources/prefs-formats) echo "PrefsFormats" ;;
     Tests/TestSupport) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Tests/StoreWorker) echo "Coffer CofferMaintenance CofferStorage" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
@@ -28,8 +31,8 @@ allowed() {
     Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
-    Tests/Fuzzing) echo "PrefsCommands Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
-    Tests/PrefsCommandsTests) echo "PrefsCommands Coffer CofferMaintenance" ;;
+    Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
+    Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance" ;;
     # Everything that comes beside these is built on the library alone.
     *) echo "Coffer CofferCompat CofferMaintenance" ;;
   esac

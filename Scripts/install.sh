@@ -1,5 +1,6 @@
 #!/bin/sh
-# Puts the tool, its manual page and what shells need to complete its words where they look for them, or takes them away.
+# Puts the tool, the programs beside it, its manual page and what shells need to complete its words where they look for
+# them, or takes them away.
 #
 # Usage: install.sh install BINARY | install.sh uninstall
 #
@@ -9,6 +10,9 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 root=${DESTDIR:-}${PREFIX:-/usr/local}
 tool=$root/bin/prefs
+# What prefs starts, and nobody else: the names of the programs, which lie beside BINARY.
+beside=$root/libexec/coffer
+programs="prefs-formats"
 manual=$root/share/man/man1/prefs.1
 bash=$root/share/bash-completion/completions/prefs
 zsh=$root/share/zsh/site-functions/_prefs
@@ -29,26 +33,40 @@ write() {
   mv -f "$file.new" "$file"
 }
 
+# Copies a program, whole or not at all.
+put() {
+  [ -x "$1" ] || fail "there is no program at $1; build it with make release"
+  mkdir -p "$(dirname "$2")"
+  cp "$1" "$2.new"
+  # What debuggers need is half of it. macOS has it in another file.
+  if [ "$(uname -s)" = Linux ] && command -v strip >/dev/null 2>&1; then strip "$2.new"; fi
+  chmod 755 "$2.new"
+  mv -f "$2.new" "$2"
+}
+
 install_all() {
   binary=$1
-  [ -x "$binary" ] || fail "there is no program at $binary; build it with make release"
   command -v python3 >/dev/null 2>&1 || fail "the manual page needs python3"
-  mkdir -p "$(dirname "$tool")"
-  cp "$binary" "$tool.new"
-  # What debuggers need is half of it. macOS has it in another file.
-  if [ "$(uname -s)" = Linux ] && command -v strip >/dev/null 2>&1; then strip "$tool.new"; fi
-  chmod 755 "$tool.new"
-  mv -f "$tool.new" "$tool"
+  # prefs starts nothing from a folder that others may write to.
+  (umask 022 && mkdir -p "$beside")
+  for program in $programs; do
+    put "$(dirname "$binary")/$program" "$beside/$program"
+  done
+  put "$binary" "$tool"
   write "$manual" "$here/manual-page" "$tool"
   write "$bash" "$tool" completion bash
   write "$zsh" "$tool" completion zsh
   write "$fish" "$tool" completion fish
+  for program in $programs; do printf '%s\n' "$beside/$program"; done
   printf '%s\n' "$tool" "$manual" "$bash" "$zsh" "$fish"
 }
 
 case "${1:-}" in
   install) install_all "${2:?which program?}" ;;
   # The folders stay: others may have made them.
-  uninstall) rm -f "$tool" "$manual" "$bash" "$zsh" "$fish" ;;
+  uninstall)
+    rm -f "$tool" "$manual" "$bash" "$zsh" "$fish"
+    for program in $programs; do rm -f "$beside/$program"; done
+    ;;
   *) fail "usage: install.sh install BINARY | install.sh uninstall" ;;
 esac

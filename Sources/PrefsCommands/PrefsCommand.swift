@@ -19,7 +19,8 @@ struct PrefsCommand: ParsableCommand {
       the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase or \
       recovery key that is asked for.
 
-      `prefs help COMMAND` says more of each command.
+      `prefs help COMMAND` says more of each command. `prefs NAME` starts the program prefs-NAME where there is no command of \
+      that name, and such a program in the folder libexec/coffer beside the one that prefs is in.
       """,
     version: "prefs \(PrefsTool.version)",
     subcommands: [AgentCommand.self],
@@ -70,6 +71,14 @@ struct PrefsCommand: ParsableCommand {
   static let listingCommandNames = names(of: [
     ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self,
   ])
+
+  /// Whether `word` names a command, which then comes before any program of that name.
+  static func isBuiltIn(_ word: String) -> Bool {
+    word == "help"
+      || configuration.subcommands.contains {
+        $0.configuration.commandName == word || $0.configuration.aliases.contains(word)
+      }
+  }
 
   /// The names of `commands` and their aliases, without those that only the tool itself uses.
   static func names(of commands: [any ParsableCommand.Type]) -> Set<String> {

@@ -31,7 +31,9 @@ public enum PrefsTool {
   private static func run() -> Int32 {
     do {
       let arguments = try CommandArguments.ofThisProcess()
-      if let request = ValueRequest(plainArguments: arguments) {
+      if let failure = try startProgram(arguments) {
+        throw failure
+      } else if let request = ValueRequest(plainArguments: arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
       } else if arguments.first == completionRequest {
@@ -54,6 +56,16 @@ public enum PrefsTool {
     }
   }
 
+  /// Starts the program `prefs-NAME` where the first argument is no command but the name of one that lies beside the tool.
+  ///
+  /// - Returns: What went wrong; nil where there is no such program.
+  private static func startProgram(_ arguments: [String]) throws -> Failure? {
+    guard let name = arguments.first, !PrefsCommand.isBuiltIn(name), let program = ProgramBeside(named: name) else {
+      return nil
+    }
+    return try program.replaceProcess(Array(arguments.dropFirst()))
+  }
+
   // MARK: - Errors
 
   /// Tells the user about `error` and returns the exit code for it.
@@ -73,6 +85,17 @@ public enum PrefsTool {
     }
   }
 
+  /// Whether the arguments ask what commands there are.
+  private static var isHelpOfAll: Bool {
+    [[], ["help"], ["-h"], ["--help"]].contains(Array(CommandLine.arguments.dropFirst()))
+  }
+
+  /// The section of the help about the programs beside the tool.
+  private static var programsBeside: String {
+    let names = ProgramBeside.names()
+    return names.isEmpty ? "" : "\nPROGRAMS BESIDE PREFS:\n" + names.map { "  \($0)\n" }.joined()
+  }
+
   /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.
   private static func reportFromParser(_ error: any Error) -> Int32 {
     let code = PrefsCommand.exitCode(for: error)
@@ -85,6 +108,7 @@ public enum PrefsTool {
       do {
         output.write(text)
         output.write("\n")
+        if isHelpOfAll { output.write(programsBeside) }
         try output.finish()
         return ExitStatus.success.rawValue
       } catch {

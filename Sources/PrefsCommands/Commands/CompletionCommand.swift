@@ -26,6 +26,23 @@ struct CompletionCommand: ParsableCommand {
       case .zsh: PrefsCommand.completionScript(for: .zsh)
       case .fish: PrefsCommand.completionScript(for: .fish)
       }
-    try StandardOutput.write(script + "\n")
+    try StandardOutput.write(Self.offering(ProgramBeside.names(), in: script) + "\n")
+  }
+
+  /// The script with the names of programs beside the tool offered where those of its commands are.
+  static func offering(_ programs: [String], in script: String) -> String {
+    guard !programs.isEmpty else { return script }
+    let lines = script.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    return lines.flatMap { line in
+      if line.contains(" completion help'") {
+        return [line.replacing(" completion help'", with: " completion help \(programs.joined(separator: " "))'")]
+      }
+      guard line.contains("'completion"), line.contains(configuration.abstract) else { return [line] }
+      return [line]
+        + programs.map { program in
+          line.replacing("'completion", with: "'\(program)")
+            .replacing(configuration.abstract, with: "The program prefs-\(program).")
+        }
+    }.joined(separator: "\n")
   }
 }

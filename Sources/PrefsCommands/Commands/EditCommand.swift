@@ -59,6 +59,7 @@ struct EditCommand: ParsableCommand {
       let reason = common.noInput ? "--no-input forbids an editor" : "an editor needs a terminal, and there is none"
       throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
     }
+    if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
     let session = try Session(common)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {

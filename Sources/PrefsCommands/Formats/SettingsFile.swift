@@ -12,9 +12,13 @@ struct SettingsFile {
   /// - Parameters:
   ///   - name: What to call the file in messages.
   ///   - collection: The collection that its settings belong to; nil when it holds collections by name.
+  ///   - reading: Reads YAML and TOML.
   /// - Throws: ``Failure`` with the status `format`, which quotes no value.
-  init(_ bytes: [UInt8], format: SettingsFormat, named name: String, collection: String?) throws {
-    let members = try Self.members(bytes, format, named: name)
+  init(
+    _ bytes: [UInt8], format: SettingsFormat, named name: String, collection: String?,
+    reading: (String, SettingsFormat) throws -> Value = FormatsProgram.tree
+  ) throws {
+    let members = try Self.members(named: name) { try format.tree(bytes, reading: reading) }
     if let collection {
       collections = [collection]
       settings = try Self.settings(members, of: collection, named: name)
@@ -35,11 +39,9 @@ struct SettingsFile {
     }
   }
 
-  private static func members(
-    _ bytes: [UInt8], _ format: SettingsFormat, named name: String
-  ) throws -> [String: Value] {
+  private static func members(named name: String, _ tree: () throws -> Value) throws -> [String: Value] {
     do {
-      guard case .dictionary(let members) = try format.tree(bytes) else {
+      guard case .dictionary(let members) = try tree() else {
         throw FormatProblem("it holds no settings by name")
       }
       return members

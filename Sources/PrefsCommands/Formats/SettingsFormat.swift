@@ -1,7 +1,7 @@
 import Coffer
 
 /// The formats of text in which settings are written and read.
-enum SettingsFormat: String, CaseIterable {
+package enum SettingsFormat: String, CaseIterable {
   case plist, json, yaml, toml, env
 
   /// What stands in the file as itself; see ``PortableValue``.
@@ -67,8 +67,11 @@ enum SettingsFormat: String, CaseIterable {
 
   /// The tree that a file holds.
   ///
-  /// - Throws: ``FormatProblem``, which quotes no value.
-  func tree(_ bytes: [UInt8]) throws -> Value {
+  /// - Parameter reading: Reads YAML and TOML.
+  /// - Throws: ``FormatProblem``, which quotes no value; ``Failure`` where the program is missing that reads the format.
+  func tree(
+    _ bytes: [UInt8], reading: (String, SettingsFormat) throws -> Value = FormatsProgram.tree
+  ) throws -> Value {
     if self == .plist { return try PropertyListFile.tree(bytes) }
     guard let text = String(validating: bytes, as: UTF8.self) else {
       throw FormatProblem("it is not valid UTF-8")
@@ -77,8 +80,7 @@ enum SettingsFormat: String, CaseIterable {
     let content = text.hasPrefix("\u{feff}") ? String(text.unicodeScalars.dropFirst()) : text
     return switch self {
     case .json: try JSONFile.tree(content)
-    case .yaml: try YAMLReader.tree(content)
-    case .toml: try TOMLReader.tree(content)
+    case .yaml, .toml: try reading(content, self)
     case .env, .plist: try EnvironmentFile.tree(content)
     }
   }
@@ -103,10 +105,10 @@ struct NativeKinds {
 }
 
 /// Why a file does not hold settings, or a value has no place in one; never with a value in it.
-struct FormatProblem: Error {
-  let reason: String
+package struct FormatProblem: Error {
+  package let reason: String
 
-  init(_ reason: String) {
+  package init(_ reason: String) {
     self.reason = reason
   }
 }

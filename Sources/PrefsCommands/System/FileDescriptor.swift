@@ -9,7 +9,7 @@ import Coffer
 #endif
 
 /// Reading and writing whole file descriptors.
-enum FileDescriptor {
+package enum FileDescriptor {
   /// The largest value that is read from a file or from standard input.
   static let valueLimit = 1 << 30
   /// The largest secret: a key file has less than a hundred bytes, a passphrase seldom more.
@@ -20,7 +20,7 @@ enum FileDescriptor {
   // MARK: - Reading
 
   /// Everything up to the end of `descriptor`.
-  static func readAll(_ descriptor: Int32, named name: String) throws -> [UInt8] {
+  package static func readAll(_ descriptor: Int32, named name: String) throws -> [UInt8] {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while true {
@@ -120,7 +120,7 @@ enum FileDescriptor {
   /// Writes all of `bytes`.
   ///
   /// - Throws: ``ClosedPipe`` when nobody reads the other end any more.
-  static func writeAll(_ bytes: some Collection<UInt8>, to descriptor: Int32, named name: String) throws {
+  package static func writeAll(_ bytes: some Collection<UInt8>, to descriptor: Int32, named name: String) throws {
     let written: Void? = try bytes.withContiguousStorageIfAvailable {
       try writeAll(UnsafeRawBufferPointer($0), to: descriptor, named: name)
     }

@@ -7,12 +7,12 @@
 #endif
 
 /// What the process does to keep secrets out of files it does not write itself.
-enum Hardening {
+package enum Hardening {
   /// Lets signals of a crash, and SIGQUIT, do what the system does with them.
   ///
   /// On a terminal the Swift runtime catches them to print a backtrace with registers and memory, which may hold a key;
   /// SIGQUIT it then swallows.
-  static func turnOffBacktraces() {
+  package static func turnOffBacktraces() {
     for signal in [SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] {
       var action = sigaction()
       guard sigaction(signal, nil, &action) == 0 else { continue }

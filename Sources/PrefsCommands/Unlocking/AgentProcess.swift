@@ -17,7 +17,7 @@ enum AgentProcess {
     let movedKey = fcntl(key, F_DUPFD_CLOEXEC, 16)
     let movedListener = fcntl(listener, F_DUPFD_CLOEXEC, 16)
     defer { for descriptor in [movedKey, movedListener] { close(descriptor) } }
-    _ = try ChildProcess.start(executable, ["prefs"] + arguments) { actions, attributes in
+    _ = try ChildProcess.start(OwnProgram.executable, ["prefs"] + arguments) { actions, attributes in
       posix_spawn_file_actions_adddup2(&actions, movedKey, 0)
       posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
       posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
@@ -29,16 +29,8 @@ enum AgentProcess {
   #if os(Linux)
     /// `POSIX_SPAWN_SETSID`, which glibc shows to GNU programs only.
     private static let newSession: Int32 = 0x80
-    private static let executable = "/proc/self/exe"
   #else
     private static let newSession = Int32(POSIX_SPAWN_SETSID)
-    private static var executable: String {
-      var size: UInt32 = 0
-      _NSGetExecutablePath(nil, &size)
-      var path = [CChar](repeating: 0, count: Int(size))
-      _NSGetExecutablePath(&path, &size)
-      return path.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
-    }
   #endif
 
   // MARK: - In the new process

@@ -2,6 +2,7 @@ import Foundation
 
 @testable import Coffer
 @testable import PrefsCommands
+@testable import PrefsFormats
 
 extension FuzzTarget {
   /// What the tool reads: files of other formats, and arguments.
@@ -15,8 +16,8 @@ extension FuzzTarget {
 
   /// A file of one collection; what it holds comes back when it is written and read again.
   private static func file(_ bytes: [UInt8], _ format: SettingsFormat) throws {
-    _ = try? SettingsFile(bytes, format: format, named: "file", collection: nil)
-    let file = try SettingsFile(bytes, format: format, named: "file", collection: "c")
+    _ = try? SettingsFile(bytes, format: format, named: "file", collection: nil, reading: FormatsTool.tree)
+    let file = try SettingsFile(bytes, format: format, named: "file", collection: "c", reading: FormatsTool.tree)
     for setting in file.settings {
       guard let value = setting.value, let stored = try? value.stored,
         let tree = try? PortableValue.tree(value, native: format.native)
@@ -29,7 +30,9 @@ extension FuzzTarget {
       }
       guard format.native.nul || !setting.key.contains("\0") else { continue }
       let written = try format.bytes([setting.key: tree])
-      let again = try SettingsFile(written, format: format, named: "written", collection: "c").settings
+      let again = try SettingsFile(
+        written, format: format, named: "written", collection: "c", reading: FormatsTool.tree
+      ).settings
       // Of what is equal, -0.0 and 0.0 differ in their bytes; of what has the same bytes, NaN is not equal.
       let isSame = try again.count == 1 && (again[0].value == value || again[0].value?.stored == stored)
       try promise(isSame, "a file of \(format) is written as it was read")

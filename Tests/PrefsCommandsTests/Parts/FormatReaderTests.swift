@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import PrefsCommands
+@testable import PrefsFormats
 
 @Suite("Reading files of other formats")
 struct FormatReaderTests {
@@ -120,7 +121,7 @@ struct FormatReaderTests {
         default: bytes.removeSubrange(place..<min(bytes.count - 1, place + 7))
         }
       }
-      do { _ = try format.tree(bytes) } catch is FormatProblem {}
+      do { _ = try format.tree(bytes, reading: FormatsTool.tree) } catch is FormatProblem {}
     }
   }
 

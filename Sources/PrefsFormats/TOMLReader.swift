@@ -1,9 +1,10 @@
 import Coffer
+import PrefsCommands
 import TOMLKit
 
 /// Reads settings in TOML 1.0.
-enum TOMLReader {
-  static func tree(_ text: String) throws -> Value {
+package enum TOMLReader {
+  package static func tree(_ text: String) throws -> Value {
     var limits = TOMLLimits(text)
     try limits.check()
     do {

@@ -1,4 +1,5 @@
 import Coffer
+import PrefsCommands
 import Yams
 
 #if canImport(FoundationEssentials)
@@ -8,11 +9,11 @@ import Yams
 #endif
 
 /// Reads settings in YAML, by the core schema of YAML 1.2 with timestamps and binary of YAML 1.1.
-struct YAMLReader {
+package struct YAMLReader {
   /// How many more nodes may be looked at: aliases of aliases have exponentially many.
   private var budget: Int
 
-  static func tree(_ text: String) throws -> Value {
+  package static func tree(_ text: String) throws -> Value {
     guard AliasBound.isWithin(text) else {
       throw FormatProblem("not YAML that can be read safely: it has too many anchors and aliases")
     }

@@ -1,0 +1,116 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A program `prefs-NAME` that belongs to the tool: `prefs NAME` starts it.
+///
+/// It lies in the tool's library folder, `libexec/coffer` beside a `bin`, else in the folder that `prefs` itself lies in, as
+/// where it was built. What runs there has the user's rights and may see secrets, so neither the working folder nor `PATH`
+/// has a say, and a program or folder that others may write to is refused.
+struct ProgramBeside {
+  let name: String
+  let path: String
+  /// The folders that decide what lies at `path`.
+  private let folders: [String]
+  private let tool: String
+
+  /// The program of that name; nil when there is none.
+  init?(named name: String) {
+    self.init(named: name, besideTool: OwnProgram.path)
+  }
+
+  /// - Parameter tool: The path of `prefs`, without links on the way.
+  init?(named name: String, besideTool tool: String?) {
+    guard Self.isName(name), let tool else { return nil }
+    self.tool = tool
+    self.name = name
+    folders = Self.folders(besideTool: tool)
+    path = "\(folders[0])/prefs-\(name)"
+    guard StoreLocation.isTaken(path) else { return nil }
+  }
+
+  /// Lower-case letters of ASCII, digits and single hyphens between them.
+  private static func isName(_ name: String) -> Bool {
+    !name.isEmpty
+      && name.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { part in
+        !part.isEmpty && part.unicodeScalars.allSatisfy { "a"..."z" ~= $0 || "0"..."9" ~= $0 }
+      }
+  }
+
+  private static func folders(besideTool tool: String) -> [String] {
+    let folder = StoreLocation.folder(of: tool)
+    guard folder == "/bin" || folder.hasSuffix("/bin") else { return [folder] }
+    let libexec = folder.dropLast("/bin".count) + "/libexec"
+    return [libexec + "/coffer", String(libexec)]
+  }
+
+  // MARK: - Running
+
+  /// Puts the program in the place of this one.
+  ///
+  /// - Returns: Only what went wrong.
+  func replaceProcess(_ arguments: [String]) throws -> Failure {
+    try check()
+    let environment = EnvironmentVariables(prefix: "").block(addingInherited: true)
+    return ProgramStart(words: [path] + arguments, environment: environment).replaceProcess()
+  }
+
+  /// Makes sure that nobody put the program there who could not have replaced `prefs` itself.
+  ///
+  /// - Throws: ``Failure`` with the status `refused`.
+  func check() throws {
+    let (own, ownFolder) = (try Self.status(tool), try Self.status(StoreLocation.folder(of: tool)))
+    for (place, kind) in [(path, S_IFREG)] + folders.map({ ($0, S_IFDIR) }) {
+      let status = try Self.status(place)
+      // The end of a link may lie anywhere.
+      guard status.st_mode & S_IFMT == kind else {
+        throw refusal("\(place) is not a \(kind == S_IFREG ? "file" : "folder")", "Install prefs again.")
+      }
+      guard [0, own.st_uid, geteuid()].contains(status.st_uid) else {
+        throw refusal("\(place) belongs to another user", "Install prefs again.")
+      }
+      // A group that may replace prefs itself gains nothing here.
+      let isTrusted = ownFolder.st_mode & 0o020 != 0 && ownFolder.st_gid == status.st_gid
+      guard status.st_mode & (isTrusted ? 0o002 : 0o022) == 0 else {
+        throw refusal("others may write to \(place)", "Run: chmod go-w \(place)")
+      }
+    }
+  }
+
+  private static func status(_ path: String) throws -> stat {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw Failure.system(path, errno: errno) }
+    return status
+  }
+
+  private func refusal(_ reason: String, _ hint: String) -> Failure {
+    Failure(.refused, "prefs-\(name) is not started: \(reason). \(hint)")
+  }
+
+  // MARK: - Listing
+
+  /// What `prefs` itself uses, and nobody else.
+  private static let internalNames: Set<String> = [FormatsProgram.name]
+
+  /// The names of the programs that are there for people, sorted.
+  static func names(besideTool tool: String? = OwnProgram.path) -> [String] {
+    guard let tool, let entries = opendir(folders(besideTool: tool)[0]) else { return [] }
+    defer { closedir(entries) }
+    var names: [String] = []
+    while let entry = readdir(entries) {
+      let file = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      guard file.hasPrefix("prefs-") else { continue }
+      let name = String(file.dropFirst("prefs-".count))
+      guard !internalNames.contains(name), !PrefsCommand.commandNames.contains(name),
+        let program = ProgramBeside(named: name, besideTool: tool), access(program.path, X_OK) == 0,
+        (try? program.check()) != nil
+      else { continue }
+      names.append(name)
+    }
+    return names.sorted()
+  }
+}

@@ -1,0 +1,3 @@
+import PrefsFormats
+
+FormatsTool.main()
