@@ -18,7 +18,8 @@ struct Benchmark: ParsableCommand {
     ("p3", { try DurableCommits.row($1) }), ("p4", { try Opening.row($1) }), ("p4m", { try Opening.memoryRow($1) }),
     ("p5", { try Tables.readingRow($1, $0.storageBenchmark, $0.tableRows) }),
     ("p5b", { try Tables.fillingRow($1, $0.storageBenchmark, $0.tableRows) }),
-    ("p6", { try WholeProcesses.row($1, $0.prefs) }), ("p7", { try Latency.row($1) }), ("waits", { try Waits.row($1) }),
+    ("p6", { try WholeProcesses.row($1, $0.prefs) }), ("start", { try Starts.row($1, $0.prefs) }),
+    ("p7", { try Latency.row($1) }), ("waits", { try Waits.row($1) }),
     ("keys", { try Keys.row($1) }), ("sealing", { try Sealing.row($1) }), ("listeners", { try Listeners.row($1) }),
     ("lists", { try Lists.row($1) }),
     ("growth", { try Growth.row($1) }), ("processes", { try Processes.row($1) }),
@@ -42,7 +43,7 @@ struct Benchmark: ParsableCommand {
   @Option(help: "The program StorageBenchmark, for p5 and p5b.")
   var storageBenchmark = ".build/release/StorageBenchmark"
 
-  @Option(help: "The program prefs, for p6.")
+  @Option(help: "The program prefs, for p6 and start.")
   var prefs = ".build/release/prefs"
 
   @Option(help: "The folder of this package, which gets RESULTS.md and the charts when all rows were measured.")

@@ -7,11 +7,11 @@ import Foundation
 enum WholeProcesses {
   private static let work = Work(
     row: "P6", name: "one value, a whole process", unit: .milliseconds, baseline: "sqlite3")
-  private static let value = "solarized-midnight"
+  static let value = "solarized-midnight"
   private static let runCount = 7
 
   /// A command that says the value.
-  private struct Command {
+  struct Command {
     let name: String
     let program: String
     let arguments: [String]
@@ -52,7 +52,7 @@ enum WholeProcesses {
   }
 
   /// That of a user who has nothing yet.
-  private static func environment(_ home: Folder) -> [String: String] {
+  static func environment(_ home: Folder) -> [String: String] {
     [
       "PATH": ProcessInfo.processInfo.environment["PATH"] ?? "", "LC_ALL": "C", "HOME": home.path,
       "XDG_CONFIG_HOME": home.file("config"), "XDG_DATA_HOME": home.file("data"), "GIT_CONFIG_NOSYSTEM": "1",
@@ -62,7 +62,7 @@ enum WholeProcesses {
 
   // MARK: The tools
 
-  private static func prefs(_ program: String, _ environment: [String: String]) throws -> Command {
+  static func prefs(_ program: String, _ environment: [String: String]) throws -> Command {
     _ = try Program(program).output(["set", "editor/theme", value], environment: environment)
     return Command(name: "prefs get", program: program, arguments: ["get", "editor/theme"])
   }
@@ -99,7 +99,7 @@ enum WholeProcesses {
     return Command(name: "gsettings get", program: "gsettings", arguments: ["get"] + setting)
   }
 
-  private static func age(_ home: Folder, _ environment: [String: String]) throws -> Command {
+  static func age(_ home: Folder, _ environment: [String: String]) throws -> Command {
     let (identity, file) = (home.file("age.key"), home.file("settings.age"))
     _ = try Program("age-keygen").output(["-o", identity], environment: environment)
     let recipient = try Program("age-keygen").output(["-y", identity], environment: environment)
