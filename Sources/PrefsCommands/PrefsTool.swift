@@ -36,6 +36,8 @@ public enum PrefsTool {
       } else if let request = ValueRequest(plainArguments: arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
+      } else if arguments == ["--version"] {
+        try StandardOutput.write(PrefsCommand.configuration.version + "\n")
       } else if arguments.first == completionRequest {
         Cryptography.setUpAlone(withNamesAndWords: false)
         // Words of an unfinished command line, to be taken as they are.
