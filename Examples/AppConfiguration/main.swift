@@ -12,7 +12,7 @@ import Foundation
 
 extension Keys {
   static let greeting = Key("greeting", default: "Hello")
-  static let workers = Key("workers", default: 2) { (1...64).contains($0) }
+  static let workers = Key("workers", default: 2, limits: .range(1...64))
   static let origins = Key("origins", default: [URL(string: "https://example.org")].compactMap(\.self))
   static let isServing = Key("isServing", default: true)
 }
@@ -81,8 +81,8 @@ let changes = try settings.changes(of: .greeting, .workers, .origins, .isServing
 // A value that its key does not allow is refused where it is set.
 do {
   try settings.set(1000, for: .workers)
-} catch CofferError.invalidValue(_, let key) {
-  print("Refused 1000 \(key)")
+} catch CofferError.invalidValue(_, let key, let reason) {
+  print("Refused: \(key) is \(reason)")
 }
 
 var visits = ["evening", "stop"].makeIterator()

@@ -55,7 +55,7 @@ struct Window: Codable, Sendable, Equatable {
 
 extension Keys {
   static let window = Key("window", default: Window())
-  static let lineHeight = Key("lineHeight", default: 1.0) { $0 > 0 }
+  static let lineHeight = Key("lineHeight", default: 1.0, limits: .satisfying("more than 0") { $0 > 0 })
   static let lastOpened = Key<Date?>("lastOpened")
 }
 

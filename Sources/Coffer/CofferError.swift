@@ -73,8 +73,15 @@ public enum CofferError: Error, Equatable, Sendable {
   case notEncodable(collection: String, key: String, reason: String)
   /// The stored value is of another type than the one asked for, or does not decode as it.
   case notDecodable(collection: String, key: String, storedType: String, requestedType: String, reason: String)
-  /// The value does not pass the validation of its typed key. Where it was to be set, nothing was changed.
-  case invalidValue(collection: String, key: String)
+  /// The value does not keep to what its setting is declared to be. Where it was to be set, nothing was changed.
+  ///
+  /// `reason` is the rest of the sentence "the value is …": `6 to 72, not 400`. A secret, or a value of a sealed collection,
+  /// is not in it.
+  case invalidValue(collection: String, key: String, reason: String)
+  /// Settings do not keep to what they are declared to be, and strict opening was asked for.
+  case invalidSettings([SettingProblem])
+  /// A setting is declared twice, with two types, defaults or limits; by one program, or by two that share the store.
+  case conflictingDeclarations(setting: String, first: String, second: String)
   /// The value has no place in a file of another format; nothing was exported.
   case notExportable(collection: String, key: String, reason: String)
   /// What was to be read is no file of settings: not JSON or a property list with settings by name, or not the database
@@ -173,8 +180,13 @@ extension CofferError: CustomStringConvertible {
     case .versionNotFound(let collection, let key, let version):
       "The history of key \"\(key)\" in collection \"\(collection)\" holds no version \(version). Choose one that it "
         + "lists; nothing was changed."
-    case .invalidValue(let collection, let key):
-      "The value for key \"\(key)\" in collection \"\(collection)\" does not pass its key's validation."
+    case .invalidValue(let collection, let key, let reason):
+      "\(KeyText.of(key, in: collection)) is \(reason)."
+    case .invalidSettings(let problems):
+      "Settings are not what they are declared to be; put them right, or open without strict: "
+        + problems.map(\.description).joined(separator: "; ") + "."
+    case .conflictingDeclarations(let setting, let first, let second):
+      "\(setting) is declared in two ways: by \(first); and by \(second). Let both declare the same."
     case .notExportable(let collection, let key, let reason):
       "The value for key \"\(key)\" in collection \"\(collection)\" cannot be exported: \(reason). Nothing was exported."
     case .malformedSettings(let source, let reason):

@@ -19,7 +19,8 @@ extension CofferError {
     case .storeExists, .fileExists, .versionMismatch, .vaultExists: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened: .refused
-    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .notExportable, .malformedSettings: .format
+    case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:
+      .format
     case .newerFormat: .newerFormat
     case .wrongKey, .wrongKeyForSource: .wrongKey
     case .keyUnavailable, .locked: .keyUnavailable

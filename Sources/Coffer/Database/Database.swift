@@ -20,9 +20,9 @@ public final class Database: Sendable {
     public var busyTimeout: Duration
     /// How large the log may grow, in bytes, before long-lived reads of this process are ended so that it can be folded in.
     public var logByteLimit: Int
-    /// Where warnings go: a lost tail of the log, a flush that failed.
+    /// Where warnings go: a lost tail of the log, a flush that failed, a setting that is not what it is declared to be.
     ///
-    /// Never a key or a value.
+    /// Never a secret, a value of a sealed collection, or any text but one that is none of a setting's choices.
     public var logger: Logger {
       get { chosenLogger ?? Self.standardLogger }
       set { chosenLogger = newValue }
@@ -39,17 +39,22 @@ public final class Database: Sendable {
     /// Elsewhere, and beside a writer at work, later commits are seen, by way of a log and shared memory, which are made
     /// where they are missing and stay behind.
     public var isReadOnly: Bool
+    /// Whether every write, of whatever kind, is refused where a value is not what its setting is declared to be in the
+    /// store: as tools do, which know of a program's settings only by their declarations. The transaction throws
+    /// `CofferError.invalidValue`.
+    public var checksDeclarations: Bool
 
     /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and
-    /// writing.
+    /// writing; whatever the caller sets.
     public init(
       busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger? = nil,
-      isReadOnly: Bool = false
+      isReadOnly: Bool = false, checksDeclarations: Bool = false
     ) {
       self.busyTimeout = busyTimeout
       self.logByteLimit = logByteLimit
       chosenLogger = logger
       self.isReadOnly = isReadOnly
+      self.checksDeclarations = checksDeclarations
     }
   }
 

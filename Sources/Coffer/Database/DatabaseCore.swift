@@ -13,6 +13,7 @@ package final class DatabaseCore: Sendable {
   let feed: CommitFeed
   /// Settings that could not be read or set, where no error could be thrown.
   let failures = Broadcast<Preferences.Failure>()
+  let reportedProblems = Lock(ReportedProblems())
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)
 

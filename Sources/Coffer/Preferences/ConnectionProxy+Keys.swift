@@ -62,10 +62,17 @@ extension ConnectionProxy {
   @inline(never)
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {
+    let collection = key.collection ?? ""
     do {
       return try value(of: key)
     } catch {
-      database.report(error, forKey: key.name, inCollection: key.collection ?? "")
+      let value = try? object(forKey: key.name, inCollection: collection, as: Value.self)
+      let problem = problem(error, of: key, in: collection, "collection \"\(collection)\"", value)
+      if let problem {
+        database.report(problem, instead: "the default")
+      } else {
+        database.report(error, forKey: key.name, inCollection: collection)
+      }
       return key.defaultValue
     }
   }
@@ -81,8 +88,8 @@ extension ConnectionProxy {
 
   /// The value of a typed key: the one that is set, else its default.
   ///
-  /// - Throws: `CofferError.notDecodable` when another type is stored, `.invalidValue` when the value does not pass the
-  ///   key's validation; `.closed`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable` when another type is stored, `.invalidValue` when the value does not keep to the
+  ///   key's limits; `.closed`, `.damaged` or `.inputOutput`.
   public func value<Object>(of key: Key<Object>) throws -> Object {
     let collection = key.collection ?? ""
     state.remember(key, in: collection, places)
@@ -91,14 +98,46 @@ extension ConnectionProxy {
 
   /// What is set for a typed key in a collection, nil when nothing is.
   func object<Object>(for key: Key<Object>, inCollection collection: String) throws -> Object? {
-    try object(forKey: key.name, inCollection: collection, as: Object.self).map { try key.checked($0, in: collection) }
+    try object(forKey: key.name, inCollection: collection, as: Object.self).map {
+      try checked($0, for: key, in: collection)
+    }
+  }
+
+  /// - Throws: `CofferError.invalidValue`, in which the value stands unless it is a secret, or in a sealed collection.
+  func checked<Object>(_ object: Object, for key: Key<Object>, in collection: String) throws -> Object {
+    try key.checked(object, in: collection) { showsValues(of: collection) }
+  }
+
+  /// What is wrong with a value that was found for a typed key; nil where the error is another one.
+  func problem<Object>(
+    _ error: any Error, of key: Key<Object>, in collection: String, _ place: @autoclosure () -> String,
+    _ found: @autoclosure () -> Value?
+  ) -> SettingProblem? {
+    let (reason, value): (String, Value?)
+    switch error {
+    case CofferError.invalidValue(_, _, let words): (reason, value) = (words, found())
+    case CofferError.notDecodable(_, _, let stored, let requested, _):
+      value = found()
+      // The declaration knows better what is wanted than the error does.
+      let problem = value.flatMap {
+        key.declaration(in: collection).problem(of: $0, showsValue: showsValues(of: collection))
+      }
+      reason = problem ?? "of type \(requested), not \(stored)"
+    default: return nil
+    }
+    return SettingProblem(collection: collection, key: key.name, place: place(), reason: reason, value: value)
+  }
+
+  /// Whether values may be in errors: not those of sealed collections.
+  private func showsValues(of collection: String) -> Bool {
+    (try? state.isSealed(collection)) == false
   }
 
   // MARK: Setting
 
   /// Sets the value of a typed key; nil, for one of an optional type, removes it.
   ///
-  /// - Throws: `CofferError.invalidValue` when the value does not pass the key's validation, with nothing changed;
+  /// - Throws: `CofferError.invalidValue` when the value does not keep to the key's limits, with nothing changed;
   ///   otherwise as `setObject(_:forKey:inCollection:durability:)`.
   public func set<Object>(
     _ object: Object, for key: Key<Object>, durability: Durability = .asynchronous
@@ -109,7 +148,7 @@ extension ConnectionProxy {
   func set<Object>(
     _ object: Object, for key: Key<Object>, inCollection collection: String, durability: Durability
   ) throws {
-    let object = try key.checked(object, in: collection)
+    let object = try checked(object, for: key, in: collection)
     if isNil(object) {
       try removeObject(forKey: key.name, inCollection: collection, durability: durability)
     } else {

@@ -1,9 +1,9 @@
-/// A setting with its type and its default, declared once.
+/// A setting with its type, its default and what its values have to be, declared once.
 ///
 /// ```swift
 /// extension Keys {
 ///   static let theme = Key("theme", in: "ui", default: Theme.dark)
-///   static let retries = Key("retries", default: 3) { (0...10).contains($0) }
+///   static let retries = Key("retries", default: 3, limits: .range(0...10), summary: "How often to try again")
 ///   static let nickname = Key<String?>("nickname")
 /// }
 ///
@@ -13,11 +13,16 @@
 /// ```
 ///
 /// The object has to be `Codable`; nil, for a key of an optional type, stands for no value. Declare a key as a constant, as
-/// above, rather than make it anew for each use.
+/// above, rather than make it anew for each use. What the summary and its like say is for ``Settings``, which carry the
+/// declaration into the store, where tools find it.
 public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   /// What is read where nothing is set.
   public let defaultValue: Object
-  /// Whether an object may be the value.
+  /// What a value has to be, beyond its type.
+  public let limits: [Limit]
+  /// What the setting was before, see ``Former``.
+  let formers: [Former]
+  /// Whether an object keeps to the limits; nil where there are none.
   let isValid: (@Sendable (Object) -> Bool)?
 
   /// Declares a key.
@@ -25,38 +30,158 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   /// - Parameters:
   ///   - name: The name of the setting.
   ///   - collection: The collection of the setting; nil for the one of the `Preferences` that is asked, and the default
-  ///     collection of a proxy.
-  ///   - defaultValue: What is read where nothing is set; it has to be valid.
-  ///   - isValid: Whether an object may be the value. Setting another one throws; another one that is stored reads as the
-  ///     default, and is reported.
+  ///     collection of a proxy. Under a suite it is a collection of the suite's own, `SUITE/COLLECTION`.
+  ///   - isShared: Whether all suites share the collection instead.
+  ///   - defaultValue: What is read where nothing is set; it has to keep to the limits.
+  ///   - limits: What a value has to be, beyond its type. Setting another one throws; another one that is found is passed
+  ///     over, and reported.
+  ///   - summary: What the setting is for, in a line.
+  ///   - effect: When the program acts upon a change.
+  ///   - since: The version of the program that has the setting first.
+  ///   - deprecated: What to use instead, or why it will go; nil as long as the setting is in use.
+  ///   - formers: What it was called, or which type it had, before: taken over when the settings are declared.
   public init(
-    _ name: String, in collection: String? = nil, default defaultValue: Object,
-    validate isValid: (@Sendable (Object) -> Bool)? = nil
+    _ name: String, in collection: String? = nil, isShared: Bool = false, default defaultValue: Object,
+    limits: Limit..., summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil,
+    deprecated: String? = nil, formerly formers: Former...
   ) {
-    precondition(isValid?(defaultValue) ?? true, "The default of a key has to pass the key's own validation.")
+    precondition(limits.allSatisfy { $0.allows(defaultValue) }, "The default of a key has to keep to the key's limits.")
     self.defaultValue = defaultValue
-    self.isValid = isValid
-    super.init(name: name, collection: collection)
+    self.limits = limits
+    self.formers = formers
+    isValid = Self.check(limits)
+    super.init(
+      name: name, collection: collection, isShared: isShared,
+      about: About(summary: summary, effect: effect, since: since, deprecated: deprecated))
   }
 
   /// Declares a key of an optional type, which is nil where nothing is set.
   ///
-  /// - Parameters:
-  ///   - name: The name of the setting.
-  ///   - collection: The collection of the setting, as for other keys.
-  ///   - isValid: Whether an object may be the value; nil always may.
-  public convenience init<Wrapped>(
-    _ name: String, in collection: String? = nil, validate isValid: (@Sendable (Wrapped) -> Bool)? = nil
+  /// The parameters are those of other keys; nil always keeps to the limits.
+  public init<Wrapped>(
+    _ name: String, in collection: String? = nil, isShared: Bool = false, limits: Key<Wrapped>.Limit...,
+    summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil, deprecated: String? = nil,
+    formerly formers: Former...
   ) where Object == Wrapped? {
-    self.init(name, in: collection, default: nil) { object in
-      guard let isValid, let object else { return true }
-      return isValid(object)
+    defaultValue = nil
+    self.limits = limits.map(Limit.optional)
+    self.formers = formers
+    isValid = Self.check(self.limits)
+    super.init(
+      name: name, collection: collection, isShared: isShared,
+      about: About(summary: summary, effect: effect, since: since, deprecated: deprecated))
+  }
+
+  private static func check(_ limits: [Limit]) -> (@Sendable (Object) -> Bool)? {
+    switch limits.count {
+    case 0: nil
+    case 1: limits[0].allows
+    default: { object in limits.allSatisfy { $0.allows(object) } }
     }
   }
 
+  /// - Parameter showsValue: Whether the value may be in an error.
   /// - Throws: `CofferError.invalidValue`.
-  func checked(_ object: Object, in collection: String) throws -> Object {
-    guard isValid?(object) ?? true else { throw CofferError.invalidValue(collection: collection, key: name) }
-    return object
+  func checked(_ object: Object, in collection: String, showsValue: () -> Bool) throws -> Object {
+    guard let isValid, !isValid(object) else { return object }
+    let value = showsValue() ? (try? ValueCoder.encode(object)).flatMap { try? Value($0) } : nil
+    let reason = limits.first { !$0.allows(object) }?.limit.refusal(of: value)
+    throw CofferError.invalidValue(collection: collection, key: name, reason: reason ?? "otherwise")
+  }
+
+  // MARK: Declaring
+
+  override func declaration(in application: String) -> Declaration {
+    let (type, ownLimits) = SettingType.of(Object.self)
+    var declaration = Declaration(
+      name, in: collection ?? application, type: type,
+      default: isNil(defaultValue) ? nil : (try? ValueCoder.encode(defaultValue)).flatMap { try? Value($0) },
+      limits: ownLimits + limits.map(\.limit))
+    declaration.summary = about.summary
+    declaration.effect = about.effect
+    declaration.since = about.since
+    declaration.deprecated = about.deprecated
+    declaration.isShared = isShared
+    return declaration
+  }
+
+  override func appendFingerprint(to bytes: inout [UInt8]) {
+    bytes.append(counted: name)
+    bytes.append(counted: collection ?? "")
+    bytes.append(counted: about.summary)
+    // What most settings are is told without the detour by their declaration.
+    switch defaultValue {
+    case let number as Int: bytes.append(counted: "i\(number)")
+    case let bool as Bool: bytes.append(counted: bool ? "t" : "f")
+    case let text as String: bytes.append(counted: "s\(text)")
+    default: return bytes.append(counted: declaration(in: "").json)
+    }
+    guard limits.isEmpty, about.isPlain, !isShared else { return bytes.append(counted: declaration(in: "").json) }
+  }
+
+  override func problems(in preferences: Preferences) throws -> [SettingProblem] {
+    try preferences.search(for: self).problems
+  }
+
+  // MARK: What it was before
+
+  override var hasFormers: Bool { !formers.isEmpty }
+
+  override func takeOver(
+    _ session: Session, in collection: String, suitePrefix: String, isTrial: Bool
+  ) throws -> TakeOver {
+    for former in formers {
+      let oldName = former.name ?? name
+      let oldCollection = former.collection.map { suitePrefix + $0 } ?? collection
+      guard try session.has(oldName, in: oldCollection) else { continue }
+      if former.name == nil {
+        guard try !isCurrent(session, in: collection) else { return .nothing }
+      } else if try session.has(name, in: collection) {
+        continue
+      }
+      do {
+        guard let object = try former.read(session, oldName, oldCollection), isValid?(object) ?? true else {
+          return .problem(problem(oldName, oldCollection, collection))
+        }
+        if !isTrial { try take(object, session, from: oldName, oldCollection, to: collection) }
+        return .taken
+      } catch CofferError.notDecodable where former.name == nil {
+        // Another former type may fit.
+        continue
+      } catch CofferError.notDecodable, CofferError.locked {
+        return .problem(problem(oldName, oldCollection, collection))
+      }
+    }
+    return .nothing
+  }
+
+  /// Whether what is stored has the setting's own type.
+  private func isCurrent(_ session: Session, in collection: String) throws -> Bool {
+    do {
+      return try session.item(name, in: collection).map {
+        _ = try session.core.decode($0.object, as: Object.self, name, in: collection)
+        return true
+      } ?? true
+    } catch CofferError.notDecodable {
+      return false
+    }
+  }
+
+  private func take(
+    _ object: Object, _ session: Session, from oldName: String, _ oldCollection: String, to collection: String
+  ) throws {
+    let metadata = try session.item(oldName, in: oldCollection)?.metadata.map {
+      try session.core.value(.metadata, $0, oldName, in: oldCollection)
+    }
+    try session.change(name, in: collection) { try $0.setting(object, metadata: metadata, name, in: collection) }
+    if ByteString(oldName) != ByteString(name) || ByteString(oldCollection) != ByteString(collection) {
+      try session.remove(oldName, in: oldCollection)
+    }
+  }
+
+  private func problem(_ oldName: String, _ oldCollection: String, _ collection: String) -> SettingProblem {
+    SettingProblem(
+      collection: oldCollection, key: oldName, place: "the store",
+      reason: "not carried over to \(KeyText.of(name, in: collection)), and kept: it cannot be read as the new setting")
   }
 }

@@ -17,17 +17,54 @@ public class Keys: @unchecked Sendable {
   public let name: String
   /// The collection of the setting; nil for the one of the `Preferences` that is asked.
   public let collection: String?
+  /// Whether ``collection`` is the same one for all suites.
+  public let isShared: Bool
+  /// What is said about the setting, for people.
+  let about: About
   /// Where proxies keep their items of this key, and of no other one as long as the process runs.
   let place: KeyPlaces.Position
   /// What the setting is called in the layers above the stored ones.
   let overrideName: String
 
+  struct About: Sendable {
+    let summary: String
+    let effect: Declaration.Effect
+    let since: String?
+    let deprecated: String?
+
+    /// Whether there is nothing but a summary.
+    var isPlain: Bool { effect == .immediate && since == nil && deprecated == nil }
+  }
+
   private static let count = Atomic<Int>(0)
 
-  init(name: String, collection: String?) {
+  init(name: String, collection: String?, isShared: Bool, about: About) {
     self.name = name
     self.collection = collection
+    self.isShared = isShared
+    self.about = about
     overrideName = collection.map { "\($0)/\(name)" } ?? name
     place = KeyPlaces.Position(number: Self.count.wrappingAdd(1, ordering: .relaxed).oldValue)
+  }
+
+  // What `Key` knows, which has the type.
+
+  /// - Parameter application: The collection of keys that name none.
+  func declaration(in application: String) -> Declaration {
+    Declaration(name, in: collection ?? application, type: .any)
+  }
+
+  /// Appends what tells this declaration from any other one.
+  func appendFingerprint(to bytes: inout [UInt8]) {}
+
+  /// What is wrong with the values that are found for the setting.
+  func problems(in preferences: Preferences) throws -> [SettingProblem] { [] }
+
+  /// Whether the setting was another one before.
+  var hasFormers: Bool { false }
+
+  /// Takes over what the setting was before, in the write transaction that is under way.
+  func takeOver(_ session: Session, in collection: String, suitePrefix: String, isTrial: Bool) throws -> TakeOver {
+    .nothing
   }
 }

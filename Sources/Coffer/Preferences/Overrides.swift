@@ -6,6 +6,8 @@ struct Overrides: Sendable {
   struct Override {
     let entry: Preferences.Layer.Entry
     let origin: Preferences.Origin
+    /// Where in the layer it is, in a sentence.
+    let place: String
   }
 
   init(_ layers: [Preferences.Layer]) {
@@ -17,9 +19,14 @@ struct Overrides: Sendable {
     // Most programs have none, and this is on the way to every setting.
     guard !layers.isEmpty else { return nil }
     for layer in layers {
-      if let entry = layer.entry(forKey: key) { return Override(entry: entry, origin: layer.origin) }
+      if let override = layer.override(forKey: key) { return override }
     }
     return nil
+  }
+
+  /// The values of all layers that have one.
+  func all(_ key: String) -> [Override] {
+    layers.isEmpty ? [] : layers.compactMap { $0.override(forKey: key) }
   }
 
   /// Puts what the layers hold over what `values` hold.
@@ -27,7 +34,7 @@ struct Overrides: Sendable {
     for layer in layers.reversed() {
       switch layer.content {
       case .values(let own): values.merge(own.mapValues(\.value)) { $1 }
-      case .variables(let own):
+      case .variables(let own, _):
         // Keys of higher layers may go by a variable, too; these replace them afterwards.
         var unknown = own
         for key in values.keys {
@@ -67,14 +74,22 @@ extension Preferences.Layer {
   var isEmpty: Bool {
     switch content {
     case .values(let values): values.isEmpty
-    case .variables(let values): values.isEmpty
+    case .variables(let values, _): values.isEmpty
     }
   }
 
-  func entry(forKey key: String) -> Entry? {
+  func override(forKey key: String) -> Overrides.Override? {
     switch content {
-    case .values(let values): values[ByteString(key)]
-    case .variables(let values): values[EnvironmentName.of(key)]
+    case .values(let values):
+      values[ByteString(key)].map { entry in
+        let place = origin == .arguments ? "the argument -\(key)" : "the forced settings"
+        return Overrides.Override(entry: entry, origin: origin, place: place)
+      }
+    case .variables(let values, let prefix):
+      values[EnvironmentName.of(key)].map { entry in
+        Overrides.Override(
+          entry: entry, origin: origin, place: "the environment's \(prefix)\(EnvironmentName.of(key))")
+      }
     }
   }
 }

@@ -63,7 +63,7 @@ extension Preferences {
       let place = Change.Place(collection: ByteString(change.collection), key: ByteString(change.key))
       if shows(place, searched, interest) { places.insert(place) }
     }
-    let concerned = interest.collections(searched)
+    let concerned = interest.collections(searched, place(of:))
     let isAny = event.isEverything || event.wholeCollections.contains { concerned.contains(ByteString($0)) }
     guard isAny || !places.isEmpty else { return nil }
     return Change(origin: event.origin, places: places, mayConcernAnyKey: isAny)
@@ -76,12 +76,12 @@ extension Preferences {
     case .key(let key): isInList = ByteString(key) == place.key
     case .keys(let keys):
       for key in keys where ByteString(key.name) == place.key {
-        guard let collection = key.collection else {
+        guard key.collection != nil else {
           isInList = true
           continue
         }
         // A key with a collection has no other place but the layers.
-        if ByteString(collection) == place.collection { return overrides.find(key.overrideName) == nil }
+        if ByteString(self.place(of: key)) == place.collection { return overrides.find(key.overrideName) == nil }
       }
     }
     guard isInList, let index = searched.firstIndex(of: place.collection) else { return false }
@@ -96,11 +96,11 @@ extension Preferences {
 
 extension Preferences.Interest {
   /// The collections where its keys may be.
-  fileprivate func collections(_ searched: [ByteString]) -> Set<ByteString> {
+  fileprivate func collections(_ searched: [ByteString], _ place: (Keys) -> String) -> Set<ByteString> {
     guard case .keys(let keys) = self else { return Set(searched) }
     return keys.reduce(into: []) { collections, key in
-      if let name = key.collection {
-        collections.insert(ByteString(name))
+      if key.collection != nil {
+        collections.insert(ByteString(place(key)))
       } else {
         collections.formUnion(searched)
       }

@@ -65,11 +65,13 @@ extension Preferences {
   /// The value of a typed key; what stands for it where that cannot be read, which is reported.
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {
-    let collection = key.collection ?? collection
+    let collection = place(of: key)
     // Layers above the store never change.
     if overrides.find(key.overrideName) == nil { proxy.state.remember(key, in: collection, places) }
     do {
-      return try value(of: key)
+      let search = try search(for: key)
+      report(search, for: key)
+      return search.finding?.object ?? key.defaultValue
     } catch {
       proxy.database.report(error, forKey: key.name, inCollection: collection)
       return fallback(for: key)
@@ -81,48 +83,41 @@ extension Preferences {
     do {
       try set(object, for: key)
     } catch {
-      proxy.database.report(error, forKey: key.name, inCollection: key.collection ?? collection)
+      proxy.database.report(error, forKey: key.name, inCollection: place(of: key))
     }
   }
 
   /// The value of a typed key: what the search list has for it, else its default.
   ///
   /// For a key that names a collection, that collection is the whole list, below forced values, arguments and
-  /// environment, where it goes by `collection/key`.
+  /// environment, where it goes by `collection/key`. A value of another type, or one that does not keep to the key's limits,
+  /// is passed over for the next one of the list, and reported once.
   ///
-  /// - Throws: `CofferError.notDecodable` when another type is found, `.invalidValue` when the value does not pass the
-  ///   key's validation; `.closed`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable` or `.invalidValue` when there is a value, and none that is good; `.closed`,
+  ///   `.damaged` or `.inputOutput`.
   public func value<Object>(of key: Key<Object>) throws -> Object {
-    try find(key)?.object ?? key.defaultValue
+    try foundValue(of: key)?.object ?? key.defaultValue
   }
 
   /// The place of the search list that answers for a typed key; nil where it has its own default.
   ///
   /// - Throws: As ``value(of:)``.
   public func origin<Object>(of key: Key<Object>) throws -> Origin? {
-    try find(key)?.origin
+    try foundValue(of: key)?.origin
   }
 
-  private func find<Object>(_ key: Key<Object>) throws -> Finding<Object>? {
-    if let named = key.collection {
-      if let override = overrides.find(key.overrideName) {
-        let object = try override.decoded(as: Object.self, key.name, in: named)
-        return Finding(object: try key.checked(object, in: named), origin: override.origin)
-      }
-      return try proxy.object(for: key, inCollection: named).map { Finding(object: $0, origin: .suite(named)) }
-    }
-    let finding = try find(key.name, overrideName: key.overrideName, as: Object.self) {
-      try proxy.object(for: key, inCollection: $0)
-    }
-    if let finding { _ = try key.checked(finding.object, in: collection) }
-    return finding
+  private func foundValue<Object>(of key: Key<Object>) throws -> Finding<Object>? {
+    let search = try search(for: key)
+    if search.finding == nil, let error = search.firstError { throw error }
+    report(search, for: key)
+    return search.finding
   }
 
   /// What stands for a value that cannot be read: the registered default, if there is one for the key, else its own.
   private func fallback<Object>(for key: Key<Object>) -> Object {
     guard key.collection == nil,
       let registered = try? registered.value(forKey: key.name)?.decoded(as: Object.self, key.name, in: collection),
-      let object = try? key.checked(registered, in: collection)
+      let object = try? proxy.checked(registered, for: key, in: collection)
     else { return key.defaultValue }
     return object
   }
@@ -131,18 +126,18 @@ extension Preferences {
 
   /// Sets the value of a typed key; nil, for one of an optional type, removes it.
   ///
-  /// - Throws: `CofferError.invalidValue` when the value does not pass the key's validation, with nothing changed;
+  /// - Throws: `CofferError.invalidValue` when the value does not keep to the key's limits, with nothing changed;
   ///   otherwise as ``set(_:forKey:)-(Object?,_)``. With another durability also what a flush throws.
   public func set<Object>(
     _ object: Object, for key: Key<Object>, durability: ConnectionProxy.Durability = .asynchronous
   ) throws {
-    try proxy.set(object, for: key, inCollection: key.collection ?? collection, durability: durability)
+    try proxy.set(object, for: key, inCollection: place(of: key), durability: durability)
   }
 
   /// Removes what is set for a typed key; what is behind it in the search list shows again, at last its default.
   ///
   /// - Throws: As ``removeObject(forKey:)``.
   public func reset<Object>(_ key: Key<Object>) throws {
-    try proxy.removeObject(forKey: key.name, inCollection: key.collection ?? collection)
+    try proxy.removeObject(forKey: key.name, inCollection: place(of: key))
   }
 }

@@ -20,17 +20,21 @@ extension Preferences {
   ///   - key: What opens it; nil for the key file of the application.
   ///   - layers: What goes before the stored settings: the arguments of the program, as with UserDefaults, unless others
   ///     are named.
+  ///   - settings: The settings of the application, which are declared, see ``declare(_:strict:)``.
+  ///   - strict: Whether to throw where a value is not what its setting is declared to be.
   /// - Throws: What `Database.openOrCreate(at:key:options:)` throws: a store that is damaged, locked, or opens with another
-  ///   key is an error, and stays as it is. `CofferError.unsupported` when no home folder is known, or the identifier is no
+  ///   key is an error, and stays as it is. What ``declare(_:strict:)`` throws. `CofferError.unsupported` when no home folder is known, or the identifier is no
   ///   file name.
   public static func open(
     application identifier: String, at path: String? = nil, key: KeySource? = nil, layers: [Layer] = [.arguments()],
-    options: Database.Options = Database.Options()
+    declaring settings: Settings? = nil, strict: Bool = false, options: Database.Options = Database.Options()
   ) throws -> Preferences {
     let path = try path ?? StandardLocation.store(ofApplication: identifier)
     let key = try key ?? keyFile(of: identifier, store: path)
     let database = try Database.openOrCreate(at: path, key: key, options: options)
-    return try Preferences(database: database, collection: identifier, layers: layers)
+    let preferences = try Preferences(database: database, collection: identifier, layers: layers)
+    if let settings { try preferences.declare(settings, strict: strict) }
+    return preferences
   }
 
   /// The key file of an application; a new one where the store is still to be made, too.

@@ -69,6 +69,85 @@ extension Preferences {
   }
 }
 
+// MARK: - Typed keys
+
+extension Preferences {
+  /// What the search list has for a typed key: the first good value, and the bad ones that were passed over for it.
+  struct Search<Object> {
+    fileprivate(set) var finding: Finding<Object>?
+    fileprivate(set) var problems: [SettingProblem] = []
+    /// That of the first bad value.
+    fileprivate(set) var firstError: (any Error)?
+  }
+
+  /// The collection of a typed key: its own one, under a suite that of the suite, or the one of these settings.
+  func place(of key: Keys) -> String {
+    guard let named = key.collection else { return collection }
+    return isSuite && !key.isShared ? "\(collection)/\(named)" : named
+  }
+
+  func search<Object>(for key: Key<Object>) throws -> Search<Object> {
+    let own = place(of: key)
+    var search = Search<Object>()
+    func look(
+      _ origin: Origin, _ place: @autoclosure () -> String, _ value: @autoclosure () -> Value?,
+      _ read: () throws -> Object?
+    ) throws -> Bool {
+      do {
+        guard let object = try read() else { return false }
+        search.finding = Finding(object: try proxy.checked(object, for: key, in: own), origin: origin)
+        return true
+      } catch {
+        guard let problem = proxy.problem(error, of: key, in: own, place(), value()) else { throw error }
+        search.problems.append(problem)
+        search.firstError = search.firstError ?? error
+        return false
+      }
+    }
+    for override in overrides.all(key.overrideName) {
+      let isFound = try look(override.origin, override.place, override.entry.value) {
+        try override.decoded(as: Object.self, key.name, in: own)
+      }
+      if isFound { return search }
+    }
+    for (name, origin) in key.collection == nil ? searchedCollections : [(own, .suite(own))] {
+      let isFound = try look(
+        origin, "collection \"\(name)\"", try? proxy.object(forKey: key.name, inCollection: name, as: Value.self)
+      ) {
+        try proxy.object(forKey: key.name, inCollection: name, as: Object.self)
+      }
+      if isFound { return search }
+    }
+    guard key.collection == nil, let registered = registered.value(forKey: key.name) else { return search }
+    _ = try look(.registered, "the registered defaults", registered) {
+      try registered.decoded(as: Object.self, key.name, in: own)
+    }
+    return search
+  }
+
+  /// Reports the bad values that a search passed over, each of them once.
+  func report<Object>(_ search: Search<Object>, for key: Key<Object>, instead: String? = nil) {
+    guard !search.problems.isEmpty else { return }
+    let instead = instead ?? search.finding.map { "the value of \($0.origin.place)" } ?? "the default"
+    for problem in search.problems { proxy.database.report(problem, instead: instead) }
+  }
+}
+
+extension Preferences.Origin {
+  /// The place in a sentence.
+  var place: String {
+    switch self {
+    case .forced: "the forced settings"
+    case .arguments: "the arguments"
+    case .environment: "the environment"
+    case .application: "the application's collection"
+    case .suite(let name): "collection \"\(name)\""
+    case .global: "collection \"\(Preferences.globalCollection)\""
+    case .registered: "the registered defaults"
+    }
+  }
+}
+
 extension ConnectionProxy {
   /// The object for a key as the value it is, by the shortest way: every getter of UserDefaults goes it.
   fileprivate func heldValue(forKey key: String, inCollection collection: String) throws -> Value? {

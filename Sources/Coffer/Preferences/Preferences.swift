@@ -31,6 +31,8 @@ public final class Preferences: Sendable {
   public let proxy: ConnectionProxy
   /// The collection that settings are written to: an application's identifier, or the name of a suite.
   public let collection: String
+  /// Whether these are the settings of a suite, to which the collections of typed keys are relative.
+  let isSuite: Bool
   let overrides: Overrides
   let registered: RegisteredDefaults
   let suites: SuiteList
@@ -54,10 +56,11 @@ public final class Preferences: Sendable {
 
   init(
     proxy: ConnectionProxy, collection: String, overrides: Overrides, registered: RegisteredDefaults,
-    suites: SuiteList = SuiteList()
+    suites: SuiteList = SuiteList(), isSuite: Bool = false
   ) {
     self.proxy = proxy
     self.collection = collection
+    self.isSuite = isSuite
     self.overrides = overrides
     self.registered = registered
     self.suites = suites
@@ -126,9 +129,17 @@ public final class Preferences: Sendable {
 
   /// The settings of a suite: the collection of its name in the same store.
   ///
-  /// Layers and registered defaults are the same as here; the suites that were added here are not.
+  /// Layers and registered defaults are the same as here; the suites that were added here are not. A typed key that names a
+  /// collection is in the suite's own part of it, the collection `SUITE/COLLECTION`, unless it is shared:
+  ///
+  /// ```swift
+  /// extension Keys {
+  ///   static let rate = Key("rate", in: "billing", default: 100)
+  /// }
+  /// preferences.suite(named: "acme")[.rate] = 80  // "rate" in "acme/billing"; everyone else's stays 100
+  /// ```
   public func suite(named name: String) -> Preferences {
-    Preferences(proxy: proxy, collection: name, overrides: overrides, registered: registered)
+    Preferences(proxy: proxy, collection: name, overrides: overrides, registered: registered, isSuite: true)
   }
 
   /// Searches a suite after the collection of the application, and after the suites that were added before.

@@ -1,11 +1,11 @@
 extension Preferences {
   /// Changes of settings that are to be made in one step; see ``Preferences/performBatch(durability:_:)``.
   public struct Batch {
-    private let collection: String
+    private let preferences: Preferences
     fileprivate var changes: ChangeBatch
 
-    fileprivate init(_ collection: String, _ changes: ChangeBatch) {
-      self.collection = collection
+    fileprivate init(_ preferences: Preferences, _ changes: ChangeBatch) {
+      self.preferences = preferences
       self.changes = changes
     }
 
@@ -13,15 +13,15 @@ extension Preferences {
     ///
     /// - Throws: As ``Preferences/set(_:forKey:)-(Object?,_)``.
     public mutating func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
-      try changes.setObject(value, forKey: key, inCollection: collection)
+      try changes.setObject(value, forKey: key, inCollection: preferences.collection)
     }
 
     /// Sets the value of a typed key; nil, for one of an optional type, removes it.
     ///
     /// - Throws: As ``Preferences/set(_:for:durability:)``.
     public mutating func set<Object>(_ object: Object, for key: Key<Object>) throws {
-      let collection = key.collection ?? collection
-      let object = try key.checked(object, in: collection)
+      let collection = preferences.place(of: key)
+      let object = try preferences.proxy.checked(object, for: key, in: collection)
       if isNil(object) {
         try changes.removeObject(forKey: key.name, inCollection: collection)
       } else {
@@ -33,14 +33,14 @@ extension Preferences {
     ///
     /// - Throws: As ``Preferences/removeObject(forKey:)``.
     public mutating func removeObject(forKey key: String) throws {
-      try changes.removeObject(forKey: key, inCollection: collection)
+      try changes.removeObject(forKey: key, inCollection: preferences.collection)
     }
 
     /// Removes what is set for a typed key.
     ///
     /// - Throws: As ``Preferences/reset(_:)``.
     public mutating func reset<Object>(_ key: Key<Object>) throws {
-      try changes.removeObject(forKey: key.name, inCollection: key.collection ?? collection)
+      try changes.removeObject(forKey: key.name, inCollection: preferences.place(of: key))
     }
   }
 
@@ -59,7 +59,7 @@ extension Preferences {
     durability: ConnectionProxy.Durability = .asynchronous, _ body: (inout Batch) throws -> Void
   ) throws {
     try proxy.performBatch(durability: durability) { changes in
-      var batch = Batch(collection, changes)
+      var batch = Batch(self, changes)
       defer { changes = batch.changes }
       try body(&batch)
     }
@@ -79,11 +79,11 @@ extension Preferences {
   ///   as `ConnectionProxy.update(_:inCollection:as:durability:_:)`.
   @discardableResult
   public func update<Object>(_ key: Key<Object>, _ body: (Object) throws -> Object) throws -> Object {
-    let collection = key.collection ?? collection
+    let collection = place(of: key)
     let shown = try value(of: key)
     var result = shown
     try proxy.update(key.name, inCollection: collection, as: Object.self) { object in
-      result = try key.checked(body(object ?? shown), in: collection)
+      result = try proxy.checked(body(object ?? shown), for: key, in: collection)
       return isNil(result) ? nil : result
     }
     return result

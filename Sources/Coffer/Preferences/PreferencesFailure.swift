@@ -9,6 +9,10 @@ extension Preferences {
     public let key: String?
     /// Why: a ``CofferError``, or what a sanitizer of the program threw.
     public let error: any Error
+    /// What is wrong with a value that was found and passed over; nil where something else failed.
+    public let problem: SettingProblem?
+    /// What is used instead of that value.
+    public let instead: String?
   }
 }
 
@@ -23,10 +27,22 @@ extension ConnectionProxy {
 extension Database {
   /// Reports an error that cannot be thrown, to the logger and all listeners.
   func report(_ error: any Error, forKey key: String?, inCollection collection: String) {
-    core.failures.send(Preferences.Failure(collection: collection, key: key, error: error))
+    core.failures.send(
+      Preferences.Failure(collection: collection, key: key, error: error, problem: nil, instead: nil))
     // The text of an error that is not ours may quote the value.
     let reason = (error as? CofferError)?.description ?? "\(type(of: error))"
     let subject = key.map { "Key \"\($0)\" in collection" } ?? "Collection"
     options.logger.error("\(subject) \"\(collection)\": \(reason)")
+  }
+
+  /// Reports a bad value that was passed over, once.
+  func report(_ problem: SettingProblem, instead: String) {
+    guard core.reportedProblems.withLock({ $0.insert(problem) }) else { return }
+    core.failures.send(
+      Preferences.Failure(
+        collection: problem.collection, key: problem.key,
+        error: CofferError.invalidValue(collection: problem.collection, key: problem.key, reason: problem.reason),
+        problem: problem, instead: instead))
+    options.logger.error("\(problem); \(instead) is used instead.")
   }
 }

@@ -32,7 +32,7 @@ extension Preferences {
     enum Content: Sendable {
       case values([ByteString: Entry])
       /// What variables are called that a key goes by, without their prefix.
-      case variables([String: Entry])
+      case variables([String: Entry], prefix: String)
     }
 
     struct Entry: Sendable {
@@ -113,7 +113,7 @@ extension Preferences {
         let name = String(decoding: name.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
         values[name] = Entry(text: text)
       }
-      return Layer(.environment, .variables(values))
+      return Layer(.environment, .variables(values, prefix: prefix))
     }
   }
 }

@@ -37,30 +37,46 @@ extension Preferences {
 
       /// The value of the setting, as ``next()``.
       public mutating func next(isolation: isolated (any Actor)?) async -> Object? {
-        if last == nil, let object = current() { return object }
+        if last == nil, case .value(let object) = current() { return object }
         while await changes?.next(isolation: isolation) != nil {
           let previous = last
+          switch current() {
+          case .ended: return nil
           // Events may come as one, or late: the same value again is no change.
-          guard let object = current() else { return nil }
-          if last != previous { return object }
+          case .value(let object) where last != previous: return object
+          case .value, .bad: continue
+          }
         }
         return nil
       }
 
-      private mutating func current() -> Object? {
-        guard let preferences = preferences.preferences else { return nil }
+      private enum Current {
+        case value(Object)
+        /// There is a value, but a bad one; the last good one goes on to be the setting's.
+        case bad
+        case ended
+      }
+
+      private mutating func current() -> Current {
+        guard let preferences = preferences.preferences else { return .ended }
         let object: Object
         do {
-          object = try preferences.value(of: key)
+          let search = try preferences.search(for: key)
+          guard last == nil || search.problems.isEmpty else {
+            preferences.report(search, for: key, instead: "the last good value")
+            return .bad
+          }
+          preferences.report(search, for: key)
+          object = search.finding?.object ?? key.defaultValue
         } catch CofferError.closed {
           // The end of the stream is on its way; its default is not what the setting changed to.
-          return nil
+          return .ended
         } catch {
           // Reads again, and reports.
           object = preferences[key]
         }
         last = (try? ValueCoder.encode(object).hash) ?? []
-        return object
+        return .value(object)
       }
     }
 
@@ -75,6 +91,9 @@ extension Preferences {
   /// ```swift
   /// for await theme in try preferences.values(of: .theme) { window.apply(theme) }
   /// ```
+  ///
+  /// A value of another type, or one that does not keep to the key's limits, is no new value: the last good one stays, and
+  /// ``errors`` says so.
   ///
   /// - Throws: As ``changes()``.
   public func values<Object>(of key: Key<Object>) throws -> Values<Object> {

@@ -12,6 +12,7 @@ struct WeakPreferences: Sendable {
   private let overrides: Overrides
   private let registered: RegisteredDefaults
   private let suites: SuiteList
+  private let isSuite: Bool
 
   init(_ preferences: Preferences) {
     proxy = WeakProxy(preferences.proxy)
@@ -19,12 +20,15 @@ struct WeakPreferences: Sendable {
     overrides = preferences.overrides
     registered = preferences.registered
     suites = preferences.suites
+    isSuite = preferences.isSuite
   }
 
   /// The settings, as long as their proxy is there.
   var preferences: Preferences? {
     proxy.proxy.map {
-      Preferences(proxy: $0, collection: collection, overrides: overrides, registered: registered, suites: suites)
+      Preferences(
+        proxy: $0, collection: collection, overrides: overrides, registered: registered, suites: suites,
+        isSuite: isSuite)
     }
   }
 }

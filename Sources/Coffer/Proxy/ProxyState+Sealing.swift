@@ -40,7 +40,8 @@ extension ProxyState {
   }
 
   /// Whether a collection is sealed: asked of the store once, and after others have changed something in the collection.
-  private func isSealed(_ name: String) throws -> Bool {
+  func isSealed(_ name: String) throws -> Bool {
+    guard core.vault.isThere.load(ordering: .relaxed) else { return false }
     let known = lock.withShared { isCurrent ? knownCollection(name)?.isSealed : nil }
     if let known { return known }
     return try readCommitted { session, last in

@@ -2,8 +2,10 @@ import CofferStorage
 
 /// The tables inside a store.
 package enum Schema {
-  /// `user_version` of the stores this code makes, and the newest it reads.
+  /// `user_version` of the stores this code makes.
   static let version = 3
+  /// `user_version` of the stores in which settings have been declared; the newest that this code reads.
+  static let versionWithDeclarations = 4
 
   /// What makes the tables, each statement as SQLite keeps it: a store has just these.
   private static let statements: [StaticString] = [
@@ -41,6 +43,19 @@ package enum Schema {
     """,
   ]
 
+  /// What is added with the first declaration.
+  private static let declarationStatements: [StaticString] = [
+    """
+    CREATE TABLE applications(
+      name TEXT PRIMARY KEY, version TEXT, fingerprint BLOB NOT NULL) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE declarations(
+      collection TEXT NOT NULL, key TEXT NOT NULL, application TEXT NOT NULL, declaration TEXT NOT NULL,
+      PRIMARY KEY(collection, key, application)) STRICT, WITHOUT ROWID
+    """,
+  ]
+
   /// What SQLite makes beside: for AUTOINCREMENT, and without a statement the index of UNIQUE.
   private static let ownTable: StaticString = "CREATE TABLE sqlite_sequence(name,seq)"
   private static let ownIndex: StaticString = "sqlite_autoindex_collections_1"
@@ -59,15 +74,27 @@ package enum Schema {
     }
   }
 
+  /// Makes the tables of declarations, in the transaction that is under way.
+  static func addDeclarations(to connection: SQLiteConnection) throws {
+    for statement in declarationStatements { try connection.execute("\(statement)") }
+    try connection.execute("PRAGMA user_version=\(versionWithDeclarations)")
+  }
+
+  /// The version of the tables.
+  static func version(_ connection: SQLiteConnection) throws -> Int {
+    try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0
+  }
+
   /// Refuses tables of another version, and whatever Coffer did not make: SQLite would compute what stands in it.
   package static func check(_ connection: SQLiteConnection) throws {
-    try check(version: connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
+    try check(version: version(connection))
     if let problem = try problem(connection) { throw CofferError.damaged(part: "schema", reason: problem) }
   }
 
   /// What is not as Coffer made it; nil when all is.
   package static func problem(_ connection: SQLiteConnection) throws -> String? {
-    let expected = statements + [ownTable, ownIndex]
+    let hasDeclarations = try version(connection) == versionWithDeclarations
+    let expected = statements + (hasDeclarations ? declarationStatements : []) + [ownTable, ownIndex]
     var missing = expected[...]
     var foreign: String?
     // Most often in the order they were made in; VACUUM makes the indexes last.
@@ -85,8 +112,10 @@ package enum Schema {
 
   /// Refuses tables of another version.
   package static func check(version found: Int) throws {
-    guard found <= version else { throw CofferError.newerFormat(part: "schema", found: found, supported: version) }
-    guard found == version else {
+    guard found <= versionWithDeclarations else {
+      throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithDeclarations)
+    }
+    guard found >= version else {
       throw CofferError.damaged(part: "schema", reason: "its version is \(found)")
     }
   }

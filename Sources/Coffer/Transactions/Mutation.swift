@@ -127,6 +127,7 @@ extension Session {
 
   /// Writes a mutation to the tables, and tells the post-sanitizers what was stored: the one way in.
   func apply(_ mutation: Mutation, _ key: String, in collection: String) throws {
+    if core.options.checksDeclarations { try checkDeclared(mutation, key, in: collection) }
     switch mutation {
     case .set(let item):
       try set(item, key, in: collection)

@@ -34,7 +34,9 @@ extension Session {
   func keepingHistory<Result>(
     of key: String, in collection: StoredCollection, _ body: () throws -> Result
   ) throws -> Result {
-    guard let limits = collection.history else { return try body() }
+    guard let limits = collection.history ?? (transaction.keepsAllHistory ? HistoryLimits() : nil) else {
+      return try body()
+    }
     // When the change fails by itself, the copy must go, too.
     return try savepoint {
       try history.keep(key, in: collection.id, limits, endingWith: newVersion(), time: transaction.time)

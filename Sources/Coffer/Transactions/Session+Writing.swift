@@ -11,7 +11,7 @@ extension Session {
       let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
       // Most of the time nobody asks what was there.
-      if isObserved || stored.history != nil || stored.isSealed || item.isSealed {
+      if isObserved || stored.history != nil || transaction.keepsAllHistory || stored.isSealed || item.isSealed {
         try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
       } else if let kind = try items.set(
         item, key, in: stored.id, version: newVersion(), time: transaction.time)

@@ -18,6 +18,8 @@ struct TransactionState {
   var expectedChangeCount = 0
   /// Whether it changed what a collection was declared to be, which no change of a key shows.
   var changesDeclarations = false
+  /// Whether what it changes is kept in the history of collections that keep none, too.
+  var keepsAllHistory = false
   /// The collections where it sealed or opened what it was given: what lies there is not what a caller has in hand.
   var sealedChanges: Set<ByteString> = []
   /// Which of the vault's keys is in use, once it is known.

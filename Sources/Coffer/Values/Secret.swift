@@ -107,6 +107,8 @@ extension Secret: Codable {
 }
 
 extension Secret: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.secret, []) }
+
   var value: Value { .secret(self) }
 
   init?(_ value: Value) {

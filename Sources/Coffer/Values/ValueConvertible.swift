@@ -11,14 +11,18 @@ protocol ValueConvertible {
   var value: Value { get }
   /// nil where the value is of another kind, or would lose something.
   init?(_ value: Value)
+  /// How a setting of this type is declared.
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { get }
 }
 
 extension Value: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.any, []) }
   var value: Value { self }
   init?(_ value: Value) { self = value }
 }
 
 extension Bool: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.bool, []) }
   var value: Value { .bool(self) }
   init?(_ value: Value) {
     guard case .bool(let bool) = value else { return nil }
@@ -27,6 +31,7 @@ extension Bool: ValueConvertible {
 }
 
 extension String: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.string, []) }
   var value: Value { .string(self) }
   init?(_ value: Value) {
     guard case .string(let string) = value else { return nil }
@@ -35,6 +40,7 @@ extension String: ValueConvertible {
 }
 
 extension Data: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.data, []) }
   var value: Value { .data(self) }
   init?(_ value: Value) {
     guard case .data(let data) = value else { return nil }
@@ -43,6 +49,7 @@ extension Data: ValueConvertible {
 }
 
 extension Date: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.date, []) }
   var value: Value { .date(self) }
   init?(_ value: Value) {
     guard case .date(let date) = value else { return nil }
@@ -51,6 +58,7 @@ extension Date: ValueConvertible {
 }
 
 extension URL: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.url, []) }
   var value: Value { .url(self) }
   init?(_ value: Value) {
     guard case .url(let url) = value else { return nil }
@@ -59,6 +67,7 @@ extension URL: ValueConvertible {
 }
 
 extension UUID: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.uuid, []) }
   var value: Value { .uuid(self) }
   init?(_ value: Value) {
     guard case .uuid(let uuid) = value else { return nil }
@@ -69,6 +78,13 @@ extension UUID: ValueConvertible {
 // MARK: - Numbers
 
 extension FixedWidthInteger {
+  /// An integer, within what the type holds where the store's integers hold more.
+  static var settingType: (type: SettingType, limits: [SettingLimit]) {
+    let minimum = Int64(exactly: Self.min).flatMap { $0 == .min ? nil : Value.int($0) }
+    let maximum = Int64(exactly: Self.max).flatMap { $0 == .max ? nil : Value.int($0) }
+    return (.int, minimum == nil && maximum == nil ? [] : [.range(minimum: minimum, maximum: maximum)])
+  }
+
   fileprivate var integerValue: Value {
     Int64(exactly: self).map(Value.int) ?? .uint64(UInt64(truncatingIfNeeded: self))
   }
@@ -124,6 +140,7 @@ extension UInt64: ValueConvertible {
 }
 
 extension Double: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.double, []) }
   var value: Value { .double(self) }
   init?(_ value: Value) {
     switch value {
@@ -136,6 +153,7 @@ extension Double: ValueConvertible {
 }
 
 extension Float: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.double, []) }
   var value: Value { .double(Double(self)) }
   init?(_ value: Value) {
     guard let number = Double(value) else { return nil }
@@ -146,6 +164,8 @@ extension Float: ValueConvertible {
 // MARK: - Collections
 
 extension Optional: ValueConvertible where Wrapped: ValueConvertible {
+  // Inside a list or a dictionary: what may be null, too.
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.any, []) }
   var value: Value { self?.value ?? .null }
   init?(_ value: Value) {
     if case .null = value {
@@ -159,6 +179,7 @@ extension Optional: ValueConvertible where Wrapped: ValueConvertible {
 }
 
 extension Array: ValueConvertible where Element: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.array(Element.settingType.type), []) }
   var value: Value { .array(map(\.value)) }
   init?(_ value: Value) {
     guard case .array(let values) = value else { return nil }
@@ -169,6 +190,7 @@ extension Array: ValueConvertible where Element: ValueConvertible {
 }
 
 extension Dictionary: ValueConvertible where Key == String, Value: ValueConvertible {
+  static var settingType: (type: SettingType, limits: [SettingLimit]) { (.dictionary(Value.settingType.type), []) }
   var value: Coffer.Value { .dictionary(mapValues(\.value)) }
   init?(_ value: Coffer.Value) {
     guard case .dictionary(let values) = value else { return nil }

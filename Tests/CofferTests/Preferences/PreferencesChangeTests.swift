@@ -6,7 +6,7 @@ import Testing
 
 extension Keys {
   fileprivate static let size = Key("size", default: 12)
-  fileprivate static let limit = Key("limit", default: 3) { $0 < 10 }
+  fileprivate static let limit = Key("limit", default: 3, limits: .range(...9))
   fileprivate static let theme = Key("theme", in: "ui", default: "dark")
   fileprivate static let note = Key<String?>("note")
 }
@@ -211,7 +211,7 @@ extension Keys {
     #expect(await late.next() == 17)
   }
 
-  @Test("come as the default while what is stored is invalid")
+  @Test("stay with the last good one while what is stored is bad, and say so")
   func invalidValues() async throws {
     let errors = preferences.errors
     var iterator = try preferences.values(of: .limit).makeAsyncIterator()
@@ -219,9 +219,16 @@ extension Keys {
     preferences[.limit] = 4
     #expect(await iterator.next() == 4)
     try preferences.set(99, forKey: "limit")
-    #expect(await iterator.next() == 3)
-    #expect(
-      await errors.first { _ in true }?.error as? CofferError == .invalidValue(collection: "application", key: "limit"))
+    try preferences.set("5", forKey: "limit")
+    try preferences.set(5, forKey: "limit")
+    #expect(await iterator.next() == 5)
+    try preferences.set(77, forKey: "limit")
+    async let next = iterator.next()
+    let report = await errors.first { _ in true }
+    #expect(report?.problem?.description == "application/limit is 9 or less, not 77 (in collection \"application\")")
+    #expect(report?.instead == "the last good value")
+    preferences[.limit] = 6
+    #expect(await next == 6)
     var note = try preferences.values(of: .note).makeAsyncIterator()
     #expect(await note.next() == .some(nil))
     preferences[.note] = "x"
@@ -248,7 +255,7 @@ extension Keys {
     #expect(try preferences.update(.note) { ($0 ?? "") + "x" } == "x")
     #expect(try preferences.update(.note) { _ in nil } == nil)
     #expect(preferences.object(forKey: "note") == nil)
-    #expect(throws: CofferError.invalidValue(collection: "application", key: "limit")) {
+    #expect(throws: CofferError.invalidValue(collection: "application", key: "limit", reason: "9 or less, not 13")) {
       try preferences.update(.limit) { $0 + 10 }
     }
     #expect(preferences[.limit] == 3)

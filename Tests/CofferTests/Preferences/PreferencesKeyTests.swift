@@ -12,9 +12,9 @@ private struct Frame: Codable, Equatable {
 
 extension Keys {
   fileprivate static let theme = Key("theme", in: "ui", default: Theme.dark)
-  fileprivate static let retries = Key("retries", default: 3) { (0...10).contains($0) }
+  fileprivate static let retries = Key("retries", default: 3, limits: .range(0...10))
   fileprivate static let nickname = Key<String?>("nickname")
-  fileprivate static let previous = Key<Theme?>("previous") { $0 != .light }
+  fileprivate static let previous = Key<Theme?>("previous", limits: .satisfying("dark") { $0 != .light })
   fileprivate static let frame = Key("frame", default: Frame())
   fileprivate static let recent = Key("recent", default: [String]())
   fileprivate static let home = Key<URL?>("home")
@@ -86,10 +86,12 @@ extension Keys {
 
   @Test("refuse an invalid value when it is set, and read one that is stored as their default, reported")
   func validation() async throws {
-    #expect(throws: CofferError.invalidValue(collection: "application", key: "retries")) {
+    #expect(throws: CofferError.invalidValue(collection: "application", key: "retries", reason: "0 to 10, not 11")) {
       try preferences.set(11, for: .retries)
     }
-    #expect(throws: CofferError.invalidValue(collection: "", key: "retries")) { try proxy.set(-1, for: .retries) }
+    #expect(throws: CofferError.invalidValue(collection: "", key: "retries", reason: "0 to 10, not -1")) {
+      try proxy.set(-1, for: .retries)
+    }
     #expect(throws: CofferError.self) { try preferences.set(.light, for: .previous) }
     #expect(preferences.object(forKey: "retries") == nil)
     let errors = preferences.errors
@@ -97,7 +99,7 @@ extension Keys {
     #expect(preferences.object(forKey: "retries") == nil)
     try preferences.set(12, forKey: "retries")
     #expect(preferences[.retries] == 3)
-    #expect(throws: CofferError.invalidValue(collection: "application", key: "retries")) {
+    #expect(throws: CofferError.invalidValue(collection: "application", key: "retries", reason: "0 to 10, not 12")) {
       try preferences.value(of: .retries)
     }
     try preferences.set("many", forKey: "retries")
@@ -109,13 +111,15 @@ extension Keys {
     #expect(preferences[.retries] == 3)
     try proxy.setObject(13, forKey: "retries")
     #expect(proxy[.retries] == 3)
+    // Each bad value once: what was refused, 12, "many", the registered 40, and the proxy's 13.
     var reports: [Preferences.Failure] = []
     for await report in errors {
       reports.append(report)
-      if reports.count == 6 { break }
+      if reports.count == 5 { break }
     }
     #expect(reports.allSatisfy { $0.key == "retries" })
-    #expect(reports.map(\.collection) == Array(repeating: "application", count: 5) + [""])
+    #expect(reports.map(\.collection) == Array(repeating: "application", count: 4) + [""])
+    #expect(reports.map(\.instead) == [nil, "the default", "the default", "the default", "the default"])
     try preferences.set(2, forKey: "retries")
     #expect(preferences[.retries] == 2)
   }
@@ -141,7 +145,12 @@ extension Keys {
       proxy: proxy, collection: "app",
       overrides: Overrides([.arguments(["program", "-retries", "70", "-ui/theme", "x"])]),
       registered: RegisteredDefaults())
-    #expect(throws: CofferError.invalidValue(collection: "app", key: "retries")) { try invalid.value(of: .retries) }
+    #expect(try invalid.value(of: .retries) == 1)
+    #expect(try invalid.origin(of: .retries) == .application)
+    try preferences.removeObject(forKey: "retries")
+    #expect(throws: CofferError.invalidValue(collection: "app", key: "retries", reason: "0 to 10, not 70")) {
+      try invalid.value(of: .retries)
+    }
     #expect(throws: CofferError.self) { try invalid.value(of: .theme) }
     #expect(invalid[.theme] == .dark)
   }

@@ -6,7 +6,7 @@ extension Keys {
   fileprivate static let count = Key("count", in: "places", default: 7)
   fileprivate static let title = Key("title", in: "places", default: "untitled")
   fileprivate static let own = Key("own", default: 1)
-  fileprivate static let checked = Key("checked", in: "places", default: 5) { $0 < 10 }
+  fileprivate static let checked = Key("checked", in: "places", default: 5, limits: .range(...9))
   fileprivate static let many = (0..<300).map { Key("many \($0)", in: "places", default: -1) }
 }
 

@@ -1,0 +1,99 @@
+extension Key {
+  /// What the value of a typed key has to be, beyond its type.
+  ///
+  /// ```swift
+  /// extension Keys {
+  ///   static let port = Key("http.port", default: 8080, limits: .range(1...65535))
+  ///   static let name = Key("name", default: "x", limits: .notEmpty, .count(...20))
+  ///   static let lines = Key("lines", default: 2, limits: .satisfying("an even number") { $0.isMultiple(of: 2) })
+  /// }
+  /// ```
+  public struct Limit: Sendable {
+    /// The limit as tools see it.
+    public let limit: SettingLimit
+    let allows: @Sendable (Object) -> Bool
+
+    /// What a closure checks; `words` complete the sentence "the value is …". Only the program can check it, not a tool.
+    public static func satisfying(_ words: String, _ allows: @escaping @Sendable (Object) -> Bool) -> Limit {
+      Limit(limit: .described(words), allows: allows)
+    }
+
+    fileprivate static func ofValue(_ limit: SettingLimit) -> Limit {
+      Limit(limit: limit) { object in
+        guard let value = (try? ValueCoder.encode(object)).flatMap({ try? Value($0) }) else { return true }
+        return limit.allows(value)
+      }
+    }
+  }
+}
+
+extension Key.Limit where Object: Comparable {
+  /// From the lower to the upper bound, both included.
+  public static func range(_ range: ClosedRange<Object>) -> Self {
+    Self(limit: .range(minimum: value(range.lowerBound), maximum: value(range.upperBound))) { range.contains($0) }
+  }
+
+  /// The bound or more.
+  public static func range(_ range: PartialRangeFrom<Object>) -> Self {
+    Self(limit: .range(minimum: value(range.lowerBound), maximum: nil)) { range.contains($0) }
+  }
+
+  /// The bound or less.
+  public static func range(_ range: PartialRangeThrough<Object>) -> Self {
+    Self(limit: .range(minimum: nil, maximum: value(range.upperBound))) { $0 <= range.upperBound }
+  }
+
+  private static func value(_ bound: Object) -> Value? { (bound as? any ValueConvertible)?.value }
+}
+
+extension Key.Limit where Object: Equatable {
+  /// One of these values; a `CaseIterable` enumeration with raw values has this limit by itself.
+  public static func choices(_ choices: Object...) -> Self {
+    let values = choices.compactMap { (try? ValueCoder.encode($0)).flatMap { try? Value($0) } }
+    return Self(limit: .choices(values)) { choices.contains($0) }
+  }
+}
+
+extension Key.Limit where Object: Collection {
+  /// Not empty.
+  public static var notEmpty: Self { count(1...) }
+
+  /// As many Unicode scalars of a text, bytes of data, elements of a list or a dictionary.
+  ///
+  /// - Parameter range: `2...5`, `1...` or `...20`.
+  public static func count(_ range: some RangeExpression<Int> & Sendable) -> Self {
+    counting(range) { ($0 as? String)?.unicodeScalars.count ?? $0.count }
+  }
+}
+
+extension Key.Limit where Object == Secret {
+  /// Not empty.
+  public static var notEmpty: Self { count(1...) }
+
+  /// As many bytes.
+  ///
+  /// - Parameter range: `2...5`, `1...` or `...20`.
+  public static func count(_ range: some RangeExpression<Int> & Sendable) -> Self { counting(range) { $0.count } }
+}
+
+extension Key.Limit {
+  fileprivate static func counting(
+    _ range: some RangeExpression<Int> & Sendable, _ count: @escaping @Sendable (Object) -> Int
+  ) -> Self {
+    let bounds = range.relative(to: 0..<Int.max)
+    let maximum = bounds.upperBound == .max ? nil : bounds.upperBound - 1
+    return Self(limit: .count(minimum: bounds.lowerBound, maximum: maximum)) { range.contains(count($0)) }
+  }
+}
+
+extension Key.Limit where Object == String {
+  /// Text that a regular expression matches as a whole, see ``SettingLimit/pattern(_:)``.
+  public static func pattern(_ pattern: String) -> Self { ofValue(.pattern(pattern)) }
+}
+
+extension Key.Limit {
+  /// The limit for a key of an optional type: nil always may be.
+  static func optional<Wrapped>(_ limit: Key<Wrapped>.Limit) -> Self where Object == Wrapped? {
+    Self(limit: limit.limit) { $0.map(limit.allows) ?? true }
+  }
+}

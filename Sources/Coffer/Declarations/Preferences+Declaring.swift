@@ -1,0 +1,120 @@
+extension Preferences {
+  // MARK: Declaring
+
+  /// Declares the settings of this program: in its store, where tools find them, and for the values that are there.
+  ///
+  /// ```swift
+  /// let preferences = try Preferences.open(application: "org.example.shop", declaring: settings, strict: true)
+  /// ```
+  ///
+  /// `open` does this where it is given settings. What a setting was before (``Key/Former``) is taken over. Where the
+  /// declarations are those of the last time, nothing is written; nor on a store that is read-only. Those that a newer
+  /// version of the program made stay.
+  ///
+  /// - Parameter strict: Whether to throw where a value, wherever it comes from, is not what its setting is declared to be;
+  ///   nothing is taken over then. Otherwise it is passed over when it is read, and reported.
+  /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, by these settings or by another
+  ///   program in the same store; `.invalidSettings` with the whole list of what is wrong, when strict.
+  public func declare(_ settings: Settings, strict: Bool = false) throws {
+    let fingerprint = try settings.fingerprint(of: collection)
+    let formers = settings.keys.filter(\.hasFormers)
+    let trial = try proxy.state.reader.read { transaction in
+      let session = transaction.session
+      return try session.reading {
+        (
+          application: try session.declarations.application(collection),
+          takenOver: try takeOver(formers, session, isTrial: true)
+        )
+      }
+    }
+    let isKnown = trial.application?.fingerprint == fingerprint
+    let declarations = isKnown ? [] : try settings.declarations(of: collection)
+    if strict {
+      let found = try problems(of: settings)
+      let problems = found.filter { !trial.takenOver.hasTaken($0) } + trial.takenOver.problems
+      guard problems.isEmpty else { throw CofferError.invalidSettings(problems) }
+    }
+    for problem in trial.takenOver.problems { proxy.database.report(problem, instead: "the default") }
+    guard !proxy.database.isReadOnly, !isKnown || !trial.takenOver.taken.isEmpty else { return }
+    try proxy.readWriteConnection.readWrite { transaction in
+      let session = transaction.session
+      let present = try session.reading { try session.declarations.application(collection) }
+      if present?.fingerprint != fingerprint, !VersionText.isLess(settings.version, than: present?.version) {
+        try session.declare(declarations, by: collection, version: settings.version, fingerprint: fingerprint)
+      }
+      session.transaction.keepsAllHistory = true
+      defer { session.transaction.keepsAllHistory = false }
+      _ = try takeOver(formers, session, isTrial: false)
+    }
+  }
+
+  /// What is wrong with the values of the settings, wherever they come from; those that are passed over, too.
+  ///
+  /// - Throws: What keeps a value from being read: `CofferError.locked`, `.damaged`, `.inputOutput` and their like.
+  public func problems(of settings: Settings) throws -> [SettingProblem] {
+    try settings.keys.flatMap { try $0.problems(in: self) }
+  }
+
+  // MARK: What settings were before
+
+  private struct TakenOver {
+    var taken: Set<ItemPlace> = []
+    var problems: [SettingProblem] = []
+
+    struct ItemPlace: Hashable {
+      let collection: ByteString
+      let key: ByteString
+    }
+
+    /// Whether a value is wrong only because it has not been taken over yet.
+    func hasTaken(_ problem: SettingProblem) -> Bool {
+      taken.contains(ItemPlace(collection: ByteString(problem.collection), key: ByteString(problem.key)))
+    }
+  }
+
+  private func takeOver(_ keys: [Keys], _ session: Session, isTrial: Bool) throws -> TakenOver {
+    var result = TakenOver()
+    guard !keys.isEmpty else { return result }
+    let all = try session.collections.all().map(\.0)
+    for key in keys {
+      for (name, prefix) in places(of: key, among: all) {
+        switch try key.takeOver(session, in: name, suitePrefix: prefix, isTrial: isTrial) {
+        case .nothing: break
+        case .taken:
+          result.taken.insert(TakenOver.ItemPlace(collection: ByteString(name), key: ByteString(key.name)))
+        case .problem(let problem): result.problems.append(problem)
+        }
+      }
+    }
+    return result
+  }
+
+  /// Where a setting may be: in its collection, and in those of that name that suites have.
+  private func places(of key: Keys, among all: [String]) -> [(name: String, suitePrefix: String)] {
+    let own = [(name: place(of: key), suitePrefix: "")]
+    guard let collection = key.collection, !key.isShared else { return own }
+    let suffix = Array("/\(collection)".utf8)
+    return own
+      + all.compactMap { name in
+        guard name.utf8.count > suffix.count, name.utf8.suffix(suffix.count).elementsEqual(suffix) else { return nil }
+        return (name, String(decoding: name.utf8.dropLast(suffix.count - 1), as: UTF8.self))
+      }
+  }
+}
+
+/// Versions of programs: numbers with dots between, of which those that are missing are 0.
+private enum VersionText {
+  static func isLess(_ version: String?, than other: String?) -> Bool {
+    guard let version, let other else { return false }
+    let (numbers, others) = (numbers(version), numbers(other))
+    for index in 0..<max(numbers.count, others.count) {
+      let (a, b) = (index < numbers.count ? numbers[index] : 0, index < others.count ? others[index] : 0)
+      if a != b { return a < b }
+    }
+    return false
+  }
+
+  private static func numbers(_ version: String) -> [Int] {
+    version.split(separator: ".").map { Int($0.prefix { $0.isASCII && $0.isNumber }) ?? 0 }
+  }
+}

@@ -1,0 +1,170 @@
+import CofferCrypto
+
+/// What the value of a setting has to be, beyond its type: data that a program declares, a tool checks, and a person reads.
+///
+/// The words of a limit complete the sentence "the value is …": `6 to 72`, `one of light, dark`.
+public enum SettingLimit: Hashable, Sendable {
+  /// A number or a date from the minimum to the maximum, both included; nil for no bound. One of them is there.
+  case range(minimum: Value?, maximum: Value?)
+  /// One of these values.
+  case choices([Value])
+  /// As many Unicode scalars in a text, bytes in data, or elements in an array or a dictionary; a maximum of nil for no
+  /// bound.
+  case count(minimum: Int, maximum: Int?)
+  /// A text that a regular expression matches as a whole, with ASCII classes: `\d` is `0` to `9`. The syntax is that of
+  /// Swift's `Regex`, of which what JSON Schema takes, too (ECMA-262), is the part to use.
+  case pattern(String)
+  /// What only the program can check, in words: `an even number`.
+  case described(String)
+
+  /// Whether a value keeps to the limit; of a value that the limit doesn't speak of, always.
+  public func allows(_ value: Value) -> Bool {
+    switch self {
+    case .range(let minimum, let maximum):
+      return !(minimum.map { value.isLess(than: $0) } ?? false) && !(maximum.map { $0.isLess(than: value) } ?? false)
+        && !value.isNaN
+    case .choices(let choices): return choices.contains(value)
+    case .count(let minimum, let maximum):
+      guard let count = value.count else { return true }
+      return count >= minimum && count <= maximum ?? .max
+    case .pattern(let pattern):
+      guard case .string(let text) = value else { return true }
+      return Pattern.matches(text, pattern)
+    case .described: return true
+    }
+  }
+
+  /// What the value is to be, as the rest of the sentence "the value is …".
+  public var words: String {
+    switch self {
+    case .range(let minimum?, let maximum?): "\(minimum.limitText) to \(maximum.limitText)"
+    case .range(let minimum?, nil): "\(minimum.limitText) or more"
+    case .range(nil, let maximum?): "\(maximum.limitText) or less"
+    case .range(nil, nil): "any number"
+    case .choices(let choices): "one of \(choices.map(\.limitText).joined(separator: ", "))"
+    case .count(1, nil): "not empty"
+    case .count(let minimum, nil): "at least \(minimum) long"
+    case .count(0, let maximum?): "at most \(maximum) long"
+    case .count(let minimum, let maximum?) where minimum == maximum: "exactly \(minimum) long"
+    case .count(let minimum, let maximum?): "\(minimum) to \(maximum) long"
+    case .pattern(let pattern): "text like \(pattern)"
+    case .described(let words): words
+    }
+  }
+
+  /// The rest of the sentence "the value is …" for a value that does not keep to the limit.
+  ///
+  /// What the value is belongs to it where that gives nothing away: a number, a date, a text that should be one of some
+  /// choices, the length of anything else.
+  ///
+  /// - Parameter value: nil where it is not to be shown.
+  func refusal(of value: Value?) -> String {
+    let found: String? =
+      switch (self, value) {
+      case (.count, let value?): value.count.map(String.init)
+      case (.choices, let value?): value.shortText
+      case (_, .int(let number)?): "\(number)"
+      case (_, .bool?), (_, .uint64?), (_, .double?), (_, .date?): value?.limitText
+      default: nil
+      }
+    return words + (found.map { ", not \($0)" } ?? ", and the value is not")
+  }
+
+  /// Why a limit makes no sense; nil when it does.
+  var problem: String? {
+    switch self {
+    case .range(let minimum?, let maximum?) where maximum.isLess(than: minimum):
+      "its range ends before it begins"
+    case .count(let minimum, let maximum) where minimum < 0 || minimum > maximum ?? .max:
+      "its length makes no sense"
+    case .choices(let choices) where choices.isEmpty: "it offers no choice"
+    case .pattern(let pattern) where !Pattern.isValid(pattern): "\(pattern) is no regular expression"
+    default: nil
+    }
+  }
+}
+
+extension Value {
+  /// Whether a number, a date or a text comes before another one; false for all that has no order.
+  fileprivate func isLess(than other: Value) -> Bool {
+    switch (self, other) {
+    case (.int(let a), .int(let b)): a < b
+    case (.uint64(let a), .uint64(let b)): a < b
+    case (.int, .uint64): true
+    case (.uint64, .int): false
+    case (.double(let a), .double(let b)): a < b
+    case (.double(let a), .int(let b)): a < Double(b)
+    case (.int(let a), .double(let b)): Double(a) < b
+    case (.double(let a), .uint64(let b)): a < Double(b)
+    case (.uint64(let a), .double(let b)): Double(a) < b
+    case (.date(let a), .date(let b)): a < b
+    case (.string(let a), .string(let b)): a < b
+    default: false
+    }
+  }
+
+  fileprivate var isNaN: Bool { if case .double(let number) = self { number.isNaN } else { false } }
+
+  fileprivate var count: Int? {
+    switch self {
+    case .string(let text): text.unicodeScalars.count
+    case .data(let data): data.count
+    case .secret(let secret): secret.count
+    case .array(let elements): elements.count
+    case .dictionary(let elements): elements.count
+    default: nil
+    }
+  }
+
+  /// The value in a sentence: text without quotes, anything else as JSON.
+  fileprivate var limitText: String {
+    switch self {
+    case .string(let text): text
+    case .double(let number): "\(number)"
+    default: JSONText.text(self, bigIntegers: .numbers)
+    }
+  }
+
+  private static let shortLength = 40
+
+  /// The value in a sentence, cut short; of a secret its length.
+  var shortText: String {
+    let text = limitText
+    guard text.unicodeScalars.count > Self.shortLength else { return text }
+    return String(String.UnicodeScalarView(text.unicodeScalars.prefix(Self.shortLength))) + "…"
+  }
+}
+
+// MARK: - Patterns
+
+/// Regular expressions, compiled once each: one is declared for many reads.
+private enum Pattern {
+  /// `Regex` is not sendable; the lock is held while one is used.
+  private struct Compiled: @unchecked Sendable {
+    let regex: Regex<AnyRegexOutput>?
+  }
+
+  private static let known = Lock<[String: Compiled]>([:])
+  /// Patterns come from programs and their stores, which have few; a bound all the same.
+  private static let knownLimit = 1000
+
+  static func isValid(_ pattern: String) -> Bool { use(pattern) { $0 != nil } }
+
+  static func matches(_ text: String, _ pattern: String) -> Bool {
+    use(pattern) { regex in
+      // What is no regular expression was refused where it was declared.
+      guard let regex else { return true }
+      return ((try? regex.wholeMatch(in: text)) ?? nil) != nil
+    }
+  }
+
+  private static func use<Result: Sendable>(_ pattern: String, _ body: (Regex<AnyRegexOutput>?) -> Result) -> Result {
+    known.withLock { known in
+      if let compiled = known[pattern] { return body(compiled.regex) }
+      let regex = try? Regex(pattern).asciiOnlyCharacterClasses().matchingSemantics(.unicodeScalar)
+      if known.count >= knownLimit { known.removeAll() }
+      known[pattern] = Compiled(regex: regex)
+      return body(regex)
+    }
+  }
+}

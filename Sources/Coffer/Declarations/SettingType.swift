@@ -1,0 +1,114 @@
+/// The type of a declared setting, as a tool that doesn't know the Swift type sees it.
+///
+/// Its text form is what `prefs describe` prints and `FORMAT.md` stores: `int`, `array<string>`, `dict<double>`.
+public indirect enum SettingType: Hashable, Sendable {
+  /// A value of any kind but a secret.
+  case any
+  case bool, int, double, string, data, date, url, uuid
+  /// A list whose elements are all of one type.
+  case array(SettingType)
+  /// Values of one type by name.
+  case dictionary(SettingType)
+  /// A `Codable` type of the program's own; what lies inside is not declared.
+  case json
+  /// See ``Secret``.
+  case secret
+
+  /// Whether a value is of this type, or reads as it without loss.
+  public func accepts(_ value: Value) -> Bool {
+    switch (self, value) {
+    case (.any, .secret), (.json, .secret): false
+    case (.any, _), (.json, _): true
+    case (.bool, .bool), (.int, .int), (.int, .uint64), (.double, .double), (.string, .string): true
+    case (.double, .int), (.double, .uint64): Double(value) != nil
+    case (.data, .data), (.date, .date), (.url, .url), (.uuid, .uuid), (.secret, .secret): true
+    case (.array(let element), .array(let values)): values.allSatisfy(element.accepts)
+    case (.dictionary(let element), .dictionary(let values)): values.values.allSatisfy(element.accepts)
+    default: false
+    }
+  }
+}
+
+// MARK: - Text
+
+extension SettingType: LosslessStringConvertible {
+  private static let names: [(name: String, type: SettingType)] = [
+    ("any", .any), ("bool", .bool), ("int", .int), ("double", .double), ("string", .string), ("data", .data),
+    ("date", .date), ("url", .url), ("uuid", .uuid), ("array", .array(.any)), ("dict", .dictionary(.any)),
+    ("json", .json), ("secret", .secret),
+  ]
+
+  /// Types nest no deeper than this: the text may come from a file.
+  private static let depthLimit = 8
+
+  public var description: String {
+    if let named = Self.names.first(where: { $0.type == self }) { return named.name }
+    return switch self {
+    case .array(let element): "array<\(element)>"
+    case .dictionary(let element): "dict<\(element)>"
+    default: "any"
+    }
+  }
+
+  /// Reads the text form; nil when it is none.
+  public init?(_ description: String) {
+    self.init(description[...], depth: 0)
+  }
+
+  private init?(_ text: Substring, depth: Int) {
+    if let named = Self.names.first(where: { $0.name == text }) {
+      self = named.type
+      return
+    }
+    guard depth < Self.depthLimit, text.hasSuffix(">"), let bracket = text.firstIndex(of: "<"),
+      let element = SettingType(text[text.index(after: bracket)...].dropLast(), depth: depth + 1)
+    else { return nil }
+    switch text[..<bracket] {
+    case "array": self = .array(element)
+    case "dict": self = .dictionary(element)
+    default: return nil
+    }
+  }
+}
+
+// MARK: - Of Swift types
+
+extension SettingType {
+  /// The type of a setting whose values are `Object`s, and the limits that the type brings with it: the range of a small
+  /// integer, the cases of an enumeration.
+  static func of<Object>(_ object: Object.Type) -> (type: SettingType, limits: [SettingLimit]) {
+    if let wrapping = object as? any OptionalType.Type { return wrapping.wrappedSettingType }
+    if let convertible = object as? any ValueConvertible.Type { return convertible.settingType }
+    if let representable = object as? any RawRepresentable.Type, let raw = rawType(of: representable) {
+      return (raw.type, choices(of: object).map { [.choices($0)] } ?? raw.limits)
+    }
+    return (.json, [])
+  }
+
+  private static func rawType<Object: RawRepresentable>(
+    of object: Object.Type
+  ) -> (type: SettingType, limits: [SettingLimit])? {
+    (Object.RawValue.self as? any ValueConvertible.Type)?.settingType
+  }
+
+  private static func choices(of object: Any.Type) -> [Value]? {
+    func values<Object: CaseIterable>(_ object: Object.Type) -> [Value]? {
+      let values = object.allCases.compactMap { item -> Value? in
+        guard let representable = item as? any RawRepresentable else { return nil }
+        return (representable.rawValue as? any ValueConvertible)?.value
+      }
+      return values.count == object.allCases.count ? values : nil
+    }
+    return (object as? any CaseIterable.Type).flatMap { values($0) }
+  }
+}
+
+private protocol OptionalType {
+  static var wrappedSettingType: (type: SettingType, limits: [SettingLimit]) { get }
+}
+
+extension Optional: OptionalType {
+  fileprivate static var wrappedSettingType: (type: SettingType, limits: [SettingLimit]) {
+    SettingType.of(Wrapped.self)
+  }
+}

@@ -1,0 +1,103 @@
+import CofferCrypto
+
+/// The settings of a program, declared together.
+///
+/// ```swift
+/// extension Keys {
+///   static let theme = Key("theme", default: Theme.light, summary: "How the window looks")
+///   static let size = Key("size", in: "editor", default: 12, limits: .range(6...72), summary: "Size of the text, in points")
+/// }
+///
+/// let settings = Settings(version: "2.1") {
+///   Keys.theme
+///   Keys.size
+///   Network.settings  // of a module, declared in the same way
+/// }
+/// Preferences.standard = try Preferences.open(application: "org.example.editor", declaring: settings)
+/// ```
+public struct Settings: Sendable {
+  /// The version of the program, which is compared number by number: of an older and a newer version of a program that use one
+  /// store, the newer one's declarations stay.
+  public let version: String?
+  /// The keys.
+  public let keys: [Keys]
+
+  /// Puts keys, and settings of modules, together.
+  public init(version: String? = nil, @SettingsBuilder _ keys: () -> [Keys]) {
+    self.version = version
+    self.keys = keys()
+  }
+
+  /// What tells these declarations from others.
+  ///
+  /// Each opening computes it: the parts of the declarations as they are in the program, rather than as JSON.
+  func fingerprint(of application: String) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(128 * keys.count)
+    bytes.append(counted: application)
+    bytes.append(counted: version ?? "")
+    for key in keys { key.appendFingerprint(to: &bytes) }
+    return try bytes.withUnsafeBytes(SHA256.digest)
+  }
+
+  /// The declarations, of each setting once.
+  ///
+  /// - Parameter application: The collection of the keys that name none.
+  /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, `.malformedSettings` when one
+  ///   makes no sense.
+  public func declarations(of application: String) throws -> [Declaration] {
+    var seen: [ByteString: [ByteString: Declaration]] = [:]
+    var declarations: [Declaration] = []
+    for key in keys {
+      let declaration = key.declaration(in: application)
+      try declaration.check()
+      let collection = ByteString(declaration.collection)
+      if let other = seen[collection]?[ByteString(declaration.name)] {
+        guard other == declaration else { throw CofferError.conflicting(declaration, application, other, application) }
+        continue
+      }
+      seen[collection, default: [:]][ByteString(declaration.name)] = declaration
+      declarations.append(declaration)
+    }
+    return declarations
+  }
+}
+
+/// Puts the keys of ``Settings`` together.
+@resultBuilder public enum SettingsBuilder {
+  public static func buildExpression(_ key: Keys) -> [Keys] { [key] }
+  public static func buildExpression(_ keys: [Keys]) -> [Keys] { keys }
+  public static func buildExpression(_ settings: Settings) -> [Keys] { settings.keys }
+  public static func buildBlock(_ keys: [Keys]...) -> [Keys] { keys.flatMap { $0 } }
+  public static func buildOptional(_ keys: [Keys]?) -> [Keys] { keys ?? [] }
+  public static func buildEither(first keys: [Keys]) -> [Keys] { keys }
+  public static func buildEither(second keys: [Keys]) -> [Keys] { keys }
+  public static func buildArray(_ keys: [[Keys]]) -> [Keys] { keys.flatMap { $0 } }
+}
+
+extension CofferError {
+  /// Two declarations of one setting that do not get along.
+  static func conflicting(
+    _ one: Declaration, _ application: String, _ other: Declaration, _ otherApplication: String
+  ) -> CofferError {
+    .conflictingDeclarations(
+      setting: KeyText.of(one.name, in: one.collection), first: "\(otherApplication): \(other.outline)",
+      second: "\(application): \(one.outline)")
+  }
+}
+
+extension Declaration {
+  /// Type, default and limits in a line.
+  var outline: String {
+    ([type.description] + limits.map(\.words) + [defaultValue.map { "default \($0.shortText)" } ?? "no default"])
+      .joined(separator: ", ")
+  }
+}
+
+extension [UInt8] {
+  /// Appends text so that where it ends is known.
+  mutating func append(counted text: String) {
+    append(contentsOf: text.utf8)
+    append(0xff)
+  }
+}

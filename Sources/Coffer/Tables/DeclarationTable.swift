@@ -1,0 +1,151 @@
+import CofferStorage
+
+/// The tables `applications` and `declarations`: which settings programs have declared.
+///
+/// A store gets them with the first declaration, and with them the next version of its tables: until then older programs
+/// can open it.
+package struct DeclarationTable {
+  let connection: SQLiteConnection
+
+  package init(connection: SQLiteConnection) {
+    self.connection = connection
+  }
+
+  private var isThere: Bool {
+    get throws { try Schema.version(connection) >= Schema.versionWithDeclarations }
+  }
+
+  // MARK: Reading
+
+  /// What an application declared, as a whole.
+  struct Application {
+    let version: String?
+    let fingerprint: [UInt8]
+  }
+
+  func application(_ name: String) throws -> Application? {
+    guard try isThere else { return nil }
+    let statement = try connection.statement("SELECT version, fingerprint FROM applications WHERE name = ?")
+    statement.bind(name, at: 1)
+    return try statement.first { row in
+      Application(version: row.isNull(0) ? nil : row.text(0), fingerprint: row.bytes(1))
+    }
+  }
+
+  /// How a setting is declared; by whom first, where several did.
+  func declaration(_ key: String, in collection: String) throws -> Declaration? {
+    guard try isThere else { return nil }
+    if let own = try declared(key, in: collection) { return own }
+    // A suite's part of a collection.
+    var rest = collection[...]
+    while let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
+      rest = rest[rest.utf8.index(after: slash)...]
+      if var declaration = try declared(key, in: String(rest)), !declaration.isShared {
+        declaration.collection = collection
+        return declaration
+      }
+    }
+    return nil
+  }
+
+  private func declared(_ key: String, in collection: String) throws -> Declaration? {
+    let statement = try connection.statement(
+      "SELECT declaration FROM declarations WHERE collection = ? AND key = ? ORDER BY application LIMIT 1")
+    statement.bind(collection, at: 1)
+    statement.bind(key, at: 2)
+    return try statement.first { try Self.parse($0.text(0), key, in: collection) }
+  }
+
+  /// All declarations, by collection and key.
+  package func all() throws -> [DeclaredSetting] {
+    guard try isThere else { return [] }
+    var all: [DeclaredSetting] = []
+    try connection.statement(
+      """
+      SELECT collection, key, application, version, declaration FROM declarations
+      JOIN applications ON applications.name = application ORDER BY collection, key, application
+      """
+    ).query { row in
+      all.append(
+        DeclaredSetting(
+          declaration: try Self.parse(row.text(4), row.text(1), in: row.text(0)), application: row.text(2),
+          version: row.isNull(3) ? nil : row.text(3)))
+    }
+    return all
+  }
+
+  private static func parse(_ json: String, _ key: String, in collection: String) throws -> Declaration {
+    func damaged(_ reason: String) -> StorageError {
+      .damaged(part: "declarations", reason: "that of \(KeyText.of(key, in: collection)) \(reason)")
+    }
+    guard let declaration = try? Declaration(json: json) else { throw damaged("does not parse") }
+    guard ByteString(declaration.name) == ByteString(key), ByteString(declaration.collection) == ByteString(collection)
+    else { throw damaged("is another setting's") }
+    return declaration
+  }
+
+  // MARK: Writing
+
+  /// Puts an application's declarations in the place of those it made before.
+  ///
+  /// - Throws: `CofferError.conflictingDeclarations` where another application declares a setting in another way.
+  func replace(
+    _ declarations: [Declaration], of application: String, version: String?, fingerprint: [UInt8]
+  ) throws {
+    if try !isThere { try Schema.addDeclarations(to: connection) }
+    try remove(application)
+    let insertion = try connection.statement("INSERT INTO applications VALUES (?, ?, ?)")
+    insertion.bind(application, at: 1)
+    if let version { insertion.bind(version, at: 2) } else { insertion.bind(nil as [UInt8]?, at: 2) }
+    insertion.bind(fingerprint, at: 3)
+    try insertion.run()
+    for declaration in declarations {
+      try refuseConflict(declaration, application)
+      let statement = try connection.statement("INSERT INTO declarations VALUES (?, ?, ?, ?)")
+      statement.bind(declaration.collection, at: 1)
+      statement.bind(declaration.name, at: 2)
+      statement.bind(application, at: 3)
+      statement.bind(declaration.json, at: 4)
+      try statement.run()
+    }
+  }
+
+  private func refuseConflict(_ declaration: Declaration, _ application: String) throws {
+    let statement = try connection.statement(
+      "SELECT application, declaration FROM declarations WHERE collection = ? AND key = ?")
+    statement.bind(declaration.collection, at: 1)
+    statement.bind(declaration.name, at: 2)
+    try statement.query { row in
+      let other = try Self.parse(row.text(1), declaration.name, in: declaration.collection)
+      guard other.agrees(with: declaration) else {
+        throw CofferError.conflicting(declaration, application, other, row.text(0))
+      }
+    }
+  }
+
+  /// Forgets what an application declared.
+  ///
+  /// - Returns: Whether there was anything.
+  @discardableResult
+  func remove(_ application: String) throws -> Bool {
+    guard try isThere else { return false }
+    for sql: StaticString in [
+      "DELETE FROM declarations WHERE application = ?", "DELETE FROM applications WHERE name = ?",
+    ] {
+      let statement = try connection.statement(sql)
+      statement.bind(application, at: 1)
+      try statement.run()
+    }
+    return connection.changeCount > 0
+  }
+}
+
+/// A declaration, and who made it.
+public struct DeclaredSetting: Hashable, Sendable {
+  /// The declaration.
+  public let declaration: Declaration
+  /// The application that declared the setting: the collection of its `Preferences`.
+  public let application: String
+  /// That application's version, as it said.
+  public let version: String?
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("What a setting was before") struct FormerTests {
+  private let store: TemporaryStore
+  private let database: Database
+  private let preferences: Preferences
+
+  init() throws {
+    store = try TemporaryStore()
+    database = try store.open()
+    preferences = try Preferences(database: database, collection: "shop")
+  }
+
+  private func declare(_ keys: Keys...) throws {
+    try preferences.declare(Settings { keys })
+  }
+
+  private func write(_ body: (borrowing ReadWriteTransaction) throws -> Void) throws {
+    try database.makeConnection().readWrite(body)
+  }
+
+  private func history(_ key: String, _ collection: String = "shop") throws -> [Value] {
+    try database.makeConnection().read { transaction in
+      try transaction.history(forKey: key, inCollection: collection).map(\.value)
+    }
+  }
+
+  @Test("is taken over when it is declared: another name, another type, once, and kept in the history")
+  func takenOver() throws {
+    let size = Key("text.size", default: 12, formerly: .named("fontSize"))
+    let delay = Key("delay", default: 1.5, formerly: .type(String.self) { Double($0) })
+    let port = Key("port", in: "http", default: 80, formerly: .named("listen", in: "old", as: String.self) { Int($0) })
+    try write {
+      try $0.setObject(14, forKey: "fontSize", inCollection: "shop", withMetadata: "mine")
+      try $0.setObject("2.5", forKey: "delay", inCollection: "shop")
+      try $0.setObject("8080", forKey: "listen", inCollection: "old")
+      try $0.setObject("9090", forKey: "listen", inCollection: "acme/old")
+      try $0.setObject("x", forKey: "other", inCollection: "acme/http")
+    }
+    try declare(size, delay, port)
+    #expect(preferences[size] == 14)
+    #expect(preferences[delay] == 2.5)
+    #expect(preferences[port] == 8080)
+    #expect(preferences.suite(named: "acme")[port] == 9090)
+    #expect(preferences.object(forKey: "fontSize") == nil)
+    #expect(try preferences.proxy.metadata(forKey: "text.size", inCollection: "shop") == "mine")
+    #expect(try history("fontSize") == [14])
+    #expect(try history("delay") == ["2.5"])
+    #expect(try history("listen", "old") == ["8080"])
+    // Nothing is left to do.
+    let commits = try database.makeConnection().read { try $0.snapshot() }
+    try declare(size, delay, port)
+    #expect(try database.makeConnection().read { try $0.snapshot() } == commits)
+  }
+
+  @Test("stays, and is reported, where it cannot be carried over, or the setting has a value")
+  func kept() async throws {
+    let size = Key("text.size", default: 12, limits: .range(6...72), formerly: .named("fontSize"))
+    let delay = Key("delay", default: 1.5, formerly: .type(String.self) { Double($0) })
+    let name = Key("name", default: "x", formerly: .named("title"))
+    try write {
+      try $0.setObject(400, forKey: "fontSize", inCollection: "shop")
+      try $0.setObject("soon", forKey: "delay", inCollection: "shop")
+      try $0.setObject("old", forKey: "title", inCollection: "shop")
+      try $0.setObject("new", forKey: "name", inCollection: "shop")
+    }
+    let strictly = Result { try preferences.declare(Settings { [size, delay] }, strict: true) }
+    #expect(throws: CofferError.self) { try strictly.get() }
+    let errors = preferences.errors
+    try declare(size, delay, name)
+    var reports: [String] = []
+    for await report in errors {
+      reports.append("\(report.problem?.collection ?? "")/\(report.problem?.key ?? "")")
+      if reports.count == 2 { break }
+    }
+    #expect(reports == ["shop/fontSize", "shop/delay"])
+    #expect(preferences.integer(forKey: "fontSize") == 400)
+    #expect(preferences.string(forKey: "delay") == "soon")
+    #expect(preferences[name] == "new")
+    #expect(preferences.string(forKey: "title") == "old")
+  }
+
+  @Test("is taken over by strict opening too, which throws for nothing that it can carry over")
+  func strict() throws {
+    try preferences.set("2.5", forKey: "delay")
+    try preferences.flushAndWait()
+    let delay = Key("delay", default: 1.5, formerly: .type(String.self) { Double($0) })
+    try preferences.declare(Settings { delay }, strict: true)
+    #expect(preferences[delay] == 2.5)
+  }
+
+  @Test("in a sealed collection is taken over with the vault unlocked, and kept and reported with it locked")
+  func sealed() throws {
+    try database.vault.create(key: store.key)
+    try write {
+      try $0.setObject("abc", forKey: "old", inCollection: "shop")
+    }
+    try database.seal(collection: "shop")
+    database.vault.lock()
+    let token = Key<String?>("token", formerly: .named("old"))
+    try declare(token)
+    try database.vault.unlock(store.key)
+    #expect(preferences.string(forKey: "old") == "abc")
+    try declare(token)
+    #expect(preferences[token] == "abc")
+    #expect(preferences.string(forKey: "old") == nil)
+    #expect(try history("old") == ["abc"])
+  }
+}
