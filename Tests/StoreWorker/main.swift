@@ -114,6 +114,16 @@ case "model":
     say("done")
   }
 
+case "rename":
+  // rename … COUNT: opens settings that were called "old" and a number before, and are called "new" and that number now.
+  let settings = Settings(version: "2") {
+    for number in 0..<Int(rest[0])! { Key("new\(number)", default: -1, formerly: .named("old\(number)")) }
+  }
+  let preferences = try Preferences(database: open(), collection: "shop")
+  say("begins")
+  try preferences.declare(settings)
+  say("ends")
+
 case "acknowledge":
   // acknowledge … PREFIX: says each number once its commit has returned, until it is killed.
   let connection = try open().makeConnection()

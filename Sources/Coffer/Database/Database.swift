@@ -39,9 +39,10 @@ public final class Database: Sendable {
     /// Elsewhere, and beside a writer at work, later commits are seen, by way of a log and shared memory, which are made
     /// where they are missing and stay behind.
     public var isReadOnly: Bool
-    /// Whether every write, of whatever kind, is refused where a value is not what its setting is declared to be in the
-    /// store: as tools do, which know of a program's settings only by their declarations. The transaction throws
-    /// `CofferError.invalidValue`.
+    /// Whether writes are held to the settings that are declared in the store.
+    ///
+    /// For tools, which know a program's settings only by their declarations: every write of a value that is not what its
+    /// setting is declared to be throws `CofferError.invalidValue`.
     public var checksDeclarations: Bool
 
     /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and

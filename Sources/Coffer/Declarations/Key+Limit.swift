@@ -13,7 +13,11 @@ extension Key {
     public let limit: SettingLimit
     let allows: @Sendable (Object) -> Bool
 
-    /// What a closure checks; `words` complete the sentence "the value is …". Only the program can check it, not a tool.
+    /// What a closure checks.
+    ///
+    /// Only the program can check it, not a tool.
+    ///
+    /// - Parameter words: What complete the sentence "the value is …": `an even number`.
     public static func satisfying(_ words: String, _ allows: @escaping @Sendable (Object) -> Bool) -> Limit {
       Limit(limit: .described(words), allows: allows)
     }

@@ -6,7 +6,9 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   public let key: String
   /// Where the value was found: `the environment's SHOP_HTTP_PORT`.
   public let place: String
-  /// What is wrong, as the rest of the sentence "the value is …": `6 to 72, not 400`. A secret is not in it.
+  /// What is wrong.
+  ///
+  /// It is the rest of the sentence "the value is …": `6 to 72, not 400`. A secret is not in it.
   public let reason: String
   /// Tells the value from another bad one.
   private let valueHash: Int

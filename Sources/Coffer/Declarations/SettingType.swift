@@ -41,6 +41,7 @@ extension SettingType: LosslessStringConvertible {
   /// Types nest no deeper than this: the text may come from a file.
   private static let depthLimit = 8
 
+  /// The text form.
   public var description: String {
     if let named = Self.names.first(where: { $0.type == self }) { return named.name }
     return switch self {

@@ -65,13 +65,21 @@ public struct Settings: Sendable {
 
 /// Puts the keys of ``Settings`` together.
 @resultBuilder public enum SettingsBuilder {
+  /// One key.
   public static func buildExpression(_ key: Keys) -> [Keys] { [key] }
+  /// Several keys.
   public static func buildExpression(_ keys: [Keys]) -> [Keys] { keys }
+  /// The settings of a module.
   public static func buildExpression(_ settings: Settings) -> [Keys] { settings.keys }
+  /// Keys one after another.
   public static func buildBlock(_ keys: [Keys]...) -> [Keys] { keys.flatMap { $0 } }
+  /// The keys of an `if`.
   public static func buildOptional(_ keys: [Keys]?) -> [Keys] { keys ?? [] }
+  /// The keys of an `if` with an `else`.
   public static func buildEither(first keys: [Keys]) -> [Keys] { keys }
+  /// The keys of an `else`.
   public static func buildEither(second keys: [Keys]) -> [Keys] { keys }
+  /// The keys of a `for`.
   public static func buildArray(_ keys: [[Keys]]) -> [Keys] { keys.flatMap { $0 } }
 }
 

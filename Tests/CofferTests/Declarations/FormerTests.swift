@@ -109,4 +109,35 @@ import Testing
     #expect(preferences.string(forKey: "old") == nil)
     #expect(try history("old") == ["abc"])
   }
+
+  @Test("is all there under the old names or all under the new ones, wherever a process that takes it over is killed")
+  func killed() throws {
+    let count = 50
+    var random = SystemRandomNumberGenerator()
+    var (oldCount, newCount) = (0, 0)
+    for _ in 0..<20 {
+      let store = try TemporaryStore()
+      let database = try store.open()
+      try database.makeConnection().readWrite { transaction in
+        for number in 0..<count { try transaction.setObject(number, forKey: "old\(number)", inCollection: "shop") }
+      }
+      let worker = try store.startFollower("rename", "\(count)")
+      try worker.expectLine("begins")
+      usleep(UInt32.random(in: 0..<12_000, using: &random))
+      worker.kill()
+      let isDone = worker.readLine() != nil
+      let (keys, declared) = try database.makeConnection().read {
+        (try $0.allKeys(inCollection: "shop"), try $0.declaredSettings().count)
+      }
+      let isNew = keys.allSatisfy { $0.hasPrefix("new") }
+      #expect(keys.count == count && (isNew || keys.allSatisfy { $0.hasPrefix("old") }))
+      #expect(declared == (isNew ? count : 0))
+      #expect(isNew || !isDone)
+      if isNew { newCount += 1 } else { oldCount += 1 }
+      // Whoever comes next finds all of it.
+      #expect(try store.worker("rename", "\(count)").status == 0)
+      #expect(try database.makeConnection().read { try $0.object(forKey: "new7", inCollection: "shop") } == 7)
+    }
+    print("killed 20 times: \(oldCount) before the commit, \(newCount) after it")
+  }
 }
