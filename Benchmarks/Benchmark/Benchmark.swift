@@ -9,7 +9,9 @@ import Foundation
 struct Benchmark: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Measure Coffer beside its peers.",
-    subcommands: [OpenOnce.self, MeasureMemory.self, CommitNowAndThen.self, CommitStamps.self, UseStore.self])
+    subcommands: [
+      OpenOnce.self, MeasureMemory.self, CommitNowAndThen.self, CommitStamps.self, UseStore.self, DeclareOnce.self,
+    ])
 
   /// By the name that `--rows` takes; a new row is a function here.
   private static let rows: [(name: String, make: @Sendable (Benchmark, Folder) throws -> Row)] = [
@@ -21,7 +23,7 @@ struct Benchmark: ParsableCommand {
     ("p6", { try WholeProcesses.row($1, $0.prefs) }), ("start", { try Starts.row($1, $0.prefs) }),
     ("p7", { try Latency.row($1) }), ("waits", { try Waits.row($1) }),
     ("keys", { try Keys.row($1) }), ("sealing", { try Sealing.row($1) }), ("listeners", { try Listeners.row($1) }),
-    ("lists", { try Lists.row($1) }),
+    ("lists", { try Lists.row($1) }), ("declared", { try DeclaredSettings.row($1) }),
     ("growth", { try Growth.row($1) }), ("processes", { try Processes.row($1) }),
   ]
 

@@ -735,8 +735,8 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 3:
-                raise NewerFormat(f"The tables have version {version}, and this reader knows version 3.")
+            if version > 4:
+                raise NewerFormat(f"The tables have version {version}, and this reader knows version 4.")
             if version < 3:
                 raise Damaged("The store is damaged: its tables have no version that was ever released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}
@@ -1100,6 +1100,39 @@ def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
         )
         for ended, time, *row in rows:
             yield HistoricItem(item_of(names, *row), ended, time)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A setting as an application declared it."""
+
+    collection: str
+    key: str
+    application: str
+    #: The application's version, None where it says nothing.
+    version: Optional[str]
+    #: Type, default, limits and so on, by name.
+    members: dict
+
+
+def declarations(plain: sqlite3.Connection) -> list[Declaration]:
+    """The declared settings, in the order of their collections and keys."""
+    with reading():
+        if plain.execute("PRAGMA user_version").fetchone()[0] < 4:
+            return []
+        result = []
+        for collection, key, application, version, text in plain.execute(
+            "SELECT collection, key, application, version, declaration FROM declarations"
+            " JOIN applications ON applications.name = application ORDER BY collection, key, application"
+        ):
+            members = json.loads(as_text(text))
+            if (members["collection"], members["name"]) != (as_text(collection), as_text(key)):
+                raise Damaged("The store is damaged: a declaration is another setting's.")
+            result.append(
+                Declaration(
+                    as_text(collection), as_text(key), as_text(application),
+                    None if version is None else as_text(version), members))
+        return result
 
 
 def history_limits(plain: sqlite3.Connection) -> dict:

@@ -175,6 +175,7 @@ class Contents:
             self.history = list(reader.history(plain))
             self.history_limits = reader.history_limits(plain)
             self.changes = list(reader.changes(plain))
+            self.declarations = reader.declarations(plain)
 
     def value(self, collection: str, key: str) -> Any:
         return self.items[collection, key].value
@@ -213,6 +214,7 @@ def setUpModule() -> None:
     for number in range(5):
         place.ask("set", "typed/often", "--int", number)
     WORKSHOP.worker("keep-history", place, "kept earlier", 40)
+    WORKSHOP.worker("rename", place, 3)
     large = place.folder / "large"
     large.write_bytes(large_data())
     place.ask("set", "typed/large", "--data", "--value-file", large)
@@ -339,6 +341,13 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         self.assertAgrees(contents, listed)
         self.assertEqual(set(contents.collections.values()), {name for name, _ in listed})
         self.assertEqual(set(contents.history_limits), {"kept earlier"})
+
+    def test_finds_what_settings_were_declared_to_be(self) -> None:
+        self.assertEqual(
+            [(found.collection, found.key, found.application, found.version) for found in CONTENTS.declarations],
+            [("shop", f"new{number}", "shop", "2") for number in range(3)])
+        self.assertEqual(
+            CONTENTS.declarations[0].members, {"collection": "shop", "name": "new0", "type": "int", "default": -1})
 
     def test_finds_what_prefs_finds_after_the_log_was_taken_in(self) -> None:
         place = CRASHED.copy()

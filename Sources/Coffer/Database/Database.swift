@@ -235,7 +235,9 @@ public final class Database: Sendable {
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Each read by itself would take its snapshot, and the locks for it.
       try connection.beginRead()
-      try Schema.check(connection)
+      if try Schema.check(connection) == Schema.versionWithDeclarations {
+        core.hasDeclarations.store(true, ordering: .relaxed)
+      }
       try Metadata(connection: connection).check(against: store)
       if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()

@@ -13,6 +13,8 @@ package final class DatabaseCore: Sendable {
   let feed: CommitFeed
   /// Settings that could not be read or set, where no error could be thrown.
   let failures = Broadcast<Preferences.Failure>()
+  /// Whether settings had been declared when the database was opened.
+  let hasDeclarations = Atomic<Bool>(false)
   let reportedProblems = Lock(ReportedProblems())
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)

@@ -47,13 +47,17 @@ extension Key.Limit where Object: Comparable {
     Self(limit: .range(minimum: nil, maximum: value(range.upperBound))) { $0 <= range.upperBound }
   }
 
-  private static func value(_ bound: Object) -> Value? { (bound as? any ValueConvertible)?.value }
+  private static func value(_ bound: Object) -> Value? {
+    Value(plain: bound) ?? (bound as? any ValueConvertible)?.value
+  }
 }
 
 extension Key.Limit where Object: Equatable {
   /// One of these values; a `CaseIterable` enumeration with raw values has this limit by itself.
   public static func choices(_ choices: Object...) -> Self {
-    let values = choices.compactMap { (try? ValueCoder.encode($0)).flatMap { try? Value($0) } }
+    let values = choices.compactMap { choice in
+      Value(plain: choice) ?? (try? ValueCoder.encode(choice)).flatMap { try? Value($0) }
+    }
     return Self(limit: .choices(values)) { choices.contains($0) }
   }
 }
@@ -66,7 +70,7 @@ extension Key.Limit where Object: Collection {
   ///
   /// - Parameter range: `2...5`, `1...` or `...20`.
   public static func count(_ range: some RangeExpression<Int> & Sendable) -> Self {
-    counting(range) { ($0 as? String)?.unicodeScalars.count ?? $0.count }
+    counting(range) { Object.self == String.self ? ($0 as? String)?.unicodeScalars.count ?? 0 : $0.count }
   }
 }
 

@@ -51,8 +51,11 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     self.formers = formers
     isValid = Self.check(limits)
     super.init(
-      name: name, collection: collection, isShared: isShared,
-      about: About(summary: summary, effect: effect, since: since, deprecated: deprecated))
+      name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
+      about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
+      plain: Fingerprint.type(of: Object.self).map {
+        Plain(type: $0, defaultValue: Value(plain: defaultValue), limits: limits.map(\.limit))
+      })
   }
 
   /// Declares a key of an optional type, which is nil where nothing is set.
@@ -68,8 +71,11 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     self.formers = formers
     isValid = Self.check(self.limits)
     super.init(
-      name: name, collection: collection, isShared: isShared,
-      about: About(summary: summary, effect: effect, since: since, deprecated: deprecated))
+      name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
+      about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
+      plain: Fingerprint.type(of: Object.self).map {
+        Plain(type: $0, defaultValue: nil, limits: limits.map(\.limit))
+      })
   }
 
   private static func check(_ limits: [Limit]) -> (@Sendable (Object) -> Bool)? {
@@ -105,27 +111,11 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     return declaration
   }
 
-  override func appendFingerprint(to bytes: inout [UInt8]) {
-    bytes.append(counted: name)
-    bytes.append(counted: collection ?? "")
-    bytes.append(counted: about.summary)
-    // What most settings are is told without the detour by their declaration.
-    switch defaultValue {
-    case let number as Int: bytes.append(counted: "i\(number)")
-    case let bool as Bool: bytes.append(counted: bool ? "t" : "f")
-    case let text as String: bytes.append(counted: "s\(text)")
-    default: return bytes.append(counted: declaration(in: "").json)
-    }
-    guard limits.isEmpty, about.isPlain, !isShared else { return bytes.append(counted: declaration(in: "").json) }
-  }
-
   override func problems(in preferences: Preferences) throws -> [SettingProblem] {
     try preferences.search(for: self).problems
   }
 
   // MARK: What it was before
-
-  override var hasFormers: Bool { !formers.isEmpty }
 
   override func takeOver(
     _ session: Session, in collection: String, suitePrefix: String, isTrial: Bool

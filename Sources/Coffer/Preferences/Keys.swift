@@ -19,6 +19,8 @@ public class Keys: @unchecked Sendable {
   public let collection: String?
   /// Whether ``collection`` is the same one for all suites.
   public let isShared: Bool
+  /// Whether the setting was another one before.
+  let hasFormers: Bool
   /// What is said about the setting, for people.
   let about: About
   /// Where proxies keep their items of this key, and of no other one as long as the process runs.
@@ -32,19 +34,44 @@ public class Keys: @unchecked Sendable {
     let since: String?
     let deprecated: String?
 
-    /// Whether there is nothing but a summary.
-    var isPlain: Bool { effect == .immediate && since == nil && deprecated == nil }
+  }
+
+  /// What keys of the usual types are, for their fingerprint; nil for others, whose declaration is what tells them.
+  private let plain: Plain?
+
+  struct Plain: Sendable {
+    /// That of ``Fingerprint``.
+    let type: UInt8
+    let defaultValue: Value?
+    let limits: [SettingLimit]
   }
 
   private static let count = Atomic<Int>(0)
 
-  init(name: String, collection: String?, isShared: Bool, about: About) {
+  init(name: String, collection: String?, isShared: Bool, hasFormers: Bool, about: About, plain: Plain?) {
     self.name = name
     self.collection = collection
     self.isShared = isShared
+    self.hasFormers = hasFormers
     self.about = about
+    self.plain = plain
     overrideName = collection.map { "\($0)/\(name)" } ?? name
     place = KeyPlaces.Position(number: Self.count.wrappingAdd(1, ordering: .relaxed).oldValue)
+  }
+
+  /// Appends what tells this declaration from any other one.
+  func appendFingerprint(to bytes: inout [UInt8]) {
+    guard let plain else { return bytes.append(counted: declaration(in: "").json) }
+    bytes.append(plain.type)
+    bytes.append(isShared ? 1 : 0)
+    bytes.append(about.effect == .immediate ? 0 : 1)
+    bytes.append(counted: name)
+    bytes.append(counted: collection ?? "")
+    bytes.append(counted: about.summary)
+    bytes.append(counted: about.since ?? "")
+    bytes.append(counted: about.deprecated ?? "")
+    if let value = plain.defaultValue { Fingerprint.append(value, to: &bytes) }
+    for limit in plain.limits { Fingerprint.append(limit, to: &bytes) }
   }
 
   // What `Key` knows, which has the type.
@@ -54,14 +81,8 @@ public class Keys: @unchecked Sendable {
     Declaration(name, in: collection ?? application, type: .any)
   }
 
-  /// Appends what tells this declaration from any other one.
-  func appendFingerprint(to bytes: inout [UInt8]) {}
-
   /// What is wrong with the values that are found for the setting.
   func problems(in preferences: Preferences) throws -> [SettingProblem] { [] }
-
-  /// Whether the setting was another one before.
-  var hasFormers: Bool { false }
 
   /// Takes over what the setting was before, in the write transaction that is under way.
   func takeOver(_ session: Session, in collection: String, suitePrefix: String, isTrial: Bool) throws -> TakeOver {

@@ -6,13 +6,16 @@ import CofferStorage
 /// can open it.
 package struct DeclarationTable {
   let connection: SQLiteConnection
+  /// Whether the tables were there before this transaction; they never go.
+  let isKnown: Bool
 
-  package init(connection: SQLiteConnection) {
+  package init(connection: SQLiteConnection, isKnown: Bool = false) {
     self.connection = connection
+    self.isKnown = isKnown
   }
 
   private var isThere: Bool {
-    get throws { try Schema.version(connection) >= Schema.versionWithDeclarations }
+    get throws { try isKnown || Schema.version(connection) >= Schema.versionWithDeclarations }
   }
 
   // MARK: Reading

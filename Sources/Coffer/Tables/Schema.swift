@@ -86,9 +86,14 @@ package enum Schema {
   }
 
   /// Refuses tables of another version, and whatever Coffer did not make: SQLite would compute what stands in it.
-  package static func check(_ connection: SQLiteConnection) throws {
-    try check(version: version(connection))
+  ///
+  /// - Returns: The version of the tables.
+  @discardableResult
+  package static func check(_ connection: SQLiteConnection) throws -> Int {
+    let version = try version(connection)
+    try check(version: version)
     if let problem = try problem(connection) { throw CofferError.damaged(part: "schema", reason: problem) }
+    return version
   }
 
   /// What is not as Coffer made it; nil when all is.

@@ -1,5 +1,7 @@
 extension Session {
-  var declarations: DeclarationTable { DeclarationTable(connection: connection) }
+  var declarations: DeclarationTable {
+    DeclarationTable(connection: connection, isKnown: core.hasDeclarations.load(ordering: .relaxed))
+  }
 
   /// Refuses a value that is not what its setting is declared to be.
   func checkDeclared(_ mutation: Mutation, _ key: String, in collection: String) throws {
