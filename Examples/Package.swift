@@ -10,7 +10,7 @@ let package = Package(
   name: "CofferExamples",
   platforms: [.macOS(.v15)],
   dependencies: [.package(name: "Coffer", path: "..")],
-  targets: ["AppConfiguration", "DownloadManager", "Migration", "SecretsStore"].map { name in
+  targets: ["AppConfiguration", "DownloadManager", "ManySettings", "Migration", "SecretsStore"].map { name in
     .executableTarget(
       name: name, dependencies: [.product(name: "Coffer", package: "Coffer")], path: name, exclude: ["expected.txt"],
       swiftSettings: strict)

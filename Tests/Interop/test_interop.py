@@ -1331,9 +1331,15 @@ class TheVector(InteropTestCase):
 
 class TheTables(InteropTestCase):
     def test_are_those_of_the_specification(self) -> None:
-        block, = re.findall(r"```sql\n(.*?)```", FORMAT, re.DOTALL)
+        blocks = re.findall(r"```sql\n(.*?)```", FORMAT, re.DOTALL)
+        self.assertEqual(len(blocks), 2)
         place = Place()
         place.ask("init")
+        self.assertTables(place, blocks[0])
+        WORKSHOP.worker("rename", place, 1)
+        self.assertTables(place, blocks[0] + blocks[1])
+
+    def assertTables(self, place: Place, block: str) -> None:
         place.read()
         with contextlib.closing(sqlite3.connect(":memory:")) as told, contextlib.closing(sqlite3.connect(place.plain)) as made:
             told.executescript(block)

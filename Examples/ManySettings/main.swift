@@ -1,0 +1,81 @@
+// 200 settings in 10 modules, for 3 tenants: declared once each, and for every tenant by themselves.
+//
+//   ManySettings [FOLDER]   in a temporary folder unless one is named
+
+import Coffer
+import Foundation
+
+// MARK: - Opening
+
+let arguments = CommandLine.arguments.dropFirst()
+let temporary = FileManager.default.temporaryDirectory.appending(path: "coffer-\(UUID().uuidString)").path
+let folder = arguments.first ?? temporary
+defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
+
+// Each module declares its own settings; the program puts them together.
+let declared = Settings(version: "1.0") {
+  HTTP.settings
+  Database.settings
+  Cache.settings
+  Mail.settings
+  Billing.settings
+  Search.settings
+  Logging.settings
+  Auth.settings
+  Uploads.settings
+  Jobs.settings
+}
+try KeyFile.create(at: "\(folder)/key")
+
+/// Opens the settings; a bad environment is one more thing that strict opening refuses.
+func open(environment: [String: String] = [:], strict: Bool = false) throws -> Preferences {
+  try Preferences.open(
+    application: "org.example.portal", at: "\(folder)/settings.coffer", key: .keyFile("\(folder)/key"),
+    layers: [.environment(prefix: "PORTAL_", environment)], declaring: declared, strict: strict)
+}
+let settings = try open()
+print("\(declared.keys.count) settings declared")
+
+// MARK: - Tenants
+
+// A tenant is a suite. "billing" read through it is the tenant's own part of the module.
+let acme = settings.suite(named: "acme")
+let globex = settings.suite(named: "globex")
+let initech = settings.suite(named: "initech")
+acme[Billing.rate] = 80
+globex[Billing.currency] = "USD"
+for tenant in [acme, globex, initech] {
+  print("\(tenant.collection): \(tenant[Billing.rate]) cents an hour, in \(tenant[Billing.currency])")
+}
+
+// MARK: - Limits
+
+do {
+  try initech.set(-1, for: Billing.rate)
+} catch CofferError.invalidValue(let collection, let key, let reason) {
+  print("Refused: \(collection)/\(key) is \(reason)")
+}
+
+// A slip of a hand in the environment hides nothing: what is stored counts, and the logger says why.
+settings[HTTP.rateLimit] = 200
+let slipped = try open(environment: ["PORTAL_HTTP_RATELIMIT": "many"])
+print("The environment says \"many\"; the limit is \(slipped[HTTP.rateLimit]) requests a minute")
+try slipped.close()
+
+// A deployment that must not run on anything but what it was given fails instead.
+do {
+  _ = try open(environment: ["PORTAL_HTTP_RATELIMIT": "0", "PORTAL_CACHE_SHARDCOUNT": "3"], strict: true)
+} catch CofferError.invalidSettings(let problems) {
+  for problem in problems { print("Not started: \(problem)") }
+}
+
+// MARK: - What tools see
+
+try settings.flushAndWait()
+let stored = try settings.proxy.readOnlyConnection.read { try $0.declaredSettings() }
+print("The store knows \(stored.count) settings, of \(Set(stored.map(\.declaration.collection)).count) modules")
+if let port = stored.map(\.declaration).first(where: { $0.name == "port" && $0.collection == "http" }) {
+  let limits = port.limits.map(\.words).joined(separator: ", ")
+  print("\(port.collection)/\(port.name): \(port.type), \(limits); \(port.summary), from the next \(port.effect)")
+}
+try settings.close()
