@@ -45,8 +45,7 @@ enum CommandArguments {
   /// The common options that are followed by a value, which is not to be taken for a command.
   static let optionsWithValue: Set<String> = [
     "-d", "--store", "-c", "--collection", "--key-file", "--key-fd", "--passphrase-fd", "--recovery-key-fd",
-    "--timeout",
-    "--color",
+    "--timeout", "--color",
   ]
 
   /// The arguments that are neither options nor their values.
@@ -116,6 +115,7 @@ enum CommandArguments {
   /// What other tools call our commands.
   private static let foreignNames = [
     "ls": "list", "dir": "list", "keys": "list", "rm": "unset", "del": "unset", "remove": "unset", "mv": "rename",
+    "cp": "copy", "compare": "diff",
     "move": "rename", "cat": "get", "show": "get", "put": "set", "insert": "set", "grep": "find", "search": "find",
     "check": "doctor", "verify": "doctor", "vacuum": "compact", "run": "exec", "dump": "export", "new": "init",
     "rekey": "rotate",

@@ -22,8 +22,8 @@ enum ExitStatus: Int32, CaseIterable {
   var meaning: String {
     switch self {
     case .success: "success"
-    case .other: "any other failure"
-    case .usage: "wrong usage, or a secret given as an argument"
+    case .other: "any other failure; of diff, that something differs"
+    case .usage: "wrong usage, or a secret given as an argument; of diff, any other failure"
     case .notFound: "key or collection not found"
     case .storeNotFound: "store not found"
     case .wrongKey: "wrong key or passphrase"
@@ -45,6 +45,12 @@ enum ExitStatus: Int32, CaseIterable {
   static func ofExec(_ code: Int32) -> Int32 {
     [success.rawValue, notExecutable.rawValue, commandNotFound.rawValue].contains(code) ? code : execFailed.rawValue
   }
+
+  /// The code of `prefs diff` where both are not alike, as of diff(1).
+  static let differing: Int32 = 1
+
+  /// The code of `prefs diff` where another command ends with `code`: apart from that of differences.
+  static func ofDiff(_ code: Int32) -> Int32 { code == differing ? usage.rawValue : code }
 
   /// The whole table, one code a line.
   static var table: String {

@@ -49,7 +49,8 @@ struct PrefsCommand: ParsableCommand {
     CommandGroup(
       name: "Moving",
       subcommands: [
-        EditCommand.self, ExportCommand.self, ImportCommand.self, ExecCommand.self, InjectCommand.self,
+        EditCommand.self, ExportCommand.self, ImportCommand.self, DiffCommand.self, CopyCommand.self, ExecCommand.self,
+        InjectCommand.self,
       ]),
     CommandGroup(
       name: "Secrets and keys",

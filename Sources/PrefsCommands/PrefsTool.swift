@@ -53,8 +53,11 @@ public enum PrefsTool {
     } catch {
       let code = report(error)
       let name = CommandArguments.commandName(in: Array(CommandLine.arguments.dropFirst()))
-      let isExec = name == ExecCommand.configuration.commandName
-      return isExec ? ExitStatus.ofExec(code) : code
+      switch name {
+      case ExecCommand.configuration.commandName: return ExitStatus.ofExec(code)
+      case DiffCommand.configuration.commandName: return error is ExitCode ? code : ExitStatus.ofDiff(code)
+      default: return code
+      }
     }
   }
 

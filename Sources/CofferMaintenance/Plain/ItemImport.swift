@@ -13,6 +13,9 @@ struct ItemImport {
     self.lists = lists
   }
 
+  /// How many items that were there have another value, or other metadata.
+  var replacedCount: Int { report.updatedCount }
+
   /// Notes that the file has these collections, though they may be empty.
   mutating func begin(_ collections: [String]) {
     for collection in collections { keys[ByteString(collection)] = [] }
@@ -22,7 +25,7 @@ struct ItemImport {
   mutating func set(_ item: PlainSource.Item, _ session: Session) throws -> Bool {
     guard keys[ByteString(item.collection), default: []].insert(ByteString(item.key)).inserted else { return false }
     report.opaqueCount += item.opaqueCount
-    try counting(item.key, item.collection, item.value, session) { _ in
+    try counting(item.key, item.collection, item.value, isSealed: item.isSealed, session) { _ in
       try session.change(item.key, in: item.collection) {
         try $0.setting(item.value, metadata: item.metadata, item.key, in: item.collection)
       }
@@ -47,7 +50,8 @@ struct ItemImport {
   }
 
   private mutating func counting(
-    _ key: String, _ collection: String, _ value: Value, _ session: Session, _ body: (_ isNew: Bool) throws -> Void
+    _ key: String, _ collection: String, _ value: Value, isSealed: Bool = false, _ session: Session,
+    _ body: (_ isNew: Bool) throws -> Void
   ) throws {
     report.itemCount += 1
     let earlier = try session.version(key, in: collection)
@@ -59,7 +63,7 @@ struct ItemImport {
       report.changes.append(
         PlainImportReport.Change(
           collection: collection, key: key, before: before, after: value,
-          isSealed: try Self.isSealed(key, collection, session)))
+          isSealed: try isSealed || Self.isSealed(key, collection, session)))
     }
   }
 

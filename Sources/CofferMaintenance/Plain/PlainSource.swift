@@ -41,6 +41,8 @@ struct PlainSource {
     let metadata: Value?
     /// How many of the two are data because what wrote them is unknown.
     var opaqueCount = 0
+    /// Whether it is sealed where it comes from.
+    var isSealed = false
   }
 
   init(path: String, format: PlainImportFormat) throws {

@@ -48,7 +48,9 @@ struct VaultAccess {
     let prompt = try prompt()
     guard prompt.stands, Terminal.isThere else {
       let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
-      throw Failure(.keyUnavailable, "\(what ?? "the vault is locked"): run `prefs unlock`.")
+      // Which store that is has to be said where it is another one than without the option.
+      let command = session.options.store.map { "prefs unlock -d \($0)" } ?? "prefs unlock"
+      throw Failure(.keyUnavailable, "\(what ?? "the vault is locked"): run `\(command)`.")
     }
     try session.namingVault { try prompt.open { try vault.unlock($0) } }
   }

@@ -1,0 +1,64 @@
+import Coffer
+import CofferCrypto
+
+/// A key that two places do not hold alike.
+package struct ItemDifference: Sendable {
+  package let key: String
+  /// The item in the first place; nil where only the second one has it.
+  package let before: Item?
+  /// The item in the second place; nil where only the first one has it.
+  package let after: Item?
+  /// Whether kind or value differ.
+  package let isOfValue: Bool
+  /// Whether the metadata differ.
+  package let isOfMetadata: Bool
+  /// Whether one of the collections is sealed, and its values are not to be shown.
+  package let isSealed: Bool
+
+  /// Whether one of the two values is not to be shown.
+  package var isSecret: Bool { isSealed || [before, after].contains { $0?.value.kind == .secret } }
+}
+
+extension ItemDifference: CustomStringConvertible, CustomReflectable {
+  /// The key; never a value, which may be a secret one.
+  package var description: String { key }
+
+  package var customMirror: Mirror { Mirror(self, children: ["key": key]) }
+}
+
+extension Reading where Self: ~Copyable {
+  /// What a collection holds otherwise than one of `other`, in the order of the keys' UTF-8 bytes.
+  ///
+  /// Values and metadata count, versions and times don't. The time a comparison takes tells nothing of the values but their
+  /// lengths.
+  ///
+  /// - Parameters:
+  ///   - comparesMetadata: Whether the other side has metadata at all.
+  ///   - skipped: Keys that are left out.
+  /// - Throws: `CofferError.locked` where a collection is sealed and its vault locked; `.notDecodable`.
+  package borrowing func differences(
+    inCollection collection: String, from other: borrowing some Reading & ~Copyable,
+    inCollection otherCollection: String, comparesMetadata: Bool = true, skipping skipped: Set<ByteString> = []
+  ) throws -> [ItemDifference] {
+    let keys = Set(try allKeys(inCollection: collection).map(ByteString.init))
+      .union(try other.allKeys(inCollection: otherCollection).map(ByteString.init)).subtracting(skipped)
+    var isSealed = try isSealed(collection: collection)
+    if try other.isSealed(collection: otherCollection) { isSealed = true }
+    var differences: [ItemDifference] = []
+    for key in keys.sorted() {
+      let before = try item(forKey: key.string, inCollection: collection)
+      let after = try other.item(forKey: key.string, inCollection: otherCollection)
+      let difference = ItemDifference(
+        key: key.string, before: before, after: after, isOfValue: try !Self.isEqual(before?.value, after?.value),
+        isOfMetadata: try comparesMetadata && !Self.isEqual(before?.metadata, after?.metadata), isSealed: isSealed)
+      if difference.isOfValue || difference.isOfMetadata { differences.append(difference) }
+    }
+    return differences
+  }
+
+  private static func isEqual(_ a: Value?, _ b: Value?) throws -> Bool {
+    guard let a = try a?.stored, let b = try b?.stored else { return a == nil && b == nil }
+    return a.kind == b.kind
+      && a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { b in ConstantTime.isEqual(a, b) } }
+  }
+}

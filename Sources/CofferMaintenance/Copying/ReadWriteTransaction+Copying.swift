@@ -1,0 +1,57 @@
+import Coffer
+import CofferStorage
+
+/// A collection to copy, or some of its keys.
+package struct CopiedCollection {
+  package let name: String
+  /// What it is called where it goes.
+  package let newName: String
+  /// The keys to copy; nil for all.
+  package let keys: [String]?
+
+  package init(name: String, newName: String, keys: [String]? = nil) {
+    self.name = name
+    self.newName = newName
+    self.keys = keys
+  }
+}
+
+extension ReadWriteTransaction {
+  /// Sets the items of `collections` with values and metadata as `source` has them: of this store or another.
+  ///
+  /// What is sealed there is opened with that store's vault, and what goes into a sealed collection is sealed with this
+  /// one's. Versions, times and history are not copied.
+  ///
+  /// - Parameters:
+  ///   - mode: What becomes of the items that only this store has.
+  ///   - isDryRun: Whether nothing is to be changed, and only said what would be.
+  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the copying.
+  ///   - willReplace: Is told of each item that would get another value or other metadata; what it throws ends the copying.
+  /// - Throws: `CofferError.locked` where a collection is sealed and its vault locked; `.notDecodable`.
+  package borrowing func copyItems(
+    _ collections: [CopiedCollection], from source: borrowing some Reading & ~Copyable, mode: ImportMode,
+    isDryRun: Bool = false, progress: (Double) throws -> Void = { _ in },
+    willReplace: (_ key: String, _ collection: String) throws -> Void
+  ) throws -> PlainImportReport {
+    var items = ItemImport(lists: isDryRun)
+    items.begin(collections.map(\.newName))
+    var number = 0
+    let total = try collections.reduce(0) { try $0 + ($1.keys?.count ?? source.numberOfKeys(inCollection: $1.name)) }
+    for collection in collections {
+      let isSealed = try source.isSealed(collection: collection.name)
+      for key in try collection.keys ?? source.allKeys(inCollection: collection.name) {
+        guard let item = try source.item(forKey: key, inCollection: collection.name) else { continue }
+        let replaced = items.replacedCount
+        _ = try items.set(
+          PlainSource.Item(
+            collection: collection.newName, key: key, value: item.value, metadata: item.metadata, isSealed: isSealed),
+          session)
+        if items.replacedCount > replaced { try willReplace(key, collection.newName) }
+        number += 1
+        if number % 256 == 0 { try progress(Double(number) / Double(max(total, 1))) }
+      }
+    }
+    try progress(1)
+    return try items.end(mode, isDryRun: isDryRun, self)
+  }
+}

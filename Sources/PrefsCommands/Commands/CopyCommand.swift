@@ -1,0 +1,170 @@
+import ArgumentParser
+import Coffer
+import CofferMaintenance
+
+/// The command `prefs copy`.
+struct CopyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "copy",
+    abstract: "Copy settings into another collection or another store.",
+    discussion: """
+      Copies one collection, or with --only some of its keys, or with --to alone all collections: values with their types, \
+      secrets and metadata, in one transaction, all of it or nothing. History stays where it is. A key that is there with \
+      another value is not replaced (exit code 9), unless --merge or --replace is given.
+
+      What is sealed is opened with the vault of its store, and sealed again with the vault of the other one where the \
+      collection is sealed there, too; where it is not, it is not copied into the clear without --force (exit code 11). The \
+      other store has to be there; `prefs init` makes one, and `prefs backup` a whole copy.
+
+      Examples:
+        prefs copy web web@staging
+        prefs copy web@staging web --only port,host --merge --dry-run
+        prefs copy web --to /srv/web/settings.coffer --other-key-file /etc/web/key
+        prefs copy --to settings.backup.coffer --merge
+      """)
+
+  @Argument(
+    help: "The collection; without it, all of them, for --to.", completion: Completions.collections)
+  var name: String?
+
+  @Argument(
+    help: "The collection to copy it into; of the same name when left out, for --to.",
+    completion: Completions.collections)
+  var newName: String?
+
+  @Option(help: ArgumentHelp("The store to copy into.", valueName: "path"), completion: .file())
+  var to: String?
+
+  @Option(
+    parsing: .unconditionalSingleValue,
+    help: ArgumentHelp("Only these keys, separated by commas; each has to be there.", valueName: "keys"))
+  var only: [String] = []
+
+  @Flag(help: "What becomes of items that are there already.")
+  var mode: Mode?
+
+  @Flag(name: .shortAndLong, help: "Copy the values of sealed collections into the clear.")
+  var force = false
+
+  @Flag(help: "Change nothing; say what would change.")
+  var dryRun = false
+
+  @OptionGroup var other: OtherStoreOptions
+
+  @Flag(help: "Print a JSON object.")
+  var json = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  /// What becomes of the items that are there.
+  enum Mode: String, EnumerableFlag {
+    case merge, replace
+
+    static func help(for value: Mode) -> ArgumentHelp? {
+      value == .merge
+        ? "Replace the keys that are there, and keep those that are not copied."
+        : "Replace the keys that are there, and remove those that are not copied, in the collections that are."
+    }
+  }
+
+  private var collection: String? { name.map(CommandArguments.value) ?? common.namedCollection }
+  private var newCollection: String? { newName.map(CommandArguments.value) ?? collection }
+  private var keys: [String]? {
+    only.isEmpty
+      ? nil
+      : only.flatMap {
+        CommandArguments.value($0).split(separator: ",", omittingEmptySubsequences: true).map(String.init)
+      }
+  }
+
+  mutating func validate() throws {
+    if to == "" { throw ValidationError("--to needs a path.") }
+    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collections without -c.") }
+    if collection == nil, !only.isEmpty { throw ValidationError("--only needs a collection.") }
+    if !only.isEmpty, mode == .replace { throw ValidationError("--replace removes all other keys; leave out --only.") }
+    guard to == nil else { return try other.check(common) }
+    guard let name, let newName else {
+      throw ValidationError("Name the collection and where it goes: another collection, or a store by --to.")
+    }
+    if name.utf8.elementsEqual(newName.utf8) { throw ValidationError("A collection is not copied onto itself.") }
+    if !other.isEmpty { throw ValidationError("The options of the other store are for --to.") }
+  }
+
+  // MARK: - Running
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let report = try to.map { try copy(session, to: $0) } ?? copyWithin(session)
+    let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: false))
+    if json || dryRun || !common.quiet { try StandardOutput.write(json ? text.json + "\n" : text.summary) }
+  }
+
+  private func copyWithin(_ session: Session) throws -> PlainImportReport {
+    try session.using(try session.open()) { database in
+      try session.unlockVault(database, for: [collection, newCollection].compactMap(\.self))
+      return try database.makeConnection().readWrite { try copy(from: $0, into: $0) }
+    }
+  }
+
+  private func copy(_ session: Session, to path: String) throws -> PlainImportReport {
+    let target = try other.session(path, common)
+    return try session.using(try session.openForReading()) { database in
+      try session.unlockVault(database, for: collection.map { [$0] })
+      return try target.using(try target.open()) { other in
+        let names = try newCollection.map { [$0] } ?? database.makeConnection().read { try $0.allCollections() }
+        try target.unlockVault(other, for: names)
+        return try database.makeConnection().read { source in
+          try other.makeConnection().readWrite { try copy(from: source, into: $0) }
+        }
+      }
+    }
+  }
+
+  // MARK: - Copying
+
+  private func copy(
+    from source: borrowing some Reading & ~Copyable, into target: borrowing ReadWriteTransaction
+  ) throws -> PlainImportReport {
+    let collections: [CopiedCollection]
+    if let collection, let newCollection {
+      try check(collection, source)
+      collections = [CopiedCollection(name: collection, newName: newCollection, keys: keys)]
+    } else {
+      collections = try source.allCollections().map { CopiedCollection(name: $0, newName: $0) }
+    }
+    for collection in collections where !force { try checkSealing(collection, source, target) }
+    let bar = ProgressBar(common)
+    defer { bar.finish() }
+    return try target.copyItems(
+      collections, from: source, mode: mode == .replace ? .replace : .merge, isDryRun: dryRun,
+      progress: { bar.show($0, of: "copying") },
+      willReplace: { key, collection in
+        guard mode == nil else { return }
+        throw Failure(
+          .conflict,
+          "key \"\(key)\" in \(KeyReference.describe(collection)) has another value already; nothing was changed. Replace "
+            + "such keys with --merge.")
+      })
+  }
+
+  private func check(_ collection: String, _ source: borrowing some Reading & ~Copyable) throws {
+    guard try source.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
+      throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
+    }
+    for key in keys ?? [] where try !source.hasObject(forKey: key, inCollection: collection) {
+      throw KeyReference(key, collection: collection).notFound(in: source)
+    }
+  }
+
+  private func checkSealing(
+    _ collection: CopiedCollection, _ source: borrowing some Reading & ~Copyable,
+    _ target: borrowing ReadWriteTransaction
+  ) throws {
+    guard try source.isSealed(collection: collection.name) else { return }
+    if try target.isSealed(collection: collection.newName) { return }
+    throw Failure(
+      .refused,
+      "\(KeyReference.describe(collection.name)) is sealed, and \(KeyReference.describe(collection.newName)) is not where it "
+        + "goes; nothing was changed. Seal that one first, or copy the values into the clear with --force.")
+  }
+}

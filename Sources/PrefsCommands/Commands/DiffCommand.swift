@@ -1,0 +1,164 @@
+import ArgumentParser
+import Coffer
+import CofferMaintenance
+
+/// The command `prefs diff`.
+struct DiffCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "diff",
+    abstract: "Compare two collections, two stores, or a store with a backup or a file.",
+    discussion: """
+      Prints a line for each key that both do not hold alike: - for one that only the first has, + for one that only the \
+      second has, ~ for one with another value, type or metadata. Secrets and the values of sealed collections are compared \
+      and never shown. Versions and times do not count.
+
+      With two names it compares two collections of the store. With --with, the store or one collection of it is compared \
+      with another store, such as a backup, or with a file in any format that `prefs import` reads, as an import would set it; \
+      secrets that an export did not show are left out, and so are metadata where a format has none. A text file beside one \
+      collection holds the settings of that one.
+
+      The exit codes are those of diff(1): 0 where all is alike, 1 where something differs, and 2 or more for trouble; what \
+      is \"any other failure\" elsewhere is 2 here.
+
+      Examples:
+        prefs diff web web@staging
+        prefs diff --with settings.backup.coffer
+        prefs diff web --with web.toml
+        prefs diff web shop --with /srv/shop/settings.coffer --other-key-file /etc/shop/key --json
+      """)
+
+  @Argument(
+    help: "The collection; without it, all of them, for --with.", completion: Completions.collections)
+  var name: String?
+
+  @Argument(
+    help: "The collection that it is compared with; of the same name when left out, for --with.",
+    completion: Completions.collections)
+  var otherName: String?
+
+  @Option(
+    help: ArgumentHelp("The store or file to compare with; - is standard input.", valueName: "path"),
+    completion: .file())
+  var with: String?
+
+  @OptionGroup var file: ImportedFileOptions
+  @OptionGroup var other: OtherStoreOptions
+
+  @Flag(help: "Print a JSON array.")
+  var json = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  private var collection: String? { name.map(CommandArguments.value) ?? common.namedCollection }
+  private var otherCollection: String? { otherName.map(CommandArguments.value) ?? collection }
+
+  mutating func validate() throws {
+    if with == "" { throw ValidationError("--with needs a path.") }
+    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collections without -c.") }
+    guard let with else {
+      if otherName == nil { throw ValidationError("Name two collections, or a store or file by --with.") }
+      if file.format != nil { throw ValidationError("--format is for --with.") }
+      if !other.isEmpty { throw ValidationError("The options of the other store are for --with.") }
+      return
+    }
+    try file.check(with, descriptors: [common.passphraseFd, common.keyFd])
+    try other.check(common)
+  }
+
+  // MARK: - Running
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let found: [DifferenceText] = try session.using(try session.openForReading()) { database in
+      guard let with else {
+        try session.unlockVault(database, for: [collection, otherCollection].compactMap(\.self))
+        return try database.makeConnection().read { transaction in
+          for name in [collection, otherCollection] { try requireItems(name ?? "", transaction) }
+          return try differences(transaction, transaction)
+        }
+      }
+      try session.unlockVault(database, for: collection.map { [$0] })
+      return try isFile(with) ? differences(database, fromFile: with) : differences(database, fromStore: with)
+    }
+    if json {
+      try StandardOutput.write(JSONText.array(found.flatMap(\.objects)) + "\n")
+    } else {
+      try StandardOutput.write(found.flatMap(\.lines).map { $0 + "\n" }.joined())
+    }
+    if found.contains(where: { !$0.differences.isEmpty }) { throw ExitCode(ExitStatus.differing) }
+  }
+
+  private func isFile(_ path: String) throws -> Bool {
+    if path == "-" || file.format != nil { return true }
+    do {
+      _ = try Database.slotKinds(at: path)
+      return false
+    } catch CofferError.notAStore {
+      return true
+    }
+  }
+
+  private func differences(_ database: Database, fromStore path: String) throws -> [DifferenceText] {
+    let session = try other.session(path, common)
+    return try session.using(try session.openForReading()) { other in
+      try session.unlockVault(other, for: otherCollection.map { [$0] })
+      return try differences(database, other)
+    }
+  }
+
+  /// What an import of the file makes of a store in memory is compared.
+  private func differences(_ database: Database, fromFile path: String) throws -> [DifferenceText] {
+    let file = try ImportedFile(path, file, collection: collection, noInput: common.noInput)
+    guard other.isEmpty else { throw Failure(.usage, "\(path) is no store: it takes no key.") }
+    guard file.isDatabase || otherName == nil else {
+      throw Failure(.usage, "\(path) holds the settings of one collection: name that one.")
+    }
+    let memory = try Database.inMemory()
+    _ = try file.importInto(memory)
+    return try differences(database, memory, comparesMetadata: file.isDatabase, hidden: file.hidden)
+  }
+
+  // MARK: - Comparing
+
+  private func differences(
+    _ first: Database, _ second: Database, comparesMetadata: Bool = true, hidden: [ImportedSetting] = []
+  ) throws -> [DifferenceText] {
+    try first.makeConnection().read { first in
+      try second.makeConnection().read { second in
+        if let collection, let otherCollection, try second.numberOfKeys(inCollection: otherCollection) == 0,
+          !hidden.contains(where: { $0.collection.utf8.elementsEqual(collection.utf8) })
+        {
+          try requireItems(collection, first)
+        }
+        return try differences(first, second, comparesMetadata: comparesMetadata, hidden: hidden)
+      }
+    }
+  }
+
+  private func differences(
+    _ first: borrowing ReadTransaction, _ second: borrowing ReadTransaction, comparesMetadata: Bool = true,
+    hidden: [ImportedSetting] = []
+  ) throws -> [DifferenceText] {
+    let names: [(String, String)]
+    if let collection {
+      names = [(collection, otherCollection ?? collection)]
+    } else {
+      names = Set((try first.allCollections() + second.allCollections()).map(ByteString.init)).sorted()
+        .map { ($0.string, $0.string) }
+    }
+    return try names.map { name, otherName in
+      let skipped = hidden.filter { $0.collection.utf8.elementsEqual(otherName.utf8) }.map { ByteString($0.key) }
+      return DifferenceText(
+        collection: name, otherCollection: otherName,
+        differences: try first.differences(
+          inCollection: name, from: second, inCollection: otherName, comparesMetadata: comparesMetadata,
+          skipping: Set(skipped)))
+    }
+  }
+
+  private func requireItems(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
+    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
+      throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import ArgumentParser
+import Coffer
+import CofferMaintenance
+
+/// The options that say what a file of another program is.
+struct ImportedFileOptions: ParsableArguments {
+  @Option(help: "What it is.")
+  var format: Format?
+
+  @Option(help: ArgumentHelp("Read the passphrase of the file from this file descriptor.", valueName: "n"))
+  var sourcePassphraseFd: Int32?
+
+  /// What can be read.
+  enum Format: String, CaseIterable, ExpressibleByArgument {
+    case plist, json, yaml, toml, env, sqlite, yapdatabase, sqlcipher
+  }
+
+  mutating func validate() throws {
+    if sourcePassphraseFd != nil, format != .sqlcipher {
+      throw ValidationError("--source-passphrase-fd is for the format sqlcipher.")
+    }
+    if let sourcePassphraseFd, sourcePassphraseFd < 0 {
+      throw ValidationError("A file descriptor is not negative.")
+    }
+  }
+
+  /// What fits them not, beside the options of the store and for this file.
+  func check(_ file: String, descriptors: [Int32?]) throws {
+    if let sourcePassphraseFd, descriptors.contains(sourcePassphraseFd) {
+      throw ValidationError("Each secret needs a file descriptor of its own.")
+    }
+    if let format, SettingsFormat(rawValue: format.rawValue) == nil, file == "-" {
+      throw ValidationError("A database cannot be read from standard input.")
+    }
+  }
+}
+
+/// A file of another program, read as far as that needs no store.
+struct ImportedFile {
+  private let path: String
+  private let contents: Contents
+
+  private enum Contents {
+    case settings(SettingsFile)
+    case database(PlainImportFormat)
+  }
+
+  /// - Parameters:
+  ///   - path: The file; `-` for standard input.
+  ///   - collection: What its settings belong to where it holds those of one collection alone.
+  init(_ path: String, _ options: ImportedFileOptions, collection: String?, noInput: Bool) throws {
+    self.path = path
+    let file = File(path: path, options: options)
+    let (format, bytes) = try file.input()
+    if let text = SettingsFormat(rawValue: format.rawValue) {
+      contents = .settings(
+        try SettingsFile(bytes ?? file.readBytes(), format: text, named: file.shownName, collection: collection))
+    } else {
+      contents = .database(try file.source(format, noInput: noInput))
+    }
+  }
+
+  /// Whether it is a database, which names its collections itself and has metadata.
+  var isDatabase: Bool {
+    if case .database = contents { true } else { false }
+  }
+
+  /// The settings that it does not show, secrets in an export.
+  var hidden: [ImportedSetting] {
+    guard case .settings(let file) = contents else { return [] }
+    return file.settings.filter { $0.value == nil }
+  }
+
+  /// Sets what it holds, in one transaction.
+  func importInto(
+    _ database: Database, mode: ImportMode = .merge, isDryRun: Bool = false, progress: (Double) -> Void = { _ in }
+  ) throws -> PlainImportReport {
+    switch contents {
+    case .settings(let file):
+      try database.importSettings(
+        file.settings, collections: file.collections, mode: mode, isDryRun: isDryRun, progress: progress)
+    case .database(let format):
+      try database.importPlain(from: path, format: format, mode: mode, isDryRun: isDryRun, progress: progress)
+    }
+  }
+}
+
+/// Where the contents come from.
+private struct File {
+  let path: String
+  let options: ImportedFileOptions
+
+  var shownName: String { path == "-" ? "standard input" : path }
+
+  func readBytes() throws -> [UInt8] {
+    path == "-" ? try FileDescriptor.readAll(0, named: shownName) : try FileDescriptor.readFile(path)
+  }
+
+  /// The format, and the contents where they were read to find it.
+  func input() throws -> (format: ImportedFileOptions.Format, bytes: [UInt8]?) {
+    if let format = options.format { return (format, nil) }
+    if let format = SettingsFormat(fileName: path).flatMap(Self.format) { return (format, nil) }
+    let bytes = try readBytes()
+    if path != "-", bytes.starts(with: "SQLite format 3\0".utf8) { return (.sqlite, nil) }
+    guard let format = SettingsFormat(contents: bytes).flatMap(Self.format) else {
+      throw Failure(.usage, "\(shownName) does not tell its format. Name it with --format.")
+    }
+    return (format, bytes)
+  }
+
+  private static func format(_ text: SettingsFormat) -> ImportedFileOptions.Format? { .init(rawValue: text.rawValue) }
+
+  func source(_ format: ImportedFileOptions.Format, noInput: Bool) throws -> PlainImportFormat {
+    switch format {
+    case .yapdatabase: .yapDatabase
+    case .sqlcipher: .sqlCipher(passphrase: try passphrase(noInput: noInput))
+    default: .sqlite
+    }
+  }
+
+  private func passphrase(noInput: Bool) throws -> SecretBytes {
+    if let descriptor = options.sourcePassphraseFd {
+      return try FileDescriptor.readSecret(descriptor, named: "file descriptor \(descriptor)", droppingNewline: true)
+    }
+    let way = "Give the passphrase of \(path) with --source-passphrase-fd."
+    guard !noInput else { throw Failure(.keyUnavailable, "--no-input forbids asking. \(way)") }
+    do {
+      return try Terminal.secret("Passphrase for \(DisplayText.escapingControls(path)): ")
+    } catch let failure as Failure {
+      throw Failure(.keyUnavailable, "\(failure.message) \(way)")
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Coffer
+import CofferMaintenance
+
+/// The options that say how another store is opened, beside the one of the common options.
+struct OtherStoreOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Open the other store with this key file.", valueName: "path"), completion: .file())
+  var otherKeyFile: String?
+
+  @Option(help: ArgumentHelp("Read the key of the other store from this file descriptor.", valueName: "n"))
+  var otherKeyFd: Int32?
+
+  @Option(help: ArgumentHelp("Read the passphrase of the other store from this file descriptor.", valueName: "n"))
+  var otherPassphraseFd: Int32?
+
+  @Option(help: ArgumentHelp("Read a recovery key of the other store from this file descriptor.", valueName: "n"))
+  var otherRecoveryKeyFd: Int32?
+
+  /// Whether nothing was given.
+  var isEmpty: Bool { otherKeyFile == nil && descriptors.isEmpty }
+
+  private var descriptors: [Int32] { [otherKeyFd, otherPassphraseFd, otherRecoveryKeyFd].compactMap(\.self) }
+
+  mutating func validate() throws {
+    if otherKeyFile == "" { throw ValidationError("--other-key-file needs a path.") }
+    if descriptors.count + (otherKeyFile == nil ? 0 : 1) > 1 {
+      throw ValidationError(
+        "Use one of --other-key-file, --other-key-fd, --other-passphrase-fd and --other-recovery-key-fd.")
+    }
+    try DescriptorOptions.check(descriptors)
+  }
+
+  /// What fits them not, beside the options of the first store.
+  func check(_ common: CommonOptions) throws {
+    guard
+      [common.keyFd, common.passphraseFd, common.recoveryKeyFd].compactMap(\.self).allSatisfy({
+        !descriptors.contains($0)
+      })
+    else { throw ValidationError("Each secret needs a file descriptor of its own.") }
+  }
+
+  /// The way to the store at `path`, which opens with the first one's key file where no other key is named.
+  func session(_ path: String, _ common: CommonOptions) throws -> Session {
+    var options = common.ofSession
+    options.store = path
+    // What came through a descriptor is read by now.
+    options.keyFile = isEmpty ? common.keyFile : otherKeyFile
+    (options.keyFd, options.passphraseFd, options.recoveryKeyFd) = (otherKeyFd, otherPassphraseFd, otherRecoveryKeyFd)
+    return try Session(options)
+  }
+}
+
+extension Session {
+  /// Unlocks the vault where it is locked and one of `collections` is sealed; nil stands for all of them.
+  func unlockVault(_ database: Database, for collections: [String]?) throws {
+    guard !database.vault.isUnlocked else { return }
+    let sealed = try database.makeConnection().read { transaction in
+      try (collections ?? transaction.allCollections()).first { try transaction.isSealed(collection: $0) }
+    }
+    if let sealed { try VaultAccess(vault: database.vault, session: self).unlock(for: sealed) }
+  }
+}
