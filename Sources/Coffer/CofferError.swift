@@ -78,6 +78,8 @@ public enum CofferError: Error, Equatable, Sendable {
   /// `reason` is the rest of the sentence "the value is …": `6 to 72, not 400`. A secret, or a value of a sealed collection,
   /// is not in it.
   case invalidValue(collection: String, key: String, reason: String)
+  /// An administrator has locked the setting in this file, see ``ManagedSettings``; nothing was changed.
+  case lockedByAdministrator(collection: String, key: String, file: String)
   /// Settings do not keep to what they are declared to be, and strict opening was asked for.
   case invalidSettings([SettingProblem])
   /// A setting is declared twice, with two types, defaults or limits; by one program, or by two that share the store.
@@ -189,6 +191,8 @@ extension CofferError: CustomStringConvertible {
       "\(setting) is declared in two ways: by \(first); and by \(second). Let both declare the same."
     case .notExportable(let collection, let key, let reason):
       "The value for key \"\(key)\" in collection \"\(collection)\" cannot be exported: \(reason). Nothing was exported."
+    case .lockedByAdministrator(let collection, let key, let file):
+      "Key \"\(key)\" in collection \"\(collection)\" is locked by an administrator, in \(file). Nothing was changed."
     case .malformedSettings(let source, let reason):
       "No settings can be read from \(source): \(reason). Nothing was changed."
     case .nestedTransaction:

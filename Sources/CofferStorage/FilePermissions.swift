@@ -55,6 +55,25 @@ package enum FilePermissions {
     return problems
   }
 
+  /// What lets others than root and this user put other contents at `path`, in a sentence.
+  ///
+  /// They could write to it, or to a folder on the way from the root. `path` has no links in it, see realpath(3).
+  package static func problem(ofWholePath path: String) -> String? {
+    var place = path
+    while true {
+      var status = stat()
+      guard lstat(place, &status) == 0 else { return "\(place) could not be looked at" }
+      if status.st_uid != 0, status.st_uid != geteuid() { return "\(place) belongs to another user (\(status.st_uid))" }
+      // What lies in a sticky folder only its owner renames or removes, and that one was looked at.
+      let isSticky = place != path && status.st_mode & S_ISVTX != 0
+      if status.st_mode & 0o022 != 0, !isSticky {
+        return "\(place) can be written by others (mode \(octal(status.st_mode & 0o777))); run: chmod go-w \(place)"
+      }
+      if place == "/" { return nil }
+      place = FilePath.folder(above: place)
+    }
+  }
+
   private static func owner(of path: String) -> uid_t? {
     var status = stat()
     return lstat(path, &status) == 0 ? status.st_uid : nil

@@ -13,6 +13,7 @@ enum ExitStatus: Int32, CaseIterable {
   case busy = 10
   case refused = 11
   case newerFormat = 12
+  case managed = 13
   case inputOutput = 14
   case execFailed = 125
   case notExecutable = 126
@@ -34,6 +35,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .busy: "the store stayed busy for longer than --timeout"
     case .refused: "refused by policy"
     case .newerFormat: "the store was written by a newer version"
+    case .managed: "locked by an administrator of this host"
     case .inputOutput: "disk full, permission denied, or an I/O error"
     case .execFailed: "exec: prefs failed; otherwise the program's own code"
     case .notExecutable: "exec: the program cannot be executed"

@@ -27,6 +27,7 @@ extension CofferError {
     case .damaged: .integrity
     case .busy, .oldKeyInUse: .busy
     case .collectionNotAllowed: .refused
+    case .lockedByAdministrator: .managed
     case .diskFull, .permissionDenied, .readOnly, .inputOutput: .inputOutput
     default: .other
     }

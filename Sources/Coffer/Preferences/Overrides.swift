@@ -1,6 +1,8 @@
-/// The layers above the stored settings, in the order in which they are asked.
+/// The layers around the stored settings: those above, in the order in which they are asked, and what an administrator gives
+/// below.
 struct Overrides: Sendable {
   private let layers: [Preferences.Layer]
+  private let managed: ManagedSettings?
 
   /// A value from a layer.
   struct Override {
@@ -10,13 +12,15 @@ struct Overrides: Sendable {
     let place: String
   }
 
-  init(_ layers: [Preferences.Layer]) {
+  init(_ layers: [Preferences.Layer], managed: ManagedSettings? = nil) {
+    self.managed = managed?.isEmpty ?? true ? nil : managed
     let order: [Preferences.Origin] = [.forced, .arguments, .environment]
     self.layers = order.flatMap { origin in layers.filter { $0.origin == origin && !$0.isEmpty } }
   }
 
   func find(_ key: String) -> Override? {
     // Most programs have none, and this is on the way to every setting.
+    if let managed, let entry = managed.locked[ByteString(key)] { return Self.locked(entry) }
     guard !layers.isEmpty else { return nil }
     for layer in layers {
       if let override = layer.override(forKey: key) { return override }
@@ -26,7 +30,38 @@ struct Overrides: Sendable {
 
   /// The values of all layers that have one.
   func all(_ key: String) -> [Override] {
-    layers.isEmpty ? [] : layers.compactMap { $0.override(forKey: key) }
+    let locked = managed?.locked[ByteString(key)].map(Self.locked)
+    if layers.isEmpty { return locked.map { [$0] } ?? [] }
+    return [locked].compactMap(\.self) + layers.compactMap { $0.override(forKey: key) }
+  }
+
+  // MARK: Managed
+
+  /// Whether an administrator gives defaults.
+  var hasManagedDefaults: Bool { !(managed?.defaults.isEmpty ?? true) }
+
+  /// The default that an administrator gives, below the stored settings.
+  func managedDefault(_ key: String) -> Override? {
+    managed?.defaults[ByteString(key)].map { entry in
+      let file = entry.file ?? ""
+      return Override(entry: entry, origin: .managed(file: file), place: file)
+    }
+  }
+
+  private static func locked(_ entry: Preferences.Layer.Entry) -> Override {
+    let file = entry.file ?? ""
+    return Override(entry: entry, origin: .locked(file: file), place: file)
+  }
+
+  /// - Throws: `CofferError.lockedByAdministrator`.
+  func requireUnlocked(_ name: String, key: String, in collection: String) throws {
+    guard let file = managed?.locked[ByteString(name)]?.file else { return }
+    throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
+  }
+
+  /// Puts the managed defaults over what `values` hold.
+  func replaceDefaults(in values: inout [ByteString: Value]) {
+    if let managed { values.merge(managed.defaults.mapValues(\.value)) { $1 } }
   }
 
   /// Puts what the layers hold over what `values` hold.
@@ -49,6 +84,7 @@ struct Overrides: Sendable {
         }
       }
     }
+    if let managed { values.merge(managed.locked.mapValues(\.value)) { $1 } }
   }
 }
 

@@ -136,6 +136,7 @@ extension Preferences {
     } catch {
       proxy.database.report(error, forKey: nil, inCollection: collection)
       var values = registered.all
+      overrides.replaceDefaults(in: &values)
       overrides.replace(in: &values)
       return objects(values)
     }
@@ -160,6 +161,9 @@ extension Preferences {
 
   /// Whether a key is forced, so that setting it changes nothing that is read.
   public func objectIsForced(forKey key: String) -> Bool {
-    overrides.find(key)?.origin == .forced
+    switch overrides.find(key)?.origin {
+    case .forced, .locked: true
+    default: false
+    }
   }
 }

@@ -56,7 +56,9 @@ extension Preferences {
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
     // What is not set in the application's collection may be set further down the search list.
-    if let number: Number? = proxy.state.number(of: key, in: places), number != nil || key.collection != nil {
+    if let number: Number? = proxy.state.number(of: key, in: places),
+      number != nil || key.collection != nil && !overrides.hasManagedDefaults
+    {
       return number ?? key.defaultValue
     }
     return reporting(key)
@@ -131,7 +133,9 @@ extension Preferences {
   public func set<Object>(
     _ object: Object, for key: Key<Object>, durability: ConnectionProxy.Durability = .asynchronous
   ) throws {
-    try proxy.set(object, for: key, inCollection: place(of: key), durability: durability)
+    let collection = place(of: key)
+    try overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
+    try proxy.set(object, for: key, inCollection: collection, durability: durability)
   }
 
   /// Removes what is set for a typed key; what is behind it in the search list shows again, at last its default.

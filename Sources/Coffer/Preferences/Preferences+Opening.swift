@@ -12,7 +12,7 @@ extension Preferences {
   /// They are the collection of the store that is named by the identifier. The store is
   /// `$XDG_DATA_HOME/IDENTIFIER/settings.coffer`, on Apple systems in Application Support, unless another is named; it
   /// opens with the key file `$XDG_CONFIG_HOME/IDENTIFIER/key` unless another key is given. A new store gets a new key
-  /// file, where that is missing.
+  /// file, where that is missing. What an administrator gives or locks on this host holds, see ``ManagedSettings``.
   ///
   /// - Parameters:
   ///   - identifier: A name like `org.example.editor`.
@@ -29,10 +29,14 @@ extension Preferences {
     application identifier: String, at path: String? = nil, key: KeySource? = nil, layers: [Layer] = [.arguments()],
     declaring settings: Settings? = nil, strict: Bool = false, options: Database.Options = Database.Options()
   ) throws -> Preferences {
+    // Before a store is made.
+    let managed = try ManagedSettings(ofApplication: identifier)
     let path = try path ?? StandardLocation.store(ofApplication: identifier)
     let key = try key ?? keyFile(of: identifier, store: path)
     let database = try Database.openOrCreate(at: path, key: key, options: options)
-    let preferences = try Preferences(database: database, collection: identifier, layers: layers)
+    let preferences = Preferences(
+      proxy: try ConnectionProxy(database: database), collection: identifier,
+      overrides: Overrides(layers, managed: managed), registered: RegisteredDefaults.ofProcess)
     if let settings { try preferences.declare(settings, strict: strict) }
     return preferences
   }

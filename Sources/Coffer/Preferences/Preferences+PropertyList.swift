@@ -71,6 +71,7 @@ extension Preferences {
     guard proxy.writtenCollectionsFilter?.allows(collection) ?? true else {
       throw CofferError.collectionNotAllowed(collection: collection)
     }
+    for key in settings.keys.sorted() { try overrides.requireUnlocked(key, key: key, in: collection) }
     // Not through the proxy: its flush could put some of them into one batch and some into the next.
     try proxy.readWriteConnection.readWrite { transaction in
       if mode == .replace { try transaction.removeAllObjects(inCollection: collection) }

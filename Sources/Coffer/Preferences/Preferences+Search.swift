@@ -1,6 +1,8 @@
 extension Preferences {
   /// Which place of the search list answers for a key, from the first to be asked to the last.
   public enum Origin: Hashable, Sendable {
+    /// ``ManagedSettings``: an administrator has locked it, in this file.
+    case locked(file: String)
     /// ``Layer/forced(_:)``.
     case forced
     /// ``Layer/arguments(_:)``.
@@ -13,6 +15,8 @@ extension Preferences {
     case suite(String)
     /// The collection ``Preferences/globalCollection``.
     case global
+    /// ``ManagedSettings``: a default of this host, in this file.
+    case managed(file: String)
     /// ``Preferences/register(defaults:)``.
     case registered
   }
@@ -45,6 +49,9 @@ extension Preferences {
       if let object = try read(suite) { return Finding(object: object, origin: .suite(suite)) }
     }
     if let object = try read(Self.globalCollection) { return Finding(object: object, origin: .global) }
+    if let managed = overrides.managedDefault(overrideName) {
+      return Finding(object: try managed.decoded(as: type, key, in: collection), origin: managed.origin)
+    }
     return try registered.value(forKey: key).map {
       Finding(object: try $0.decoded(as: type, key, in: collection), origin: .registered)
     }
@@ -61,6 +68,7 @@ extension Preferences {
   /// What the search list has for every key.
   func findAll() throws -> [ByteString: Value] {
     var values = registered.all
+    overrides.replaceDefaults(in: &values)
     for (name, _) in searchedCollections.reversed() {
       values.merge(try proxy.values(inCollection: name)) { $1 }
     }
@@ -118,6 +126,12 @@ extension Preferences {
       }
       if isFound { return search }
     }
+    if let managed = overrides.managedDefault(key.overrideName) {
+      let isFound = try look(managed.origin, managed.place, managed.entry.value) {
+        try managed.decoded(as: Object.self, key.name, in: own)
+      }
+      if isFound { return search }
+    }
     guard key.collection == nil, let registered = registered.value(forKey: key.name) else { return search }
     _ = try look(.registered, "the registered defaults", registered) {
       try registered.decoded(as: Object.self, key.name, in: own)
@@ -137,6 +151,7 @@ extension Preferences.Origin {
   /// The place in a sentence.
   var place: String {
     switch self {
+    case .locked(let file), .managed(let file): file
     case .forced: "the forced settings"
     case .arguments: "the arguments"
     case .environment: "the environment"

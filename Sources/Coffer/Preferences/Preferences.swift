@@ -16,11 +16,12 @@
 ///
 /// A setting is looked for in these places, and the first one that has it answers:
 ///
-/// 1. what is forced, the arguments of the program, its environment: the ``Layer``s given when it was opened,
+/// 1. what an administrator has locked, see ``ManagedSettings``; what is forced, the arguments of the program, its environment: the ``Layer``s given when it was opened,
 /// 2. the collection of the application, ``collection``,
 /// 3. the suites that were added with ``addSuite(named:)``, in that order,
 /// 4. the collection ``globalCollection``, which all applications of a store share,
-/// 5. the defaults that were registered with ``register(defaults:)``.
+/// 5. the defaults that an administrator gives,
+/// 6. the defaults that were registered with ``register(defaults:)``.
 ///
 /// Settings are written to the collection of the application. Keys may be any string, and compare by their UTF-8 bytes.
 public final class Preferences: Sendable {
@@ -73,9 +74,10 @@ public final class Preferences: Sendable {
   /// It is read back at once, and written to the store soon. A value that is forced, or given as an argument or in the
   /// environment, goes on to be what is read.
   ///
-  /// - Throws: `CofferError.notEncodable` when the value cannot be encoded; `.collectionNotAllowed`, `.readOnly` or
+  /// - Throws: `CofferError.lockedByAdministrator`; `.notEncodable` when the value cannot be encoded; `.collectionNotAllowed`, `.readOnly` or
   ///   `.closed`; what a sanitizer throws. Nothing was changed then.
   public func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
+    try overrides.requireUnlocked(key, key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection)
   }
 
@@ -89,6 +91,7 @@ public final class Preferences: Sendable {
   ///   lists; otherwise as the form for `Encodable` types.
   public func set(_ value: Any?, forKey key: String) throws {
     let value = try value.flatMap { try Value.of($0, key, in: collection) }
+    try overrides.requireUnlocked(key, key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection)
   }
 

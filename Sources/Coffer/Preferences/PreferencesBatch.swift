@@ -13,6 +13,7 @@ extension Preferences {
     ///
     /// - Throws: As ``Preferences/set(_:forKey:)-(Object?,_)``.
     public mutating func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
+      try preferences.overrides.requireUnlocked(key, key: key, in: preferences.collection)
       try changes.setObject(value, forKey: key, inCollection: preferences.collection)
     }
 
@@ -21,6 +22,7 @@ extension Preferences {
     /// - Throws: As ``Preferences/set(_:for:durability:)``.
     public mutating func set<Object>(_ object: Object, for key: Key<Object>) throws {
       let collection = preferences.place(of: key)
+      try preferences.overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
       let object = try preferences.proxy.checked(object, for: key, in: collection)
       if isNil(object) {
         try changes.removeObject(forKey: key.name, inCollection: collection)
@@ -80,6 +82,7 @@ extension Preferences {
   @discardableResult
   public func update<Object>(_ key: Key<Object>, _ body: (Object) throws -> Object) throws -> Object {
     let collection = place(of: key)
+    try overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
     let shown = try value(of: key)
     var result = shown
     try proxy.update(key.name, inCollection: collection, as: Object.self) { object in

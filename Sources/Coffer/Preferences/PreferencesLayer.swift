@@ -39,14 +39,18 @@ extension Preferences {
       let value: Value
       /// What it was read from; nil where the value was given as such.
       let text: String?
+      /// The file of ``ManagedSettings`` that it is from.
+      let file: String?
 
-      init(_ value: Value) {
+      init(_ value: Value, file: String? = nil) {
         self.value = value
+        self.file = file
         text = nil
       }
 
       init(text: String) {
         self.text = text
+        file = nil
         value = SettingsText.value(text)
       }
     }

@@ -47,6 +47,7 @@ struct AppendCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = KeyReference(key, collection: common.namedCollection)
+    try reference.requireUnlocked()
     let session = try Session(common)
     let texts = try self.texts()
     // Not worth making a store for what is refused.

@@ -7,7 +7,8 @@ struct GetCommand: ParsableCommand {
     abstract: "Print one value.",
     discussion: """
       Prints the value and a newline, also that of a secret. Data goes to a file or a pipe as it is, byte for byte; a \
-      terminal needs --base64 or --hex.
+      terminal needs --base64 or --hex. What an administrator has locked for the application that the collection is named for, in \
+      /etc/coffer/COLLECTION.d, goes before the stored value; what is a default there shows where none is stored.
 
       Examples:
         prefs get editor/theme
@@ -37,7 +38,7 @@ struct GetCommand: ParsableCommand {
   @Flag(help: "Print the bytes of the value as hexadecimal digits.")
   var hex = false
 
-  @Flag(help: "Print where the value comes from, store or default, and a tab before it.")
+  @Flag(help: "Print where the value comes from, store, default or an administrator's file, and a tab before it.")
   var showOrigin = false
 
   @Option(

@@ -35,6 +35,7 @@ struct IncrementCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = KeyReference(key, collection: common.namedCollection)
+    try reference.requireUnlocked()
     let session = try Session(common)
     let step = try readStep()
     let sum = try session.writeCreating { transaction in

@@ -31,6 +31,7 @@ struct RenameCommand: ParsableCommand {
   mutating func run() throws {
     let from = KeyReference(old, collection: common.namedCollection)
     let to = KeyReference(new, collection: common.namedCollection)
+    try to.requireUnlocked()
     try Session(common).write { transaction in
       guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
         throw from.notFound(in: transaction)

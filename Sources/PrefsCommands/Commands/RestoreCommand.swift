@@ -28,6 +28,7 @@ struct RestoreCommand: ParsableCommand {
       throw Failure(.usage, "the version is missing: write KEY@VERSION, with a number from prefs history.")
     }
     let reference = KeyReference(String(argument[..<at]), collection: common.namedCollection)
+    try reference.requireUnlocked()
     try Session(common).write { transaction in
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }

@@ -105,6 +105,7 @@ struct SetCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = KeyReference(key, collection: common.namedCollection)
+    try reference.requireUnlocked()
     let session = try Session(common)
     let newValue = try readValue(reference)
     if let ifVersion, ifVersion > 0, try !session.exists() {

@@ -17,28 +17,30 @@ struct ValueRequest {
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
-    let item = try item(session)
-    if let item {
+    if let locked = try reference.lockedValue() { return try emit(locked.value, origin: locked.file) }
+    let managed = try reference.managedDefault()
+    if let item = try item(session, isNeeded: fallback == nil && managed == nil) {
       try emit(
         json ? Array(ItemJSON.text(item).utf8) : originField("store") + encoded(item.value),
         endsLine: endsLine(item.value))
+    } else if let managed {
+      try emit(managed.value, origin: managed.file)
     } else {
-      let text = fallback ?? ""
-      let bytes =
-        json ? Array(ItemJSON.text(reference, fallback: text).utf8) : originField("default") + encoded(.string(text))
-      try emit(bytes, endsLine: true)
+      try emit(.string(fallback ?? ""), origin: "default")
     }
   }
 
-  /// The entry; nil when it is missing and there is a default.
-  private func item(_ session: Session) throws -> Item? {
+  /// The entry.
+  ///
+  /// - Parameter isNeeded: Whether it is an error that it is missing.
+  private func item(_ session: Session, isNeeded: Bool) throws -> Item? {
     do {
       return try session.read { transaction in
         let item = try transaction.item(forKey: reference.key, inCollection: reference.collection)
-        guard item != nil || fallback != nil else { throw reference.notFound(in: transaction) }
+        guard item != nil || !isNeeded else { throw reference.notFound(in: transaction) }
         return item
       }
-    } catch CofferError.storeNotFound where fallback != nil {
+    } catch CofferError.storeNotFound where !isNeeded {
       // Before the first `set` there is no store, and every key has its default.
       return nil
     }
@@ -58,6 +60,13 @@ struct ValueRequest {
   private func endsLine(_ value: Value) -> Bool {
     if case .data = ValueText.revealed(value) { return json || base64 || hex }
     return true
+  }
+
+  /// Prints a value that does not lie in the store.
+  private func emit(_ value: Value, origin: String) throws {
+    try emit(
+      json ? Array(ItemJSON.text(reference, value, origin: origin).utf8) : originField(origin) + encoded(value),
+      endsLine: endsLine(value))
   }
 
   private func emit(_ bytes: [UInt8], endsLine: Bool) throws {

@@ -22,17 +22,18 @@ enum ItemJSON {
       ])
   }
 
-  /// The text of `--default`, in the same form.
-  static func text(_ reference: KeyReference, fallback: String) -> String {
-    JSONText.object([
-      ("collection", JSONText.quoted(reference.collection)),
-      ("key", JSONText.quoted(reference.key)),
-      ("type", JSONText.quoted(Value.Kind.string.name)),
-      ("value", JSONText.quoted(fallback)),
-      ("version", "null"),
-      ("modified", "null"),
-      ("origin", JSONText.quoted("default")),
-    ])
+  /// A value that is not stored, in the same form.
+  static func text(_ reference: KeyReference, _ value: Value, origin: String) -> String {
+    JSONText.object(
+      [
+        ("collection", JSONText.quoted(reference.collection)),
+        ("key", JSONText.quoted(reference.key)),
+        ("type", JSONText.quoted(value.kind.name)),
+      ] + Self.value(value) + [
+        ("version", "null"),
+        ("modified", "null"),
+        ("origin", JSONText.quoted(origin)),
+      ])
   }
 
   /// An entry of a list, with its value or without.

@@ -1,0 +1,67 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("Managed settings in the shell") struct ManagedTests {
+  private let tool: Tool
+  private let file: String
+
+  init() throws {
+    tool = try Tool()
+    try FileManager.default.createDirectory(
+      atPath: tool.path("managed/web.d"), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    file = try tool.write("managed/web.d/10.json", #"{"size": 12, "locked": {"port": 80}}"#.utf8)
+    chmod(file, 0o644)
+    try tool.succeed("set", "web/port", "8080", "--int")
+    try tool.succeed("history", "--keep", "web")
+  }
+
+  private func run(_ arguments: String...) throws -> Tool.Run {
+    try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+  }
+
+  @Test("get shows what is locked before the store, and what is a default after it, with the file")
+  func get() throws {
+    #expect(try run("get", "web/port").text == "80\n")
+    #expect(try run("get", "web/port", "--show-origin").text == "\(file)\t80\n")
+    #expect(try run("get", "web/size", "--default", "1", "--show-origin").text == "\(file)\t12\n")
+    let json = try run("get", "web/port", "--json").output
+    let object = try #require(try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any])
+    #expect(object["value"] as? Int == 80 && object["origin"] as? String == file && object["version"] is NSNull)
+    try tool.succeed("set", "web/size", "14", "--int")
+    #expect(try run("get", "web/size", "--show-origin").text == "store\t14\n")
+    #expect(try run("get", "web/none").code == 3)
+    #expect(try tool.succeed("get", "web/port") == "8080\n")
+  }
+
+  @Test("What is locked is not set, by no command for one key, and the refusal names the file")
+  func set() throws {
+    try tool.succeed("set", "web/other", "9", "--int")
+    for arguments in [
+      ["set", "web/port", "1", "--int"], ["append", "web/port", "x"], ["increment", "web/port"],
+      ["restore", "web/port@1"],
+      ["rename", "-f", "web/other", "web/port"],
+    ] {
+      let run = try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+      #expect(run.code == 13 && run.message.contains(file) && run.message.contains("locked"), "\(arguments)")
+    }
+    #expect(try tool.succeed("get", "web/port") == "8080\n" && tool.succeed("get", "web/other") == "9\n")
+  }
+
+  @Test("A file that others may write to stops the command, and does not count")
+  func permissions() throws {
+    chmod(file, 0o666)
+    for arguments in [["get", "web/port"], ["set", "web/x", "1"]] {
+      let run = try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+      #expect(run.code == 14 && run.message.contains(file) && run.text == "", "\(run.message)")
+    }
+    #expect(try run("get", "other/x").code == 3)
+  }
+}
