@@ -55,6 +55,30 @@ import Testing
     #expect(try tool.succeed("get", "web/port") == "8080\n" && tool.succeed("get", "web/other") == "9\n")
   }
 
+  @Test("No command for many keys sets what is locked either, and none of them")
+  func setMany() throws {
+    let managed = ["PREFS_MANAGED_DIR": tool.path("managed")]
+    try tool.succeed("set", "new/port", "1", "--int")
+    try tool.succeed("set", "new/host", "h")
+    #expect(try run("copy", "new", "web", "--merge").code == 13)
+    let json = #"{"host": "h", "port": 1}"#
+    let imported = try tool.run("import", "-", "-c", "web", "--format", "json", input: json, environment: managed)
+    #expect(imported.code == 13 && imported.message.contains(file))
+    #expect(try tool.succeed("list", "web", "--values", "--plain") == "port\t8080\n")
+    // What stays as it is may be among them.
+    let same = #"{"host": "h", "port": 8080}"#
+    #expect(try tool.run("import", "-", "-c", "web", "--format", "json", input: same, environment: managed).code == 0)
+  }
+
+  @Test("exec and inject give programs what is locked, and the defaults")
+  func programs() throws {
+    let variables = try run("exec", "-c", "web", "--prefix", "M_", "--pristine", "--", "/usr/bin/env").text
+    #expect(variables.split(separator: "\n").sorted() == ["M_PORT=80", "M_SIZE=12"])
+    #expect(try run("exec", "-c", "web", "--only", "size", "--pristine", "--", "/usr/bin/env").text == "SIZE=12\n")
+    let template = try tool.write("template", "{{prefs:web/port}} {{prefs:web/size}}".utf8)
+    #expect(try run("inject", template).text == "80 12")
+  }
+
   @Test("A file that others may write to stops the command, and does not count")
   func permissions() throws {
     chmod(file, 0o666)

@@ -81,6 +81,15 @@ public struct ManagedSettings: Sendable {
     defaults[ByteString(key)].map { ($0.value, $0.file ?? "") }
   }
 
+  /// The keys that have a default or are locked, in the order of their UTF-8 bytes.
+  package var allKeys: [String] { Set(defaults.keys).union(locked.keys).sorted().map(\.string) }
+
+  /// - Throws: `CofferError.lockedByAdministrator`.
+  package func requireUnlocked(_ key: String, in collection: String) throws {
+    guard let file = locked(forKey: key)?.file else { return }
+    throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
+  }
+
   // MARK: Reading
 
   private mutating func read(_ folder: String, isLocked: Bool) throws {

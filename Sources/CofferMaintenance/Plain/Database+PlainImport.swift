@@ -18,7 +18,8 @@ extension Database {
   ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the import, with nothing changed.
   /// - Throws: `CofferError.malformedSettings`, which names row and column, for a file that is no such database or holds
   ///   what is no value; `.wrongKeyForSource`; `.unsupported` when SQLCipher's library is missing; `.inputOutput` or
-  ///   `.permissionDenied`; as `Connection.readWrite`. Nothing is changed then.
+  ///   `.permissionDenied`; `.lockedByAdministrator` for a value that `ManagedSettings` lock; as `Connection.readWrite`. Nothing
+  ///   is changed then.
   public func importPlain(
     from path: String, format: PlainImportFormat, mode: ImportMode = .merge, isDryRun: Bool = false,
     progress: (Double) throws -> Void = { _ in }

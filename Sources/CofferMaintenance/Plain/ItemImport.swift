@@ -6,6 +6,8 @@ struct ItemImport {
   private var report = PlainImportReport()
   /// The keys that the file has, by collection.
   private var keys: [ByteString: Set<ByteString>] = [:]
+  /// What an administrator has locked, by the collection of the application.
+  private var managed: [ByteString: ManagedSettings] = [:]
   /// Whether each change is to be listed.
   private let lists: Bool
 
@@ -58,6 +60,7 @@ struct ItemImport {
     let before = lists && earlier > 0 ? try Self.value(key, collection, session) : nil
     try body(earlier == 0)
     guard try session.version(key, in: collection) != earlier else { return }
+    try requireUnlocked(key, collection)
     if earlier == 0 { report.insertedCount += 1 } else { report.updatedCount += 1 }
     if lists {
       report.changes.append(
@@ -65,6 +68,12 @@ struct ItemImport {
           collection: collection, key: key, before: before, after: value,
           isSealed: try isSealed || Self.isSealed(key, collection, session)))
     }
+  }
+
+  private mutating func requireUnlocked(_ key: String, _ collection: String) throws {
+    let settings = try managed[ByteString(collection)] ?? ManagedSettings(ofApplication: collection)
+    managed[ByteString(collection)] = settings
+    try settings.requireUnlocked(key, in: collection)
   }
 
   /// Removes what the file doesn't have, when it is to; undoes everything when that is only a trial.

@@ -57,7 +57,7 @@ struct ExecCommand: ParsableCommand {
   mutating func run() throws {
     let session = try Session(common, takesCollections: true)
     var variables = EnvironmentVariables(prefix: prefix)
-    for item in try session.read(items) { try variables.add(item) }
+    for item in try session.read(items) { try variables.add(item.key, in: item.collection, item.value) }
     try checkLoading(variables.namesThatChangeLoading)
     // What the key came through is not for the program.
     for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd] {
@@ -78,16 +78,23 @@ struct ExecCommand: ParsableCommand {
       "warning: settings set \(list), which \(reason). --allow \(refused.joined(separator: ",")) says that they may.")
   }
 
-  private func items(_ transaction: borrowing ReadTransaction) throws -> [Item] {
+  private func items(
+    _ transaction: borrowing ReadTransaction
+  ) throws -> [(collection: String, key: String, value: Value)] {
     let collections = common.namedCollections.isEmpty ? [""] : common.namedCollections
-    var items: [Item] = []
+    var items: [(collection: String, key: String, value: Value)] = []
     for collection in collections {
-      let keys = try transaction.allKeys(inCollection: collection)
+      let managed = try ManagedSettings(ofApplication: collection)
+      let stored = try transaction.allKeys(inCollection: collection)
+      let keys = stored + managed.allKeys.filter { key in !stored.contains { $0.utf8.elementsEqual(key.utf8) } }
       if keys.isEmpty, !collection.isEmpty {
         throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
       }
       for key in keys where isWanted(key) {
-        if let item = try transaction.item(forKey: key, inCollection: collection) { items.append(item) }
+        let value =
+          try managed.locked(forKey: key)?.value
+          ?? transaction.item(forKey: key, inCollection: collection)?.value ?? managed.defaultValue(forKey: key)?.value
+        if let value { items.append((collection, key, value)) }
       }
     }
     for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {

@@ -62,12 +62,15 @@ struct InjectCommand: ParsableCommand {
       case .text(let bytes): filled += bytes
       case .reference(let text, let fallback, let offset):
         let references = KeyReference.all(text, collection: common.namedCollection)
-        var item: Item?
-        for reference in references where item == nil {
-          item = try transaction.item(forKey: reference.key, inCollection: reference.collection)
+        var value: Value?
+        for reference in references where value == nil {
+          value =
+            try reference.lockedValue()?.value
+            ?? transaction.item(forKey: reference.key, inCollection: reference.collection)?.value
+            ?? reference.managedDefault()?.value
         }
-        if let item {
-          filled += ValueText.bytes(item.value)
+        if let value {
+          filled += ValueText.bytes(value)
         } else if let fallback {
           filled += fallback
         } else if let reference = references.first {

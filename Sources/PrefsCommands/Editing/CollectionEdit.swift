@@ -34,10 +34,12 @@ struct CollectionEdit {
 
   /// What `settings` has changed.
   ///
-  /// - Throws: ``Failure`` with the status `format` for a secret that is not shown and was not there.
+  /// - Throws: ``Failure`` with the status `format` for a secret that is not shown and was not there, `managed` for a key that an
+  ///   administrator has locked.
   func changes(to settings: [ImportedSetting]) throws -> [Change] {
     var changes: [Change] = []
     var gone = Set(before.keys)
+    let managed = try ManagedSettings(ofApplication: collection)
     for setting in settings {
       let earlier = before[setting.key]
       gone.remove(setting.key)
@@ -45,6 +47,11 @@ struct CollectionEdit {
       guard let value = setting.value else {
         throw Failure(
           .format, "key \"\(setting.key)\" is set to what stands for a secret that is not shown. Nothing was changed.")
+      }
+      do {
+        try managed.requireUnlocked(setting.key, in: collection)
+      } catch let error as CofferError {
+        throw Failure(error.exitStatus, error.description)
       }
       changes.append(Change(key: setting.key, version: versions[setting.key] ?? 0, value: value))
     }

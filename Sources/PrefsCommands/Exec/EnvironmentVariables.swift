@@ -32,19 +32,18 @@ struct EnvironmentVariables {
   }
 
   /// - Throws: ``Failure`` when two keys become the same name, a key becomes none, or a value cannot be in an environment.
-  mutating func add(_ item: Item) throws {
-    let name = Self.name(forKey: item.key, prefix: prefix)
-    let source = "key \"\(item.key)\" in \(KeyReference.describe(item.collection))"
+  mutating func add(_ key: String, in collection: String, _ value: Value) throws {
+    let name = Self.name(forKey: key, prefix: prefix)
+    let source = "key \"\(key)\" in \(KeyReference.describe(collection))"
     guard !name.isEmpty else { throw Failure(.format, "\(source) has no name as a variable. Give a --prefix.") }
     if let other = sources.updateValue(source, forKey: name) {
       throw Failure(.conflict, "\(other) and \(source) would both be \(name). Choose one with --only.")
     }
-    let value =
-      if case .data = item.value { Array(ValueText.text(item.value).utf8) } else { ValueText.bytes(item.value) }
-    guard !value.contains(0) else {
+    let bytes = if case .data = value { Array(ValueText.text(value).utf8) } else { ValueText.bytes(value) }
+    guard !bytes.contains(0) else {
       throw Failure(.format, "the value of \(source) holds a NUL, which no environment can. Choose others with --only.")
     }
-    values[name] = value
+    values[name] = bytes
   }
 
   /// The names that change how programs are found and loaded, or what an interpreter runs before its program.

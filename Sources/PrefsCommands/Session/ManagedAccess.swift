@@ -11,8 +11,5 @@ extension KeyReference {
   func managedDefault() throws -> (value: Value, file: String)? { try managed().defaultValue(forKey: key) }
 
   /// - Throws: `CofferError.lockedByAdministrator`.
-  func requireUnlocked() throws {
-    guard let file = try lockedValue()?.file else { return }
-    throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
-  }
+  func requireUnlocked() throws { try managed().requireUnlocked(key, in: collection) }
 }
