@@ -73,7 +73,7 @@ final class ObserverRegistry: Sendable {
 }
 
 /// The observers of one transaction.
-struct Observation {
+struct TransactionObservation {
   /// A change, and what it changes.
   struct Change {
     let event: DatabaseEvent

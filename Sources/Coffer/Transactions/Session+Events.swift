@@ -33,7 +33,7 @@ extension Session {
     let eventKind = Self.kind(operation, collection, part)
     guard observes(eventKind) else { return }
     transaction.undelivered.append(
-      Observation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
+      TransactionObservation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
   }
 
   /// Records a change that was made and that no observer asked for.

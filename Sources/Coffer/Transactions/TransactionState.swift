@@ -35,9 +35,9 @@ struct TransactionState {
   /// Whether somebody listens to commits.
   var isFeedObserved = false
   var customObject: (any Sendable)?
-  var observation = Observation()
+  var observation = TransactionObservation()
   /// Changes that observers have not heard of yet: those of an operation or a savepoint that may still be undone.
-  var undelivered: [Observation.Change] = []
+  var undelivered: [TransactionObservation.Change] = []
   /// How many operations and savepoints are under way that may still be undone by themselves.
   var undoDepth = 0
   var completions: [(queue: DispatchQueue?, block: @Sendable (Bool) -> Void)] = []
