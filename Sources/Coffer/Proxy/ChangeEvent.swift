@@ -54,18 +54,22 @@ extension ConnectionProxy {
 
     /// Whether a key changed, or may have.
     public func concerns(key: String, inCollection collection: String = "") -> Bool {
-      concerning(Interest(collection: ByteString(collection), key: ByteString(key))) != nil
+      concerning(Interest(collections: [ByteString(collection)], key: ByteString(key))) != nil
     }
 
     /// What a listener wants to hear of.
     struct Interest: Sendable {
-      var collection: ByteString?
+      /// nil for all.
+      var collections: Set<ByteString>?
       var key: ByteString?
       var prefix: String?
 
+      func includes(_ collection: String) -> Bool {
+        collections?.contains(ByteString(collection)) ?? true
+      }
+
       func includes(_ change: Change) -> Bool {
-        guard let collection else { return true }
-        guard ByteString(change.collection) == collection else { return false }
+        guard includes(change.collection) else { return false }
         if let key { return ByteString(change.key) == key }
         return prefix.map { change.key.utf8.starts(with: $0.utf8) } ?? true
       }
@@ -74,7 +78,7 @@ extension ConnectionProxy {
     /// The part of the event that someone is interested in; nil when there is none.
     func concerning(_ interest: Interest) -> ChangeEvent? {
       let changes = changes.filter(interest.includes)
-      let whole = wholeCollections.filter { interest.collection == nil || ByteString($0) == interest.collection }
+      let whole = wholeCollections.filter(interest.includes)
       guard !changes.isEmpty || !whole.isEmpty || isEverything else { return nil }
       return ChangeEvent(origin: origin, changes: changes, wholeCollections: whole, isEverything: isEverything)
     }

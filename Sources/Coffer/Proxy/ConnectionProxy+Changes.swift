@@ -27,7 +27,23 @@ extension ConnectionProxy {
   ) throws -> Changes {
     let collection = collection ?? (key == nil && prefix == nil ? nil : "")
     let interest = ChangeEvent.Interest(
-      collection: collection.map(ByteString.init), key: key.map(ByteString.init), prefix: prefix)
+      collections: collection.map { [ByteString($0)] }, key: key.map(ByteString.init), prefix: prefix)
+    return try events(interest, merge: { $0.merged(with: $1) }, { $0 })
+  }
+
+  /// The changes in several collections that show through this proxy from now on, in one stream.
+  ///
+  /// ```swift
+  /// for await event in try settings.changes(inCollections: ["ui", "network"]) {
+  ///   for change in event.changes { print(change.collection, change.key) }
+  /// }
+  /// ```
+  ///
+  /// What was changed together in several of them makes one event; see ``changes(inCollection:key:prefix:)``.
+  ///
+  /// - Throws: As ``changes(inCollection:key:prefix:)``.
+  public func changes(inCollections collections: [String]) throws -> Changes {
+    let interest = ChangeEvent.Interest(collections: Set(collections.map { ByteString($0) }))
     return try events(interest, merge: { $0.merged(with: $1) }, { $0 })
   }
 
@@ -36,18 +52,27 @@ extension ConnectionProxy {
     _ interest: ChangeEvent.Interest, merge: @escaping @Sendable (_ earlier: Element, _ later: Element) -> Element,
     _ transform: @escaping @Sendable (ChangeEvent) -> Element?
   ) throws -> EventSequence<Element> {
-    // What others have committed until now is nothing to be announced.
-    try state.catchUp()
     let buffer = MergingBuffer(merge: merge)
-    let registration = try ChangeRegistration(state, interest) { [weak buffer] event in
+    let registration = try listen(interest) { [weak buffer] event in
       if let element = transform(event) { buffer?.add(element) }
     } finish: { [weak buffer] in
       buffer?.finish()
     }
     buffer.attach(registration)
-    // So that the first change comes with the value before it.
-    try state.prepareForListening(interest.collection?.string)
     return EventSequence(buffer)
+  }
+
+  /// Hands the changes that show from now on to `receive`, one after another, as long as what this returns is kept.
+  func listen(
+    _ interest: ChangeEvent.Interest, _ receive: @escaping @Sendable (ChangeEvent) -> Void,
+    finish: @escaping @Sendable () -> Void = {}
+  ) throws -> any Sendable {
+    // What others have committed until now is nothing to be announced.
+    try state.catchUp()
+    let registration = try ChangeRegistration(state, interest, receive, finish: finish)
+    // So that the first change comes with the value before it.
+    try state.prepareForListening(interest.collections ?? [])
+    return registration
   }
 }
 
@@ -73,14 +98,16 @@ private final class ChangeRegistration: Sendable {
 }
 
 extension ProxyState {
-  /// Knows the newest snapshot, the names of collections that may go, and a small collection whole.
-  func prepareForListening(_ collection: String?) throws {
-    try readCommitted { session, last in
+  /// Knows the newest snapshot, the names of collections that may go, and those of `collections` whole that are small.
+  func prepareForListening(_ collections: Set<ByteString>) throws {
+    try readCommitted { session, last -> Void? in
       try core.commits.learnNames(session.connection)
-      guard let collection else { return () }
-      let known = lock.withExclusive { self.collection(collection) }
-      if lock.withShared({ known.isComplete }) { return () }
-      return try loadAll(of: known, session, last) ? () : nil
+      for name in collections {
+        let known = lock.withExclusive { self.collection(name.string) }
+        if lock.withShared({ known.isComplete }) { continue }
+        guard try loadAll(of: known, session, last) else { return nil }
+      }
+      return ()
     }
   }
 

@@ -57,7 +57,7 @@ extension ConnectionProxy {
 
   private func items(_ collection: String, _ range: KeyRange) throws -> [(key: String, item: HeldItem)] {
     state.askFetchFilter(collection)
-    return try state.visibleItems(of: collection, range)
+    return try state.visibleItems(of: [collection], range)[0].map { ($0.key, try $0.item.get()) }
   }
 }
 
@@ -114,64 +114,83 @@ extension ProxyState {
     }
   }
 
-  /// The items of a collection as they show at one moment, in the order of their keys.
-  func visibleItems(of name: String, _ range: KeyRange) throws -> [(key: String, item: HeldItem)] {
-    try visibleRows(of: name, range, .rows) { cursor, change in
-      let item = ProxyItem.result(of: change, on: .item(try cursor.item())).item
-      return item.map { (cursor.key, $0) }
+  /// The items of some collections as they show at one moment, each in the order of their keys; of an item that cannot be
+  /// read the reason.
+  func visibleItems(
+    of names: [String], _ range: KeyRange
+  ) throws -> [[(key: String, item: Result<HeldItem, any Error>)]] {
+    try visibleRows(of: names, range, .rows) { cursor, change in
+      do {
+        let item = try CofferError.translating {
+          switch change {
+          // Whatever was there before does not matter.
+          case .set, .removed: ProxyItem.result(of: change, on: .absent).item
+          case .replaced, nil: ProxyItem.result(of: change, on: .item(try cursor.item())).item
+          }
+        }
+        return item.map { (cursor.key, .success($0)) }
+      } catch {
+        return (cursor.key, .failure(error))
+      }
     } added: {
-      ($0, $1)
+      ($0, .success($1))
     }
   }
 
   /// The keys of a collection as they show at one moment, in their order.
   func visibleKeys(of name: String, _ range: KeyRange) throws -> [String] {
-    try visibleRows(of: name, range, .keys) { cursor, change in
+    try visibleRows(of: [name], range, .keys) { cursor, change in
       if case .removed? = change { nil } else { (cursor.key, ()) }
     } added: { key, _ in
       (key, ())
-    }.map(\.key)
+    }[0].map(\.key)
   }
 
+  /// The rows of each collection.
+  ///
   /// - Parameters:
   ///   - shown: What shows of a committed row with its pending change; nil for nothing.
   ///   - added: What shows of a pending item that is not committed.
   private func visibleRows<Element>(
-    of name: String, _ range: KeyRange, _ columns: Cursor.Columns,
+    of names: [String], _ range: KeyRange, _ columns: Cursor.Columns,
     _ shown: (Cursor, Mutation?) throws -> (key: String, Element)?,
     added: (String, HeldItem) -> (key: String, Element)
-  ) throws -> [(key: String, Element)] {
+  ) throws -> [[(key: String, Element)]] {
     try readCommitted { session, last in
       // The pending changes that belong to this snapshot: nothing was settled beyond it.
-      let overlay = lock.withExclusive { () -> Overlay? in
-        guard isUsable(last) else { return nil }
-        let collection = collection(name)
-        var changes: [ByteString: Mutation] = [:]
-        forEachItem(of: collection) { item in
-          if let change = item.pendingChange() { changes[ByteString(item.key)] = change }
+      let overlays = lock.withExclusive { isUsable(last) ? names.map(overlay) : nil }
+      guard let overlays else { return nil }
+      return try zip(names, overlays).map { name, overlay in
+        var overlay = overlay
+        var rows: [(key: String, Element)] = []
+        if overlay.showsCommitted, let stored = try session.storedCollection(name) {
+          let cursor = Cursor(
+            connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: range,
+            columns: columns)
+          while try cursor.advance() {
+            let change = overlay.changes.isEmpty ? nil : overlay.changes.removeValue(forKey: ByteString(cursor.key))
+            if let row = try shown(cursor, change) { rows.append(row) }
+          }
         }
-        return Overlay(
-          changes: changes, showsCommitted: collection.clearings.isEmpty && !(collection.isHidden ?? false))
-      }
-      guard var overlay else { return nil }
-      var rows: [(key: String, Element)] = []
-      if overlay.showsCommitted, let stored = try session.storedCollection(name) {
-        let cursor = Cursor(
-          connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: range,
-          columns: columns)
-        while try cursor.advance() {
-          let change = overlay.changes.isEmpty ? nil : overlay.changes.removeValue(forKey: ByteString(cursor.key))
-          if let row = try shown(cursor, change) { rows.append(row) }
+        // What is pending and not committed yet; a replacement of nothing is nothing.
+        let rest = overlay.changes.compactMap { key, change -> (key: String, Element)? in
+          guard range.contains(key.string), case .set(let item) = change else { return nil }
+          return added(key.string, item)
         }
+        guard !rest.isEmpty else { return rows }
+        return (rows + rest).sorted { ByteString($0.key) < ByteString($1.key) }
       }
-      // What is pending and not committed yet; a replacement of nothing is nothing.
-      let rest = overlay.changes.compactMap { key, change -> (key: String, Element)? in
-        guard range.contains(key.string), case .set(let item) = change else { return nil }
-        return added(key.string, item)
-      }
-      guard !rest.isEmpty else { return rows }
-      return (rows + rest).sorted { ByteString($0.key) < ByteString($1.key) }
     }
+  }
+
+  /// What is pending in a collection; with the lock held.
+  private func overlay(of name: String) -> Overlay {
+    let collection = collection(name)
+    var changes: [ByteString: Mutation] = [:]
+    forEachItem(of: collection) { item in
+      if let change = item.pendingChange() { changes[ByteString(item.key)] = change }
+    }
+    return Overlay(changes: changes, showsCommitted: collection.clearings.isEmpty && !(collection.isHidden ?? false))
   }
 
   private struct Overlay {
