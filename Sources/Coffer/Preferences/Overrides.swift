@@ -97,11 +97,9 @@ extension Overrides.Override {
       return try entry.value.decoded(as: type, key, in: collection)
     } catch {
       // All that arguments and environment can hold is text.
-      guard let text = entry.text else { throw error }
-      for reading in SettingsText.readings(of: text) {
-        if let object = try? reading.decoded(as: type, key, in: collection) { return object }
-      }
-      throw error
+      guard let text = entry.text, let object = SettingsText.object(in: text, as: type, key, in: collection)
+      else { throw error }
+      return object
     }
   }
 }

@@ -32,6 +32,12 @@ public final class Preferences: Sendable {
   public let proxy: ConnectionProxy
   /// The collection that settings are written to: an application's identifier, or the name of a suite.
   public let collection: String
+  /// The store that the settings are in: for its keys, its vault, a backup, transactions.
+  ///
+  /// ```swift
+  /// try preferences.database.makeConnection().readWrite { try $0.setObject(1, forKey: "launches") }
+  /// ```
+  public var database: Database { proxy.database }
   /// Whether these are the settings of a suite, to which the collections of typed keys are relative.
   let isSuite: Bool
   let overrides: Overrides

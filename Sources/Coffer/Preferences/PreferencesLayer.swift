@@ -22,7 +22,8 @@ extension Preferences {
   ///
   /// Arguments and environment hold text. UserDefaults' getters read it by their usual rules; a typed key, or a getter
   /// that names a type, also takes the text of a number, of a truth value (`true` `false` `yes` `no` `on` `off` `1` `0`), of
-  /// a date (RFC 3339), a URL or a UUID, or JSON, for what it stands for.
+  /// a date (RFC 3339), a URL or a UUID, bytes in base64, or JSON, for what it stands for, and any text for a ``Secret``;
+  /// see ``Value/read(as:forKey:inCollection:)``.
   ///
   /// A typed key that names a collection goes by `collection/key` in these layers.
   public struct Layer: Sendable {

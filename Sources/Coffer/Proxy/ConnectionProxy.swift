@@ -100,7 +100,8 @@ public final class ConnectionProxy: Sendable {
     state.listeners.finish()
   }
 
-  var database: Database { readWriteConnection.database }
+  /// The database that is read and written.
+  public var database: Database { readWriteConnection.database }
 
   // MARK: Filters
 

@@ -18,6 +18,18 @@ enum SettingsText {
     return value == .null ? nil : value
   }
 
+  /// The object of a type of the program that `text` stands for; nil when it stands for none.
+  static func object<Object: Decodable>(
+    in text: String, as type: Object.Type, _ key: String, in collection: String
+  ) -> Object? {
+    // Only where it is asked for: each one takes locked memory.
+    if type == Secret.self || type == Secret?.self { return Secret(text) as? Object }
+    for reading in readings(of: text) {
+      if let object = try? reading.decoded(as: type, key, in: collection) { return object }
+    }
+    return nil
+  }
+
   /// What `text` can stand for, apart from ``value(_:)``.
   static func readings(of text: String) -> [Value] {
     let numbers = [Int64(text).map(Value.int), UInt64(text).map(Value.uint64), Double(text).map(Value.double)]
@@ -25,7 +37,8 @@ enum SettingsText {
       Timestamp.date(text).map(Value.date), UUID(uuidString: text).map(Value.uuid),
       URL(string: text, encodingInvalidCharacters: false).map(Value.url),
     ]
-    return ([.string(text)] + numbers + [truth(text)] + names + [structured(text)]).compactMap { $0 }
+    let data = Data(base64Encoded: text).map(Value.data)
+    return ([.string(text)] + numbers + [truth(text)] + names + [structured(text), data]).compactMap { $0 }
   }
 
   private static func truth(_ text: String) -> Value? {
