@@ -67,7 +67,7 @@ acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers 
 # A comment names the parameters that need words, and not the others; that is no warning here.
 docs: deps ## Build the reference and the articles into .build/documentation
 	COFFER_DOCUMENTATION=1 $(SWIFT) package --allow-writing-to-directory .build/documentation generate-documentation \
-	  --target Coffer --target CofferMaintenance --target CofferCompat --output-path .build/documentation \
+	  --target Coffer --target CofferMaintenance --target CofferCompat --target CofferObservation --output-path .build/documentation \
   --enable-experimental-combined-documentation \
 	  --warnings-as-errors --disable-parameters-and-returns-validation
 

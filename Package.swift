@@ -37,7 +37,7 @@ let package = Package(
   name: "Coffer",
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
-    .library(name: "Coffer", targets: ["Coffer", "CofferMaintenance", "CofferCompat"]),
+    .library(name: "Coffer", targets: ["Coffer", "CofferMaintenance", "CofferCompat", "CofferObservation"]),
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     // Loaded by other programs' SQLite; see the README, The shell.
@@ -66,6 +66,8 @@ let package = Package(
     .target(name: "CofferMaintenance", dependencies: ["Coffer", "CofferStorage"], swiftSettings: strict),
     // The names of other stores, for who comes from there.
     .target(name: "CofferCompat", dependencies: ["Coffer"], swiftSettings: strict),
+    // Of its own, so that nobody else loads Observation.
+    .target(name: "CofferObservation", dependencies: ["Coffer"], swiftSettings: strict),
     .target(
       name: "PrefsCommands",
       dependencies: [
@@ -103,7 +105,7 @@ let package = Package(
     .testTarget(
       name: "CofferTests",
       dependencies: [
-        "Coffer", "CofferCompat", "CofferMaintenance", "CSQLite", "StoreWorker", "TestSupport",
+        "Coffer", "CofferCompat", "CofferMaintenance", "CofferObservation", "CSQLite", "StoreWorker", "TestSupport",
         "prefs",
       ],
       swiftSettings: strict),

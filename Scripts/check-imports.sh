@@ -4,7 +4,7 @@
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
-#                             CofferCompat ------> Coffer    CofferStorage -> CSQLite
+#          CofferCompat, CofferObservation ------> Coffer    CofferStorage -> CSQLite
 #           PrefsCommands, Coffer -> CSystemCalls
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
@@ -19,7 +19,7 @@ allowed() {
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
     Sources/Coffer) echo "CofferStorage CofferCrypto CSystemCalls" ;;
     Sources/CofferMaintenance) echo "Coffer CofferStorage CofferCrypto" ;;
-    Sources/CofferCompat) echo "Coffer" ;;
+    Sources/CofferCompat | Sources/CofferObservation) echo "Coffer" ;;
     Sources/PrefsCommands) echo "Coffer CofferMaintenance CSystemCalls" ;;
     Sources/PrefsFormats) echo "PrefsCommands Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;
@@ -28,13 +28,13 @@ allowed() {
     Tests/StoreWorker) echo "Coffer CofferMaintenance CofferStorage" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
-    Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
+    Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferStorage CofferCrypto CSQLite" ;;
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance" ;;
     # Everything that comes beside these is built on the library alone.
-    *) echo "Coffer CofferCompat CofferMaintenance" ;;
+    *) echo "Coffer CofferCompat CofferMaintenance CofferObservation" ;;
   esac
 }
 

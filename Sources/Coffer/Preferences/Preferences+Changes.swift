@@ -53,6 +53,21 @@ extension Preferences {
     }
   }
 
+  /// Calls `body` when what these settings read for a typed key has changed, as long as what this returns is kept.
+  ///
+  /// - Returns: nil where changes cannot be had, which is reported.
+  package func onChange(of key: Keys, _ body: @escaping @Sendable () -> Void) -> (any Sendable)? {
+    let preferences = WeakPreferences(self)
+    do {
+      return try proxy.listen(ConnectionProxy.ChangeEvent.Interest()) { event in
+        if preferences.preferences?.change(event, .keys([key])) != nil { body() }
+      }
+    } catch {
+      proxy.database.report(error, forKey: key.name, inCollection: place(of: key))
+      return nil
+    }
+  }
+
   // MARK: What shows
 
   /// The part of an event that shows in the search list and someone is interested in; nil when there is none.

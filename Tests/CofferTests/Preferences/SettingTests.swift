@@ -1,0 +1,176 @@
+import CofferCrypto
+import CofferObservation
+import Dispatch
+import Foundation
+import Observation
+import TestSupport
+import Testing
+
+@testable import Coffer
+
+extension Keys {
+  fileprivate static let size = Key("size", default: 12)
+  fileprivate static let name = Key("name", default: "none")
+  fileprivate static let last = Key("last", default: 0)
+}
+
+@Observable @MainActor private final class Model {
+  let size: Setting<Int>
+  let name: Setting<String>
+  var ownText = ""
+
+  init(_ preferences: Preferences) {
+    size = Setting(.size, in: preferences)
+    name = Setting(.name, in: preferences)
+  }
+}
+
+/// What is tracked, and how often it was told.
+private final class Tracking: Sendable {
+  private let (changes, continuation) = AsyncStream<Void>.makeStream()
+  private let number = Lock(0)
+  var count: Int { number.withLock { $0 } }
+
+  init<Result>(_ read: () -> Result) {
+    withObservationTracking {
+      _ = read()
+    } onChange: {
+      self.number.withLock { $0 += 1 }
+      self.continuation.yield()
+    }
+  }
+
+  func told() async {
+    for await _ in changes { return }
+  }
+}
+
+private struct Weak {
+  weak var object: Setting<Int>?
+}
+
+@MainActor @Suite("Settings in models") struct SettingTests {
+  private let preferences: Preferences
+  private let model: Model
+
+  init() throws {
+    preferences = try Preferences.inMemory()
+    model = Model(preferences)
+  }
+
+  /// Waits until what was told before has come to the main actor.
+  private func settle(_ preferences: Preferences? = nil) async {
+    let last = Setting(.last, in: preferences ?? self.preferences)
+    let tracking = Tracking { last.value }
+    last.value += 1
+    await tracking.told()
+    withExtendedLifetime(last) {}
+  }
+
+  @Test("tell a change to what has read them, and to nothing else")
+  func change() async throws {
+    let (size, name) = (Tracking { model.size.value }, Tracking { (model.name.value, model.ownText) })
+    model.size.value = 13
+    await size.told()
+    #expect(model.size.value == 13)
+    #expect(preferences[.size] == 13)
+    #expect(name.count == 0)
+    let again = Tracking { model.size.value }
+    try model.size.reset()
+    await again.told()
+    #expect(model.size.value == 12)
+    try preferences.flushAndWait()
+    await settle()
+    #expect(name.count == 0)
+    model.ownText = "x"
+    #expect(name.count == 1)
+  }
+
+  @Test("tell a batch, and many changes in succession, once for each tracking")
+  func once() async throws {
+    let tracking = Tracking { (model.size.value, model.name.value) }
+    try preferences.performBatch { batch in
+      try batch.set(14, for: .size)
+      try batch.set("x", for: .name)
+    }
+    for number in 0..<100 { preferences[.size] = number }
+    await tracking.told()
+    await settle()
+    #expect(tracking.count == 1)
+    #expect(model.size.value == 99)
+    #expect(model.name.value == "x")
+  }
+
+  @Test("tell a change that comes after the value was read, and before its tracking has begun")
+  func whileTracking() async throws {
+    let preferences = preferences
+    let tracking = Tracking {
+      #expect(model.size.value == 12)
+      let isAnnounced = DispatchSemaphore(value: 0)
+      DispatchQueue.global().async {
+        preferences[.size] = 13
+        // Behind the announcement in the queue.
+        preferences.proxy.state.listeners.enqueue { isAnnounced.signal() }
+      }
+      isAnnounced.wait()
+    }
+    await tracking.told()
+    #expect(model.size.value == 13)
+  }
+
+  @Test("tell nothing of what a layer hides, and what it says is what they read")
+  func layer() async throws {
+    let preferences = Preferences(
+      proxy: preferences.proxy, collection: "app", overrides: Overrides([.environment(prefix: "T_", ["T_SIZE": "30"])]),
+      registered: RegisteredDefaults())
+    let model = Model(preferences)
+    let (size, name) = (Tracking { model.size.value }, Tracking { model.name.value })
+    preferences[.size] = 13
+    preferences[.name] = "x"
+    await name.told()
+    await settle(preferences)
+    #expect(model.size.value == 30)
+    #expect(size.count == 0)
+  }
+
+  @Test("tell what another process sets, and clears")
+  func anotherProcess() async throws {
+    let store = try TemporaryStore()
+    let preferences = try Preferences(database: store.open(), collection: "")
+    let model = Model(preferences)
+    let set = Tracking { model.name.value }
+    #expect(try store.worker("set", "name", "theirs").status == 0)
+    await set.told()
+    #expect(model.name.value == "theirs")
+    let cleared = Tracking { model.name.value }
+    #expect(try store.worker("clear", "").status == 0)
+    await cleared.told()
+    #expect(model.name.value == "none")
+  }
+
+  @Test("end with their model, and leave nobody who listens")
+  func end() async throws {
+    var model: Model? = Model(preferences)
+    let size = Weak(object: model?.size)
+    let tracking = Tracking { model?.size.value }
+    #expect(preferences.proxy.state.listeners.areThere)
+    model = nil
+    #expect(size.object == nil)
+    #expect(!preferences.proxy.state.listeners.areThere)
+    preferences[.size] = 13
+    await settle()
+    #expect(tracking.count == 0)
+  }
+
+  @Test("listen when they are read for the first time, and read on where changes cannot be had")
+  func closed() async throws {
+    #expect(!preferences.proxy.state.listeners.areThere)
+    let errors = preferences.errors
+    try preferences.close()
+    #expect(model.size.value == 12)
+    for await failure in errors {
+      #expect(failure.key == "size")
+      break
+    }
+  }
+}
