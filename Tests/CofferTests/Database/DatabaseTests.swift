@@ -149,7 +149,7 @@ import Testing
     database = try store.open()
     try database.makeConnection().perform { try $0.connection.execute("PRAGMA user_version = 7") }
     try database.close()
-    try expectRefusal({ $0 == .newerFormat(part: "schema", found: 7, supported: 3) }) {
+    try expectRefusal({ $0 == .newerFormat(part: "schema", found: 7, supported: 4) }) {
       _ = try Database.open(at: store.path, key: store.key)
     }
   }
@@ -163,7 +163,7 @@ import Testing
     try crashed.copyAsAfterCrash(to: store)
     let (file, log) = (try store.bytes(), try store.bytes("-wal"))
     #expect(!log.isEmpty)
-    #expect(throws: CofferError.newerFormat(part: "schema", found: 7, supported: 3)) { try store.open() }
+    #expect(throws: CofferError.newerFormat(part: "schema", found: 7, supported: 4)) { try store.open() }
     #expect(try store.bytes() == file)
     #expect(try store.bytes("-wal") == log)
   }
