@@ -301,6 +301,10 @@ final class ProxyState: @unchecked Sendable {
   ///
   /// - Returns: Whether there is more to do.
   func sweepSome() -> Bool {
+    if table.pointee.isGrowing {
+      table.pointee.move(slotCount: Self.slotsPerStep)
+      return true
+    }
     let count = itemCount
     table.pointee.sweep(slotCount: Self.slotsPerStep, while: { cacheByteCount > cacheByteLimit }) { item in
       // Batches, and what a flush has taken, refer to items with something pending without keeping them.

@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 /// Objects by a hash of theirs, with open addressing, searched without a copy or a count of references.
 ///
 /// Not a dictionary: the runtime looks through all conformances of the program for each new type of keys, which takes
@@ -10,6 +18,8 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   private var slots: UnsafeMutablePointer<Slot>
   private(set) var capacity: Int
+  /// The slots before the size changed, whose elements move a few at a time; they stay as they are until all have moved.
+  private var earlier: (slots: UnsafeMutablePointer<Slot>, capacity: Int, movedCount: Int)?
   /// Where `sweep` goes on.
   private var hand = 0
   private(set) var count = 0
@@ -22,19 +32,31 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   }
 
   deinit {
-    for index in 0..<capacity { slots[index].element?.release() }
-    slots.deallocate()
+    forEach { Unmanaged.passUnretained($0).release() }
+    Self.deallocate(slots)
+    if let earlier { Self.deallocate(earlier.slots) }
   }
 
   private static func allocate(_ capacity: Int) -> UnsafeMutablePointer<Slot> {
-    let slots = UnsafeMutablePointer<Slot>.allocate(capacity: capacity)
-    slots.initialize(repeating: Slot(hash: 0, element: nil), count: capacity)
-    return slots
+    // Zeros, which the system gives for much memory without writing them: no hash and no element.
+    guard let zeros = calloc(capacity, MemoryLayout<Slot>.stride) else { fatalError("no memory is left") }
+    return zeros.bindMemory(to: Slot.self, capacity: capacity)
   }
+
+  private static func deallocate(_ slots: UnsafeMutablePointer<Slot>) { free(slots) }
 
   /// The element with this hash for which `matches` holds.
   @inline(__always)
   borrowing func find(_ hash: UInt64, _ matches: (Element) -> Bool) -> Unmanaged<Element>? {
+    if let element = Self.find(hash, slots, capacity, matches) { return element }
+    guard let earlier else { return nil }
+    return Self.find(hash, earlier.slots, earlier.capacity, matches)
+  }
+
+  @inline(__always)
+  private static func find(
+    _ hash: UInt64, _ slots: UnsafeMutablePointer<Slot>, _ capacity: Int, _ matches: (Element) -> Bool
+  ) -> Unmanaged<Element>? {
     var index = Int(truncatingIfNeeded: hash) & (capacity - 1)
     while let element = slots[index].element {
       if slots[index].hash == hash, element._withUnsafeGuaranteedRef(matches) { return element }
@@ -45,7 +67,10 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   /// Adds an element that is not there.
   mutating func insert(_ element: Element, hash: UInt64) {
+    // More than the two for each that would be enough until it grows again.
+    move(slotCount: 16)
     if 2 * count >= capacity { resize(2 * capacity) }
+    count += 1
     place(Unmanaged.passRetained(element), hash)
   }
 
@@ -53,18 +78,34 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     var index = Int(truncatingIfNeeded: hash) & (capacity - 1)
     while slots[index].element != nil { index = (index + 1) & (capacity - 1) }
     slots[index] = Slot(hash: hash, element: element)
-    count += 1
   }
 
+  /// Changes the size; the elements move later.
   private mutating func resize(_ newCapacity: Int) {
-    let (old, oldCapacity) = (slots, capacity)
+    move(slotCount: .max)
+    earlier = (slots, capacity, 0)
     slots = Self.allocate(newCapacity)
     capacity = newCapacity
-    count = 0
-    for index in 0..<oldCapacity {
-      if let element = old[index].element { place(element, old[index].hash) }
+    // So few move at once.
+    if capacity <= 1024 { move(slotCount: .max) }
+  }
+
+  /// Whether elements have to move after a change of its size.
+  var isGrowing: Bool { earlier != nil }
+
+  /// Moves what lies in the next slots of the earlier ones.
+  mutating func move(slotCount: Int) {
+    guard let earlier else { return }
+    let end = earlier.movedCount + min(slotCount, earlier.capacity - earlier.movedCount)
+    for index in earlier.movedCount..<end {
+      if let element = earlier.slots[index].element { place(element, earlier.slots[index].hash) }
     }
-    old.deallocate()
+    if end < earlier.capacity {
+      self.earlier?.movedCount = end
+    } else {
+      self.earlier = nil
+      Self.deallocate(earlier.slots)
+    }
   }
 
   // MARK: Removing
@@ -75,6 +116,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   ///   - slotCount: How many slots it looks at, at most.
   ///   - isNeeded: Asked before each of them.
   mutating func sweep(slotCount: Int, while isNeeded: () -> Bool, _ isRemoved: (Element) -> Bool) {
+    move(slotCount: .max)
     for _ in 0..<slotCount {
       guard isNeeded() else { return }
       hand &= capacity - 1
@@ -110,6 +152,10 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   borrowing func forEach(_ body: (Element) -> Void) {
     for index in 0..<capacity {
       if let element = slots[index].element { body(element.takeUnretainedValue()) }
+    }
+    guard let earlier else { return }
+    for index in earlier.movedCount..<earlier.capacity {
+      if let element = earlier.slots[index].element { body(element.takeUnretainedValue()) }
     }
   }
 }

@@ -55,6 +55,29 @@ struct HashTableTests {
     check("emptied")
   }
 
+  @Test("moves a few elements at a time when it grows, and has all of them meanwhile")
+  func growth() {
+    var table = HashTable<Element>()
+    var random = SplitMix64(state: 1)
+    var elements: [Element] = []
+    var growingCounts: Set<Int> = []
+    for number in 0..<3000 {
+      elements.append(Element(number, hash: random.next()))
+      table.insert(elements[number], hash: elements[number].hash)
+      guard table.isGrowing else { continue }
+      growingCounts.insert(table.capacity)
+      var count = 0
+      table.forEach { _ in count += 1 }
+      let areFound = elements.allSatisfy { element in table.find(element.hash) { $0 === element } != nil }
+      guard count == number + 1, areFound else {
+        Issue.record("some are missing after \(number)")
+        return
+      }
+    }
+    #expect(growingCounts == [2048, 4096, 8192])
+    #expect(table.count == 3000)
+  }
+
   @Test("lets go of what it removes, and looks at no more slots than it is told")
   func bounds() {
     var table = HashTable<Element>()
