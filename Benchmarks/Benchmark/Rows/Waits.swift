@@ -1,8 +1,12 @@
-/// How long a read waits at most while many changes are flushed.
+import Coffer
+
+/// How long a read or a `set` waits at most while much is done at once.
 enum Waits {
-  private static let work = Work(
-    row: "waits", name: "longest of all reads of a key while \(keyCount.grouped) are flushed", unit: .microseconds)
-  private static let keyCount = 10_000
+  private static let keyCount = 100_000
+
+  private static func work(_ name: String) -> Work {
+    Work(row: "waits", name: "longest of all \(name)", unit: .microseconds)
+  }
 
   static func row(_ folder: Folder) throws -> Row {
     let folder = try folder.subfolder("waits")
@@ -10,16 +14,35 @@ enum Waits {
     let versions = (0..<2).map { Samples.texts(keyCount, version: $0) }
     let coffer = try CofferPeer(creating: folder.file("Coffer"), flushPolicy: .manually)
     var version = 0
-    return Row(measurements: [
-      Measurement(work, coffer.name) { _ in
-        try Measure.median(of: 5) {
-          version = (version + 1) % versions.count
-          try coffer.set(versions[version], for: keys)
-          return try Measure.longestNanoseconds(of: { _ = try coffer.sum(ofLengthsFor: [keys[0]]) }) {
-            try coffer.flush()
-          } / 1000
+    func set(_ count: Int = keyCount) throws {
+      version = (version + 1) % versions.count
+      try coffer.set(Array(versions[version].prefix(count)), for: Array(keys.prefix(count)))
+    }
+    let read = { @Sendable in _ = try coffer.sum(ofLengthsFor: [keys[0]]) }
+    let change = { @Sendable in try coffer.set(integersFor: ["another"], from: 0) }
+    func row(
+      _ name: String, of operation: @escaping @Sendable () throws -> Void,
+      preparing prepare: @escaping () throws -> Void,
+      _ body: @escaping () throws -> Void
+    ) -> Measurement {
+      Measurement(work(name), coffer.name) { _ in
+        try Measure.median(of: 3) {
+          try prepare()
+          return try Measure.longestNanoseconds(of: operation, during: body) / 1000
         }
       }
+    }
+    return Row(measurements: [
+      row("reads of a key while 10,000 are flushed", of: read, preparing: { try set(10_000) }, coffer.flush),
+      row("reads of a key while \(keyCount.grouped) are flushed", of: read, preparing: { try set() }, coffer.flush),
+      row("sets of a key while \(keyCount.grouped) are flushed", of: change, preparing: { try set() }, coffer.flush),
+      row(
+        "reads of a key while \(keyCount.grouped) new ones are set", of: read,
+        preparing: {
+          try coffer.flush()
+          coffer.proxy.cacheByteLimit = 0
+          coffer.proxy.cacheByteLimit = ConnectionProxy.defaultCacheByteLimit
+        }, { try set() }),
     ])
   }
 }

@@ -76,6 +76,7 @@ extension ProxyState {
           guard self.isUsable(last) else { return false }
           var removed: [ObjectIdentifier: Set<ByteString>] = [:]
           forEachItem { item in
+            settle(item)
             switch item.pendingChange() {
             case .set: names.insert(ByteString(item.collection.name))
             case .removed: removed[ObjectIdentifier(item.collection), default: []].insert(ByteString(item.key))
@@ -188,6 +189,7 @@ extension ProxyState {
     let collection = collection(name)
     var changes: [ByteString: Mutation] = [:]
     forEachItem(of: collection) { item in
+      settle(item)
       if let change = item.pendingChange() { changes[ByteString(item.key)] = change }
     }
     return Overlay(changes: changes, showsCommitted: collection.clearings.isEmpty && !(collection.isHidden ?? false))

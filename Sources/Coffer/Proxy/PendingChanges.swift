@@ -194,10 +194,11 @@ final class PendingChanges: Sendable {
   /// Writes all batches up to `number`, and what `body` writes after them, in one transaction.
   ///
   /// - Parameter didCommit: Runs with the exclusive lock held, when the batches count as committed and before anyone hears
-  ///   of the commit; gets whether nobody else has committed since what is known, or nothing was known.
+  ///   of the commit; gets whether nobody else has committed since what is known, or nothing was known. Needed where `body`
+  ///   writes something.
   private func write<Result>(
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization,
-    didCommit: (Bool) -> Void = { _ in }, _ body: () throws -> Result
+    didCommit: ((Bool) -> Void)? = nil, _ body: () throws -> Result
   ) throws -> Result {
     var identity: CommitIdentity?
     var end: Int64 = 0
@@ -206,7 +207,7 @@ final class PendingChanges: Sendable {
       self.state.lock.withExclusive {
         // What has no effect is over while nobody else can write: a replacement of nothing must not show on what comes next.
         guard let commit else { return _ = self.state.settle(through: number, commit: nil, in: end) }
-        self.state.inFlight = (commit, number)
+        self.state.inFlight = (commit, number, hasMore: didCommit != nil)
         self.state.ownCommits.append(commit)
       }
     }
@@ -218,12 +219,14 @@ final class PendingChanges: Sendable {
         let commit = sequence.map { ProxyState.FlushedCommit(sequence: $0, count: count) }
         let isNext = self.state.settle(
           through: number, commit: commit, in: sequence ?? end, sealedIn: session.transaction.sealedChanges)
-        didCommit(isNext)
+        didCommit?(isNext)
       }
       self.retries.withLock { $0.failureCount = 0 }
       identity = nil
     }
     defer {
+      state.onSettling?()
+      while state.lock.withExclusive({ state.settleSome() }) {}
       state.lock.withExclusive {
         // What a failed flush had taken may be reset again.
         state.takenNumber = 0

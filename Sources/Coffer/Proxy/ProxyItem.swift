@@ -105,6 +105,11 @@ final class ProxyItem: @unchecked Sendable {
 
   var hasPending: Bool { newest != nil }
 
+  /// Whether it has a change of a batch up to `limit`.
+  func hasPending(through limit: UInt64) -> Bool {
+    older.isEmpty ? hasNewest(through: limit) : older[0].number <= limit
+  }
+
   var isCommittedKnown: Bool { if case .unknown = committed { false } else { true } }
 
   func hasPending(in batch: UInt64) -> Bool {

@@ -133,6 +133,7 @@ extension ProxyState {
   }
 
   private func setCommitted(_ held: HeldItem?, of item: ProxyItem) {
+    settle(item)
     item.committed = held.map { .item($0) } ?? .absent
     item.update()
     charge(item)
@@ -165,6 +166,7 @@ extension ProxyState {
       guard isUsable(last) else { return false }
       for row in rows { setCommitted(row.item, of: item(row.key, in: collection).takeUnretainedValue()) }
       forEachItem(of: collection) { item in
+        settle(item)
         guard item.committed == .unknown else { return }
         item.committed = .absent
         item.update()
@@ -199,6 +201,8 @@ extension ProxyState {
       if known < 0 { try session.lookForVault() }
       return lock.withExclusive {
         guard sequence == known else { return false }
+        // What had no effect shows until it is settled, and others may have changed it since.
+        if known < 0 { settleAll() }
         setKnown(sequence: last, count: count)
         return true
       }
@@ -210,7 +214,7 @@ extension ProxyState {
     var foreign: ChangeListeners.Batch?
     let hasCaughtUp = lock.withExclusive {
       guard sequence == known else { return false }
-      foreign = forget(commits)
+      foreign = forget(commits, count)
       setKnown(sequence: last, count: count)
       return true
     }
@@ -220,7 +224,7 @@ extension ProxyState {
 
   /// - Parameter commits: nil when some of them are no longer in the log.
   /// - Returns: What others changed, without what shows now; nil for nothing.
-  private func forget(_ commits: [Commit]?) -> ChangeListeners.Batch? {
+  private func forget(_ commits: [Commit]?, _ count: UInt64?) -> ChangeListeners.Batch? {
     guard let commits else {
       forgetEverything()
       return ChangeListeners.Batch(origin: .several, isEverything: true)
@@ -228,8 +232,13 @@ extension ProxyState {
     var foreign: ChangeListeners.Batch?
     for commit in commits {
       if let inFlight, inFlight.identity == commit.identity {
-        // Committed, and seen before the flush has heard of it.
-        settle(through: inFlight.number, commit: nil, in: inFlight.identity.sequence)
+        // Committed, and seen before the flush has heard of it. What was sealed the flush alone knows.
+        let sequence = inFlight.identity.sequence
+        let isKnown = commits.count == 1 && !core.vault.isThere.load(ordering: .relaxed)
+        let flushed = isKnown ? FlushedCommit(sequence: sequence, count: count) : nil
+        settle(through: inFlight.number, commit: flushed, in: sequence)
+        // What was pending is settled, be it as unknown, and need not be forgotten one by one.
+        if !inFlight.hasMore { continue }
       }
       let isOwn = ownCommits.contains { $0 == commit.identity }
       if !isOwn {
@@ -268,6 +277,7 @@ extension ProxyState {
   }
 
   private func forget(_ item: ProxyItem) {
+    settle(item)
     item.committed = .unknown
     item.update()
   }

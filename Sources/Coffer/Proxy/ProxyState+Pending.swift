@@ -11,6 +11,7 @@ extension ProxyState {
     // The table keeps it: no reference is counted.
     let reference = item(key, in: name)
     reference._withUnsafeGuaranteedRef { item in
+      settle(item)
       if isWithoutEffect(change, item) { return }
       announcing(item) {
         openBatch()
@@ -64,6 +65,7 @@ extension ProxyState {
   /// Drops the changes of a key that no flush has taken.
   func reset(_ key: String, in name: String) {
     guard let item = find(key, name)?.takeUnretainedValue() else { return }
+    settle(item)
     announcing(item) {
       item.removePending { $0 > takenNumber }
       item.update()
@@ -160,7 +162,22 @@ extension ProxyState {
     let count: UInt64?
   }
 
-  /// Makes of the batches up to `number`, which are committed, what is known to be committed.
+  /// Batches that are committed, and how far they are settled.
+  struct Settling {
+    let batches: [Batch]
+    /// That of the newest one.
+    let number: UInt64
+    /// Whether what was pending is what is committed; otherwise that is to be read.
+    let isKnown: Bool
+    /// The collections where what lies there is not what was pending.
+    let sealed: Set<ByteString>
+    /// The next item, as places of its batch and in that.
+    var next = (batch: 0, item: 0)
+  }
+
+  /// Has the batches up to `number`, which are committed, count as committed; their items remain to be settled.
+  ///
+  /// Where one of them clears a collection, or a filter may hide what is committed, they are settled at once.
   ///
   /// - Parameters:
   ///   - commit: nil where they had no effect, or what else was committed is not known here.
@@ -176,9 +193,22 @@ extension ProxyState {
     settledSequence = max(settledSequence, snapshot)
     // Nobody else has committed since what is known; before the first read nothing is, that others could have changed.
     let isNext = commit.map { $0.sequence == sequence + 1 || sequence < 0 } ?? false
-    let settled = batches.prefix { $0.number <= number }
-    batches.removeFirst(settled.count)
-    for collection in settled.flatMap(\.cleared) {
+    let settled = Array(batches.prefix { $0.number <= number })
+    if let newest = settled.last {
+      settleAll()
+      batches.removeFirst(settled.count)
+      endedWriteCount = max(endedWriteCount, newest.queuedWriteCount)
+      settling = Settling(batches: settled, number: number, isKnown: isNext, sealed: sealed)
+      settleClearings(settled.flatMap(\.cleared), through: number, isNext)
+      if fetchFilter != nil { settleAll() }
+    }
+    if isNext, let commit { setKnown(sequence: commit.sequence, count: commit.count) }
+    return isNext
+  }
+
+  private func settleClearings(_ cleared: [ProxyCollection], through number: UInt64, _ isNext: Bool) {
+    guard !cleared.isEmpty else { return }
+    for collection in cleared {
       let limit = collection.clearings.last { $0 <= number } ?? 0
       forEachItem(of: collection) { item in
         item.committed = isNext ? .absent : .unknown
@@ -188,23 +218,49 @@ extension ProxyState {
       collection.clearings.removeAll { $0 <= number }
       collection.isComplete = isNext
     }
-    // One of several batches is met several times, and done the first time.
-    for batch in settled {
-      batch.forEachItem { item in
-        let isKnown = isNext && (sealed.isEmpty || !sealed.contains(ByteString(item.collection.name)))
-        if isKnown, item.settleOnlyChange(through: number) { return charge(item) }
-        if let change = item.pendingChange(through: number) {
-          item.committed = isKnown ? ProxyItem.result(of: change, on: item.committed) : .unknown
-        }
-        item.removePending { $0 <= number }
-        item.update()
-        charge(item)
-      }
+    settleAll()
+    for collection in cleared { forEachItem(of: collection) { $0.update() } }
+  }
+
+  /// Settles all that is left.
+  func settleAll() {
+    while settleSome() {}
+  }
+
+  /// Settles the next items.
+  ///
+  /// - Returns: Whether there are more.
+  func settleSome(_ count: Int = itemsPerStep) -> Bool {
+    guard let settling, settling.next.batch < settling.batches.count else {
+      self.settling = nil
+      return false
     }
-    for collection in settled.flatMap(\.cleared) { forEachItem(of: collection) { $0.update() } }
-    endedWriteCount = settled.last.map { max(endedWriteCount, $0.queuedWriteCount) } ?? endedWriteCount
-    if isNext, let commit { setKnown(sequence: commit.sequence, count: commit.count) }
-    return isNext
+    let items = settling.batches[settling.next.batch].items
+    let end = min(settling.next.item + count, items.count)
+    for item in items[settling.next.item..<end] { item._withUnsafeGuaranteedRef { settle($0, settling) } }
+    self.settling?.next = end < items.count ? (settling.next.batch, end) : (settling.next.batch + 1, 0)
+    return true
+  }
+
+  /// Settles an item, if it has to be; whoever goes on with what is committed of it does this first.
+  @inline(__always)
+  func settle(_ item: ProxyItem) {
+    if let settling { settle(item, settling) }
+  }
+
+  @inline(never)
+  private func settle(_ item: ProxyItem, _ settling: Settling) {
+    let number = settling.number
+    guard item.hasPending(through: number) else { return }
+    let isKnown =
+      settling.isKnown && (settling.sealed.isEmpty || !settling.sealed.contains(ByteString(item.collection.name)))
+    if isKnown, item.settleOnlyChange(through: number) { return charge(item) }
+    if let change = item.pendingChange(through: number) {
+      item.committed = isKnown ? ProxyItem.result(of: change, on: item.committed) : .unknown
+    }
+    item.removePending { $0 <= number }
+    item.update()
+    charge(item)
   }
 
   /// Takes over what a transaction of ours has made of an item, beside the batches.
@@ -212,6 +268,7 @@ extension ProxyState {
   /// - Parameter isKnown: Whether nobody else has committed since what is known.
   func didChange(_ key: String, in name: String, from before: HeldItem?, to after: HeldItem?, isKnown: Bool) {
     let item = item(key, in: name).takeUnretainedValue()
+    settle(item)
     let show = { (held: HeldItem?) -> Knowledge in held.map { .item($0) } ?? .absent }
     item.committed = isKnown ? show(after) : .unknown
     item.update()

@@ -11,8 +11,12 @@ import Synchronization
 ///    next `set` opens another batch. An error puts them back to 1.
 /// 3. **In flight.** The flush is about to commit, and knows its identity. A reader that finds this commit in the change log
 ///    before the flush has heard of it settles the batches itself.
-/// 4. **Settled.** The commit has returned: the changes are what is committed, and the batches go. Where somebody else has
-///    committed in between, what is committed counts as unknown, and the next read asks the store.
+/// 4. **Committed.** The commit has returned: the batches are pending no more. Their items still have the changes, and show
+///    them; by the number of its batch an item is known to be one that has to be settled, which comes before anything else
+///    that changes what is known of it.
+/// 5. **Settled.** The flush goes through the items, some at a time: the changes are what is committed. Where somebody else
+///    has committed in between, what is committed counts as unknown, and the next read asks the store. Until the last one is
+///    settled, no item is let go of.
 ///
 /// # What is current
 ///
@@ -212,7 +216,11 @@ final class ProxyState: @unchecked Sendable {
   /// How many calls are about to close it, and whether one has.
   @exclusivity(unchecked) var closing = (callCount: 0, isDone: false)
   /// The commit that a flush is about to make, and the batches that go with it.
-  @exclusivity(unchecked) var inFlight: (identity: CommitIdentity, number: UInt64)?
+  ///
+  /// `hasMore` says whether it changes something beside them.
+  @exclusivity(unchecked) var inFlight: (identity: CommitIdentity, number: UInt64, hasMore: Bool)?
+  /// What is committed and not settled yet, item by item.
+  @exclusivity(unchecked) var settling: Settling?
   /// Commits of ours that `sequence` has not reached: their changes were announced when they were made.
   @exclusivity(unchecked) var ownCommits: [CommitIdentity] = []
   /// How many writes of others were queued on the connection, and how many of them are known to have ended.
@@ -230,6 +238,7 @@ final class ProxyState: @unchecked Sendable {
   var changeCount: Int { batches.reduce(0) { $0 + $1.count } }
 
   func setFetchFilter(_ filter: CollectionFilter?) {
+    settleAll()
     fetchFilter = filter
     fetchFilterCount += 1
     forEachCollection { $0.isHidden = filter == nil ? false : nil }
@@ -301,6 +310,8 @@ final class ProxyState: @unchecked Sendable {
   ///
   /// - Returns: Whether there is more to do.
   func sweepSome() -> Bool {
+    // What is being settled refers to items without keeping them; the flush comes here when it has done that.
+    guard settling == nil else { return false }
     if table.pointee.isGrowing {
       table.pointee.move(slotCount: Self.slotsPerStep)
       return true
@@ -330,6 +341,9 @@ final class ProxyState: @unchecked Sendable {
 
   /// Runs between a flush's commit and the moment when the proxy hears of it; for tests.
   var onCommit: (() -> Void)?
+
+  /// Runs when a flush's changes count as committed, before it settles them; for tests.
+  var onSettling: (() -> Void)?
 
   /// Runs when closing has failed, before changes are taken again; for tests.
   var onCloseFailure: (() -> Void)?

@@ -174,6 +174,42 @@ import Testing
     #expect(proxy.state.cacheByteCount <= 10_000 && proxy.state.itemCount > 20)
   }
 
+  @Test(
+    "4.14 settles in steps what a flush has committed, so that nobody waits for all of it, and reads it meanwhile",
+    arguments: [false, true])
+  func settlingInSteps(isSeenBefore: Bool) throws {
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    for number in 0..<1000 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
+    if isSeenBefore {
+      proxy.state.onCommit = { [unowned proxy] in
+        let read = try? proxy.object(forKey: "0", inCollection: "c", as: Int.self)
+        #expect(read == 0 && proxy.pendingChangeCount == 0)
+      }
+    }
+    let counts = Lock<[Int]>([])
+    proxy.state.onSettling = { [unowned proxy] in
+      #expect(proxy.pendingChangeCount == 0)
+      var isMore = true
+      while isMore {
+        let count = proxy.state.lock.withExclusive { () -> Int in
+          var count = 0
+          proxy.state.forEachItem { if $0.hasPending { count += 1 } }
+          isMore = proxy.state.settleSome()
+          return count
+        }
+        counts.withLock { $0.append(count) }
+        proxy.cacheByteLimit = 0
+        let read = try? proxy.object(forKey: "999", inCollection: "c", as: Int.self)
+        #expect(read == 999)
+      }
+    }
+    try proxy.flushAndWait()
+    let seen = counts.withLock { $0 }
+    #expect(seen.first == 1000 && seen.last == 0)
+    #expect(zip(seen, seen.dropFirst()).allSatisfy { $0 - $1 <= ProxyState.itemsPerStep })
+    #expect(proxy.state.itemCount == 0, "what could not go while it was settled goes at the end")
+  }
+
   @Test("4.2, 4.6 writes what a flush has taken, whatever is set, reset or removed while it is written")
   func changesDuringFlush() throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
@@ -283,6 +319,20 @@ import Testing
     try proxy.setObject(1, forKey: "k", durability: .committed)
     #expect(proxy.state.onCommit == nil)
     #expect(try proxy.value(forKey: "k") == .string("theirs"))
+  }
+
+  @Test("4.3, 4.14 shows with what was pending the update that was committed with it, before the flush has heard of it")
+  func updateWithFlush() throws {
+    let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
+    try proxy.setObject(1, forKey: "k", durability: .committed)
+    #expect(try proxy.object(forKey: "k") == 1)
+    try proxy.setObject(2, forKey: "pending")
+    proxy.state.onCommit = { [unowned proxy] in
+      let seen = ["pending", "k"].map { try? proxy.object(forKey: $0, as: Int.self) }
+      #expect(seen == [2, 3])
+    }
+    try proxy.update("k", as: Int.self) { _ in 3 }
+    #expect(try proxy.object(forKey: "k") == 3)
   }
 
   @Test("4.1, 4.14 takes nothing for committed that it reads in a snapshot older than its own settled flush")

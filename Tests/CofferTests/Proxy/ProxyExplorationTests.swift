@@ -27,12 +27,28 @@ import Testing
     ])
   }
 
-  private func explore(_ alphabet: [Step]) throws {
+  @Test(
+    "4.1, 4.4, 4.6, 4.8 reads its writes and loses no change, while the items of a flush are settled one by one",
+    arguments: [
+      [.set("a"), .set("b"), .flush, .commit], [.set("b"), .replace("a"), .flush, .commit, .foreignSet("a")],
+      [.set("b"), .remove("a"), .flush, .set("a"), .commit, .foreignSet("a")],
+      [.set("a"), .clear, .set("b"), .flush, .commit, .foreignRemove("b")],
+    ] as [[Step]])
+  fileprivate func whileSettling(_ beginning: [Step]) throws {
+    try explore(
+      [
+        .set("a"), .replace("a"), .remove("a"), .reset("a"), .resetAll, .clear, .hide, .foreignSet("a"),
+        .foreignRemove("a"), .sweep, .settleOne, .settle, .flush,
+      ], length: Self.length - 1, after: beginning + [.hear])
+  }
+
+  /// - Parameter beginning: What each sequence begins with; its length does not count.
+  private func explore(_ alphabet: [Step], length: Int = length, after beginning: [Step] = []) throws {
     var explorer = try Explorer()
     var (sequenceCount, stateCount) = (0, 0)
     /// Grows `steps` by all that the model allows next.
     func grow(_ steps: [Step], _ model: ProxyModel, startsWithItem: Bool) throws {
-      guard steps.count < Self.length else {
+      guard steps.count < beginning.count + length else {
         sequenceCount += 1
         if sequenceCount % 200 == 0 {
           stateCount += explorer.stateCount
@@ -47,10 +63,12 @@ import Testing
       }
     }
     for startsWithItem in [true, false] {
-      try grow([], ProxyModel(startsWithItem: startsWithItem), startsWithItem: startsWithItem)
+      var model = ProxyModel(startsWithItem: startsWithItem)
+      for (index, step) in beginning.enumerated() { model.apply(step, value: index + 1) }
+      try grow(beginning, model, startsWithItem: startsWithItem)
     }
     stateCount += explorer.stateCount
-    print("\(sequenceCount) sequences of \(Self.length) steps, \(stateCount) states checked against the model")
+    print("\(sequenceCount) sequences of \(length) steps, \(stateCount) states checked against the model")
   }
 }
 
@@ -73,7 +91,11 @@ private enum Step: Hashable, CustomStringConvertible {
   case commit
   /// It fails instead.
   case fail
-  /// The proxy hears of the commit.
+  /// The proxy hears of the commit, and settles nothing yet.
+  case hear
+  /// It settles one item.
+  case settleOne
+  /// It settles all that is left, once it has heard of the commit.
   case settle
 
   var description: String {
@@ -92,6 +114,8 @@ private enum Step: Hashable, CustomStringConvertible {
     case .flush: "flush"
     case .commit: "commit"
     case .fail: "fail"
+    case .hear: "hear"
+    case .settleOne: "settle one"
     case .settle: "settle"
     }
   }
@@ -100,7 +124,7 @@ private enum Step: Hashable, CustomStringConvertible {
 /// What has to show, in the plainest way: lists of changes, replayed.
 private struct ProxyModel {
   enum Phase {
-    case idle, flushing, committed
+    case idle, flushing, committed, settling
   }
 
   private enum Change {
@@ -139,7 +163,9 @@ private struct ProxyModel {
     switch step {
     case .flush: phase == .idle && !pending.isEmpty
     case .commit, .fail: phase == .flushing
-    case .settle: phase == .committed
+    case .hear: phase == .committed
+    case .settleOne: phase == .settling
+    case .settle: phase == .committed || phase == .settling
     // Nobody else gets the write lock while a flush has it.
     case .foreignSet, .foreignRemove: phase != .flushing
     default: true
@@ -174,6 +200,8 @@ private struct ProxyModel {
     case .fail:
       phase = .idle
       (pending, taken) = (taken + pending, [])
+    case .hear: phase = .settling
+    case .settleOne: break
     case .settle: phase = .idle
     }
   }
@@ -227,7 +255,17 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
       position += 1
       // Whoever reads now settles the batch. Behind the last step nobody does, and the flush does it itself.
       if position <= steps.count { check() }
-      runSteps { $0 == .settle }
+      runSteps { $0 == .settle || $0 == .hear }
+      guard position < steps.count, steps[position] == .hear else { return }
+      model.apply(.hear, value: 0)
+      position += 1
+    }
+    proxy.state.onSettling = { [unowned self] in
+      guard isFlushing, model.phase == .committed || model.phase == .settling else { return }
+      if model.phase == .settling {
+        check()
+        runSteps { $0 == .settle }
+      }
       model.apply(.settle, value: 0)
       position += 1
     }
@@ -286,7 +324,8 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
       let limit = proxy.cacheByteLimit
       proxy.cacheByteLimit = 0
       proxy.cacheByteLimit = limit
-    case .flush, .commit, .fail, .settle: preconditionFailure("run inside a flush")
+    case .settleOne: proxy.state.lock.withExclusive { _ = proxy.state.settleSome(1) }
+    case .flush, .commit, .fail, .hear, .settle: preconditionFailure("run inside a flush")
     }
     model.apply(step, value: value)
     position += 1
