@@ -105,6 +105,7 @@ final class PendingChanges: Sendable {
     try state.lock.withExclusive {
       guard !state.isClosed else { throw CofferError.closed }
       let number = state.lastNumber
+      if state.listeners.areThere { state.endLargeEvent() }
       body()
       // With the lock held: whoever queues a write after this has returned must come behind the flush. Who waits for the
       // commit flushes by himself.

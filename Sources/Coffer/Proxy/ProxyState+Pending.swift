@@ -293,7 +293,17 @@ extension ProxyState {
     withOwnBatch { $0.whole.insert(ByteString(collection.name)) }
   }
 
-  /// Changes of ours that nobody was told of yet make one event.
+  /// Begins another event where so much waits in one that its table would take long to grow.
+  ///
+  /// Called before what one call changes, which stays together.
+  func endLargeEvent() {
+    guard let last = unannounced.last, last.items.count >= Self.itemsPerEvent else { return }
+    announce(ChangeListeners.Batch(origin: .proxy))
+  }
+
+  static let itemsPerEvent = 8192
+
+  /// Changes of ours that nobody was told of yet make one event, unless they are many.
   private func withOwnBatch(_ body: (inout ChangeListeners.Batch) -> Void) {
     if unannounced.last?.origin != .proxy { announce(ChangeListeners.Batch(origin: .proxy)) }
     body(&unannounced[unannounced.count - 1])

@@ -1,5 +1,6 @@
 import CofferCompat
 import CofferCrypto
+import Dispatch
 import Testing
 
 @testable import Coffer
@@ -147,6 +148,24 @@ import Testing
     #expect(try await next(&changes) == ["own updated /a 2>1"])
     try proxy.reset()
     #expect(try await next(&changes) == ["own removed /b 3>-"])
+  }
+
+  @Test("4.13 makes several events of very many changes, and keeps together what is changed in one step")
+  func manyChanges() async throws {
+    var changes = try proxy.changes().makeAsyncIterator()
+    let mayTell = DispatchSemaphore(value: 0)
+    proxy.state.listeners.enqueue { mayTell.wait() }
+    let count = ProxyState.itemsPerEvent
+    for number in 1..<count { try proxy.setObject(number, forKey: "\(number)") }
+    try proxy.performBatch { batch in
+      for key in ["a", "b", "c"] { try batch.setObject(0, forKey: key) }
+    }
+    try proxy.setObject(0, forKey: "d")
+    #expect(proxy.state.lock.withShared { proxy.state.unannounced.map(\.items.count) } == [count + 2, 1])
+    mayTell.signal()
+    var keys: Set<String> = []
+    while keys.count < count + 3, let event = await changes.next() { keys.formUnion(event.changes.map(\.key)) }
+    #expect(keys.count == count + 3)
   }
 
   @Test("4.13 makes one event of what is changed in one step, and filters by collection, key and prefix")
