@@ -22,7 +22,7 @@ struct PrefsCommand: ParsableCommand {
       `prefs help COMMAND` says more of each command. `prefs NAME` starts the program prefs-NAME where there is no command of \
       that name, and such a program in the folder libexec/coffer beside the one that prefs is in.
       """,
-    version: "prefs \(PrefsTool.version)",
+    version: PrefsTool.versionLine,
     subcommands: [AgentCommand.self],
     groupedSubcommands: groups)
 

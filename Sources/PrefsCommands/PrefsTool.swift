@@ -15,6 +15,7 @@ import Coffer
 public enum PrefsTool {
   /// The version that `prefs --version` prints.
   public static let version = "0.1.0"
+  static var versionLine: String { "prefs \(version)" }
 
   /// Runs the tool with the arguments of this process, and ends the process with its exit code.
   public static func main() -> Never {
@@ -31,13 +32,14 @@ public enum PrefsTool {
   private static func run() -> Int32 {
     do {
       let arguments = try CommandArguments.ofThisProcess()
-      if let failure = try startProgram(arguments) {
-        throw failure
-      } else if let request = ValueRequest(plainArguments: arguments) {
+      // What is asked most comes before all commands are looked at, which takes 40 pages of memory.
+      if let request = PlainArguments.request(arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
       } else if arguments == ["--version"] {
-        try StandardOutput.write(PrefsCommand.configuration.version + "\n")
+        try StandardOutput.write(versionLine + "\n")
+      } else if let failure = try startProgram(arguments) {
+        throw failure
       } else if arguments.first == completionRequest {
         Cryptography.setUpAlone(withNamesAndWords: false)
         // Words of an unfinished command line, to be taken as they are.

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Coffer
 
 /// The command `prefs set`.
 struct SetCommand: ParsableCommand {
@@ -74,12 +73,13 @@ struct SetCommand: ParsableCommand {
   mutating func validate() throws {
     if type != nil, shortType != nil { throw ValidationError("Name one type.") }
     if base64, hex { throw ValidationError("Use --base64 or --hex, not both.") }
-    if base64 || hex, readType != .data { throw ValidationError("--base64 and --hex are for data.") }
+    if base64 || hex, request.readType != .data { throw ValidationError("--base64 and --hex are for data.") }
     if ifAbsent, ifVersion != nil { throw ValidationError("Use --if-version or --if-absent, not both.") }
     if let ifVersion, ifVersion < 0 { throw ValidationError("--if-version needs a version, or 0.") }
     if value != nil, valueFile != nil { throw ValidationError("Give VALUE or --value-file, not both.") }
     if secret, value != nil, value != "-" {
-      throw ValidationError(Self.argumentWarning.prefix(1).uppercased() + Self.argumentWarning.dropFirst())
+      let warning = SetRequest.argumentWarning
+      throw ValidationError(warning.prefix(1).uppercased() + warning.dropFirst())
     }
     if secret, ![nil, .string, .data].contains(type ?? shortType?.type) {
       throw ValidationError("A secret is text or bytes and has no other type.")
@@ -97,119 +97,17 @@ struct SetCommand: ParsableCommand {
     }
   }
 
-  private var readType: ValueType {
-    type ?? shortType?.type ?? (base64 || hex ? .data : .auto)
-  }
-
   // MARK: - Running
 
   mutating func run() throws {
-    let reference = KeyReference(key, collection: common.namedCollection)
-    try reference.requireUnlocked()
-    let session = try Session(common)
-    let newValue = try readValue(reference)
-    if let ifVersion, ifVersion > 0, try !session.exists() {
-      // Not worth making a store for.
-      throw conflict(reference, found: nil)
-    }
-    if readType == .auto, case .string(let text) = newValue, text.hasPrefix("{") || text.hasPrefix("[") {
-      common.note("stored as text, for it does not parse as JSON. --dict and --array say why.")
-    }
-    try session.writeCreating { transaction in
-      if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused(reference) }
-      if !secret, !namesType, try isSecret(reference, transaction) { throw plainValueRefused(reference) }
-      if ifAbsent || ifVersion != nil {
-        let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
-        if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(reference, found: found) }
-      }
-      try transaction.setObject(newValue, forKey: reference.key, inCollection: reference.collection)
-    }
+    try common.checkCollectionCount()
+    try request.run()
   }
 
-  private var isArgument: Bool { value != nil && value != "-" }
-
-  private func argumentRefused(_ reference: KeyReference) -> Failure {
-    Failure(
-      .usage, "\(KeyReference.describe(reference.collection)) is sealed, and \(Self.argumentWarning)")
-  }
-
-  /// Whether the value's type is named, and not to be guessed.
-  private var namesType: Bool { type != nil || shortType != nil || base64 || hex }
-
-  /// Whether a secret stands there now; of a sealed value only its opening tells.
-  private func isSecret(_ reference: KeyReference, _ transaction: borrowing ReadWriteTransaction) throws -> Bool {
-    let kind = try transaction.info(forKey: reference.key, inCollection: reference.collection)?.kind
-    guard kind == .sealed else { return kind == .secret }
-    return try transaction.item(forKey: reference.key, inCollection: reference.collection)?.value.kind == .secret
-  }
-
-  private func plainValueRefused(_ reference: KeyReference) -> Failure {
-    Failure(
-      .usage,
-      "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection)) is a secret; nothing was changed. Set it "
-        + "with --secret, or name another type with --type.")
-  }
-
-  private static let argumentWarning =
-    "a secret must not be an argument: other users and the shell's history see it. Pipe it in with -, name a file with "
-    + "--value-file, or leave it out to be asked, with --secret."
-
-  private func conflict(_ reference: KeyReference, found: Int64?) -> Failure {
-    let name = "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection))"
-    let state = found.map { "has version \($0)" } ?? "does not exist"
-    return Failure(.conflict, "\(name) \(state); nothing was changed.")
-  }
-
-  // MARK: - The value
-
-  private func readValue(_ reference: KeyReference) throws -> Value {
-    do {
-      // As it is, unless it has to be decoded: then it was in other memory before.
-      if secret, !base64, !hex { return .secret(Secret(try secretBytes(reference))) }
-      if secret, case .data(let data) = try ValueReader(type: .data, encoding: encoding).value(try bytes(reference)) {
-        return .secret(data.withUnsafeBytes(Secret.init(copying:)))
-      }
-      return try ValueReader(type: readType, encoding: encoding).value(try bytes(reference))
-    } catch let failure as Failure where failure.status == .format {
-      throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message)")
-    }
-  }
-
-  /// Data is text on the command line and bytes in files, unless an option says otherwise.
-  private var encoding: DataEncoding {
-    if hex { return .hex }
-    if base64 { return .base64 }
-    return value != nil && value != "-" ? .base64 : .raw
-  }
-
-  private func bytes(_ reference: KeyReference) throws -> [UInt8] {
-    var bytes: [UInt8]
-    if let valueFile {
-      bytes = try FileDescriptor.readFile(valueFile)
-    } else if value == "-" {
-      bytes = try FileDescriptor.readAll(0, named: "standard input")
-    } else if let value {
-      return Array(CommandArguments.value(value).utf8)
-    } else {
-      return try secretFromTerminal(reference).withUnsafeBytes { Array($0) }
-    }
-    if stripNewline, bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
-    return bytes
-  }
-
-  /// The value, straight into protected memory.
-  private func secretBytes(_ reference: KeyReference) throws -> SecretBytes {
-    if let valueFile { return try FileDescriptor.readSecretFile(valueFile, droppingNewline: stripNewline) }
-    guard value == "-" else { return try secretFromTerminal(reference) }
-    return try FileDescriptor.readSecret(
-      0, named: "standard input", limit: FileDescriptor.secretValueLimit, droppingNewline: stripNewline)
-  }
-
-  private func secretFromTerminal(_ reference: KeyReference) throws -> SecretBytes {
-    if common.noInput {
-      throw Failure(.keyUnavailable, "--no-input forbids asking for the value. Pipe it in with -, or use --value-file.")
-    }
-    let name = DisplayText.escapingControls(reference.key)
-    return try Terminal.newSecret("Value for \(name): ", again: "The same again: ")
+  var request: SetRequest {
+    SetRequest(
+      reference: KeyReference(key, collection: common.namedCollection), value: value.map(CommandArguments.value),
+      type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
+      secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, options: common.ofSession)
   }
 }

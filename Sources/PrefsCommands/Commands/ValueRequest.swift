@@ -1,7 +1,7 @@
 import Coffer
 
 /// What `prefs get` does, once it is known what is asked for.
-struct ValueRequest {
+struct ValueRequest: Request {
   let reference: KeyReference
   var fallback: String?
   var json = false
@@ -83,11 +83,13 @@ struct ValueRequest {
 }
 
 extension ValueRequest {
-  /// The commonest call of all, `get KEY`; nil for every other, which is the argument parser's to read.
-  ///
-  /// The parser would take half of the 23 million instructions: it looks at every property of the command by reflection.
-  init?(plainArguments arguments: [String]) {
-    guard arguments.count == 2, arguments[0] == "get", arguments[1].utf8.first != UInt8(ascii: "-") else { return nil }
-    self.init(reference: KeyReference(arguments[1], collection: nil))
+  /// `get` as it is usually written; nil where the parser has to read it.
+  init?(plainArguments arguments: ArraySlice<String>) {
+    guard let line = PlainArguments(arguments, flags: ["--json", "-n", "--no-newline"]), line.words.count == 1 else {
+      return nil
+    }
+    self.init(
+      reference: KeyReference(line.words[0], collection: line.collection), json: line.flags.contains("--json"),
+      noNewline: line.flags.contains { $0 != "--json" }, options: line.options)
   }
 }

@@ -1,0 +1,142 @@
+import Coffer
+
+/// What `prefs set` does, once it is known what is asked for.
+struct SetRequest: Request {
+  let reference: KeyReference
+  /// The value; `-` stands for standard input.
+  var value: String?
+  /// The type that is named.
+  var type: ValueType?
+  var base64 = false
+  var hex = false
+  var valueFile: String?
+  var stripNewline = false
+  var secret = false
+  var ifVersion: Int64?
+  var ifAbsent = false
+  var options = SessionOptions()
+
+  var readType: ValueType { type ?? (base64 || hex ? .data : .auto) }
+
+  func run() throws {
+    try reference.requireUnlocked()
+    let session = try Session(options)
+    let newValue = try readValue()
+    if let ifVersion, ifVersion > 0, try !session.exists() {
+      // Not worth making a store for.
+      throw conflict(found: nil)
+    }
+    if readType == .auto, case .string(let text) = newValue, text.hasPrefix("{") || text.hasPrefix("[") {
+      options.note("stored as text, for it does not parse as JSON. --dict and --array say why.")
+    }
+    try session.writeCreating { transaction in
+      if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
+      if !secret, !namesType, try isSecret(transaction) { throw plainValueRefused }
+      if ifAbsent || ifVersion != nil {
+        let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
+        if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
+      }
+      try transaction.setObject(newValue, forKey: reference.key, inCollection: reference.collection)
+    }
+  }
+
+  private var isArgument: Bool { value != nil && value != "-" }
+
+  private var argumentRefused: Failure {
+    Failure(
+      .usage, "\(KeyReference.describe(reference.collection)) is sealed, and \(Self.argumentWarning)")
+  }
+
+  /// Whether the value's type is named, and not to be guessed.
+  private var namesType: Bool { type != nil || base64 || hex }
+
+  /// Whether a secret stands there now; of a sealed value only its opening tells.
+  private func isSecret(_ transaction: borrowing ReadWriteTransaction) throws -> Bool {
+    let kind = try transaction.info(forKey: reference.key, inCollection: reference.collection)?.kind
+    guard kind == .sealed else { return kind == .secret }
+    return try transaction.item(forKey: reference.key, inCollection: reference.collection)?.value.kind == .secret
+  }
+
+  private var plainValueRefused: Failure {
+    Failure(
+      .usage,
+      "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection)) is a secret; nothing was changed. Set it "
+        + "with --secret, or name another type with --type.")
+  }
+
+  static let argumentWarning =
+    "a secret must not be an argument: other users and the shell's history see it. Pipe it in with -, name a file with "
+    + "--value-file, or leave it out to be asked, with --secret."
+
+  private func conflict(found: Int64?) -> Failure {
+    let name = "key \"\(reference.key)\" in \(KeyReference.describe(reference.collection))"
+    let state = found.map { "has version \($0)" } ?? "does not exist"
+    return Failure(.conflict, "\(name) \(state); nothing was changed.")
+  }
+
+  // MARK: - The value
+
+  private func readValue() throws -> Value {
+    do {
+      // As it is, unless it has to be decoded: then it was in other memory before.
+      if secret, !base64, !hex { return .secret(Secret(try secretBytes())) }
+      if secret, case .data(let data) = try ValueReader(type: .data, encoding: encoding).value(try bytes()) {
+        return .secret(data.withUnsafeBytes(Secret.init(copying:)))
+      }
+      return try ValueReader(type: readType, encoding: encoding).value(try bytes())
+    } catch let failure as Failure where failure.status == .format {
+      throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message)")
+    }
+  }
+
+  /// Data is text on the command line and bytes in files, unless an option says otherwise.
+  private var encoding: DataEncoding {
+    if hex { return .hex }
+    if base64 { return .base64 }
+    return value != nil && value != "-" ? .base64 : .raw
+  }
+
+  private func bytes() throws -> [UInt8] {
+    var bytes: [UInt8]
+    if let valueFile {
+      bytes = try FileDescriptor.readFile(valueFile)
+    } else if value == "-" {
+      bytes = try FileDescriptor.readAll(0, named: "standard input")
+    } else if let value {
+      return Array(value.utf8)
+    } else {
+      return try secretFromTerminal().withUnsafeBytes { Array($0) }
+    }
+    if stripNewline, bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+    return bytes
+  }
+
+  /// The value, straight into protected memory.
+  private func secretBytes() throws -> SecretBytes {
+    if let valueFile { return try FileDescriptor.readSecretFile(valueFile, droppingNewline: stripNewline) }
+    guard value == "-" else { return try secretFromTerminal() }
+    return try FileDescriptor.readSecret(
+      0, named: "standard input", limit: FileDescriptor.secretValueLimit, droppingNewline: stripNewline)
+  }
+
+  private func secretFromTerminal() throws -> SecretBytes {
+    if options.noInput {
+      throw Failure(.keyUnavailable, "--no-input forbids asking for the value. Pipe it in with -, or use --value-file.")
+    }
+    let name = DisplayText.escapingControls(reference.key)
+    return try Terminal.newSecret("Value for \(name): ", again: "The same again: ")
+  }
+}
+
+extension SetRequest {
+  /// `set` as it is usually written; nil where the parser has to read it.
+  init?(plainArguments arguments: ArraySlice<String>) {
+    let types = SetCommand.ShortType.allCases.map { "--" + $0.rawValue }
+    guard let line = PlainArguments(arguments, flags: types), line.words.count == 2, line.flags.count <= 1 else {
+      return nil
+    }
+    self.init(
+      reference: KeyReference(line.words[0], collection: line.collection), value: line.words[1],
+      type: line.flags.first.flatMap { ValueType(rawValue: String($0.dropFirst(2))) }, options: line.options)
+  }
+}
