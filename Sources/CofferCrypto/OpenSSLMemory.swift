@@ -42,7 +42,7 @@ enum OpenSSLMemory {
     /// What is left of the chunk that was mapped last.
     var position: UInt = 0
     var end: UInt = 0
-    static let chunkByteCount = 256 << 10
+    static let chunkByteCount = 64 << 10
   }
 
   private static let arena = Lock(Arena())
