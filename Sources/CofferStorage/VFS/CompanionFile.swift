@@ -9,12 +9,13 @@ import CSQLite
 /// looked at before SQLite opens it, and again afterwards. Where the right file has the name already, nobody else can give
 /// it to another one: in a sticky folder only its owner can, and where the folder lets others rename what is not theirs,
 /// the store is theirs to replace as well. Where there was none, SQLite made one, or met one that was made just before and
-/// may be gone again: it is opened once more, now that the name is taken.
+/// may be gone again: it is opened once more, now that the name is taken. In a folder of the owner's that nobody else may
+/// write it is the right one at once.
 struct CompanionFile {
   let path: String
   let storePath: String
 
-  /// Runs `open`, twice where the file was missing, with `close` in between.
+  /// Runs `open`, twice where the file was missing and others might have made it, with `close` in between.
   ///
   /// - Returns: The code of `open`; `SQLITE_CANTOPEN` for a file that is not the owner's, with the failure in `context`.
   func open(_ context: ConnectionContext, _ open: () -> Int32, close: () -> Void) -> Int32 {
@@ -28,7 +29,7 @@ struct CompanionFile {
         throw error
       }
       // Not made: shared memory that nobody wants to write yet.
-      if before == after { return code }
+      if before == after || before == nil && !othersMayMakeFiles { return code }
       close()
       guard before == nil else {
         throw .permissionDenied(path: path, reason: "another file was put in its place")
@@ -44,6 +45,15 @@ struct CompanionFile {
       context.fail(error)
       return SQLITE_CANTOPEN
     }
+  }
+
+  /// Linux shows in a folder's mode what its access control list allows; other systems do not.
+  private var othersMayMakeFiles: Bool {
+    #if os(Linux)
+      !FilePermissions.problems(ofFolderAbove: storePath).isEmpty
+    #else
+      true
+    #endif
   }
 
   /// The number of the file; nil when there is none.

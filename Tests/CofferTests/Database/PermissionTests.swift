@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -74,5 +75,23 @@ import Testing
     #expect(foreign.hasPrefix("No permission for \(path): ") && foreign.contains("belongs to another user (1)"))
     #expect(try open(owner: 65534, mode: 0o660).contains("others may write it (mode 660)"))
     #expect(try open(owner: 65534, mode: 0o600) == "opened")
+  }
+
+  @Test(
+    "opens a log that it has made once more where others could have made it", arguments: [0o700, 0o1777] as [mode_t])
+  func madeLog(_ mode: mode_t) throws {
+    let own = try TemporaryStore()
+    try own.open().close()
+    try #require(chmod(own.folder, mode) == 0)
+    let recorder = RecordingVFS()
+    _ = try Database.open(at: own.path, key: own.key, options: .init(), vfs: recorder.encrypting())
+    let openings = recorder.events.filter { event in
+      if case .open(let path) = event { path.hasSuffix("-wal") } else { false }
+    }
+    #if os(Linux)
+      #expect(openings.count == (mode == 0o700 ? 1 : 2))
+    #else
+      #expect(openings.count == 2)
+    #endif
   }
 }
