@@ -82,6 +82,10 @@ public enum PrefsTool {
       Message.error(failure.message)
       return failure.status.rawValue
     case let error as CofferError:
+      if case .invalidValue = error {
+        Message.error("\(error.description) Nothing was changed; --force sets it all the same.")
+        return error.exitStatus.rawValue
+      }
       Message.error(error.description)
       return error.exitStatus.rawValue
     case is ClosedPipe:

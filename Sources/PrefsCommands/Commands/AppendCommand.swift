@@ -36,6 +36,8 @@ struct AppendCommand: ParsableCommand {
   @Flag(help: "Drop one newline at the end of what - gives.")
   var stripNewline = false
 
+  @OptionGroup var declared: DeclaredOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   private var isArgument: Bool { values != ["-"] }
@@ -48,7 +50,7 @@ struct AppendCommand: ParsableCommand {
   mutating func run() throws {
     let reference = KeyReference(key, collection: common.namedCollection)
     try reference.requireUnlocked()
-    let session = try Session(common)
+    let session = try Session(common, force: declared.force)
     let texts = try self.texts()
     // Not worth making a store for what is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference) }

@@ -43,7 +43,9 @@ struct CopyCommand: ParsableCommand {
   @Flag(help: "What becomes of items that are there already.")
   var mode: Mode?
 
-  @Flag(name: .shortAndLong, help: "Copy the values of sealed collections into the clear.")
+  @Flag(
+    name: .shortAndLong,
+    help: "Copy the values of sealed collections into the clear, and values that are not as declared.")
   var force = false
 
   @Flag(help: "Change nothing; say what would change.")
@@ -79,7 +81,7 @@ struct CopyCommand: ParsableCommand {
 
   mutating func validate() throws {
     if to == "" { throw ValidationError("--to needs a path.") }
-    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collections without -c.") }
+    if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collections without -c.") }
     if collection == nil, !only.isEmpty { throw ValidationError("--only needs a collection.") }
     if !only.isEmpty, mode == .replace { throw ValidationError("--replace removes all other keys; leave out --only.") }
     guard to == nil else { return try other.check(common) }
@@ -93,7 +95,7 @@ struct CopyCommand: ParsableCommand {
   // MARK: - Running
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try Session(common, force: force)
     let report = try to.map { try copy(session, to: $0) } ?? copyWithin(session)
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: false))
     if json || dryRun || !common.quiet { try StandardOutput.write(json ? text.json + "\n" : text.summary) }
@@ -107,7 +109,7 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func copy(_ session: Session, to path: String) throws -> PlainImportReport {
-    let target = try other.session(path, common)
+    let target = try other.session(path, common, force: force)
     return try session.using(try session.openForReading()) { database in
       try session.unlockVault(database, for: collection.map { [$0] })
       return try target.using(try target.open()) { other in

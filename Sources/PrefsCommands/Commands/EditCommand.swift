@@ -33,6 +33,8 @@ struct EditCommand: ParsableCommand {
   @Flag(help: "Show secrets and the values of a sealed collection to the editor.")
   var reveal = false
 
+  @OptionGroup var declared: DeclaredOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   /// The formats that keep every type.
@@ -50,7 +52,7 @@ struct EditCommand: ParsableCommand {
   }
 
   mutating func validate() throws {
-    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collection once.") }
+    if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collection once.") }
   }
 
   mutating func run() throws {
@@ -60,7 +62,7 @@ struct EditCommand: ParsableCommand {
       throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
     }
     if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
-    let session = try Session(common)
+    let session = try Session(common, force: declared.force)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {
         common.note("wiped \(folder.path), which a killed prefs edit had left.")
@@ -71,7 +73,7 @@ struct EditCommand: ParsableCommand {
     }
     try session.using(try session.open()) { database in
       let edit = try session.unlocking(database) { try database.makeConnection().read { try begin(collection, $0) } }
-      let changes = try changes(edit, session)
+      let changes = try changes(edit, session, database)
       try session.unlocking(database) { try database.makeConnection().readWrite { try edit.apply(changes, $0) } }
       let count = DisplayText.count(changes.count, "key", "keys")
       common.note(changes.isEmpty ? "nothing was changed." : "\(count) changed.")
@@ -92,7 +94,9 @@ struct EditCommand: ParsableCommand {
   // MARK: - The editor
 
   /// What the editor has changed, when it is done.
-  private func changes(_ edit: CollectionEdit, _ session: Session) throws -> [CollectionEdit.Change] {
+  private func changes(_ edit: CollectionEdit, _ session: Session, _ database: Database) throws -> [CollectionEdit
+    .Change]
+  {
     try HeldSignals.during { signals in
       let name = "settings.\(format.rawValue)"
       let file = try EditedFile(edit.bytes, name: name, besides: session.path)
@@ -104,7 +108,9 @@ struct EditCommand: ParsableCommand {
           let settings = try SettingsFile(
             contents, format: format.text, named: name, collection: edit.collection
           ).settings
-          return try edit.changes(to: settings)
+          let changes = try edit.changes(to: settings)
+          if !declared.force { try database.makeConnection().read { try edit.checkDeclared(changes, $0) } }
+          return changes
         } catch let failure as Failure {
           Message.error(failure.message)
           guard try Terminal.confirm("Edit again?", signals) == true else { throw failure }

@@ -49,6 +49,8 @@ struct ImportCommand: ParsableCommand {
   @Flag(help: "Print a JSON object.")
   var json = false
 
+  @OptionGroup var declared: DeclaredOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   /// What becomes of the items that are there.
@@ -68,13 +70,13 @@ struct ImportCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try Session(common, force: declared.force)
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
     }
     // Before a store is made for it.
     let source = try ImportedFile(file, options, collection: common.namedCollection, noInput: common.noInput)
-    if source.isDatabase, common.namedCollection != nil {
+    if source.isDatabase, !common.collection.isEmpty {
       throw Failure(.usage, "A database names its collections itself; leave out -c. Nothing was changed.")
     }
     let report = try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in

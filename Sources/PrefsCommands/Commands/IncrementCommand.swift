@@ -26,6 +26,8 @@ struct IncrementCommand: ParsableCommand {
   @Flag(help: "How to read N.")
   var type: NumberType?
 
+  @OptionGroup var declared: DeclaredOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   /// What numbers there are.
@@ -36,7 +38,7 @@ struct IncrementCommand: ParsableCommand {
   mutating func run() throws {
     let reference = KeyReference(key, collection: common.namedCollection)
     try reference.requireUnlocked()
-    let session = try Session(common)
+    let session = try Session(common, force: declared.force)
     let step = try readStep()
     let sum = try session.writeCreating { transaction in
       let present = try transaction.value(forKey: reference.key, inCollection: reference.collection)

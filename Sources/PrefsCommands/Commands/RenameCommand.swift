@@ -23,7 +23,11 @@ struct RenameCommand: ParsableCommand {
   @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var new: String
 
-  @Flag(name: .shortAndLong, help: "Replace a key that is there, and move sealed values into the clear.")
+  @Flag(
+    name: .shortAndLong,
+    help:
+      "Replace a key that is there, and move sealed values into the clear and values to where they are not as declared."
+  )
   var force = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -32,7 +36,7 @@ struct RenameCommand: ParsableCommand {
     let from = KeyReference(old, collection: common.namedCollection)
     let to = KeyReference(new, collection: common.namedCollection)
     try to.requireUnlocked()
-    try Session(common).write { transaction in
+    try Session(common, force: force).write { transaction in
       guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
         throw from.notFound(in: transaction)
       }

@@ -18,6 +18,8 @@ struct RestoreCommand: ParsableCommand {
   @Argument(help: "KEY@VERSION or COLLECTION/KEY@VERSION.", completion: Completions.keys)
   var version: String
 
+  @OptionGroup var declared: DeclaredOptions
+
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
@@ -29,7 +31,7 @@ struct RestoreCommand: ParsableCommand {
     }
     let reference = KeyReference(String(argument[..<at]), collection: common.namedCollection)
     try reference.requireUnlocked()
-    try Session(common).write { transaction in
+    try Session(common, force: declared.force).write { transaction in
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }
   }

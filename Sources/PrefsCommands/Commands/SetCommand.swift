@@ -6,8 +6,10 @@ struct SetCommand: ParsableCommand {
     commandName: "set",
     abstract: "Write one value.",
     discussion: """
-      The value is a string unless it begins with one of { [ ( < " and parses as JSON or a property list. Numbers, truth \
-      values and other types need --type, or one of its short forms.
+      The value is read as the type that its setting is declared with, else as that of the value that is there. Where \
+      there is neither, it is a string unless it begins with one of { [ ( < " and parses as JSON or a property list: numbers, \
+      truth values and other types then need --type, or one of its short forms. A value that is not as declared, or does not \
+      read as the type that is there, is refused with exit code 8.
 
       Examples:
         prefs set editor/theme dark
@@ -16,6 +18,7 @@ struct SetCommand: ParsableCommand {
         prefs set tls/certificate --data --value-file certificate.der
         prefs set mail/password --secret
         prefs set counter --int 2 --if-version 7
+        prefs set shop/http.port 99999 --force
         prefs set note -- --this-begins-with-dashes
       """,
     aliases: ["write"])
@@ -23,7 +26,8 @@ struct SetCommand: ParsableCommand {
   @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String
 
-  @Argument(help: "The value; - reads it from standard input, to the end.")
+  @Argument(
+    help: "The value; - reads it from standard input, to the end.")
   var value: String?
 
   @Option(
@@ -58,6 +62,8 @@ struct SetCommand: ParsableCommand {
 
   @Flag(help: "Write only when there is no such key yet.")
   var ifAbsent = false
+
+  @OptionGroup var declared: DeclaredOptions
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
@@ -108,6 +114,6 @@ struct SetCommand: ParsableCommand {
     SetRequest(
       reference: KeyReference(key, collection: common.namedCollection), value: value.map(CommandArguments.value),
       type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
-      secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, options: common.ofSession)
+      secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, options: common.ofSession(force: declared.force))
   }
 }

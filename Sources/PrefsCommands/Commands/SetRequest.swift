@@ -21,23 +21,27 @@ struct SetRequest: Request {
   func run() throws {
     try reference.requireUnlocked()
     let session = try Session(options)
-    let newValue = try readValue()
+    let read = try readValue(session)
     if let ifVersion, ifVersion > 0, try !session.exists() {
       // Not worth making a store for.
       throw conflict(found: nil)
     }
-    if readType == .auto, case .string(let text) = newValue, text.hasPrefix("{") || text.hasPrefix("[") {
-      options.note("stored as text, for it does not parse as JSON. --dict and --array say why.")
-    }
-    try session.writeCreating { transaction in
+    let isText = try session.writeCreating { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) { throw argumentRefused }
-      if !secret, !namesType, try isSecret(transaction) { throw plainValueRefused }
+      let declaration = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)
+      if declaration?.type == .secret, !secret, !options.allowsUndeclared { throw declaredSecretRefused }
+      let kind = namesType || secret ? nil : try kind(transaction)
+      if kind == .secret { throw plainValueRefused }
+      let newValue = try value(read, declaration, kind)
       if ifAbsent || ifVersion != nil {
         let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
         if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
       }
       try transaction.setObject(newValue, forKey: reference.key, inCollection: reference.collection)
+      guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }
+      return text.hasPrefix("{") || text.hasPrefix("[")
     }
+    if isText { options.note("stored as text. --dict and --array make a dictionary or an array of it, or say why not.") }
   }
 
   private var isArgument: Bool { value != nil && value != "-" }
@@ -50,11 +54,17 @@ struct SetRequest: Request {
   /// Whether the value's type is named, and not to be guessed.
   private var namesType: Bool { type != nil || base64 || hex }
 
-  /// Whether a secret stands there now; of a sealed value only its opening tells.
-  private func isSecret(_ transaction: borrowing ReadWriteTransaction) throws -> Bool {
+  /// What stands there now; of a sealed value only its opening tells.
+  private func kind(_ transaction: borrowing ReadWriteTransaction) throws -> Value.Kind? {
     let kind = try transaction.info(forKey: reference.key, inCollection: reference.collection)?.kind
-    guard kind == .sealed else { return kind == .secret }
-    return try transaction.item(forKey: reference.key, inCollection: reference.collection)?.value.kind == .secret
+    guard kind == .sealed else { return kind }
+    return try transaction.item(forKey: reference.key, inCollection: reference.collection)?.value.kind
+  }
+
+  private var declaredSecretRefused: Failure {
+    let name = "\(KeyReference.text(reference.key, in: reference.collection)) is declared as a secret"
+    guard isArgument else { return Failure(.usage, "\(name); nothing was changed. Set it with --secret.") }
+    return Failure(.usage, "\(name), and \(Self.argumentWarning)")
   }
 
   private var plainValueRefused: Failure {
@@ -76,16 +86,54 @@ struct SetRequest: Request {
 
   // MARK: - The value
 
-  private func readValue() throws -> Value {
+  /// What was given: a value, or bytes of which the store has to say what they are.
+  private enum Given {
+    case value(Value)
+    case bytes([UInt8])
+  }
+
+  private func readValue(_ session: Session) throws -> Given {
     do {
       // As it is, unless it has to be decoded: then it was in other memory before.
-      if secret, !base64, !hex { return .secret(Secret(try secretBytes())) }
+      if secret, !base64, !hex { return .value(.secret(Secret(try secretBytes()))) }
       if secret, case .data(let data) = try ValueReader(type: .data, encoding: encoding).value(try bytes()) {
-        return .secret(data.withUnsafeBytes(Secret.init(copying:)))
+        return .value(.secret(data.withUnsafeBytes(Secret.init(copying:))))
       }
-      return try ValueReader(type: readType, encoding: encoding).value(try bytes())
+      let bytes = try bytes()
+      if namesType { return .value(try ValueReader(type: readType, encoding: encoding).value(bytes)) }
+      // Not worth making a store for what is refused.
+      do {
+        _ = try ValueReader(type: .auto, encoding: encoding).value(bytes)
+      } catch {
+        if try !session.exists() { throw error }
+      }
+      return .bytes(bytes)
     } catch let failure as Failure where failure.status == .format {
       throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message)")
+    }
+  }
+
+  /// The value, of the declared type, else of the type that is there, else of the one that the text looks like.
+  private func value(_ given: Given, _ declaration: Declaration?, _ kind: Value.Kind?) throws -> Value {
+    let bytes: [UInt8]
+    switch given {
+    case .value(let value): return value
+    case .bytes(let given): bytes = given
+    }
+    do {
+      if let declaration {
+        return try ValueReader(type: ValueType(declaration.type), encoding: encoding).value(bytes, declaration.type)
+      }
+      return try ValueReader(type: kind.map(ValueType.init) ?? .auto, encoding: encoding).value(bytes)
+    } catch let failure as Failure where failure.status == .format {
+      let way: String
+      if let declaration {
+        if options.allowsUndeclared { return try ValueReader(type: .auto, encoding: encoding).value(bytes) }
+        way = "It is declared as \(declaration.type); --force sets it all the same."
+      } else {
+        way = kind.map { "The value there is of type \($0.name); another type needs --type." } ?? ""
+      }
+      throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message) Nothing was changed. \(way)")
     }
   }
 

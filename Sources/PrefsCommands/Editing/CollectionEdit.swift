@@ -59,6 +59,21 @@ struct CollectionEdit {
     return changes
   }
 
+  /// Refuses values that are not as their settings are declared, as long as they can be edited again.
+  ///
+  /// - Throws: ``Failure`` with the status `format`.
+  func checkDeclared(_ changes: [Change], _ transaction: borrowing ReadTransaction) throws {
+    let isSealed = try transaction.isSealed(collection: collection)
+    for change in changes {
+      guard let value = change.value,
+        let declaration = try transaction.declaration(forKey: change.key, inCollection: collection),
+        let reason = declaration.problem(of: value, showsValue: !isSealed)
+      else { continue }
+      let name = KeyReference.text(change.key, in: collection)
+      throw Failure(.format, "\(name) is \(reason). Nothing was changed; --force sets it all the same.")
+    }
+  }
+
   /// Whether both are the same to the bit, unlike NaN and -0.0 for `==`.
   private static func isSame(_ left: Value?, _ right: Value?) -> Bool {
     guard let left, let right else { return left == nil && right == nil }

@@ -70,6 +70,15 @@ struct CommonOptions: ParsableArguments, Talking {
   }
 
   /// What a session needs of them.
+  ///
+  /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
+  func ofSession(force: Bool) -> SessionOptions {
+    var options = ofSession
+    options.allowsUndeclared = force
+    return options
+  }
+
+  /// What a session needs of them.
   var ofSession: SessionOptions {
     SessionOptions(
       store: store, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,

@@ -40,8 +40,8 @@ struct OtherStoreOptions: ParsableArguments {
   }
 
   /// The way to the store at `path`, which opens with the first one's key file where no other key is named.
-  func session(_ path: String, _ common: CommonOptions) throws -> Session {
-    var options = common.ofSession
+  func session(_ path: String, _ common: CommonOptions, force: Bool = false) throws -> Session {
+    var options = common.ofSession(force: force)
     options.store = path
     // What came through a descriptor is read by now.
     options.keyFile = isEmpty ? common.keyFile : otherKeyFile

@@ -7,9 +7,10 @@ struct Session {
   let path: String
 
   /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
-  init(_ options: CommonOptions, takesCollections: Bool = false) throws {
+  /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
+  init(_ options: CommonOptions, takesCollections: Bool = false, force: Bool = false) throws {
     if !takesCollections { try options.checkCollectionCount() }
-    try self.init(options.ofSession)
+    try self.init(options.ofSession(force: force))
   }
 
   init(_ options: SessionOptions) throws {
@@ -22,7 +23,7 @@ struct Session {
   var lookup: KeyLookup { KeyLookup(options: options, store: path) }
 
   private func databaseOptions(isReadOnly: Bool = false) -> Database.Options {
-    var result = Database.Options(isReadOnly: isReadOnly)
+    var result = Database.Options(isReadOnly: isReadOnly, checksDeclarations: !options.allowsUndeclared)
     if let timeout = options.timeout { result.busyTimeout = .milliseconds(Int64((timeout * 1000).rounded())) }
     return result
   }

@@ -11,6 +11,8 @@ struct SessionOptions: Talking {
   var recoveryKeyFd: Int32?
   var noInput = false
   var timeout: Double?
+  /// Whether a value is set, too, that is not as its setting is declared.
+  var allowsUndeclared = false
   var quiet = false
   var verbose = false
 }

@@ -30,6 +30,17 @@ struct ValueReader {
     }
   }
 
+  /// The value of a declared type that `bytes` stand for: elements of an array, too, are what they are declared to be.
+  ///
+  /// - Throws: As ``value(_:)``.
+  func value(_ bytes: [UInt8], _ type: SettingType) throws -> Value {
+    let value = try value(bytes)
+    switch type {
+    case .array, .dictionary: return type.value(plain: value) ?? value
+    default: return value
+    }
+  }
+
   // MARK: - Types
 
   private func scalarOrComposed(_ text: String) throws -> Value {
