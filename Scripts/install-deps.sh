@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what Coffer links against and Swift does not bring along: SQLite and OpenSSL with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
-# its own, pass with GnuPG, and Python with its package `cryptography` or the means to install it. With the argument
+# its own, pass with GnuPG, and Python with `cryptography` and `jsonschema` or the means to install them. With the argument
 # `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
@@ -13,7 +13,7 @@ has_test_tools() {
   command -v sqlite3 >/dev/null 2>&1 && command -v sqlcipher >/dev/null 2>&1 && command -v pass >/dev/null 2>&1 &&
     command -v gpg >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
     python3 -c 'try:
-  import cryptography
+  import cryptography, jsonschema
 except ImportError:
   import ensurepip, venv' 2>/dev/null
 }
@@ -23,7 +23,7 @@ brew="pkg-config sqlite openssl@3"
 case "${1:-}" in
   tests)
     has_all() { has_libraries && has_test_tools; }
-    debian="$debian sqlite3 sqlcipher pass gnupg python3 python3-venv python3-cryptography"
+    debian="$debian sqlite3 sqlcipher pass gnupg python3 python3-venv python3-cryptography python3-jsonschema"
     brew="$brew sqlcipher pass gnupg python"
     ;;
   benchmarks)

@@ -117,7 +117,7 @@ enum CommandArguments {
     "ls": "list", "dir": "list", "keys": "list", "rm": "unset", "del": "unset", "remove": "unset", "mv": "rename",
     "cp": "copy", "compare": "diff",
     "move": "rename", "cat": "get", "show": "get", "put": "set", "insert": "set", "grep": "find", "search": "find",
-    "check": "doctor", "verify": "doctor", "vacuum": "compact", "run": "exec", "dump": "export", "new": "init",
+    "verify": "doctor", "vacuum": "compact", "run": "exec", "dump": "export", "new": "init",
     "rekey": "rotate",
   ]
 

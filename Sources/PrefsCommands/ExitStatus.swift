@@ -30,8 +30,9 @@ enum ExitStatus: Int32, CaseIterable {
     case .wrongKey: "wrong key or passphrase"
     case .keyUnavailable: "key unavailable: missing file, failed command, no terminal to ask on, vault locked"
     case .integrity: "integrity failure: the store is damaged, or doctor found a problem"
-    case .format: "type or format: a value that does not parse, or a file that is not a store"
-    case .conflict: "conflict: --if-version or --if-absent did not hold, or the store exists already"
+    case .format: "type or format: a value that does not parse or is not as declared, or a file that is not a store"
+    case .conflict:
+      "conflict: --if-version or --if-absent did not hold, the store exists already, or a setting is declared otherwise"
     case .busy: "the store stayed busy for longer than --timeout"
     case .refused: "refused by policy"
     case .newerFormat: "the store was written by a newer version"

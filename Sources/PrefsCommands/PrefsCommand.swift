@@ -44,7 +44,8 @@ struct PrefsCommand: ParsableCommand {
       subcommands: [
         GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
         TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
-        HistoryCommand.self, RestoreCommand.self, WatchCommand.self,
+        HistoryCommand.self, RestoreCommand.self, WatchCommand.self, DescribeCommand.self, CheckCommand.self,
+        SchemaCommand.self,
       ]),
     CommandGroup(
       name: "Moving",

@@ -247,6 +247,24 @@
       #expect(try isWiped)
     }
 
+    @Test("A value that is not as declared changes nothing, and can be edited again; --force sets it")
+    func notAsDeclared() throws {
+      let declaration =
+        #"[{"name": "size", "collection": "ui", "type": "int", "limits": [{"minimum": 6, "maximum": 72}]}]"#
+      try tool.succeed("schema", "load", tool.write("declared.json", declaration.utf8), "--application", "ui")
+      let editor = try editor("sed -i -e 's/14/400/' -e 's/dark/light/' \"$1\"")
+      let terminal = try PseudoTerminal()
+      let child = try tool.start("edit", "ui", on: terminal, environment: editor)
+      try terminal.expect("ui/size is 6 to 72, not 400")
+      try terminal.expect("Edit again? [y/N] ")
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: child) == 8)
+      #expect(try tool.succeed("get", "ui/size") == "14\n" && tool.succeed("get", "ui/theme") == "dark\n")
+      #expect(try edit(["ui", "--force"], editor).code == 0)
+      #expect(try tool.succeed("get", "ui/size") == "400\n")
+      #expect(try isWiped)
+    }
+
     @Test("On a terminal a file that does not parse can be edited again")
     func again() throws {
       let terminal = try PseudoTerminal()

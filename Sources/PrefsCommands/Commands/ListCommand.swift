@@ -7,11 +7,12 @@ struct ListCommand: ParsableCommand {
     abstract: "List the keys of a collection.",
     discussion: """
       One key a line, sorted by UTF-8 bytes. Control characters in names are shown as escapes; -0 and --json give names as \
-      they are. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
+      they are. With --all, settings that are declared and not set stand there with their defaults, marked as such. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
 
       Examples:
         prefs list editor
         prefs list editor -l --values
+        prefs list editor --all
         prefs list editor --json
         prefs list tokens --values --reveal
         prefs list editor -0 | xargs -0 -n 1 echo
@@ -26,6 +27,9 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Add the values.")
   var values = false
 
+  @Flag(help: "Add the settings that are declared and not set, with their defaults.")
+  var all = false
+
   @Flag(help: "Show secrets in clear, too, among the values.")
   var reveal = false
 
@@ -35,7 +39,7 @@ struct ListCommand: ParsableCommand {
 
   mutating func validate() throws {
     if reveal, !values { throw ValidationError("--reveal goes with --values.") }
-    if let name, let collection = common.namedCollection, name != collection {
+    if let name, let collection = common.collection.last, name != collection {
       throw ValidationError("Name one collection.")
     }
   }
@@ -48,6 +52,7 @@ struct ListCommand: ParsableCommand {
   var request: ListRequest {
     ListRequest(
       collection: name.map(CommandArguments.value) ?? common.namedCollection ?? "", long: long, values: values,
+      all: all,
       reveal: reveal, form: form.choice, pager: form.pager, color: common.color, options: common.ofSession)
   }
 }

@@ -11,6 +11,8 @@ struct ListRequest: Request {
   let collection: String
   var long = false
   var values = false
+  /// Whether settings that are declared and not set are listed, too.
+  var all = false
   var reveal = false
   var form = ListForm.Choice.text
   var pager: Pager?
@@ -18,22 +20,26 @@ struct ListRequest: Request {
   var options = SessionOptions()
 
   private struct Entry {
-    let info: ItemInfo
+    let key: String
+    /// nil for a setting that is declared and not set.
+    let info: ItemInfo?
     /// What it is; `sealed` when that was not looked at.
-    let kind: Value.Kind
+    let kind: String
     let value: Value?
   }
 
   func run() throws {
     let entries = try Session(options).read { transaction in
       let infos = try transaction.itemInfos(inCollection: collection)
-      if infos.isEmpty { try explainEmpty(transaction) }
-      return try infos.map { try entry($0, transaction) }
+      let unset = all ? try unset(infos, transaction) : []
+      if infos.isEmpty, unset.isEmpty { try explainEmpty(transaction) }
+      let entries = try infos.map { try entry($0, transaction) } + unset
+      return all ? entries.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) } : entries
     }
     var output = StandardOutput(pager: pager)
     switch form {
     case .json:
-      output.write(JSONText.array(entries.map { ItemJSON.text($0.info, kind: $0.kind, value: $0.value) }) + "\n")
+      output.write(JSONText.array(entries.map(json)) + "\n")
     case .plain:
       for entry in entries {
         output.write(plainFields(entry).map(DisplayText.plainField).joined(separator: "\t") + "\n")
@@ -53,14 +59,32 @@ struct ListRequest: Request {
     try output.finish()
   }
 
+  /// The settings that are declared for the collection and not set in it.
+  private func unset(_ infos: [ItemInfo], _ transaction: borrowing ReadTransaction) throws -> [Entry] {
+    let present = Set(infos.map { ByteString($0.key) })
+    var seen: Set<ByteString> = []
+    return try DeclaredKeys(transaction).settings(in: collection).map(\.declaration)
+      .filter { !present.contains(ByteString($0.name)) && seen.insert(ByteString($0.name)).inserted }
+      .map { Entry(key: $0.name, info: nil, kind: $0.type.description, value: $0.defaultValue) }
+  }
+
+  private func json(_ entry: Entry) -> String {
+    ItemJSON.text(
+      entry.key, collection, entry.info, kind: entry.kind, value: entry.info == nil || values ? entry.value : nil,
+      origin: all ? (entry.info == nil ? "default" : "store") : nil)
+  }
+
   private func entry(_ info: ItemInfo, _ transaction: borrowing ReadTransaction) throws -> Entry {
-    guard values else { return Entry(info: info, kind: info.kind, value: nil) }
+    guard values else { return Entry(key: info.key, info: info, kind: info.kind.name, value: nil) }
     if info.kind == .sealed, !reveal {
       // It is not to be shown, and so need not be opened.
-      return Entry(info: info, kind: .sealed, value: Redaction.sealed(byteCount: info.byteCount))
+      return Entry(
+        key: info.key, info: info, kind: Value.Kind.sealed.name, value: Redaction.sealed(byteCount: info.byteCount))
     }
     let value = try transaction.item(forKey: info.key, inCollection: info.collection)?.value
-    return Entry(info: info, kind: value?.kind ?? info.kind, value: reveal ? value.map(ValueText.revealed) : value)
+    return Entry(
+      key: info.key, info: info, kind: (value?.kind ?? info.kind).name,
+      value: reveal ? value.map(ValueText.revealed) : value)
   }
 
   // MARK: - Nothing there
@@ -80,18 +104,20 @@ struct ListRequest: Request {
   // MARK: - Forms
 
   private func plainFields(_ entry: Entry) -> [String] {
-    var fields = [entry.info.key]
+    var fields = [entry.key]
     if long { fields += longFields(entry) }
+    if all { fields.append(entry.info == nil ? "default" : "") }
     if let value = entry.value { fields.append(ValueText.text(value)) }
     return fields
   }
 
   private func textLines(_ entries: [Entry]) -> [String] {
-    guard long || values else { return entries.map { DisplayText.escapingControls($0.info.key) + "\n" } }
+    guard long || values || all else { return entries.map { DisplayText.escapingControls($0.key) + "\n" } }
     var table = Table()
     for entry in entries {
-      var row = [DisplayText.escapingControls(entry.info.key)]
+      var row = [DisplayText.escapingControls(entry.key)]
       if long { row += longFields(entry) }
+      if all, entry.info == nil || entry.value != nil { row.append(entry.info == nil ? "(default)" : "") }
       if let value = entry.value { row.append(Self.shown(value)) }
       table.add(row)
     }
@@ -107,8 +133,8 @@ struct ListRequest: Request {
   }
 
   private func longFields(_ entry: Entry) -> [String] {
-    let info = entry.info
-    return [entry.kind.name, "\(info.byteCount)", "\(info.version)", Timestamp.text(info.modified)]
+    guard let info = entry.info else { return [entry.kind, "-", "-", "-"] }
+    return [entry.kind, "\(info.byteCount)", "\(info.version)", Timestamp.text(info.modified)]
   }
 
   /// A value in a table: on one line, and bytes by their number.

@@ -41,7 +41,7 @@ struct SetRequest: Request {
       guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }
       return text.hasPrefix("{") || text.hasPrefix("[")
     }
-    if isText { options.note("stored as text. --dict and --array make a dictionary or an array of it, or say why not.") }
+    if isText { options.note("stored as text. --dict and --array make other types of it, or say why not.") }
   }
 
   private var isArgument: Bool { value != nil && value != "-" }

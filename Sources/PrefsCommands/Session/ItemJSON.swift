@@ -37,17 +37,21 @@ enum ItemJSON {
   }
 
   /// An entry of a list, with its value or without.
-  static func text(_ info: ItemInfo, kind: Value.Kind, value: Value?) -> String {
+  ///
+  /// - Parameter info: nil for a setting that is declared and not set.
+  static func text(
+    _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?
+  ) -> String {
     JSONText.object(
       [
-        ("collection", JSONText.quoted(info.collection)),
-        ("key", JSONText.quoted(info.key)),
-        ("type", JSONText.quoted(kind.name)),
-        ("size", "\(info.byteCount)"),
+        ("collection", JSONText.quoted(collection)),
+        ("key", JSONText.quoted(key)),
+        ("type", JSONText.quoted(kind)),
+        ("size", info.map { "\($0.byteCount)" } ?? "null"),
       ] + (value.map(Self.value) ?? []) + [
-        ("version", "\(info.version)"),
-        ("modified", JSONText.quoted(Timestamp.text(info.modified))),
-      ])
+        ("version", info.map { "\($0.version)" } ?? "null"),
+        ("modified", info.map { JSONText.quoted(Timestamp.text($0.modified)) } ?? "null"),
+      ] + (origin.map { [("origin", JSONText.quoted($0))] } ?? []))
   }
 
   /// The members that hold a value.

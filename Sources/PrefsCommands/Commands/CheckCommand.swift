@@ -1,0 +1,103 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs check`.
+struct CheckCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check",
+    abstract: "Compare the values with what their settings are declared to be.",
+    discussion: """
+      Looks at the collections for which programs have declared settings, or at the one that is named: for keys that nobody \
+      declares, values of another type or out of their limits, and settings that are deprecated. The exit code is 8 when it \
+      finds something; that a setting is deprecated alone does not change it. No values of secrets or sealed collections are \
+      shown.
+
+      Examples:
+        prefs check
+        prefs check shop --json
+      """)
+
+  @Argument(help: "The collection; without it, all of them.", completion: Completions.collections)
+  var name: String?
+
+  @Flag(help: "Print a JSON array.")
+  var json = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  /// What is wrong with an entry.
+  private struct Finding {
+    enum Kind: String {
+      case unknown, type, limit, deprecated
+    }
+
+    let collection: String
+    let key: String
+    let kind: Kind
+    /// The rest of the sentence that begins with its name.
+    let text: String
+    /// The declared key that it may have been meant to be.
+    var near: String?
+  }
+
+  mutating func validate() throws {
+    if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collection once.") }
+  }
+
+  mutating func run() throws {
+    let collection = name.map(CommandArguments.value) ?? common.namedCollection
+    let findings = try Session(common).read { transaction in
+      let declared = try DeclaredKeys(transaction)
+      return try (collection.map { [$0] } ?? transaction.allCollections()).flatMap {
+        try Self.findings($0, declared, transaction)
+      }
+    }
+    if json {
+      try StandardOutput.write(JSONText.array(findings.map(Self.json)) + "\n")
+    } else {
+      var output = StandardOutput()
+      for finding in findings {
+        let name = KeyReference.text(finding.key, in: finding.collection)
+        output.write(DisplayText.escapingControls("\(name) \(finding.text)") + "\n")
+      }
+      try output.finish()
+    }
+    if findings.contains(where: { $0.kind != .deprecated }) { throw ExitCode(ExitStatus.format.rawValue) }
+  }
+
+  private static func findings(
+    _ collection: String, _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
+  ) throws -> [Finding] {
+    guard !declared.settings(in: collection).isEmpty else { return [] }
+    let isSealed = try transaction.isSealed(collection: collection)
+    var findings: [Finding] = []
+    for key in try transaction.allKeys(inCollection: collection) {
+      guard let declaration = declared.setting(key, in: collection)?.declaration else {
+        let near = declared.near(key, in: collection)
+        let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
+        findings.append(
+          Finding(collection: collection, key: key, kind: .unknown, text: "is not declared\(hint)", near: near))
+        continue
+      }
+      if let reason = declaration.deprecated {
+        findings.append(Finding(collection: collection, key: key, kind: .deprecated, text: "is deprecated: \(reason)"))
+      }
+      guard let value = try transaction.value(forKey: key, inCollection: collection),
+        let problem = declaration.problem(of: value, showsValue: !isSealed)
+      else { continue }
+      let kind: Finding.Kind = declaration.type.accepts(value) ? .limit : .type
+      findings.append(Finding(collection: collection, key: key, kind: kind, text: "is \(problem)."))
+    }
+    return findings
+  }
+
+  private static func json(_ finding: Finding) -> String {
+    JSONText.object([
+      ("collection", JSONText.quoted(finding.collection)),
+      ("key", JSONText.quoted(finding.key)),
+      ("kind", JSONText.quoted(finding.kind.rawValue)),
+      ("text", JSONText.quoted(finding.text)),
+      ("near", finding.near.map(JSONText.quoted) ?? "null"),
+    ])
+  }
+}

@@ -1,0 +1,98 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs schema load`.
+struct SchemaLoadCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "load",
+    abstract: "Declare the settings that a file lists.",
+    discussion: """
+      Reads what `prefs schema --format json` writes: a list of {"application": …, "version": …, "declaration": {…}}, or of \
+      declarations alone for --application. So programs that are not written in Swift declare theirs. A declaration has the \
+      names name, collection, type, default, limits, summary, effect, since, deprecated and shared.
+
+      What an application in the file had declared before, and the file does not have, is declared no longer; values stay as \
+      they are, and `prefs check` compares them. Two applications that disagree on one setting are an error, and nothing is \
+      changed.
+
+      Examples:
+        prefs schema load settings.json
+        prefs schema load settings.json --application org.example.shop --application-version 2.1
+      """)
+
+  @Argument(help: "The file; - is standard input.", completion: .file())
+  var file: String
+
+  @Option(help: ArgumentHelp("Declare all of them for this application.", valueName: "name"))
+  var application: String?
+
+  @Option(help: ArgumentHelp("The version of that application.", valueName: "version"))
+  var applicationVersion: String?
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if application == "" { throw ValidationError("--application needs a name.") }
+    if applicationVersion != nil, application == nil {
+      throw ValidationError("--application-version goes with --application.")
+    }
+  }
+
+  /// What one application declares.
+  private struct Application {
+    var version: String?
+    var declarations: [Declaration] = []
+    var seen: [ByteString: Set<ByteString>] = [:]
+
+    mutating func add(_ declaration: Declaration) throws {
+      let name = ByteString(declaration.name)
+      guard seen[ByteString(declaration.collection), default: []].insert(name).inserted else {
+        let name = KeyReference.text(declaration.name, in: declaration.collection)
+        throw Failure(.format, "\(name) is declared twice. Nothing was changed.")
+      }
+      declarations.append(declaration)
+    }
+  }
+
+  mutating func run() throws {
+    let bytes = try file == "-" ? FileDescriptor.readAll(0, named: "standard input") : FileDescriptor.readFile(file)
+    let applications = try read(bytes)
+    try Session(common).writeCreating { transaction in
+      for (name, application) in applications {
+        try transaction.declare(application.declarations, by: name, version: application.version)
+      }
+    }
+    let count = applications.values.reduce(0) { $0 + $1.declarations.count }
+    common.note("\(DisplayText.count(count, "setting", "settings")) declared.")
+  }
+
+  private func read(_ bytes: [UInt8]) throws -> [String: Application] {
+    func malformed(_ reason: String) -> Failure {
+      Failure(.format, "\(file) lists no declarations: \(reason). Nothing was changed.")
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw malformed("it is not valid UTF-8") }
+    let tree: Value
+    do {
+      tree = try JSONFile.tree(text)
+    } catch let problem as FormatProblem {
+      throw malformed(problem.reason)
+    }
+    guard case .array(let entries) = tree else { throw malformed("it is no list") }
+    var applications: [String: Application] = [:]
+    if let application { applications[application] = Application(version: applicationVersion) }
+    for entry in entries {
+      guard case .dictionary(let members) = entry else { throw malformed("an entry is no object") }
+      let declaration = try Declaration(members["declaration"] ?? entry)
+      var version: String?
+      if case .string(let text)? = members["version"] { version = text }
+      if let application {
+        try applications[application, default: Application()].add(declaration)
+      } else if case .string(let name)? = members["application"], members["declaration"] != nil {
+        try applications[name, default: Application(version: version)].add(declaration)
+      } else {
+        throw malformed("an entry names no application. Name it with --application")
+      }
+    }
+    return applications
+  }
+}

@@ -1,0 +1,87 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs schema print`.
+struct SchemaPrintCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "print",
+    abstract: "Print the declared settings.",
+    discussion: """
+      This is what `prefs schema` does. The format is
+        markdown     a table for people;
+        json-schema  a JSON Schema (draft 2020-12) of what `prefs export --format json` writes, of one collection or of all;
+        json         what `prefs schema load` reads.
+
+      Examples:
+        prefs schema
+        prefs schema --format markdown --collection shop
+        prefs schema --format json-schema -c shop
+        prefs schema print --format json
+      """)
+
+  @Option(help: "What to write.")
+  var format: Format = .markdown
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  /// What can be written.
+  enum Format: String, CaseIterable, ExpressibleByArgument {
+    case markdown, json, jsonSchema = "json-schema"
+  }
+
+  mutating func run() throws {
+    let collection = common.namedCollection
+    let (settings, schema) = try Session(common).read { transaction in
+      let declared = try DeclaredKeys(transaction)
+      let sealed = try transaction.allCollections().filter { try transaction.isSealed(collection: $0) }
+      return (
+        collection.map(declared.settings(in:)) ?? declared.settings,
+        SettingsSchema(sealedCollections: Set(sealed.map { ByteString($0) }))
+      )
+    }
+    let text =
+      switch format {
+      case .markdown: Self.markdown(settings)
+      case .json: Self.json(settings)
+      case .jsonSchema:
+        JSONFile.text(collection.map { schema.document(of: settings, in: $0) } ?? schema.document(of: settings))
+      }
+    try StandardOutput.write(text)
+  }
+
+  // MARK: - Forms
+
+  private static func markdown(_ settings: [DeclaredKeys.Setting]) -> String {
+    func cell(_ text: String) -> String {
+      DisplayText.escapingControls(text).replacing("\\", with: "\\\\").replacing("|", with: "\\|")
+        .replacing("<", with: "&lt;")
+    }
+    var text = "| setting | type | limits | default | meaning | effect |\n| --- | --- | --- | --- | --- | --- |\n"
+    for declaration in settings.map(\.declaration) {
+      let name = KeyReference.text(declaration.name, in: declaration.collection)
+      var meaning = [declaration.summary]
+      if let since = declaration.since { meaning.append("(since \(since))") }
+      if let deprecated = declaration.deprecated { meaning.append("Deprecated: \(deprecated)") }
+      let cells = [
+        name, declaration.type.description, declaration.limits.map(\.words).joined(separator: "; "),
+        declaration.defaultValue.map(ValueText.text) ?? "", meaning.filter { !$0.isEmpty }.joined(separator: " "),
+        declaration.effect.rawValue,
+      ]
+      text += "| \(cells.map(cell).joined(separator: " | ")) |\n"
+    }
+    return text
+  }
+
+  private static func json(_ settings: [DeclaredKeys.Setting]) -> String {
+    let lines = settings.flatMap { setting in
+      setting.owners.map { owner in
+        JSONText.object([
+          ("application", JSONText.quoted(owner.application)),
+          ("version", owner.version.map(JSONText.quoted) ?? "null"),
+          ("declaration", setting.declaration.json),
+        ])
+      }
+    }
+    return lines.isEmpty ? "[]\n" : "[\n  \(lines.joined(separator: ",\n  "))\n]\n"
+  }
+}

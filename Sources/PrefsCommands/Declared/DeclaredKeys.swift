@@ -1,0 +1,96 @@
+import Coffer
+
+/// The settings that a store's programs have declared, as a command looks at them.
+struct DeclaredKeys {
+  /// One setting, and the applications that declare it.
+  struct Setting {
+    let declaration: Declaration
+    var owners: [(application: String, version: String?)]
+  }
+
+  /// Each setting once, in the order of collections and keys.
+  let settings: [Setting]
+  private let places: [Name: Int]
+
+  private struct Name: Hashable {
+    let collection: ByteString
+    let key: ByteString
+
+    init(_ key: String, _ collection: String) {
+      (self.collection, self.key) = (ByteString(collection), ByteString(key))
+    }
+  }
+
+  init(_ transaction: borrowing some Reading & ~Copyable) throws {
+    var settings: [Setting] = []
+    var places: [Name: Int] = [:]
+    for declared in try transaction.declaredSettings() {
+      let owner = (application: declared.application, version: declared.version)
+      let name = Name(declared.declaration.name, declared.declaration.collection)
+      if let place = places[name] {
+        settings[place].owners.append(owner)
+      } else {
+        places[name] = settings.count
+        settings.append(Setting(declaration: declared.declaration, owners: [owner]))
+      }
+    }
+    (self.settings, self.places) = (settings, places)
+  }
+
+  /// How a key is declared: by itself, or as a suite's part of a collection.
+  func setting(_ key: String, in collection: String) -> Setting? {
+    for (name, isSuite) in Self.names(collection) {
+      guard let place = places[Name(key, name)], !isSuite || !settings[place].declaration.isShared else { continue }
+      return settings[place]
+    }
+    return nil
+  }
+
+  /// What is declared for a collection.
+  func settings(in collection: String) -> [Setting] {
+    let names = Self.names(collection)
+    return settings.filter { setting in
+      names.contains { name, isSuite in
+        ByteString(name) == ByteString(setting.declaration.collection) && !(isSuite && setting.declaration.isShared)
+      }
+    }
+  }
+
+  /// The declared key that a mistyped one was most likely meant to be.
+  func near(_ key: String, in collection: String) -> String? {
+    let own = settings(in: collection).map(\.declaration.name)
+    if let near = NearName.best(for: key, among: own) { return KeyReference.text(near, in: collection) }
+    let all = settings.map { KeyReference.text($0.declaration.name, in: $0.declaration.collection) }
+    return NearName.best(for: KeyReference.text(key, in: collection), among: all)
+  }
+
+  /// The collections whose declarations hold in `collection`: its own, and those that a suite has a part of.
+  private static func names(_ collection: String) -> [(name: String, isSuite: Bool)] {
+    var names = [(name: collection, isSuite: false)]
+    var rest = collection[...]
+    while let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
+      rest = rest[rest.utf8.index(after: slash)...]
+      names.append((String(rest), true))
+    }
+    return names
+  }
+}
+
+extension DeclaredKeys.Setting {
+  /// Who declares it, in a line.
+  var ownerText: String {
+    owners.map { owner in owner.version.map { "\(owner.application) \($0)" } ?? owner.application }
+      .joined(separator: ", ")
+  }
+
+  /// The members of a JSON object that are the same for every command.
+  var ownerJSON: String {
+    JSONText.array(
+      owners.map { owner in
+        JSONText.object([
+          ("application", JSONText.quoted(owner.application)),
+          ("version", owner.version.map(JSONText.quoted) ?? "null"),
+        ])
+      })
+  }
+}

@@ -1,0 +1,221 @@
+import Foundation
+import Testing
+
+@Suite("Declared settings in the shell")
+struct DeclaredSettingsTests {
+  private let tool: Tool
+
+  private static let declarations = """
+    [
+      {"name": "http.port", "collection": "shop", "type": "int", "default": 8080, "effect": "restart", "since": "2.0",
+       "limits": [{"minimum": 1, "maximum": 65535}], "summary": "Where the service listens"},
+      {"name": "maintenance", "collection": "shop", "type": "bool", "default": false},
+      {"name": "theme", "collection": "shop", "type": "string", "default": "light",
+       "limits": [{"choices": ["light", "dark"]}]},
+      {"name": "code", "collection": "shop", "type": "string", "limits": [{"pattern": "[A-Z]{3}"}]},
+      {"name": "ratio", "collection": "shop", "type": "double"},
+      {"name": "launch", "collection": "shop", "type": "date"},
+      {"name": "home", "collection": "shop", "type": "url"},
+      {"name": "id", "collection": "shop", "type": "uuid"},
+      {"name": "sizes", "collection": "shop", "type": "array<int>", "limits": [{"minimumCount": 0, "maximumCount": 3}]},
+      {"name": "weights", "collection": "shop", "type": "dict<double>"},
+      {"name": "layout", "collection": "shop", "type": "json"},
+      {"name": "token", "collection": "shop", "type": "secret"},
+      {"name": "old", "collection": "shop", "type": "int", "deprecated": "use http.port"},
+      {"name": "pin", "collection": "vault", "type": "int", "limits": [{"minimum": 1, "maximum": 9999}]}
+    ]
+    """
+
+  init() throws {
+    tool = try Tool()
+    let file = try tool.write("declared.json", Self.declarations.utf8)
+    try tool.succeed("schema", "load", file, "--application", "org.example.shop", "--application-version", "2.1")
+  }
+
+  private func expectRefused(
+    _ arguments: String..., input: String = "", saying message: String, location: SourceLocation = #_sourceLocation
+  ) throws {
+    let run = try tool.run(arguments, input: input.utf8)
+    #expect(
+      run.code == 8 && run.message.contains(message), "\(run.code) \(run.message)", sourceLocation: location)
+  }
+
+  // MARK: - set
+
+  @Test("set reads text as the declared type")
+  func typedSet() throws {
+    for (key, text, type, shown) in [
+      ("maintenance", "true", "bool", "true"), ("http.port", "9090", "int", "9090"),
+      ("theme", "dark", "string", "dark"),
+      ("ratio", "2", "double", "2.0"), ("launch", "2026-01-31", "date", "2026-01-31T00:00:00.000Z"),
+      ("home", "https://example.org/", "url", "https://example.org/"),
+      ("id", "6F9619FF-8B86-D011-B42D-00C04FC964FF", "uuid", "6F9619FF-8B86-D011-B42D-00C04FC964FF"),
+      ("sizes", "[1,2]", "array", "[1,2]"), ("weights", #"{"a":1}"#, "dict", #"{"a":1.0}"#),
+      ("layout", #"{"b":[1]}"#, "json", #"{"b":[1]}"#),
+    ] {
+      try tool.succeed("set", "shop/\(key)", text)
+      #expect(try tool.succeed("type", "shop/\(key)") == type + "\n")
+      #expect(try tool.succeed("get", "shop/\(key)") == shown + "\n")
+    }
+    try tool.succeed("set", "tenant/shop/maintenance", "--collection", "tenant/shop", "true")
+  }
+
+  @Test("A value that is not as declared is refused with what it has to be, and --force sets it all the same")
+  func refusedSet() throws {
+    try expectRefused("set", "shop/http.port", "99999", saying: "shop/http.port is 1 to 65535, not 99999")
+    try expectRefused("set", "shop/http.port", "99999", saying: "--force")
+    try expectRefused("set", "shop/http.port", "many", saying: "It is declared as int")
+    try expectRefused("set", "shop/http.port", "--string", "80", saying: "of type int, not string")
+    try expectRefused("set", "shop/theme", "blue", saying: "one of light, dark, not blue")
+    #expect(try tool.run("get", "shop/http.port").code == 3)
+    try tool.succeed("set", "shop/http.port", "99999", "--force")
+    #expect(try tool.succeed("get", "shop/http.port") == "99999\n")
+    try tool.succeed("set", "shop/http.port", "many", "-f")
+    #expect(try tool.succeed("type", "shop/http.port") == "string\n")
+  }
+
+  @Test("A declared secret is no argument and no plain value")
+  func declaredSecret() throws {
+    for arguments in [["hunter2"], ["--string", "hunter2"], ["-"]] {
+      let run = try tool.run(["set", "shop/token"] + arguments, input: "hunter2".utf8)
+      #expect(run.code == 2 && run.message.contains("--secret") && !run.message.contains("hunter2"), "\(run.message)")
+    }
+    try tool.succeed("set", "shop/token", "--secret", "-", input: "hunter2")
+    #expect(try tool.succeed("describe", "shop/token").contains("<secret: 7 bytes>"))
+    #expect(try !tool.succeed("list", "shop", "--all", "--values").contains("hunter2"))
+  }
+
+  @Test("Without a declaration the type that is there is kept, or the text refused with how to change it")
+  func keptType() throws {
+    try tool.succeed("set", "colour", "blue")
+    try tool.succeed("set", "colour", "[1]")
+    #expect(try tool.succeed("type", "colour") == "string\n")
+    try tool.succeed("set", "count", "--int", "1")
+    try tool.succeed("set", "count", "2")
+    #expect(try tool.succeed("type", "count") == "int\n")
+    try expectRefused("set", "count", "two", saying: "another type needs --type")
+    #expect(try tool.succeed("get", "count") == "2\n")
+    try tool.succeed("set", "count", "two", "--type", "string")
+    try tool.succeed("set", "new", #"["a"]"#)
+    #expect(try tool.succeed("type", "new") == "array\n")
+  }
+
+  // MARK: - Other doors
+
+  @Test("import, append, increment, restore, rename and copy are refused whole, and --force lets them")
+  func otherDoors() throws {
+    let port = "shop/http.port is 1 to 65535"
+    let file = try tool.write("in.json", #"{"shop": {"http.port": 0, "maintenance": true}}"#.utf8)
+    try expectRefused("import", file, saying: port)
+    try expectRefused("import", file, "--dry-run", saying: port)
+    #expect(try tool.run("get", "shop/maintenance").code == 3)
+    try tool.succeed("set", "shop/http.port", "65535")
+    try expectRefused("increment", "shop/http.port", saying: port)
+    try tool.succeed("set", "shop/sizes", "[1,2,3]")
+    try expectRefused("append", "shop/sizes", "--int", "4", saying: "at most 3 long, not 4")
+    try tool.succeed("set", "other/http.port", "--int", "0")
+    try tool.succeed("unset", "shop/http.port")
+    try expectRefused("rename", "other/http.port", "shop/http.port", saying: port)
+    try expectRefused("copy", "other", "shop", "--merge", saying: port)
+    try tool.succeed("set", "shop/http.port", "65535")
+    try tool.succeed("history", "shop", "--keep", "5")
+    try tool.succeed("increment", "shop/http.port", "--force")
+    let version = try #require(
+      JSONSerialization.jsonObject(with: Data(tool.succeed("get", "shop/http.port", "--json").utf8)) as? [String: Any]
+    )["version"]
+    try tool.succeed("set", "shop/http.port", "1")
+    try expectRefused("restore", "shop/http.port@\(try #require(version))", saying: port)
+    try tool.succeed("restore", "shop/http.port@\(try #require(version))", "--force")
+    try tool.succeed("append", "shop/sizes", "--int", "4", "--force")
+    try tool.succeed("import", file, "--force")
+    #expect(try tool.succeed("get", "shop/http.port") == "0\n")
+    try tool.succeed("copy", "other", "shop", "--merge", "--force")
+  }
+
+  // MARK: - Looking
+
+  @Test("describe says all there is to a setting")
+  func describe() throws {
+    let text = try tool.succeed("describe", "shop/http.port")
+    for part in [
+      "Where the service listens", "int", "1 to 65535", "8080", "from", "default", "next time", "2.0",
+      "org.example.shop 2.1",
+    ] {
+      #expect(text.contains(part), "\(part)")
+    }
+    try tool.succeed("set", "shop/http.port", "99999", "--force")
+    let json = try tool.succeed("describe", "shop/http.port", "--json")
+    #expect(json.contains(#""value":99999,"origin":"store","problem":"1 to 65535, not 99999""#), "\(json)")
+    let run = try tool.run("describe", "shop/http.prt")
+    #expect(run.code == 3 && run.message.contains("did you mean \"shop/http.port\"?"))
+  }
+
+  @Test("list --all has what is declared and not set, with defaults marked")
+  func listAll() throws {
+    try tool.succeed("set", "shop/maintenance", "true")
+    let lines = try tool.succeed("list", "shop", "--all", "--plain", "--values").split(separator: "\n").map(String.init)
+    #expect(lines.contains("http.port\tdefault\t8080") && lines.contains("maintenance\t\ttrue"), "\(lines)")
+    #expect(lines.contains("code\tdefault"))
+    #expect(try tool.succeed("list", "shop", "--all", "-l").contains("(default)"))
+    let json = try tool.succeed("list", "shop", "--all", "--json")
+    #expect(json.contains(#""key":"http.port","type":"int","size":null,"value":8080,"version":null"#), "\(json)")
+    #expect(try tool.succeed("list", "shop") == "maintenance\n")
+  }
+
+  @Test("check finds unknown keys with the nearest one, wrong types, what is out of limits, and what is deprecated")
+  func check() throws {
+    try tool.succeed("set", "shop/http.port", "80")
+    try tool.succeed("set", "free/anything", "x")
+    #expect(try tool.succeed("check").isEmpty)
+    try tool.succeed("set", "shop/old", "1")
+    #expect(try tool.succeed("check") == "shop/old is deprecated: use http.port\n")
+    try tool.succeed("set", "shop/http.prt", "1")
+    try tool.succeed("set", "shop/http.port", "--int", "0", "--force")
+    try tool.succeed("set", "shop/maintenance", "--string", "true", "--force")
+    let run = try tool.run("check")
+    #expect(
+      run.code == 8
+        && run.text == """
+          shop/http.port is 1 to 65535, not 0.
+          shop/http.prt is not declared; did you mean "shop/http.port"?
+          shop/maintenance is of type bool, not string.
+          shop/old is deprecated: use http.port
+
+          """,
+      "\(run.text)")
+    let json = try tool.run("check", "shop", "--json")
+    #expect(json.code == 8 && json.text.contains(#""key":"http.prt","kind":"unknown""#))
+    #expect(json.text.contains(#""near":"shop/http.port""#))
+  }
+
+  // MARK: - Schema
+
+  @Test("schema prints a table, and JSON that it loads again as the same")
+  func schema() throws {
+    #expect(
+      try tool.succeed("schema", "--format", "markdown").contains(
+        "| shop/http.port | int | 1 to 65535 | 8080 | Where the service listens (since 2.0) | restart |\n"))
+    let json = try tool.succeed("schema", "--format", "json")
+    let other = try Tool()
+    let file = try other.write("schema.json", json.utf8)
+    try other.succeed("schema", "load", file)
+    #expect(try other.succeed("schema", "print", "--format", "json") == json)
+  }
+
+  @Test("A file that declares nothing that makes sense, or otherwise than another application, changes nothing")
+  func refusedSchema() throws {
+    let before = try tool.succeed("schema", "--format", "json")
+    for text in [
+      "{}", "[1]", "[", #"[{"name": "a", "type": "int"}]"#,
+      #"[{"application": "x", "declaration": {"name": "a", "type": "number"}}]"#,
+      #"[{"application": "x", "declaration": {"name": "a", "type": "int"}},"#
+        + #" {"application": "x", "declaration": {"name": "a", "type": "int"}}]"#,
+    ] {
+      #expect(try tool.run("schema", "load", tool.write("bad.json", text.utf8)).code == 8, "\(text)")
+    }
+    let conflict = #"[{"name": "maintenance", "collection": "shop", "type": "int"}]"#
+    let run = try tool.run("schema", "load", tool.write("bad.json", conflict.utf8), "--application", "other")
+    #expect(run.code == 9 && run.message.contains("org.example.shop") && run.message.contains("other"))
+    #expect(try tool.succeed("schema", "--format", "json") == before)
+  }
+}
