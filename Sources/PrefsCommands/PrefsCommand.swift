@@ -14,7 +14,7 @@ struct PrefsCommand: ParsableCommand {
         prefs set editor/font-size --int 14
         prefs list editor -l
 
-      The store is --store, else PREFS_STORE, else settings.coffer in the folder prefs of the user's data folder. It is \
+      The store is --store, else that of --app, else PREFS_STORE, else settings.coffer in the folder prefs of the user's data folder. It is \
       opened by --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, else by PREFS_KEY_FILE, PREFS_KEY_COMMAND, \
       the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase or \
       recovery key that is asked for.

@@ -118,7 +118,7 @@ struct DeclaredSettingsTests {
     try expectRefused("rename", "other/http.port", "shop/http.port", saying: port)
     try expectRefused("copy", "other", "shop", "--merge", saying: port)
     try tool.succeed("set", "shop/http.port", "65535")
-    try tool.succeed("history", "shop", "--keep", "5")
+    try tool.succeed("history", "--keep", "shop")
     try tool.succeed("increment", "shop/http.port", "--force")
     let version = try #require(
       JSONSerialization.jsonObject(with: Data(tool.succeed("get", "shop/http.port", "--json").utf8)) as? [String: Any]
@@ -217,5 +217,35 @@ struct DeclaredSettingsTests {
     let run = try tool.run("schema", "load", tool.write("bad.json", conflict.utf8), "--application", "other")
     #expect(run.code == 9 && run.message.contains("org.example.shop") && run.message.contains("other"))
     #expect(try tool.succeed("schema", "--format", "json") == before)
+  }
+
+  // MARK: - Applications and completion
+
+  @Test("--app is the store, the key file and the collection of an application")
+  func app() throws {
+    try tool.succeed("--app", "org.example.editor", "set", "theme", "dark")
+    #expect(try tool.succeed("get", "--app", "org.example.editor", "theme") == "dark\n")
+    let store = tool.home.path + "/.local/share/org.example.editor/settings.coffer"
+    let key = tool.home.path + "/.config/org.example.editor/key"
+    #expect(
+      try tool.succeed("get", "-d", store, "--key-file", key, "org.example.editor/theme") == "dark\n")
+    #expect(try tool.succeed("list", "--app", "org.example.editor") == "theme\n")
+    #expect(try tool.succeed("exec", "--app", "org.example.editor", "--", "printenv", "THEME") == "dark\n")
+    #expect(try tool.succeed("export", "--app", "org.example.editor").contains("\"theme\": \"dark\""))
+    #expect(try tool.run("get", "--app", "a/b", "x").code != 0)
+  }
+
+  @Test("Completion offers declared keys and choices")
+  func completion() throws {
+    func offers(_ argument: String, _ words: String...) throws -> String {
+      try tool.run(
+        ["---completion", "set", "--", argument, "\(words.count)", "\(words.last?.count ?? 0)", "prefs"] + words,
+        input: "".utf8,
+        environment: ["SAP_SHELL": "fish", "SAP_SHELL_VERSION": "3"]
+      ).text
+    }
+    #expect(try offers("positional@0", "set", "shop/th") == "shop/theme\n")
+    #expect(try offers("positional@1", "set", "shop/theme", "") == "light\ndark\n")
+    #expect(try offers("positional@1", "set", "shop/maintenance", "t") == "true\n")
   }
 }

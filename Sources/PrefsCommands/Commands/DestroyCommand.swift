@@ -31,7 +31,9 @@ struct DestroyCommand: ParsableCommand {
     }
     try Database.remove(at: session.path)
     common.note("removed the store \(session.path).")
-    let keyFile = try common.keyFile ?? Environment.variable("PREFS_KEY_FILE") ?? StoreLocation.defaultKeyFile()
+    let keyFile =
+      try common.keyFile ?? (common.app == nil ? Environment.variable("PREFS_KEY_FILE") : nil)
+      ?? StoreLocation.defaultKeyFile(common.ofSession)
     if KeyFile.exists(at: keyFile) {
       common.note("the key file \(keyFile) stays; other stores and backups may open with it.")
     }

@@ -54,7 +54,7 @@ struct DiffCommand: ParsableCommand {
 
   mutating func validate() throws {
     if with == "" { throw ValidationError("--with needs a path.") }
-    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collections without -c.") }
+    if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collections without -c.") }
     guard let with else {
       if otherName == nil { throw ValidationError("Name two collections, or a store or file by --with.") }
       if file.format != nil { throw ValidationError("--format is for --with.") }

@@ -80,7 +80,7 @@ struct ExportCommand: ParsableCommand {
   mutating func validate() throws {
     if output == "" { throw ValidationError("--output needs a path.") }
     if output == "-" { output = nil }
-    if name != nil, common.namedCollection != nil { throw ValidationError("Name the collection once.") }
+    if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collection once.") }
     if output == nil {
       if chosenFormat == .sqlite { throw ValidationError("The format sqlite needs --output.") }
       if json { throw ValidationError("--json goes with --output.") }

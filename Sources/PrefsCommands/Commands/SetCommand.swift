@@ -27,7 +27,7 @@ struct SetCommand: ParsableCommand {
   var key: String
 
   @Argument(
-    help: "The value; - reads it from standard input, to the end.")
+    help: "The value; - reads it from standard input, to the end.", completion: Completions.choices)
   var value: String?
 
   @Option(

@@ -9,6 +9,12 @@ struct CommonOptions: ParsableArguments, Talking {
   var store: String?
 
   @Option(
+    help: ArgumentHelp(
+      "The store, the key file and the collection of an application's Preferences, unless others are named.",
+      valueName: "identifier"))
+  var app: String?
+
+  @Option(
     name: [.customShort("c"), .long], parsing: .unconditionalSingleValue,
     help: ArgumentHelp("The collection; KEY is then taken whole, slashes included.", valueName: "name"),
     completion: Completions.collections)
@@ -43,6 +49,7 @@ struct CommonOptions: ParsableArguments, Talking {
 
   mutating func validate() throws {
     if store == "" { throw ValidationError("--store needs a path.") }
+    if app == "" { throw ValidationError("--app needs an identifier, such as org.example.editor.") }
     if keyFile == "" { throw ValidationError("--key-file needs a path.") }
     let descriptors = [keyFd, passphraseFd, recoveryKeyFd].compactMap(\.self)
     if descriptors.count + (keyFile == nil ? 0 : 1) > 1 {
@@ -57,10 +64,12 @@ struct CommonOptions: ParsableArguments, Talking {
   /// The colours of what goes to standard output.
   var style: Style { Style(isOn: color.applies(to: 1)) }
 
-  /// The collections that `-c` names, for commands that take several.
-  var namedCollections: [String] { collection.map(CommandArguments.value) }
+  /// The collections that `-c` names, for commands that take several; that of the application, when `-c` names none.
+  var namedCollections: [String] {
+    collection.isEmpty ? [app].compactMap(\.self) : collection.map(CommandArguments.value)
+  }
 
-  /// The collection that `-c` names, for commands that take one.
+  /// The same for commands that take one.
   var namedCollection: String? { namedCollections.last }
 
   func checkCollectionCount() throws {
@@ -81,7 +90,7 @@ struct CommonOptions: ParsableArguments, Talking {
   /// What a session needs of them.
   var ofSession: SessionOptions {
     SessionOptions(
-      store: store, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,
+      store: store, app: app, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,
       noInput: noInput, timeout: timeout, quiet: quiet, verbose: verbose)
   }
 }

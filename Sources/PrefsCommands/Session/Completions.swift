@@ -17,7 +17,27 @@ enum Completions {
   /// Keys, as `KEY` and `COLLECTION/KEY`.
   static let keys = CompletionKind.custom { words, index, prefix in
     offers(words, before: index) { line, database in
-      try database.makeConnection().read { try keys(prefix, in: line.collection, $0) }
+      try database.makeConnection().read { transaction in
+        let stored = try keys(prefix, in: line.collection, transaction)
+        return stored + (try declaredKeys(prefix, in: line.collection, besides: stored, transaction))
+      }
+    }
+  }
+
+  /// What the setting before the cursor may be: its declared choices, or the two truth values.
+  static let choices = CompletionKind.custom { words, index, prefix in
+    offers(words, before: index) { line, database in
+      guard let key = line.words.last else { return [] }
+      let reference = KeyReference(key, collection: line.collection)
+      let declaration = try database.makeConnection().read {
+        try $0.declaration(forKey: reference.key, inCollection: reference.collection)
+      }
+      guard let declaration else { return [] }
+      if declaration.type == .bool { return ["true", "false"].filter { $0.hasPrefix(prefix) } }
+      for case .choices(let choices) in declaration.limits {
+        return choices.map(ValueText.text).filter { $0.utf8.starts(with: prefix.utf8) }
+      }
+      return []
     }
   }
 
@@ -67,6 +87,18 @@ enum Completions {
     return names
   }
 
+  /// The declared keys that are not stored.
+  private static func declaredKeys(
+    _ prefix: String, in collection: String?, besides stored: [String], _ transaction: borrowing ReadTransaction
+  ) throws -> [String] {
+    let known = Set(stored.map { ByteString($0) })
+    let declared = try DeclaredKeys(transaction)
+    let names =
+      collection.map { declared.settings(in: $0).map(\.declaration.name) }
+      ?? declared.settings.map { KeyReference.text($0.declaration.name, in: $0.declaration.collection) }
+    return names.filter { $0.utf8.starts(with: prefix.utf8) && !known.contains(ByteString($0)) }
+  }
+
   // MARK: - The store
 
   private static func offers(
@@ -112,8 +144,10 @@ enum Completions {
   /// What the words before the cursor say of the store.
   private struct Line {
     var options = SessionOptions()
-    var collection: String?
+    private var named: String?
     private var namesSecret = false
+    /// What is neither an option nor its value.
+    private(set) var words: [String] = []
 
     init(_ words: [String], before index: Int) {
       options.noInput = true
@@ -123,11 +157,15 @@ enum Completions {
       var words = words.prefix(index)[...]
       while let word = words.popFirst() {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        guard CommandArguments.optionsWithValue.contains(parts[0]) else { continue }
+        guard CommandArguments.optionsWithValue.contains(parts[0]) else {
+          if !word.hasPrefix("-") { self.words.append(Self.unquoted(word)) }
+          continue
+        }
         guard let value = parts.count > 1 ? parts[1] : words.popFirst() else { break }
         switch parts[0] {
         case "-d", "--store": options.store = Self.path(value)
-        case "-c", "--collection": collection = value
+        case "--app": options.app = value
+        case "-c", "--collection": named = value
         case "--key-file": options.keyFile = Self.path(value)
         case "--key-fd", "--passphrase-fd", "--recovery-key-fd": namesSecret = true
         default: break
@@ -135,21 +173,27 @@ enum Completions {
       }
     }
 
+    var collection: String? { named ?? options.app }
+
     /// Whether the key lies in a file, and neither with the shell nor with a program, which may ask for it.
     var opensByItself: Bool {
       guard !namesSecret else { return false }
-      guard let file = options.keyFile ?? Environment.variable("PREFS_KEY_FILE") else {
-        return Environment.variable("PREFS_KEY_COMMAND") == nil
+      guard let file = options.keyFile ?? (options.app == nil ? Environment.variable("PREFS_KEY_FILE") : nil) else {
+        return options.app != nil || Environment.variable("PREFS_KEY_COMMAND") == nil
       }
       // A pipe would keep the shell waiting, and lose what it gives.
       var status = stat()
       return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
+    private static func unquoted(_ word: String) -> String {
+      guard let quote = word.first, quote == "\"" || quote == "'" else { return word }
+      return word.filter { $0 != quote }
+    }
+
     /// The path that a shell makes of a word with `~` or quotes around it.
     private static func path(_ word: String) -> String {
-      var word = word
-      if let quote = word.first, quote == "\"" || quote == "'" { word = word.filter { $0 != quote } }
+      let word = unquoted(word)
       guard word.hasPrefix("~/"), let home = Environment.variable("HOME") else { return word }
       return home + word.dropFirst()
     }

@@ -25,7 +25,7 @@ struct KeyLookup {
     let prompt = KeyPrompt(slots, of: store, options: options)
     if slots.contains(where: \.kind.isRandomKey) {
       if let source = try namedByEnvironment() { return try open(source) }
-      let keyFile = try StoreLocation.defaultKeyFile()
+      let keyFile = try StoreLocation.defaultKeyFile(options)
       if KeyFile.exists(at: keyFile) {
         options.detail("using the key file \(keyFile)")
         do {
@@ -63,9 +63,9 @@ struct KeyLookup {
     if let keyFile = options.keyFile { return try newKeyFile(keyFile) }
     if let source = try namedByOption() { return source }
     if withPassphrase { return .passphrase(try newPassphrase("New passphrase: ", option: "--passphrase-fd")) }
-    if let keyFile = Environment.variable("PREFS_KEY_FILE") { return try newKeyFile(keyFile) }
+    if options.app == nil, let keyFile = Environment.variable("PREFS_KEY_FILE") { return try newKeyFile(keyFile) }
     if let source = try namedByEnvironment() { return source }
-    return try newKeyFile(StoreLocation.defaultKeyFile())
+    return try newKeyFile(StoreLocation.defaultKeyFile(options))
   }
 
   /// A passphrase that nobody has used yet, asked for twice.
@@ -106,6 +106,8 @@ struct KeyLookup {
   }
 
   private func namedByEnvironment() throws -> KeySource? {
+    // What it names is for another store than an application's own.
+    guard options.app == nil else { return nil }
     if let path = Environment.variable("PREFS_KEY_FILE") {
       options.detail("using the key file \(path), from PREFS_KEY_FILE")
       return options.keyFile(at: path)

@@ -5,6 +5,7 @@ import Coffer
 /// Plain values: making those that the argument parser fills is work that a bare `get` can do without.
 struct SessionOptions: Talking {
   var store: String?
+  var app: String?
   var keyFile: String?
   var keyFd: Int32?
   var passphraseFd: Int32?

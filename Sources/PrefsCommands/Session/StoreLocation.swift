@@ -1,3 +1,5 @@
+import Coffer
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -8,9 +10,10 @@
 
 /// Where things are.
 enum StoreLocation {
-  /// `--store`, else `PREFS_STORE`, else `prefs/settings.coffer` in the user's data folder.
+  /// `--store`, else the store of `--app`, else `PREFS_STORE`, else `prefs/settings.coffer` in the user's data folder.
   static func store(_ options: SessionOptions) throws -> String {
     if let path = options.store { return path }
+    if let app = options.app { return try StandardLocation.store(ofApplication: app) }
     if let path = Environment.variable("PREFS_STORE") { return path }
     return try Environment.dataHome() + "/prefs/settings.coffer"
   }
@@ -41,7 +44,8 @@ enum StoreLocation {
   }
 
   /// The key file that is used when nothing else is named.
-  static func defaultKeyFile() throws -> String {
-    try Environment.configurationHome() + "/prefs/key"
+  static func defaultKeyFile(_ options: SessionOptions) throws -> String {
+    if let app = options.app { return try StandardLocation.keyFile(ofApplication: app) }
+    return try Environment.configurationHome() + "/prefs/key"
   }
 }
