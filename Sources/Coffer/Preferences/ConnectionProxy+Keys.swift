@@ -48,12 +48,34 @@ extension ConnectionProxy {
   func double(_ key: Key<Double>) -> Double { number(key) }
 
   @usableFromInline
-  func string(_ key: Key<String>) -> String { state.string(of: key, in: places) ?? reporting(key) }
+  func string(_ key: Key<String>) -> String {
+    guard key.isValid == nil else { return limitedString(key) }
+    return state.string(of: key, in: places) ?? reporting(key)
+  }
 
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
-    if let number: Number? = state.number(of: key, in: places) { return number ?? key.defaultValue }
+    guard key.isValid == nil else { return limitedNumber(key) }
+    return knownNumber(key) ?? reporting(key)
+  }
+
+  /// As that of `Preferences`.
+  @inline(never)
+  private func limitedNumber<Number>(_ key: Key<Number>) -> Number {
+    if let number = knownNumber(key), key.isValid?(number) ?? true { return number }
     return reporting(key)
+  }
+
+  @inline(never)
+  private func limitedString(_ key: Key<String>) -> String {
+    if let text = state.string(of: key, in: places), key.isValid?(text) ?? true { return text }
+    return reporting(key)
+  }
+
+  @inline(__always)
+  private func knownNumber<Number>(_ key: Key<Number>) -> Number? {
+    guard let number: Number? = state.number(of: key, in: places) else { return nil }
+    return number ?? key.defaultValue
   }
 
   /// The value of a typed key; its default where that cannot be read, which is reported.

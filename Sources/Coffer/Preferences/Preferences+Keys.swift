@@ -51,17 +51,40 @@ extension Preferences {
   func double(_ key: Key<Double>) -> Double { number(key) }
 
   @usableFromInline
-  func string(_ key: Key<String>) -> String { proxy.state.string(of: key, in: places) ?? reporting(key) }
+  func string(_ key: Key<String>) -> String {
+    guard key.isValid == nil else { return limitedString(key) }
+    return proxy.state.string(of: key, in: places) ?? reporting(key)
+  }
 
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
+    guard key.isValid == nil else { return limitedNumber(key) }
+    return knownNumber(key) ?? reporting(key)
+  }
+
+  /// Not inlined, and the last thing that its callers do: a call of the program's code in their midst would have every read
+  /// save registers for it.
+  @inline(never)
+  private func limitedNumber<Number>(_ key: Key<Number>) -> Number {
+    if let number = knownNumber(key), key.isValid?(number) ?? true { return number }
+    return reporting(key)
+  }
+
+  @inline(never)
+  private func limitedString(_ key: Key<String>) -> String {
+    if let text = proxy.state.string(of: key, in: places), key.isValid?(text) ?? true { return text }
+    return reporting(key)
+  }
+
+  @inline(__always)
+  private func knownNumber<Number>(_ key: Key<Number>) -> Number? {
     // What is not set in the application's collection may be set further down the search list.
     if let number: Number? = proxy.state.number(of: key, in: places),
       number != nil || key.collection != nil && !overrides.hasManagedDefaults
     {
       return number ?? key.defaultValue
     }
-    return reporting(key)
+    return nil
   }
 
   /// The value of a typed key; what stands for it where that cannot be read, which is reported.

@@ -62,23 +62,11 @@ final class KeyPlaces: @unchecked Sendable {
 extension ProxyState {
   /// The number that shows for a typed key, or nil inside where there is nothing; nil where that has to be asked otherwise.
   ///
+  /// Whether it keeps to the limits of the key is the caller's to ask.
+  ///
   /// No lock and no hash: the counter of commits is compared with what it was known to be before the number was read.
   @inline(__always)
   func number<Object>(of key: Key<Object>, in places: KeyPlaces) -> Object?? {
-    guard key.isValid == nil else { return limitedNumber(of: key, in: places) }
-    return anyNumber(of: key, in: places)
-  }
-
-  /// Not inlined: a call of the program's code would have every read save registers for it.
-  @inline(never)
-  private func limitedNumber<Object>(of key: Key<Object>, in places: KeyPlaces) -> Object?? {
-    guard let number = anyNumber(of: key, in: places) else { return nil }
-    if let isValid = key.isValid, let number, !isValid(number) { return nil }
-    return .some(number)
-  }
-
-  @inline(__always)
-  private func anyNumber<Object>(of key: Key<Object>, in places: KeyPlaces) -> Object?? {
     guard !core.hasAnyRules, let item = places.item(key.place) else { return nil }
     let count = countOfKnown
     guard let number: Object? = item._withUnsafeGuaranteedRef({ $0.scalar.number() }), isCurrent(count) else {
@@ -87,21 +75,9 @@ extension ProxyState {
     return .some(number)
   }
 
-  /// The text that shows for a typed key; nil where that has to be asked otherwise.
+  /// The text that shows for a typed key, as `number(of:in:)`; nil where that has to be asked otherwise.
   @inline(__always)
   func string(of key: Key<String>, in places: KeyPlaces) -> String? {
-    guard key.isValid == nil else { return limitedString(of: key, in: places) }
-    return anyString(of: key, in: places)
-  }
-
-  @inline(never)
-  private func limitedString(of key: Key<String>, in places: KeyPlaces) -> String? {
-    guard let text = anyString(of: key, in: places), key.isValid?(text) ?? true else { return nil }
-    return text
-  }
-
-  @inline(__always)
-  private func anyString(of key: Key<String>, in places: KeyPlaces) -> String? {
     guard !core.hasAnyRules, let item = places.item(key.place) else { return nil }
     return lock.withShared {
       guard isCurrent else { return nil }
