@@ -43,7 +43,6 @@ extension Preferences {
         try session.declare(declarations, by: collection, version: settings.version, fingerprint: fingerprint)
       }
       session.transaction.keepsAllHistory = true
-      defer { session.transaction.keepsAllHistory = false }
       _ = try takeOver(formers, session, isTrial: false)
     }
   }

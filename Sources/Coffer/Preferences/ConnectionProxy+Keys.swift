@@ -62,13 +62,13 @@ extension ConnectionProxy {
   /// As that of `Preferences`.
   @inline(never)
   private func limitedNumber<Number>(_ key: Key<Number>) -> Number {
-    if let number = knownNumber(key), key.isValid?(number) ?? true { return number }
+    if let number = knownNumber(key), key.allows(number) { return number }
     return reporting(key)
   }
 
   @inline(never)
   private func limitedString(_ key: Key<String>) -> String {
-    if let text = state.string(of: key, in: places), key.isValid?(text) ?? true { return text }
+    if let text = state.string(of: key, in: places), key.allows(text) { return text }
     return reporting(key)
   }
 
@@ -88,8 +88,9 @@ extension ConnectionProxy {
     do {
       return try value(of: key)
     } catch {
-      let value = try? object(forKey: key.name, inCollection: collection, as: Value.self)
-      let problem = problem(error, of: key, in: collection, "collection \"\(collection)\"", value)
+      let problem = problem(
+        error, of: key, in: collection, "collection \"\(collection)\"",
+        try? object(forKey: key.name, inCollection: collection, as: Value.self))
       if let problem {
         database.report(problem, instead: "the default")
       } else {

@@ -86,10 +86,13 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     }
   }
 
+  /// Whether an object keeps to the limits.
+  func allows(_ object: Object) -> Bool { isValid?(object) ?? true }
+
   /// - Parameter showsValue: Whether the value may be in an error.
   /// - Throws: `CofferError.invalidValue`.
   func checked(_ object: Object, in collection: String, showsValue: () -> Bool) throws -> Object {
-    guard let isValid, !isValid(object) else { return object }
+    if allows(object) { return object }
     let value = showsValue() ? (try? ValueCoder.encode(object)).flatMap { try? Value($0) } : nil
     let reason = limits.first { !$0.allows(object) }?.limit.refusal(of: value)
     throw CofferError.invalidValue(collection: collection, key: name, reason: reason ?? "otherwise")
@@ -130,7 +133,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
         continue
       }
       do {
-        guard let object = try former.read(session, oldName, oldCollection), isValid?(object) ?? true else {
+        guard let object = try former.read(session, oldName, oldCollection), allows(object) else {
           return .problem(problem(oldName, oldCollection, collection))
         }
         if !isTrial { try take(object, session, from: oldName, oldCollection, to: collection) }

@@ -66,13 +66,13 @@ extension Preferences {
   /// save registers for it.
   @inline(never)
   private func limitedNumber<Number>(_ key: Key<Number>) -> Number {
-    if let number = knownNumber(key), key.isValid?(number) ?? true { return number }
+    if let number = knownNumber(key), key.allows(number) { return number }
     return reporting(key)
   }
 
   @inline(never)
   private func limitedString(_ key: Key<String>) -> String {
-    if let text = proxy.state.string(of: key, in: places), key.isValid?(text) ?? true { return text }
+    if let text = proxy.state.string(of: key, in: places), key.allows(text) { return text }
     return reporting(key)
   }
 

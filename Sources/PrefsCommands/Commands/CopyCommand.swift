@@ -150,9 +150,7 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func check(_ collection: String, _ source: borrowing some Reading & ~Copyable) throws {
-    guard try source.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
-      throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
-    }
+    try KeyReference.requireItems(in: collection, source)
     for key in keys ?? [] where try !source.hasObject(forKey: key, inCollection: collection) {
       throw KeyReference(key, collection: collection).notFound(in: source)
     }

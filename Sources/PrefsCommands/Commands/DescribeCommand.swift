@@ -33,8 +33,7 @@ struct DescribeCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = KeyReference(key, collection: common.namedCollection)
-    let locked = try reference.lockedValue()
-    let managed = try reference.managedDefault()
+    let managed = try reference.managed()
     let found = try Session(common).read { transaction in
       let declared = try DeclaredKeys(transaction)
       guard let setting = declared.setting(reference.key, in: reference.collection) else {
@@ -49,7 +48,7 @@ struct DescribeCommand: ParsableCommand {
           setting: setting, value: isHidden ? .string("<secret>") : value, origin: origin,
           problem: declaration.problem(of: value))
       }
-      if let locked { return found(locked.value, locked.file) }
+      if let locked = managed.locked(forKey: reference.key) { return found(locked.value, locked.file) }
       if let info = try transaction.info(forKey: reference.key, inCollection: reference.collection) {
         if info.kind == .sealed {
           return Found(setting: setting, value: .string(Redaction.sealed), origin: "store", problem: nil)
@@ -57,7 +56,9 @@ struct DescribeCommand: ParsableCommand {
         let value = try transaction.value(forKey: reference.key, inCollection: reference.collection) ?? .null
         return found(value, "store")
       }
-      if let managed { return found(managed.value, managed.file) }
+      if let hostDefault = managed.defaultValue(forKey: reference.key) {
+        return found(hostDefault.value, hostDefault.file)
+      }
       let fallback = declaration.defaultValue
       return Found(setting: setting, value: fallback, origin: fallback.map { _ in "default" }, problem: nil)
     }

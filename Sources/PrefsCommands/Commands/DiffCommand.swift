@@ -73,7 +73,7 @@ struct DiffCommand: ParsableCommand {
       guard let with else {
         try session.unlockVault(database, for: [collection, otherCollection].compactMap(\.self))
         return try database.makeConnection().read { transaction in
-          for name in [collection, otherCollection] { try requireItems(name ?? "", transaction) }
+          for name in [collection, otherCollection] { try KeyReference.requireItems(in: name ?? "", transaction) }
           return try differences(transaction, transaction)
         }
       }
@@ -128,7 +128,7 @@ struct DiffCommand: ParsableCommand {
         if let collection, let otherCollection, try second.numberOfKeys(inCollection: otherCollection) == 0,
           !hidden.contains(where: { $0.collection.utf8.elementsEqual(collection.utf8) })
         {
-          try requireItems(collection, first)
+          try KeyReference.requireItems(in: collection, first)
         }
         return try differences(first, second, comparesMetadata: comparesMetadata, hidden: hidden)
       }
@@ -153,12 +153,6 @@ struct DiffCommand: ParsableCommand {
         differences: try first.differences(
           inCollection: name, from: second, inCollection: otherName, comparesMetadata: comparesMetadata,
           skipping: Set(skipped)))
-    }
-  }
-
-  private func requireItems(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
-    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
-      throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
     }
   }
 }

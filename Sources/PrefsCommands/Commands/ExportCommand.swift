@@ -114,7 +114,7 @@ struct ExportCommand: ParsableCommand {
     let (bytes, tree) = try session.read { transaction in
       var tree = SettingsTree(format: format, reveals: reveal, isBinary: isBinary)
       guard let collection else { return (try tree.fileOfAllCollections(transaction), tree) }
-      try Self.requireItems(collection, transaction)
+      try KeyReference.requireItems(in: collection, transaction)
       return (try tree.file(of: collection, transaction), tree)
     }
     if let output {
@@ -141,7 +141,7 @@ struct ExportCommand: ParsableCommand {
     guard let output else { return 0 }
     return try session.using(try session.openForReading()) { database in
       try session.unlocking(database) {
-        if let collection { try database.makeConnection().read { try Self.requireItems(collection, $0) } }
+        if let collection { try database.makeConnection().read { try KeyReference.requireItems(in: collection, $0) } }
         var count = 0
         try ProgressBar.during("exporting", common) { progress in
           try OutputFile.place(at: output) { temporary, check in
@@ -160,12 +160,6 @@ struct ExportCommand: ParsableCommand {
         }
         return count
       }
-    }
-  }
-
-  private static func requireItems(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
-    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
-      throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
     }
   }
 }

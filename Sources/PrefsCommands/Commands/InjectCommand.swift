@@ -64,10 +64,11 @@ struct InjectCommand: ParsableCommand {
         let references = KeyReference.all(text, collection: common.namedCollection)
         var value: Value?
         for reference in references where value == nil {
+          let managed = try reference.managed()
           value =
-            try reference.lockedValue()?.value
+            try managed.locked(forKey: reference.key)?.value
             ?? transaction.item(forKey: reference.key, inCollection: reference.collection)?.value
-            ?? reference.managedDefault()?.value
+            ?? managed.defaultValue(forKey: reference.key)?.value
         }
         if let value {
           filled += ValueText.bytes(value)

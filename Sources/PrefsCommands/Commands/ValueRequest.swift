@@ -17,14 +17,15 @@ struct ValueRequest: Request {
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
-    if let locked = try reference.lockedValue() { return try emit(locked.value, origin: locked.file) }
-    let managed = try reference.managedDefault()
-    if let item = try item(session, isNeeded: fallback == nil && managed == nil) {
+    let managed = try reference.managed()
+    if let locked = managed.locked(forKey: reference.key) { return try emit(locked.value, origin: locked.file) }
+    let hostDefault = managed.defaultValue(forKey: reference.key)
+    if let item = try item(session, isNeeded: fallback == nil && hostDefault == nil) {
       try emit(
         json ? Array(ItemJSON.text(item).utf8) : originField("store") + encoded(item.value),
         endsLine: endsLine(item.value))
-    } else if let managed {
-      try emit(managed.value, origin: managed.file)
+    } else if let hostDefault {
+      try emit(hostDefault.value, origin: hostDefault.file)
     } else {
       try emit(.string(fallback ?? ""), origin: "default")
     }

@@ -52,6 +52,13 @@ struct KeyReference {
     return Failure(.notFound, notFoundMessage.dropLast() + "; did you mean \"\(near)\"?")
   }
 
+  /// Refuses a collection that has no items, unless it is the default one.
+  static func requireItems(in collection: String, _ transaction: borrowing some Reading & ~Copyable) throws {
+    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
+      throw Failure(.notFound, "there is no \(describe(collection)).")
+    }
+  }
+
   /// The sentence that says there is no such key.
   var notFoundMessage: String { "there is no key \"\(key)\" in \(Self.describe(collection))." }
 
