@@ -57,7 +57,8 @@ do {
 }
 
 // A slip of a hand in the environment hides nothing: what is stored counts, and the logger says why.
-settings[HTTP.rateLimit] = 200
+// It is committed before the settings are opened again, here as by another process.
+try settings.set(200, for: HTTP.rateLimit, durability: .committed)
 let slipped = try open(environment: ["PORTAL_HTTP_RATELIMIT": "many"])
 print("The environment says \"many\"; the limit is \(slipped[HTTP.rateLimit]) requests a minute")
 try slipped.close()
