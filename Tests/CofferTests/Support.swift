@@ -62,7 +62,7 @@ extension TemporaryStore {
 extension Connection {
   /// Lets the transactions of this connection take place at a time, in seconds since 1970.
   func setTime(_ seconds: Int64) throws {
-    try perform { $0.clock = { seconds * 1000 } }
+    try perform { $0.core.clock.stop(at: seconds * 1000) }
   }
 }
 

@@ -32,6 +32,7 @@ import string
 import struct
 import sys
 import tempfile
+import time
 import uuid
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Iterator, NoReturn, Optional
@@ -735,9 +736,9 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 4:
-                raise NewerFormat(f"The tables have version {version}, and this reader knows version 4.")
-            if version < 3:
+            if version > 6:
+                raise NewerFormat(f"The tables have version {version}, and this reader knows version 6.")
+            if version < 5:
                 raise Damaged("The store is damaged: its tables have no version that was ever released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}
         if meta.get("store_id") != self.envelope.store_id:
@@ -992,6 +993,9 @@ class Item:
     version: int
     modified: int
     size: int
+    expires: Optional[int] = None  # in milliseconds since 1970; None for never
+    due: Optional[int] = None
+    author: Optional["Author"] = None  # None where the collection keeps no history
 
 
 @dataclass(frozen=True)
@@ -999,6 +1003,15 @@ class HistoricItem:
     item: Item
     ended: int
     time: int
+    ended_by: Optional["Author"]
+
+
+@dataclass(frozen=True)
+class Author:
+    program: str
+    user: str
+    host: str
+    actor: Optional[str]
 
 
 @dataclass(frozen=True)
@@ -1013,6 +1026,7 @@ class KeyChange:
     what: str  # inserted, updated, removed, touched
     object_changed: bool
     metadata_changed: bool
+    expired: bool = False
 
 
 @dataclass(frozen=True)
@@ -1029,6 +1043,7 @@ class Change:
     noise: bytes
     time: int
     writer: Any
+    author: Optional[Author]
     total: int
     size: int
     cleared: bool
@@ -1065,18 +1080,21 @@ def refuse_unknown_flags(plain: sqlite3.Connection, collection: Optional[str] = 
 
 
 def items(plain: sqlite3.Connection, collection: Optional[str] = None) -> Iterator[Item]:
-    """Every item, or those of one collection, decoded."""
+    """Every item that has not expired, or those of one collection, decoded."""
     refuse_unknown_flags(plain, collection)
     names = collections(plain)
     with reading():
-        rows = plain.execute("SELECT collection, key, type, data, metadata, version, modified FROM items")
+        rows = plain.execute(
+            "SELECT collection, key, type, data, metadata, version, modified, author, expires, due FROM items"
+            " WHERE expires IS NULL OR expires > ?", (int(time.time() * 1000),))
         for row in rows:
             if collection is None or names.get(row[0]) == collection:
                 yield item_of(names, *row)
 
 
 def item_of(
-    names: dict, collection: int, key: Any, kind: int, data: Any, metadata: Any, version: int, modified: int
+    names: dict, collection: int, key: Any, kind: int, data: Any, metadata: Any, version: int, modified: int,
+    author: Any, expires: Optional[int], due: Optional[int] = None
 ) -> Item:
     if collection not in names or kind not in range(len(KIND_NAMES)):
         raise Damaged("The store is damaged: an item has no collection or an unknown type.")
@@ -1085,8 +1103,14 @@ def item_of(
         metadata = decode_value(fields.integer(1), fields.data[1:])
     return Item(
         names[collection], as_text(key), KIND_NAMES[kind], decode_value(kind, as_bytes(data)), metadata,
-        version, modified, len(data),
+        version, modified, len(data), expires, due, author_of(author),
     )
+
+
+def author_of(text: Any) -> Optional[Author]:
+    """Who wrote something, where that is noted; a note of another form says nothing."""
+    lines = [] if text is None else as_text(text).split("\n")
+    return Author(*lines, *[None] * (4 - len(lines))) if len(lines) in (3, 4) else None
 
 
 def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
@@ -1095,11 +1119,11 @@ def history(plain: sqlite3.Connection) -> Iterator[HistoricItem]:
     names = collections(plain)
     with reading():
         rows = plain.execute(
-            "SELECT ended, time, collection, key, type, data, metadata, version, modified FROM history"
-            " ORDER BY collection, key, version"
+            "SELECT ended, time, ended_by, collection, key, type, data, metadata, version, modified, author, expires"
+            " FROM history ORDER BY collection, key, version"
         )
-        for ended, time, *row in rows:
-            yield HistoricItem(item_of(names, *row), ended, time)
+        for ended, time, ended_by, *row in rows:
+            yield HistoricItem(item_of(names, *row), ended, time, author_of(ended_by))
 
 
 @dataclass(frozen=True)
@@ -1118,7 +1142,7 @@ class Declaration:
 def declarations(plain: sqlite3.Connection) -> list[Declaration]:
     """The declared settings, in the order of their collections and keys."""
     with reading():
-        if plain.execute("PRAGMA user_version").fetchone()[0] < 4:
+        if plain.execute("PRAGMA user_version").fetchone()[0] < 6:
             return []
         result = []
         for collection, key, application, version, text in plain.execute(
@@ -1157,10 +1181,12 @@ def decode_changed_keys(data: bytes) -> tuple:
         collection, form, count = fields.varint(), flags_of(fields, 0b11), fields.varint()
         keys = []
         for _ in range(count):
-            bits = flags_of(fields, 0b1111)
+            bits = flags_of(fields, 0b11111)
             key = as_text(fields.bytes(fields.varint()))
             what = ("inserted", "updated", "removed", "touched")[bits & 3]
-            keys.append(KeyChange(key, what, bool(bits & 4), bool(bits & 8)))
+            if bits & 16 and what != "removed":
+                raise Damaged("The store is damaged: a key in the change log expired and is there.")
+            keys.append(KeyChange(key, what, bool(bits & 4), bool(bits & 8), bool(bits & 16)))
         if found and collection <= found[-1].collection:
             raise Damaged("The store is damaged: the collections of a row of the change log are not in order.")
         found.append(CollectionChange(collection, bool(form & 1), bool(form & 2), tuple(keys)))
@@ -1177,10 +1203,12 @@ def flags_of(fields: Fields, known: int) -> int:
 def changes(plain: sqlite3.Connection) -> Iterator[Change]:
     """Every row of the change log, decoded, the oldest first."""
     with reading():
-        rows = plain.execute("SELECT sequence, noise, time, writer, total, keys FROM changes ORDER BY sequence")
-        for sequence, noise, time, writer, total, keys in rows:
+        rows = plain.execute("SELECT sequence, noise, time, writer, author, total, keys FROM changes ORDER BY sequence")
+        for sequence, noise, time, writer, author, total, keys in rows:
             keys = as_bytes(keys)
-            yield Change(sequence, as_bytes(noise), time, writer, total, len(keys), *decode_changed_keys(keys))
+            size = len(keys) + (0 if author is None else len(as_bytes(author)))
+            yield Change(
+                sequence, as_bytes(noise), time, writer, author_of(author), total, size, *decode_changed_keys(keys))
 
 
 # MARK: - Command line

@@ -1288,8 +1288,10 @@ class TheVector(InteropTestCase):
             self.assertEqual(contents.integrity, [(b"ok",)])
             self.assertEqual(contents.envelope.store_id.hex(), expected["storeID"])
             self.assertEqual(contents.changes[-1].sequence, expected["lastCommit"])
-            self.assertEqual(self.rows(place, "items", ()), self.expected(expected["items"]))
-            self.assertEqual(self.rows(place, "history", ("ended", "time")), self.expected(expected["history"]))
+            self.assertEqual(self.rows(place, "items", ("due",)), self.expected(expected["items"], ("due",)))
+            self.assertEqual(
+                self.rows(place, "history", ("ended", "time", "ended_by")),
+                self.expected(expected["history"], ("ended", "time", "endedBy")))
             self.assertEqual(len(contents.items), len(expected["items"]))
 
     def test_has_sealed_collections_and_history(self) -> None:
@@ -1313,20 +1315,26 @@ class TheVector(InteropTestCase):
         self.assertIn(("past", "removed"), items)
 
     def rows(self, place: Place, table: str, more: tuple) -> list:
-        columns = ", ".join(("name", "key", "type", "lower(hex(data))", "lower(hex(metadata))", "version", "modified", *more))
+        columns = ", ".join((
+            "name", "key", "type", "lower(hex(data))", "lower(hex(metadata))", "version", "modified", "expires", "author",
+            *more))
         with contextlib.closing(sqlite3.connect(place.plain)) as plain:
             found = plain.execute(
                 f"SELECT {columns}, metadata IS NULL FROM {table} JOIN collections ON collection = id"
-                " ORDER BY name, key, version"
+                " WHERE expires IS NULL OR expires > 4102444800000 ORDER BY name, key, version"
             ).fetchall()
         return [(*row[:4], None if row[-1] else row[4], *row[5:-1]) for row in found]
 
-    def expected(self, items: list) -> list:
-        names = ("collection", "key", "kind", "data", "metadata", "version", "modified")
-        return [
-            tuple(item.get(name) for name in names) + tuple(item[name] for name in ("ended", "time") if name in item)
-            for item in items
-        ]
+    def expected(self, items: list, more: tuple) -> list:
+        names = ("collection", "key", "kind", "data", "metadata", "version", "modified", "expires", "author", *more)
+        return [tuple(item.get(name) for name in names) for item in items]
+
+    def test_leaves_out_what_has_expired(self) -> None:
+        place, expected = self.place()
+        contents = place.read(reader.KeyFileSecret(bytes.fromhex(expected["key"])))
+        self.assertNotIn(("dated", "expired"), contents.items)
+        self.assertEqual(contents.items["dated", "expires"].expires, 7_258_118_400_000)
+        self.assertEqual(contents.changes[-1].author, reader.Author("vector", "maker", "nowhere", None))
 
 
 class TheTables(InteropTestCase):

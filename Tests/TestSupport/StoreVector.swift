@@ -19,6 +19,12 @@ package enum StoreVector {
     package var metadata: Value?
   }
 
+  private static let author = Author(program: "vector", user: "maker", host: "nowhere", actor: nil)
+  /// In the year 2200, and 2100.
+  private static let dates = (
+    expires: Date(timeIntervalSince1970: 7_258_118_400), due: Date(timeIntervalSince1970: 4_102_444_800.5)
+  )
+
   package static let settings: [Setting] = [
     Setting(collection: "", key: "theme", value: "dark"),
     Setting(collection: "", key: "", value: "no name"),
@@ -53,6 +59,7 @@ package enum StoreVector {
     let scratch = try ScratchFolder()
     let path = scratch.path + "/settings.coffer"
     var database = try Database.create(at: path, key: .key(key), options: .quiet)
+    database.core.setAuthor(author)
     try database.labelSlot(0, "file")
     try database.addSlot(
       .passphrase(Secret(passphrase).bytes), label: "é", stretching: .scrypt(log2N: 14, r: 8, p: 1))
@@ -71,6 +78,12 @@ package enum StoreVector {
           setting.value, forKey: setting.key, inCollection: setting.collection, withMetadata: setting.metadata)
       }
     }
+    try connection.readWrite {
+      try $0.setObject("for a while", forKey: "expires", inCollection: "dated", expires: dates.expires)
+      try $0.setObject("to be renewed", forKey: "due", inCollection: "dated", expires: nil, due: dates.due)
+    }
+    // On whose behalf is what the last of them says.
+    database.core.setAuthor(Author(program: "vector", user: "maker", host: "nowhere", actor: "somebody"))
     for number in 1...4 {
       try connection.readWrite {
         try $0.setObject("value \(number)", forKey: "present", inCollection: "past", withMetadata: number)
@@ -82,10 +95,19 @@ package enum StoreVector {
 
     // What is in the log alone: as after a crash.
     database = try Database.open(at: path, key: .key(key), options: .quiet)
+    database.core.setAuthor(author)
+    // The hour has long passed where somebody reads this.
+    database.core.clock.stop(at: 1_767_225_600_000)
+    let expiry = Date(timeIntervalSince1970: 1_767_229_200)
     try database.vault.unlock(.key(vaultKey))
     connection = try database.makeConnection()
     try connection.readWrite { try $0.removeObject(forKey: "removed", inCollection: "past") }
-    try connection.readWrite { try $0.setObject("in the log", forKey: "newest") }
+    try connection.readWrite {
+      try $0.setObject("in the log", forKey: "newest")
+      try $0.setObject("gone", forKey: "expired", inCollection: "dated", expires: expiry)
+    }
+    // It is not there for readers, and nobody has removed it.
+    database.core.clock.stop(at: expiry.milliseconds)
     let contents = try contents(of: database, recoveryKey: recoveryKey)
     // With no lock of SQLite's on the files: nobody else has them open.
     let (store, log) = try (
@@ -155,9 +177,13 @@ extension StoreVector {
       package let metadata: String?
       package let version: Int64
       package let modified: Int64
+      package var expires: Int64?
+      package var due: Int64?
+      package var author: String?
       /// Of earlier values.
       package var ended: Int64?
       package var time: Int64?
+      package var endedBy: String?
     }
 
     package let key: String
@@ -179,13 +205,14 @@ extension StoreVector {
       for collection in collections {
         for key in try transaction.allKeys(inCollection: collection) {
           guard let row = try transaction.serializedRow(forKey: key, inCollection: collection),
-            let info = try transaction.info(forKey: key, inCollection: collection)
+            let item = try transaction.item(forKey: key, inCollection: collection)
           else { continue }
           items.append(
             Contents.Item(
               collection: collection, key: key, kind: row.object.kind.rawValue, data: HexText.text(row.object.bytes),
-              metadata: row.metadata.map { HexText.text([$0.kind.rawValue] + $0.bytes) }, version: info.version,
-              modified: milliseconds(info.modified)))
+              metadata: row.metadata.map { HexText.text([$0.kind.rawValue] + $0.bytes) }, version: item.version,
+              modified: milliseconds(item.modified), expires: item.expires.map(milliseconds),
+              due: item.due.map(milliseconds), author: item.author?.text))
         }
         for key in try transaction.allKeysWithHistory(inCollection: collection) {
           for item in try transaction.history(forKey: key, inCollection: collection).reversed() {
@@ -193,7 +220,9 @@ extension StoreVector {
               Contents.Item(
                 collection: collection, key: key, kind: item.value.kind.rawValue, data: HexText.text(bytes(item.value)),
                 metadata: item.metadata.map { HexText.text([$0.kind.rawValue] + bytes($0)) }, version: item.version,
-                modified: milliseconds(item.modified), ended: item.endVersion, time: milliseconds(item.ended)))
+                modified: milliseconds(item.modified), expires: item.expires.map(milliseconds),
+                author: item.author?.text,
+                ended: item.endVersion, time: milliseconds(item.ended), endedBy: item.endedBy?.text))
           }
         }
       }

@@ -44,18 +44,22 @@ public final class Database: Sendable {
     /// For tools, which know a program's settings only by their declarations: every write of a value that is not what its
     /// setting is declared to be throws `CofferError.invalidValue`.
     public var checksDeclarations: Bool
+    /// On whose behalf this program writes, where it knows: each commit carries it, beside the program, the user and the
+    /// host; see ``Commit/author``.
+    public var actor: String?
 
     /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and
-    /// writing; whatever the caller sets.
+    /// writing; whatever the caller sets; nobody.
     public init(
       busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger? = nil,
-      isReadOnly: Bool = false, checksDeclarations: Bool = false
+      isReadOnly: Bool = false, checksDeclarations: Bool = false, actor: String? = nil
     ) {
       self.busyTimeout = busyTimeout
       self.logByteLimit = logByteLimit
       chosenLogger = logger
       self.isReadOnly = isReadOnly
       self.checksDeclarations = checksDeclarations
+      self.actor = actor
     }
   }
 
@@ -69,7 +73,7 @@ public final class Database: Sendable {
   /// How this database behaves.
   public let options: Options
   let backing: Backing
-  let core: DatabaseCore
+  package let core: DatabaseCore
   var isReadOnly: Bool { options.isReadOnly }
   /// A rotation of others that this database goes on with.
   let resumption = DispatchGroup()
@@ -131,7 +135,8 @@ public final class Database: Sendable {
       options: options, path: isOnDisk ? path : nil,
       connect: { try Self.connect(to: backing, busyTimeout: options.busyTimeout) },
       onLogTooLarge: { this.database?.expireLongLivedReads() },
-      onUnfinishedRotation: { this.database?.resumeRotation() })
+      onUnfinishedRotation: { this.database?.resumeRotation() },
+      onExpiry: { this.database?.removeExpired() })
     this.set(self)
   }
 

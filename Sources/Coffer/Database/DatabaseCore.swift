@@ -9,6 +9,8 @@ package final class DatabaseCore: Sendable {
   let writer: Int64
   let gate = WriterGate()
   let observers = ObserverRegistry()
+  package let clock = DatabaseClock()
+  package let expiries: Expiries
   let commits: CommitLog
   let feed: CommitFeed
   /// Settings that could not be read or set, where no error could be thrown.
@@ -43,17 +45,36 @@ package final class DatabaseCore: Sendable {
   ///   - connect: Makes a connection to read the change log with.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
   ///   - onUnfinishedRotation: Called after each commit to a store that has keys of more than one epoch.
+  ///   - onExpiry: Called when something has expired.
   init(
     options: Database.Options, path: String?, connect: @escaping CommitFeed.Connect,
-    onLogTooLarge: @escaping @Sendable () -> Void, onUnfinishedRotation: @escaping @Sendable () -> Void
+    onLogTooLarge: @escaping @Sendable () -> Void, onUnfinishedRotation: @escaping @Sendable () -> Void,
+    onExpiry: @escaping @Sendable () -> Void
   ) {
     self.options = options
     self.onLogTooLarge = onLogTooLarge
     self.onUnfinishedRotation = onUnfinishedRotation
     writer = Int64.random(in: .min ... .max)
     commits = CommitLog(writer: writer)
-    feed = CommitFeed(path: path, commits: commits, connect: connect)
+    expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
+    feed = CommitFeed(path: path, commits: commits, expiries: expiries, connect: connect)
   }
+
+  /// Who makes the transactions that do not say it themselves, as the tables have it.
+  var authorText: String {
+    ownAuthorText.withLock { known in
+      if let known { return known }
+      let text = Author(actor: options.actor).text
+      known = text
+      return text
+    }
+  }
+
+  /// Has commits say that somebody else made them; for a store that is to be the same wherever it is made.
+  package func setAuthor(_ author: Author) { ownAuthorText.withLock { $0 = author.text } }
+
+  /// Made with the first commit: a program that only reads asks for no names.
+  private let ownAuthorText = Lock<String?>(nil)
 
   /// Sees to it that the log can be folded in, where a long-lived read has kept it from that for too long.
   func checkLog(byteCount: Int) {

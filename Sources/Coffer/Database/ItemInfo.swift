@@ -19,6 +19,10 @@ public struct ItemInfo: Sendable, Equatable {
   public let version: Int64
   /// When it was changed last, to the millisecond.
   public let modified: Date
+  /// From when on it is gone; nil for an item that stays.
+  public let expires: Date?
+  /// From when on it should be set anew; nil where nobody said so.
+  public let due: Date?
 }
 
 /// An item with its value.
@@ -35,11 +39,23 @@ public struct Item: Sendable, Equatable {
   public let version: Int64
   /// When it was changed last, to the millisecond.
   public let modified: Date
+  /// From when on it is gone; nil for an item that stays.
+  public let expires: Date?
+  /// From when on it should be set anew; nil where nobody said so.
+  public let due: Date?
+  /// Who set it; nil where its collection keeps no history, or kept none then.
+  public let author: Author?
 }
 
 extension Date {
   package init(milliseconds: Int64) {
     self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
+  }
+
+  /// In milliseconds since 1970, rounded down; what is too far away is as far as can be said.
+  package var milliseconds: Int64 {
+    Int64(exactly: (timeIntervalSince1970 * 1000).rounded(.down))
+      ?? (self > Date(timeIntervalSince1970: 0) ? .max : .min)
   }
 }
 
@@ -61,4 +77,13 @@ public struct HistoricItem: Sendable, Equatable {
   public let endVersion: Int64
   /// When it was overwritten or removed, to the millisecond.
   public let ended: Date
+  /// From when on it was to be gone; nil for an item that was to stay.
+  public let expires: Date?
+  /// Who set it; nil where its collection kept no history then.
+  public let author: Author?
+  /// Who overwrote or removed it.
+  public let endedBy: Author?
+
+  /// Whether it was not overwritten or removed in time, and expired.
+  public var hasExpired: Bool { expires.map { $0 <= ended } ?? false }
 }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// What a commit changed, by key.
 ///
 /// A list of them answers the same questions as one:
@@ -9,8 +15,12 @@
 public struct Commit: Sendable {
   /// The snapshot that the commit made; of several commits, the last one's.
   public let snapshot: UInt64
-  /// Who made the commit.
+  /// From where the commit came.
   public let origin: ChangeOrigin
+  /// When the commit was made, by the clock of its writer, to the millisecond; nil where it is not known any more.
+  public let time: Date?
+  /// Who made the commit; nil where it is not known, and for commits of several.
+  public let author: Author?
   /// What the transaction said beside its changes, see `ReadWriteTransaction.notificationCustomObject`; only in the
   /// process of the commit.
   public let customObjects: [any Sendable]
@@ -24,12 +34,15 @@ public struct Commit: Sendable {
   private let removesUnnamed: Bool
 
   init(
-    snapshot: UInt64, origin: ChangeOrigin, customObjects: [any Sendable] = [], didClearAllCollections: Bool,
+    snapshot: UInt64, origin: ChangeOrigin, time: Date? = nil, author: Author? = nil,
+    customObjects: [any Sendable] = [], didClearAllCollections: Bool,
     collections: [ByteString: ChangeSet.CollectionChange] = [:], identity: CommitIdentity? = nil,
     removesUnnamed: Bool = false
   ) {
     self.snapshot = snapshot
     self.origin = origin
+    self.time = time
+    self.author = author
     self.customObjects = customObjects
     self.didClearAllCollections = didClearAllCollections
     self.collections = collections
@@ -46,7 +59,8 @@ public struct Commit: Sendable {
   var withUnnamedRemovalOfAll: Commit {
     guard removesUnnamed else { return self }
     return Commit(
-      snapshot: snapshot, origin: origin, customObjects: customObjects, didClearAllCollections: true,
+      snapshot: snapshot, origin: origin, time: time, author: author, customObjects: customObjects,
+      didClearAllCollections: true,
       collections: collections, identity: identity)
   }
 
@@ -99,6 +113,11 @@ public struct Commit: Sendable {
     return change.clearedKeys.contains(ByteString(key)) ? .removed : nil
   }
 
+  /// Whether a key was removed because its time had come; see ``ItemInfo/expires``.
+  public func hasExpired(key: String, inCollection collection: String = "") -> Bool {
+    collections[ByteString(collection)]?.keys[ByteString(key)]?.hasExpired ?? false
+  }
+
   /// The keys of a collection that changed, in the order of their bytes, those that were removed by clearing included.
   ///
   /// Another process does not say which keys it cleared; see ``didClear(collection:)`` and ``isUnlisted(collection:)``.
@@ -114,7 +133,8 @@ public struct Commit: Sendable {
   func merged(with later: Commit) -> Commit {
     let merged = collections.merging(later.collections) { $0.followed(by: $1) }
     return Commit(
-      snapshot: later.snapshot, origin: origin == later.origin ? origin : .several,
+      snapshot: later.snapshot, origin: origin == later.origin ? origin : .several, time: later.time,
+      author: author == later.author ? author : nil,
       customObjects: customObjects + later.customObjects,
       didClearAllCollections: didClearAllCollections || later.didClearAllCollections, collections: merged)
   }

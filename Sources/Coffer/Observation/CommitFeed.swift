@@ -21,6 +21,7 @@ final class CommitFeed: Sendable {
 
   private let path: String?
   private let commits: CommitLog
+  private let expiries: Expiries
   private let connect: Connect
   private let queue = DispatchQueue(label: "coffer.commits")
   private let listenerCount = Atomic<Int>(0)
@@ -37,9 +38,10 @@ final class CommitFeed: Sendable {
   }
 
   /// - Parameter path: The store file, which tells of the commits of others; nil for a store in memory.
-  init(path: String?, commits: CommitLog, connect: @escaping Connect) {
+  init(path: String?, commits: CommitLog, expiries: Expiries, connect: @escaping Connect) {
     self.path = path
     self.commits = commits
+    self.expiries = expiries
     self.connect = connect
   }
 
@@ -126,6 +128,7 @@ final class CommitFeed: Sendable {
     reader.connection = connection
     reader.lastSequence = try ChangeLog(connection: connection).lastSequence()
     try commits.learnNames(connection)
+    try expiries.look(connection)
   }
 
   private func stop() {
@@ -154,6 +157,7 @@ final class CommitFeed: Sendable {
   private func newCommits(_ connection: SQLiteConnection) throws -> [Commit] {
     try connection.beginRead()
     defer { try? connection.rollback() }
+    try expiries.look(connection)
     if let new = try commits.commits(after: reader.lastSequence, connection) { return new }
     let last = try ChangeLog(connection: connection).lastSequence()
     if last < reader.lastSequence { commits.forgetEverything() }

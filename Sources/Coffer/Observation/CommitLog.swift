@@ -1,6 +1,12 @@
 import CofferCrypto
 import CofferStorage
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// The change log as everyone in this process reads it: each commit is decoded once, and gets the names of its collections
 /// and what only its writer knows.
 ///
@@ -85,27 +91,33 @@ final class CommitLog: Sendable {
   func commits(
     after sequence: Int64, _ connection: SQLiteConnection, isUnnamedRemovalOfAll: Bool = false
   ) throws -> [Commit]? {
-    var missesNames = false
-    let rows = try ChangeLog(connection: connection).rows(after: sequence) { identity, writer, changes in
-      let known = state.withLock { $0.decoded[identity.sequence] }
-      if let known, known.identity == identity { return Row.decoded(known) }
-      let changes = try changes()
-      missesNames = missesNames || self.missesNames(changes)
-      return .new(identity, isOwn: writer == self.writer, changes)
+    let rows = try ChangeLog(connection: connection).rows(after: sequence, row)
+    return try rows.map { rows in
+      let commits = try self.commits(rows, connection)
+      return isUnnamedRemovalOfAll ? commits.map(\.withUnnamedRemovalOfAll) : commits
     }
-    guard let rows else { return nil }
-    if missesNames { try learnNames(connection) }
-    return state.withLock { state in
-      rows.map { row in
-        let commit = Self.commit(row, &state)
-        return isUnnamedRemovalOfAll ? commit.withUnnamedRemovalOfAll : commit
-      }
-    }
+  }
+
+  /// The commits after a number that are still in the log, oldest first.
+  func existingCommits(after sequence: Int64, _ connection: SQLiteConnection) throws -> [Commit] {
+    try commits(ChangeLog(connection: connection).existingRows(after: sequence, row).rows, connection)
   }
 
   private enum Row {
     case decoded(Commit)
-    case new(CommitIdentity, isOwn: Bool, ChangeSet)
+    case new(ChangeLog.Row, ChangeSet)
+  }
+
+  private func row(_ row: ChangeLog.Row, _ changes: () throws -> ChangeSet) throws -> Row {
+    let known = state.withLock { $0.decoded[row.identity.sequence] }
+    if let known, known.identity == row.identity { return .decoded(known) }
+    return .new(row, try changes())
+  }
+
+  private func commits(_ rows: [Row], _ connection: SQLiteConnection) throws -> [Commit] {
+    let missesNames = rows.contains { if case .new(_, let changes) = $0 { self.missesNames(changes) } else { false } }
+    if missesNames { try learnNames(connection) }
+    return state.withLock { state in rows.map { commit($0, &state) } }
   }
 
   private func missesNames(_ changes: ChangeSet) -> Bool {
@@ -113,12 +125,14 @@ final class CommitLog: Sendable {
   }
 
   /// A commit, with what is known of it here.
-  private static func commit(_ row: Row, _ state: inout State) -> Commit {
-    let (identity, isOwn, changes): (CommitIdentity, Bool, ChangeSet)
+  private func commit(_ row: Row, _ state: inout State) -> Commit {
+    let new: ChangeLog.Row
+    let changes: ChangeSet
     switch row {
     case .decoded(let commit): return commit
-    case .new(let ofRow, let isOurs, let inRow): (identity, isOwn, changes) = (ofRow, isOurs, inRow)
+    case .new(let found, let itsChanges): (new, changes) = (found, itsChanges)
     }
+    let (identity, isOwn) = (new.identity, new.writer == writer)
     let own = isOwn ? state.ownCommits[identity.sequence] : nil
     let all = own?.changes ?? changes
     var removesUnnamed = false
@@ -137,9 +151,12 @@ final class CommitLog: Sendable {
     let commit = Commit(
       snapshot: UInt64(identity.sequence),
       origin: own?.connection.map { .connection($0) } ?? (isOwn ? .thisDatabase : .elsewhere),
+      time: Date(milliseconds: new.time), author: new.author.flatMap(Author.init(text:)),
       customObjects: own?.customObject.map { [$0] } ?? [], didClearAllCollections: all.isAllCleared,
       collections: collections, identity: identity, removesUnnamed: removesUnnamed)
-    if keyCount <= decodedKeyCount { add(commit, identity.sequence, to: &state.decoded, keeping: decodedCount) }
+    if keyCount <= Self.decodedKeyCount {
+      Self.add(commit, identity.sequence, to: &state.decoded, keeping: Self.decodedCount)
+    }
     return commit
   }
 }

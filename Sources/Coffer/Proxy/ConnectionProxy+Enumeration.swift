@@ -78,6 +78,7 @@ extension ProxyState {
           forEachItem { item in
             settle(item)
             switch item.pendingChange() {
+            case let change? where change.hasExpired(at: session.transaction.time): break
             case .set: names.insert(ByteString(item.collection.name))
             case .removed: removed[ObjectIdentifier(item.collection), default: []].insert(ByteString(item.key))
             case .replaced, nil: break
@@ -100,7 +101,7 @@ extension ProxyState {
           guard let stored = try session.storedCollection(name) else { continue }
           let cursor = Cursor(
             connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: .all,
-            columns: .keys)
+            columns: .keys, at: session.transaction.time)
           while try cursor.advance() {
             guard removed.contains(ByteString(cursor.key)) else {
               names.insert(ByteString(name))
@@ -167,15 +168,18 @@ extension ProxyState {
         if overlay.showsCommitted, let stored = try session.storedCollection(name) {
           let cursor = Cursor(
             connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: range,
-            columns: columns)
+            columns: columns, at: session.transaction.time)
           while try cursor.advance() {
             let change = overlay.changes.isEmpty ? nil : overlay.changes.removeValue(forKey: ByteString(cursor.key))
+            if change?.hasExpired(at: session.transaction.time) ?? false { continue }
             if let row = try shown(cursor, change) { rows.append(row) }
           }
         }
         // What is pending and not committed yet; a replacement of nothing is nothing.
         let rest = overlay.changes.compactMap { key, change -> (key: String, Element)? in
-          guard range.contains(key.string), case .set(let item) = change else { return nil }
+          guard range.contains(key.string), case .set(let item) = change,
+            !change.hasExpired(at: session.transaction.time)
+          else { return nil }
           return added(key.string, item)
         }
         guard !rest.isEmpty else { return rows }
@@ -198,6 +202,13 @@ extension ProxyState {
   private struct Overlay {
     var changes: [ByteString: Mutation]
     let showsCommitted: Bool
+  }
+}
+
+extension Mutation {
+  /// Whether it sets what is gone already.
+  fileprivate func hasExpired(at time: Int64) -> Bool {
+    if case .set(let item) = self { item.dates.isExpired(at: time) } else { false }
   }
 }
 

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 extension ConnectionProxy {
   /// The object for a key: the one set last through this proxy, else the committed one; nil when there is none.
   ///
@@ -80,6 +86,13 @@ extension ConnectionProxy {
       try decode(item, key, in: collection),
       try database.core.metadata(item.metadata, as: metadataType, key, in: collection)
     )
+  }
+
+  /// When the item for a key expires; nil for one that stays, and where there is none.
+  ///
+  /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
+  public func expiry(forKey key: String, inCollection collection: String = "") throws -> Date? {
+    try item(key, in: collection)?.dates.expires.map(Date.init(milliseconds:))
   }
 
   /// Whether there is an object for a key.

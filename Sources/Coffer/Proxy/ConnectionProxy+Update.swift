@@ -9,7 +9,7 @@ extension ConnectionProxy {
   /// ```
   ///
   /// It is one write transaction, which also commits what is pending; the new object is committed when this returns. The
-  /// metadata stays.
+  /// metadata stays, and so does the time when the item expires.
   ///
   /// - Parameters:
   ///   - durability: `.synced` waits for the disk too.
@@ -29,7 +29,8 @@ extension ConnectionProxy {
       let old = try item.map { try decode($0, key, in: collection) as Object }
       result = try body(old)
       guard let new = result else { return nil }
-      return HeldItem(object: try database.core.hold(new, key, in: collection), metadata: item?.metadata)
+      let object = try database.core.hold(new, key, in: collection)
+      return item?.with(object: object) ?? HeldItem(object: object, metadata: nil)
     }
     return result
   }
@@ -61,7 +62,7 @@ extension ConnectionProxy {
     try pending.change(key, in: collection, durability) { item in
       isExpected = try core.isSame(item?.object, expected, key, in: collection)
       guard isExpected else { return item }
-      return new.map { HeldItem(object: $0, metadata: item?.metadata) }
+      return new.map { item?.with(object: $0) ?? HeldItem(object: $0, metadata: nil) }
     }
     return isExpected
   }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 extension ConnectionProxy {
   // MARK: Setting
 
@@ -88,6 +94,25 @@ extension ConnectionProxy {
     durability: Durability = .asynchronous
   ) throws {
     try setObject(object, forKey: key, inCollection: collection, durability: durability)
+  }
+
+  /// Sets the object for a key for a time, without metadata.
+  ///
+  /// ```swift
+  /// try settings.setObject(true, forKey: "maintenance", expires: Date(timeIntervalSinceNow: 7200))
+  /// ```
+  ///
+  /// From `expires` on the key is gone, for every reader in every process at once, whether it has been flushed or not; the
+  /// change is announced soon after. See ``ReadWriteTransaction/setObject(_:forKey:inCollection:expires:due:)``.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
+  public func setObject<Object: Encodable>(
+    _ object: Object, forKey key: String, inCollection collection: String = "", expires: Date?, due: Date? = nil,
+    durability: Durability = .asynchronous
+  ) throws {
+    try change(key, in: collection, durability) { core in
+      try core.setting(object, expires: expires, due: due, key, in: collection)
+    }
   }
 
   @inline(__always)

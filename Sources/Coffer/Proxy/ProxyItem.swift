@@ -15,6 +15,8 @@ import Synchronization
 final class ProxyCollection: @unchecked Sendable {
   let name: String
   let hash: UInt64
+  /// Says what has expired.
+  fileprivate let clock: DatabaseClock
   fileprivate let bytes: UnsafeBufferPointer<UInt8>
   /// The batches that clear it, in their order.
   @exclusivity(unchecked) var clearings: [UInt64] = []
@@ -27,9 +29,10 @@ final class ProxyCollection: @unchecked Sendable {
   /// How often something of it had to be read from the store since it was last complete.
   @exclusivity(unchecked) var missCount = 0
 
-  init(_ name: ByteString, hash: UInt64) {
+  init(_ name: ByteString, hash: UInt64, clock: DatabaseClock) {
     self.name = name.string
     self.hash = hash
+    self.clock = clock
     bytes = name.string.copiedUTF8
   }
 
@@ -213,6 +216,14 @@ final class ProxyItem: @unchecked Sendable {
   /// What shows; unknown where that hangs on what is committed and not known.
   @inline(__always)
   var visible: Knowledge {
+    let last = lastVisible
+    guard case .item(let item) = last, item.expires else { return last }
+    return item.dates.isExpired(at: collection.clock.now) ? .absent : last
+  }
+
+  /// What shows, or did until it expired.
+  @inline(__always)
+  var lastVisible: Knowledge {
     switch shown {
     case .unknown: return .unknown
     case .absent: return .absent
@@ -227,7 +238,7 @@ final class ProxyItem: @unchecked Sendable {
     }
   }
 
-  /// The text that shows; nil where none does.
+  /// The text that shows; nil where none does, and where that hangs on the time.
   ///
   /// Nothing else is copied on the way.
   @inline(__always)
@@ -235,7 +246,7 @@ final class ProxyItem: @unchecked Sendable {
     switch shown {
     case .committed: committed.text
     case .pending: newest?.change.text
-    case .computed(let item): item.object.text
+    case .computed(let item): item.text
     case .unknown, .absent: nil
     }
   }
@@ -261,7 +272,7 @@ final class ProxyItem: @unchecked Sendable {
         }
       case nil: base
       }
-    scalar.store(visible.scalarContent)
+    scalar.store(lastVisible.scalarContent)
   }
 
   // MARK: Reading without a lock
@@ -283,9 +294,17 @@ extension HeldValue {
   }
 }
 
+/// What expires is never read without a look at the clock.
+extension HeldItem {
+  @inline(__always)
+  fileprivate var text: String? { expires ? nil : object.text }
+
+  fileprivate var scalarContent: Scalar.Content { expires ? Scalar.Content(kind: .other) : object.scalarContent }
+}
+
 extension Mutation {
   @inline(__always)
-  fileprivate var text: String? { if case .set(let item) = self { item.object.text } else { nil } }
+  fileprivate var text: String? { if case .set(let item) = self { item.text } else { nil } }
 
   /// What it shows by itself; nil where it sets nothing.
   ///
@@ -293,7 +312,7 @@ extension Mutation {
   fileprivate var scalarContent: Scalar.Content? {
     @inline(never) get {
       switch self {
-      case .set(let item): item.object.scalarContent
+      case .set(let item): item.scalarContent
       case .removed, .replaced: nil
       }
     }
@@ -302,12 +321,12 @@ extension Mutation {
 
 extension ProxyItem.Knowledge {
   @inline(__always)
-  fileprivate var text: String? { if case .item(let item) = self { item.object.text } else { nil } }
+  fileprivate var text: String? { if case .item(let item) = self { item.text } else { nil } }
 
   fileprivate var scalarContent: Scalar.Content {
     switch self {
     case .absent: Scalar.Content(kind: .absent)
-    case .item(let item): item.object.scalarContent
+    case .item(let item): item.scalarContent
     case .unknown: Scalar.Content(kind: .other)
     }
   }

@@ -154,7 +154,8 @@ extension ProxyState {
     var rows: [(key: ByteString, item: HeldItem)] = []
     if let stored = try session.storedCollection(collection.name) {
       let cursor = Cursor(
-        connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: .all, columns: .rows)
+        connection: session.connection, collection: stored.id, isSealed: stored.isSealed, range: .all, columns: .rows,
+        at: session.transaction.time)
       while try cursor.advance() {
         let (key, item) = (cursor.key, try cursor.item())
         room -= 256 + key.utf8.count + item.byteCount
@@ -198,7 +199,10 @@ extension ProxyState {
     let (known, inFlight) = lock.withShared { (sequence, self.inFlight) }
     guard known <= last else { return false }
     guard known != last, known >= 0 || inFlight != nil else {
-      if known < 0 { try session.lookForVault() }
+      if known < 0 {
+        try session.lookForVault()
+        try core.expiries.look(session.connection)
+      }
       return lock.withExclusive {
         guard sequence == known else { return false }
         // What had no effect shows until it is settled, and others may have changed it since.
@@ -210,6 +214,7 @@ extension ProxyState {
     // Before the first read nothing is known that others could have changed, but a flush may be under way.
     let start = known >= 0 ? known : (inFlight?.identity.sequence ?? last + 1) - 1
     try session.lookForVault()
+    try core.expiries.look(session.connection)
     let commits = try core.commits.commits(after: start, session.connection, isUnnamedRemovalOfAll: true)
     var foreign: ChangeListeners.Batch?
     let hasCaughtUp = lock.withExclusive {
@@ -271,7 +276,7 @@ extension ProxyState {
       // Of keys that nobody asked for, a complete collection has to know that they are not absent.
       guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
       let item = item(key, in: collection).takeUnretainedValue()
-      if isAnnounced { foreign?.add(item, before: item.visible, after: .unknown, kind: change.kind) }
+      if isAnnounced { foreign?.add(item, before: item.lastVisible, after: .unknown, kind: change.kind) }
       forget(item)
     }
   }

@@ -283,7 +283,7 @@ extension ProxyState {
   @inline(__always)
   func announcing(_ item: ProxyItem, _ body: () -> Void) {
     guard listeners.areThere else { return body() }
-    let before = item.visible
+    let before = item.lastVisible
     body()
     withOwnBatch { $0.add(item, before: before, after: item.visible) }
   }

@@ -31,7 +31,8 @@ extension ProxyState {
     }
     switch change {
     case .set(let item):
-      return .set(HeldItem(object: try object(item.object), metadata: try item.metadata.map(metadata)))
+      return .set(
+        HeldItem(object: try object(item.object), metadata: try item.metadata.map(metadata), dates: item.dates))
     case .replaced(let new):
       return .replaced(
         .init(object: try new.object.map(object), metadata: try new.metadata.map { try $0.map(metadata) }))

@@ -85,7 +85,8 @@ final class ProxyState: @unchecked Sendable {
 
   func collection(_ name: String) -> ProxyCollection {
     if let collection = knownCollection(name) { return collection }
-    let collection = ProxyCollection(ByteString(name), hash: name.withUTF8Bytes { KeyHash.hash($0, seed: seed) })
+    let collection = ProxyCollection(
+      ByteString(name), hash: name.withUTF8Bytes { KeyHash.hash($0, seed: seed) }, clock: core.clock)
     if fetchFilter == nil { collection.isHidden = false }
     collections.insert(collection, hash: collection.hash)
     return collection

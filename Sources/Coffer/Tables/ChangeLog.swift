@@ -52,7 +52,7 @@ package struct ChangeLog {
   /// - Returns: The new end.
   @discardableResult
   func append(
-    _ changes: ChangeSet, after end: End? = nil, time: Int64, writer: Int64,
+    _ changes: ChangeSet, after end: End? = nil, time: Int64, writer: Int64, author: String? = nil,
     willAppend: (CommitIdentity) -> Void = { _ in }
   ) throws -> End {
     let end = try end ?? self.end()
@@ -60,14 +60,15 @@ package struct ChangeLog {
     let noise = try connection.randomBytes(count: 16)
     willAppend(CommitIdentity(sequence: sequence, noise: noise))
     let keys = changes.packed
-    let total = end.total + Int64(keys.count)
-    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)")
+    let total = end.total + Int64(keys.count + (author?.utf8.count ?? 0))
+    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)")
     statement.bind(sequence, at: 1)
     statement.bind(noise, at: 2)
     statement.bind(time, at: 3)
     statement.bind(writer, at: 4)
-    statement.bind(total, at: 5)
-    statement.bind(keys, at: 6)
+    if let author { statement.bind(author, at: 5) }
+    statement.bind(total, at: 6)
+    statement.bind(keys, at: 7)
     try statement.run()
     if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
     return End(sequence: sequence, total: total)
@@ -97,28 +98,45 @@ package struct ChangeLog {
   /// `sequence`: the store was put back to an earlier state.
   ///
   /// - Parameter make: Makes of a row what is wanted; its changes are decoded only where they are asked for.
-  func rows<Row>(
-    after sequence: Int64,
-    _ make: (_ identity: CommitIdentity, _ writer: Int64, _ changes: () throws -> ChangeSet) throws -> Row
-  ) throws -> [Row]? {
-    var rows: [Row] = []
+  func rows<Made>(
+    after sequence: Int64, _ make: (_ row: Row, _ changes: () throws -> ChangeSet) throws -> Made
+  ) throws -> [Made]? {
+    let (first, rows) = try existingRows(after: sequence, make)
+    guard let first else { return try end().sequence >= sequence ? [] : nil }
+    return first == sequence + 1 ? rows : nil
+  }
+
+  /// A row, but for its changes.
+  struct Row {
+    let identity: CommitIdentity
+    let time: Int64
+    let writer: Int64
+    let author: String?
+  }
+
+  /// The commits after `sequence` that are still in the log, oldest first, and the number of the first one.
+  func existingRows<Made>(
+    after sequence: Int64, _ make: (_ row: Row, _ changes: () throws -> ChangeSet) throws -> Made
+  ) throws -> (first: Int64?, rows: [Made]) {
+    var rows: [Made] = []
     var first: Int64?
     let statement = try connection.statement(
-      "SELECT sequence, noise, writer, keys FROM changes WHERE sequence > ? ORDER BY sequence")
+      "SELECT sequence, noise, time, writer, author, keys FROM changes WHERE sequence > ? ORDER BY sequence")
     statement.bind(sequence, at: 1)
     try statement.query { row in
       let identity = CommitIdentity(sequence: row.integer(0), noise: row.bytes(1))
       first = first ?? identity.sequence
+      let commit = Row(
+        identity: identity, time: row.integer(2), writer: row.integer(3), author: row.optionalText(4))
       rows.append(
-        try make(identity, row.integer(2)) {
-          guard let changes = ChangeSet(packed: row.bytes(3)) else {
+        try make(commit) {
+          guard let changes = ChangeSet(packed: row.bytes(5)) else {
             throw StorageError.damaged(part: "change log", reason: "commit \(identity.sequence) does not parse")
           }
           return changes
         })
     }
-    guard let first else { return try end().sequence >= sequence ? [] : nil }
-    return first == sequence + 1 ? rows : nil
+    return (first, rows)
   }
 
   /// Leaves nothing of a removed collection in the log but its id; nil stands for all of them.

@@ -5,6 +5,8 @@ package struct ChangeSet: Equatable, Sendable {
     package var kind: ChangeKind
     var changesObject: Bool
     var changesMetadata: Bool
+    /// Whether it was removed because its time had come.
+    var hasExpired = false
 
     static func whole(_ kind: ChangeKind) -> Change {
       Change(kind: kind, changesObject: true, changesMetadata: true)
@@ -133,7 +135,7 @@ extension ChangeSet.Change {
     }
     return Self(
       kind: kind, changesObject: changesObject || later.changesObject,
-      changesMetadata: changesMetadata || later.changesMetadata)
+      changesMetadata: changesMetadata || later.changesMetadata, hasExpired: later.hasExpired && kind == .removed)
   }
 }
 
@@ -168,13 +170,14 @@ extension ChangeSet {
       var collection = CollectionChange(
         isCleared: form & Form.cleared != 0, isUnlisted: form & Form.unlisted != 0)
       for _ in 0..<count {
-        guard let tag = bytes.popFirst(), tag < 16, let kind = ChangeKind(tag: tag & 3),
+        guard let tag = bytes.popFirst(), tag < 32, let kind = ChangeKind(tag: tag & 3),
+          tag & 16 == 0 || kind == .removed,
           let length = bytes.popVarint(), length <= UInt64(bytes.count),
           let key = String(validating: bytes.prefix(Int(length)), as: UTF8.self)
         else { return nil }
         bytes = bytes.dropFirst(Int(length))
         collection.keys[ByteString(key)] = Change(
-          kind: kind, changesObject: tag & 4 != 0, changesMetadata: tag & 8 != 0)
+          kind: kind, changesObject: tag & 4 != 0, changesMetadata: tag & 8 != 0, hasExpired: tag & 16 != 0)
       }
       update(id) { $0 = collection }
     }
@@ -244,7 +247,9 @@ extension ChangeSet.CollectionChange {
     bytes.append((isCleared ? ChangeSet.Form.cleared : 0) | (isUnlisted ? ChangeSet.Form.unlisted : 0))
     bytes.append(varint: UInt64(keys.count))
     for (key, change) in keys {
-      bytes.append(change.kind.tag | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0))
+      bytes.append(
+        change.kind.tag | (change.changesObject ? 4 : 0) | (change.changesMetadata ? 8 : 0)
+          | (change.hasExpired ? 16 : 0))
       key.string.withUTF8Bytes { key in
         bytes.append(varint: UInt64(key.count))
         bytes.append(contentsOf: key)

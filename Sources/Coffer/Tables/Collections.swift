@@ -72,13 +72,15 @@ struct Collections {
   }
 
   /// The names of those that hold something, in their order.
-  func namesInUse() throws -> [String] {
+  func namesInUse(at time: Int64) throws -> [String] {
     var names: [String] = []
-    try connection.statement(
+    let statement = try connection.statement(
       """
-      SELECT name FROM collections WHERE EXISTS (SELECT 1 FROM items WHERE collection = collections.id) ORDER BY name
-      """
-    ).query { names.append($0.text(0)) }
+      SELECT name FROM collections WHERE EXISTS (
+        SELECT 1 FROM items WHERE collection = collections.id AND (expires IS NULL OR expires > ?)) ORDER BY name
+      """)
+    statement.bind(time, at: 1)
+    try statement.query { names.append($0.text(0)) }
     return names
   }
 

@@ -48,6 +48,7 @@ package final class Cursor {
     let key: String
     let object: HeldValue?
     let metadata: StoredValue?
+    let dates: ItemDates
   }
 
   private enum Position {
@@ -67,17 +68,22 @@ package final class Cursor {
   private let isSealed: Bool?
   private let range: KeyRange
   private let columns: Columns
+  /// What has expired by then is not there.
+  private let time: Int64
   @exclusivity(unchecked) private var position = Position.beforeStart
   /// Taken from the connection while it is read, for this cursor alone.
   @exclusivity(unchecked) private var statement: Statement?
   @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 
-  init(connection: SQLiteConnection, collection: Int64, isSealed: Bool?, range: KeyRange, columns: Columns) {
+  init(
+    connection: SQLiteConnection, collection: Int64, isSealed: Bool?, range: KeyRange, columns: Columns, at time: Int64
+  ) {
     self.connection = connection
     self.collection = collection
     self.isSealed = isSealed
     self.range = range
     self.columns = columns
+    self.time = time
   }
 
   deinit {
@@ -142,14 +148,31 @@ package final class Cursor {
     // "An INTEGER or REAL value is less than any TEXT or BLOB value. … A TEXT value is less than a BLOB value":
     // https://www.sqlite.org/datatype3.html, 4.1. So a blob stands for no end.
     if let upper = range.upper { statement.bind(text: upper, at: 3) } else { statement.bind([UInt8](), at: 3) }
+    statement.bind(time, at: 4)
   }
 
   private var sql: StaticString {
     switch columns {
-    case .keys: "SELECT key FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
-    case .objects: "SELECT key,type,data FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
-    case .metadata: "SELECT key,metadata FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
-    case .rows: "SELECT key,type,data,metadata FROM items WHERE collection=?1 AND key>=?2 AND key<?3 ORDER BY key"
+    case .keys:
+      """
+      SELECT key FROM items
+      WHERE collection=?1 AND key>=?2 AND key<?3 AND (expires IS NULL OR expires>?4) ORDER BY key
+      """
+    case .objects:
+      """
+      SELECT key,type,data FROM items
+      WHERE collection=?1 AND key>=?2 AND key<?3 AND (expires IS NULL OR expires>?4) ORDER BY key
+      """
+    case .metadata:
+      """
+      SELECT key,metadata FROM items
+      WHERE collection=?1 AND key>=?2 AND key<?3 AND (expires IS NULL OR expires>?4) ORDER BY key
+      """
+    case .rows:
+      """
+      SELECT key,type,data,metadata,expires,due FROM items
+      WHERE collection=?1 AND key>=?2 AND key<?3 AND (expires IS NULL OR expires>?4) ORDER BY key
+      """
     }
   }
 
@@ -173,7 +196,7 @@ package final class Cursor {
   }
 
   private func read() throws -> Row {
-    Row(key: key, object: try storedObject(), metadata: try metadata())
+    Row(key: key, object: try storedObject(), metadata: try metadata(), dates: dates())
   }
 
   // MARK: The item it stands on
@@ -213,8 +236,16 @@ package final class Cursor {
     }
   }
 
-  /// Object and metadata.
+  private func dates() -> ItemDates {
+    switch position {
+    case .reading where columns == .rows: Items.dates(running.row, 4)
+    case .loaded(let row?): row.dates
+    default: .none
+    }
+  }
+
+  /// Object and metadata, with their dates.
   package func item() throws -> HeldItem {
-    HeldItem(object: try object(), metadata: try metadata())
+    HeldItem(object: try object(), metadata: try metadata(), dates: dates())
   }
 }

@@ -13,6 +13,8 @@ struct History {
     let modified: Int64
     let ended: Int64
     let time: Int64
+    let author: String?
+    let endedBy: String?
   }
 
   /// The earlier values of an item, newest first.
@@ -22,7 +24,7 @@ struct History {
     var rows: [Row] = []
     let statement = try connection.statement(
       """
-      SELECT type, data, metadata, version, modified, ended, time FROM history
+      SELECT type, data, metadata, expires, NULL, version, modified, ended, time, author, ended_by FROM history
       WHERE collection = ? AND key = ? ORDER BY version DESC
       """)
     statement.bind(collection, at: 1)
@@ -30,16 +32,16 @@ struct History {
     try statement.query { row in
       rows.append(
         Row(
-          item: try Items.item(row, isSealed: isSealed), version: row.integer(3), modified: row.integer(4),
-          ended: row.integer(5), time: row.integer(6)))
+          item: try Items.item(row, isSealed: isSealed), version: row.integer(5), modified: row.integer(6),
+          ended: row.integer(7), time: row.integer(8), author: row.optionalText(9), endedBy: row.optionalText(10)))
     }
     return rows
   }
 
-  /// One earlier value of an item.
+  /// One earlier value of an item, without its dates.
   func item(_ version: Int64, _ key: String, in collection: StoredCollection) throws -> HeldItem? {
     let statement = try connection.statement(
-      "SELECT type, data, metadata FROM history WHERE collection = ? AND key = ? AND version = ?")
+      "SELECT type, data, metadata, NULL, NULL FROM history WHERE collection = ? AND key = ? AND version = ?")
     statement.bind(collection.id, at: 1)
     statement.bind(key, at: 2)
     statement.bind(version, at: 3)
@@ -61,18 +63,20 @@ struct History {
   ///
   /// Values that this same commit set are not kept: no other transaction has seen them.
   func keep(
-    _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64
+    _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64,
+    by author: String
   ) throws {
     let copy = try connection.statement(
       """
-      INSERT INTO history(collection, key, version, modified, ended, time, type, metadata, data)
-      SELECT collection, key, version, modified, ?3, ?4, type, metadata, data FROM items
+      INSERT INTO history(collection, key, version, modified, ended, time, type, expires, author, ended_by, metadata, data)
+      SELECT collection, key, version, modified, ?3, ?4, type, expires, author, ?5, metadata, data FROM items
       WHERE collection = ?1 AND key = ?2 AND version < ?3
       """)
     copy.bind(collection, at: 1)
     copy.bind(key, at: 2)
     copy.bind(version, at: 3)
     copy.bind(time, at: 4)
+    copy.bind(author, at: 5)
     try copy.run()
     guard connection.changeCount > 0 else { return }
     try dropExcess(of: key, in: collection, limits)

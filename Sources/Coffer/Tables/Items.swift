@@ -7,20 +7,32 @@ import CofferStorage
 #endif
 
 /// The table `items`: what every key holds now.
+///
+/// What has expired by the time of the reader is not there for it: until somebody removes the row, only
+/// ``expired(at:)`` finds it.
 package struct Items {
   let connection: SQLiteConnection
 
   // MARK: Reading
 
   /// Both values of an item.
-  func item(_ key: String, in collection: StoredCollection) throws -> HeldItem? {
-    try row(key, in: collection.id, "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?") {
+  func item(_ key: String, in collection: StoredCollection, at time: Int64) throws -> HeldItem? {
+    try row(
+      key, in: collection.id, at: time,
+      """
+      SELECT type, data, metadata, expires, due FROM items
+      WHERE collection = ? AND key = ? AND (expires IS NULL OR expires > ?)
+      """
+    ) {
       try Self.item($0, isSealed: collection.isSealed)
     }
   }
 
-  func has(_ key: String, in collection: Int64) throws -> Bool {
-    try row(key, in: collection, "SELECT 1 FROM items WHERE collection = ? AND key = ?") { _ in true } ?? false
+  func has(_ key: String, in collection: Int64, at time: Int64) throws -> Bool {
+    try row(
+      key, in: collection, at: time,
+      "SELECT 1 FROM items WHERE collection = ? AND key = ? AND (expires IS NULL OR expires > ?)"
+    ) { _ in true } ?? false
   }
 
   /// Everything about an item.
@@ -28,63 +40,103 @@ package struct Items {
     package let item: HeldItem
     package let version: Int64
     package let modified: Int64
+    /// Who set it; nil where its collection keeps no history.
+    package let author: String?
   }
 
-  func row(_ key: String, in collection: StoredCollection) throws -> Row? {
+  func row(_ key: String, in collection: StoredCollection, at time: Int64) throws -> Row? {
     try row(
-      key, in: collection.id,
-      "SELECT type, data, metadata, version, modified FROM items WHERE collection = ? AND key = ?"
+      key, in: collection.id, at: time,
+      """
+      SELECT type, data, metadata, expires, due, version, modified, author FROM items
+      WHERE collection = ? AND key = ? AND (expires IS NULL OR expires > ?)
+      """
     ) {
       Row(
-        item: try Self.item($0, isSealed: collection.isSealed), version: $0.integer(3), modified: $0.integer(4))
+        item: try Self.item($0, isSealed: collection.isSealed), version: $0.integer(5), modified: $0.integer(6),
+        author: $0.optionalText(7))
     }
   }
 
-  func info(_ key: String, in collection: Int64, named name: String) throws -> ItemInfo? {
+  func info(_ key: String, in collection: Int64, named name: String, at time: Int64) throws -> ItemInfo? {
     try row(
-      key, in: collection,
-      "SELECT type, length(data), version, modified FROM items WHERE collection = ? AND key = ?"
-    ) {
-      ItemInfo(
-        collection: name, key: key, kind: try Self.kind($0.integer(0)), byteCount: Int($0.integer(1)),
-        version: $0.integer(2), modified: Date(milliseconds: $0.integer(3)))
-    }
+      key, in: collection, at: time,
+      """
+      SELECT key, type, length(data), version, modified, expires, due FROM items
+      WHERE collection = ? AND key = ? AND (expires IS NULL OR expires > ?)
+      """
+    ) { try Self.info($0, collection: name) }
   }
 
   /// The version of an item, nil when there is none.
-  func version(_ key: String, in collection: Int64) throws -> Int64? {
-    try row(key, in: collection, "SELECT version FROM items WHERE collection = ? AND key = ?") { $0.integer(0) }
+  func version(_ key: String, in collection: Int64, at time: Int64) throws -> Int64? {
+    try row(
+      key, in: collection, at: time,
+      "SELECT version FROM items WHERE collection = ? AND key = ? AND (expires IS NULL OR expires > ?)"
+    ) { $0.integer(0) }
   }
 
   private func row<Result>(
-    _ key: String, in collection: Int64, _ sql: StaticString, _ body: (borrowing Statement.Row) throws -> Result
+    _ key: String, in collection: Int64, at time: Int64, _ sql: StaticString,
+    _ body: (borrowing Statement.Row) throws -> Result
   ) throws -> Result? {
     let statement = try connection.statement(sql)
     statement.bind(collection, at: 1)
     statement.bind(key, at: 2)
+    statement.bind(time, at: 3)
     return try statement.first(body)
   }
 
   /// - Parameter collection: nil stands for all.
-  func count(in collection: Int64?) throws -> Int {
+  func count(in collection: Int64?, at time: Int64) throws -> Int {
+    // Counting all and then what has expired, of which there is hardly any, needs no look into each row.
     let statement = try connection.statement(
-      collection == nil ? "SELECT count(*) FROM items" : "SELECT count(*) FROM items WHERE collection = ?")
+      collection == nil
+        ? "SELECT (SELECT count(*) FROM items) - (SELECT count(*) FROM items WHERE expires <= ?2)"
+        : """
+        SELECT (SELECT count(*) FROM items WHERE collection = ?1)
+          - (SELECT count(*) FROM items WHERE expires <= ?2 AND collection = ?1)
+        """)
     if let collection { statement.bind(collection, at: 1) }
+    statement.bind(time, at: 2)
     return try statement.first { Int($0.integer(0)) } ?? 0
   }
 
-  func infos(in collection: Int64, named name: String) throws -> [ItemInfo] {
+  func infos(in collection: Int64, named name: String, at time: Int64) throws -> [ItemInfo] {
     var infos: [ItemInfo] = []
     let statement = try connection.statement(
-      "SELECT key, type, length(data), version, modified FROM items WHERE collection = ? ORDER BY key")
+      """
+      SELECT key, type, length(data), version, modified, expires, due FROM items
+      WHERE collection = ? AND (expires IS NULL OR expires > ?) ORDER BY key
+      """)
     statement.bind(collection, at: 1)
-    try statement.query { row in
-      infos.append(
-        ItemInfo(
-          collection: name, key: row.text(0), kind: try Self.kind(row.integer(1)), byteCount: Int(row.integer(2)),
-          version: row.integer(3), modified: Date(milliseconds: row.integer(4))))
-    }
+    statement.bind(time, at: 2)
+    try statement.query { infos.append(try Self.info($0, collection: name)) }
     return infos
+  }
+
+  // MARK: What has expired
+
+  /// When the next item expires; nil where none will.
+  func nextExpiry() throws -> Int64? {
+    // Not `min(expires)`, which is a row of NULL where there is none.
+    try connection.statement("SELECT expires FROM items WHERE expires IS NOT NULL ORDER BY expires LIMIT 1").first {
+      $0.integer(0)
+    }
+  }
+
+  /// Up to `count` items that have expired and that this version can remove, with the names of their collections.
+  func expired(at time: Int64, atMost count: Int) throws -> [(collection: String, key: String)] {
+    var expired: [(collection: String, key: String)] = []
+    let statement = try connection.statement(
+      """
+      SELECT name, key FROM items JOIN collections ON id = collection
+      WHERE expires <= ? AND flags & ~3 = 0 ORDER BY expires LIMIT ?
+      """)
+    statement.bind(time, at: 1)
+    statement.bind(Int64(count), at: 2)
+    try statement.query { expired.append(($0.text(0), $0.text(1))) }
+    return expired
   }
 
   /// Up to `count` items in a range of keys.
@@ -93,8 +145,9 @@ package struct Items {
   func items(
     in collection: Int64, isSealed: Bool?, _ range: KeyRange, atMost count: Int
   ) throws -> [(key: String, HeldItem)] {
+    // What has expired, too: it has to be sealed like the rest.
     let cursor = Cursor(
-      connection: connection, collection: collection, isSealed: isSealed, range: range, columns: .rows)
+      connection: connection, collection: collection, isSealed: isSealed, range: range, columns: .rows, at: .min)
     var items: [(key: String, HeldItem)] = []
     while items.count < count, try cursor.advance() { items.append((cursor.key, try cursor.item())) }
     return items
@@ -104,21 +157,26 @@ package struct Items {
 
   /// Sets both values of an item.
   ///
+  /// - Parameter author: Who does; nil where the collection keeps no history.
   /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
   func set(
-    _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64
+    _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64, author: String? = nil
   ) throws -> ChangeKind? {
     let statement = try connection.statement(
       """
-      INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?5, ?4) ON CONFLICT DO UPDATE
-      SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7
-      WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
+      INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?8, ?9, ?10, ?5, ?4) ON CONFLICT DO UPDATE
+      SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7, expires = ?8, due = ?9, author = ?10
+      WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT ?8 OR due IS NOT ?9
       """)
     statement.bind(collection, at: 1)
     statement.bind(Int64(item.object.kind.rawValue), at: 3)
     statement.bind(item.metadata?.tagged, at: 5)
     statement.bind(version, at: 6)
     statement.bind(time, at: 7)
+    // What is not bound is NULL.
+    if let expires = item.dates.expires { statement.bind(expires, at: 8) }
+    if let due = item.dates.due { statement.bind(due, at: 9) }
+    if let author { statement.bind(author, at: 10) }
     return try key.withUTF8Bytes { key in
       try item.object.withUnsafeBytes { data in
         statement.bind(borrowingText: key, at: 2)
@@ -137,16 +195,17 @@ package struct Items {
   /// - Parameter value: nil for metadata that is removed.
   /// - Returns: Whether there was anything to change.
   func replace(
-    _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: Int64, version: Int64, time: Int64
+    _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: Int64, version: Int64, time: Int64,
+    author: String?
   ) throws -> Bool {
     let statement = try connection.statement(
       part == .object
         ? """
-        UPDATE items SET type = ?3, data = ?4, version = ?5, modified = ?6
+        UPDATE items SET type = ?3, data = ?4, version = ?5, modified = ?6, author = ?7
         WHERE collection = ?1 AND key = ?2 AND (type <> ?3 OR data <> ?4)
         """
         : """
-        UPDATE items SET metadata = ?4, version = ?5, modified = ?6
+        UPDATE items SET metadata = ?4, version = ?5, modified = ?6, author = ?7
         WHERE collection = ?1 AND key = ?2 AND metadata IS NOT ?4
         """)
     statement.bind(collection, at: 1)
@@ -155,6 +214,7 @@ package struct Items {
     statement.bind(part == .object ? value?.bytes : value?.tagged, at: 4)
     statement.bind(version, at: 5)
     statement.bind(time, at: 6)
+    if let author { statement.bind(author, at: 7) }
     try statement.run()
     return connection.changeCount > 0
   }
@@ -191,13 +251,27 @@ extension Statement {
 // MARK: - Columns
 
 extension Items {
-  /// The item whose type, data and metadata are the first columns of a row.
+  /// The item whose type, data, metadata, expiry and due date are the first columns of a row.
   ///
   /// - Parameter isSealed: Whether all that is in its collection is sealed, and nothing in another one; what is otherwise
   ///   becomes `StoredValue.misfit`. nil takes both.
   package static func item(_ row: borrowing Statement.Row, isSealed: Bool?) throws -> HeldItem {
     HeldItem(
-      object: try object(row, typeColumn: 0, isSealed: isSealed), metadata: try metadata(row, 2, isSealed: isSealed))
+      object: try object(row, typeColumn: 0, isSealed: isSealed), metadata: try metadata(row, 2, isSealed: isSealed),
+      dates: dates(row, 3))
+  }
+
+  /// The expiry in a column, and the due date in the next one.
+  static func dates(_ row: borrowing Statement.Row, _ column: Int32) -> ItemDates {
+    ItemDates(expires: row.optionalInteger(column), due: row.optionalInteger(column + 1))
+  }
+
+  private static func info(_ row: borrowing Statement.Row, collection: String) throws -> ItemInfo {
+    let dates = dates(row, 5)
+    return ItemInfo(
+      collection: collection, key: row.text(0), kind: try kind(row.integer(1)), byteCount: Int(row.integer(2)),
+      version: row.integer(3), modified: Date(milliseconds: row.integer(4)),
+      expires: dates.expires.map(Date.init(milliseconds:)), due: dates.due.map(Date.init(milliseconds:)))
   }
 
   /// The object whose data are in the column after that of its type.

@@ -3,9 +3,9 @@ import CofferStorage
 /// The tables inside a store.
 package enum Schema {
   /// `user_version` of the stores this code makes.
-  static let version = 3
+  static let version = 5
   /// `user_version` of the stores in which settings have been declared; the newest that this code reads.
-  static let versionWithDeclarations = 4
+  static let versionWithDeclarations = 6
 
   /// What makes the tables, each statement as SQLite keeps it: a store has just these.
   private static let statements: [StaticString] = [
@@ -20,19 +20,22 @@ package enum Schema {
     """
     CREATE TABLE items(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
-      type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID
+      type INTEGER NOT NULL, expires INTEGER, due INTEGER, author TEXT, metadata BLOB, data BLOB NOT NULL,
+      PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID
     """,
+    // Finds what has expired, and costs nothing where nothing does.
+    "CREATE INDEX items_by_expiry ON items(expires) WHERE expires IS NOT NULL",
     // The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
     """
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
+      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
     """,
     """
     CREATE TABLE history(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
-      ended INTEGER NOT NULL, time INTEGER NOT NULL, type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL,
-      PRIMARY KEY(collection, key, version)) STRICT, WITHOUT ROWID
+      ended INTEGER NOT NULL, time INTEGER NOT NULL, type INTEGER NOT NULL, expires INTEGER, author TEXT,
+      ended_by TEXT, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key, version)) STRICT, WITHOUT ROWID
     """,
     // Finds what has grown too old without reading the rest.
     "CREATE INDEX history_by_time ON history(collection, time)",
@@ -121,7 +124,10 @@ package enum Schema {
       throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithDeclarations)
     }
     guard found >= version else {
-      throw CofferError.damaged(part: "schema", reason: "its version is \(found)")
+      throw CofferError.damaged(
+        part: "schema",
+        reason:
+          "its version is \(found); where a program from before the first release made it, export it with that one")
     }
   }
 }

@@ -27,7 +27,8 @@ struct ItemCache {
   }
 
   mutating func insert(_ item: HeldItem?, _ key: String, in collection: Int64) {
-    guard item?.byteCount ?? 0 <= Self.maximumByteCount else { return }
+    // What expires is not in a snapshot for ever.
+    guard item?.byteCount ?? 0 <= Self.maximumByteCount, !(item?.expires ?? false) else { return }
     if items.count >= limit { items.removeAll(keepingCapacity: true) }
     items[ItemKey(collection: collection, key: ByteString(key))] = .some(item)
   }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// What is to become of a key: the form in which every write comes to the store, be it from a transaction, a proxy, a batch,
 /// a restored version or an import.
 ///
@@ -18,8 +24,9 @@ package enum Mutation: Sendable {
     /// nil keeps the metadata, nil inside clears it.
     var metadata: StoredValue??
 
+    /// Until when the item is there stays, too.
     func applied(to item: HeldItem) -> HeldItem {
-      HeldItem(object: object ?? item.object, metadata: metadata ?? item.metadata)
+      HeldItem(object: object ?? item.object, metadata: metadata ?? item.metadata, dates: item.dates)
     }
   }
 
@@ -77,6 +84,18 @@ extension DatabaseCore {
       HeldItem(
         object: try hold(object, key, in: collection),
         metadata: try metadata.map { try encode(.metadata, $0, key, in: collection) }))
+  }
+
+  /// - Parameters:
+  ///   - expires: From when on the item is gone; nil for never.
+  ///   - due: From when on it should be set anew; nil for never.
+  package func setting<Object: Encodable>(
+    _ object: Object, expires: Date?, due: Date?, _ key: String, in collection: String
+  ) throws -> Mutation {
+    .set(
+      HeldItem(
+        object: try hold(object, key, in: collection), metadata: nil,
+        dates: ItemDates(expires: expires?.milliseconds, due: due?.milliseconds)))
   }
 
   /// Sets values that are serialized.
@@ -137,8 +156,9 @@ extension Session {
     case .replaced(let new):
       if let object = new.object, let metadata = new.metadata {
         // Both at once, which is one update.
-        guard try has(key, in: collection) else { return }
-        return try apply(.set(HeldItem(object: object, metadata: metadata)), key, in: collection)
+        guard let item = try storedItem(key, in: collection) else { return }
+        return try apply(
+          .set(HeldItem(object: object, metadata: metadata, dates: item.dates)), key, in: collection)
       }
       if let object = new.object?.stored, try replace(.object, object, key, in: collection) {
         try didSet(object, nil, key, in: collection)

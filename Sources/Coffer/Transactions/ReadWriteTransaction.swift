@@ -1,5 +1,11 @@
 import Dispatch
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// A write transaction: it sees its own changes, and all of them become visible to others at once, or none.
 ///
 /// `Connection.readWrite` lends it to a closure, which it cannot leave.
@@ -70,6 +76,32 @@ extension ReadWriteTransaction {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
     try session.change(key, in: collection) { try $0.setting(object, metadata: metadata, key, in: collection) }
+  }
+
+  /// Sets the object for a key for a time, without metadata.
+  ///
+  /// ```swift
+  /// try transaction.setObject(true, forKey: "maintenance", expires: Date(timeIntervalSinceNow: 7200))
+  /// ```
+  ///
+  /// From `expires` on the key is gone, for every reader in every process at once. Whoever writes next, or a program that has
+  /// the store open, removes it with a commit of its own, which says so: see ``Commit/hasExpired(key:inCollection:)``. What is
+  /// set again stays, unless it is given another time; what is replaced or updated keeps its time.
+  ///
+  /// A transaction that reads sees what was there when it began.
+  ///
+  /// - Parameters:
+  ///   - expires: By the clock of each host, to the millisecond; a time that is past removes the key. nil for an item that
+  ///     stays.
+  ///   - due: From when on the item should be set anew, a secret that has to be renewed, say: nothing happens then, but
+  ///     ``ItemInfo/due`` tells. nil for never.
+  /// - Throws: As `setObject(_:forKey:inCollection:)`.
+  public borrowing func setObject<Object: Encodable>(
+    _ object: Object, forKey key: String, inCollection collection: String = "", expires: Date?, due: Date? = nil
+  ) throws {
+    try session.change(key, in: collection) {
+      try $0.setting(object, expires: expires, due: due, key, in: collection)
+    }
   }
 
   /// Sets object and metadata that were serialized before.
@@ -204,6 +236,24 @@ extension ReadWriteTransaction {
         try session.savepoint { if try body() == .rollback { throw Rollback() } }
       }
     } catch is Rollback {}
+  }
+
+  /// On whose behalf the transaction is made; nil for the actor of the database's options.
+  ///
+  /// The commit carries it beside the program, the user and the host; see ``Commit/author``.
+  ///
+  /// ```swift
+  /// try connection.readWrite { transaction in
+  ///   transaction.actor = request.userName
+  ///   try transaction.setObject(100, forKey: "rateLimit")
+  /// }
+  /// ```
+  ///
+  /// A note, not evidence: whoever has the store's key can write any. In `writeWithoutTransaction` it goes with the transaction
+  /// of an `inSavepoint` alone.
+  public var actor: String? {
+    get { session.transaction.actor }
+    nonmutating set { session.transaction.actor = newValue }
   }
 
   /// What observers of the commit get beside its changes, in this process; the last one set counts.

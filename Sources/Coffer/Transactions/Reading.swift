@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// What a transaction works on; only Coffer makes one.
 public struct TransactionContext {
   package let session: Session
@@ -128,7 +134,8 @@ extension Reading where Self: ~Copyable {
     return Item(
       collection: collection, key: key, value: try core.value(row.item.object, key, in: collection),
       metadata: try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }, version: row.version,
-      modified: .init(milliseconds: row.modified))
+      modified: .init(milliseconds: row.modified), expires: row.item.dates.expires.map(Date.init(milliseconds:)),
+      due: row.item.dates.due.map(Date.init(milliseconds:)), author: row.author.flatMap(Author.init(text:)))
   }
 
   /// Kind, size, version and time of an item, nil when there is none; its value is not read.
@@ -201,6 +208,13 @@ extension Reading where Self: ~Copyable {
     try session.changes(since: snapshot)
   }
 
+  /// The commits that the store remembers, the oldest first.
+  ///
+  /// These are the last 10,000, or fewer that changed very many keys.
+  public borrowing func rememberedCommits() throws -> [Commit] {
+    try session.rememberedCommits()
+  }
+
   // MARK: Earlier values
 
   /// What an item was before, the newest first; empty where the collection keeps no history.
@@ -217,7 +231,9 @@ extension Reading where Self: ~Copyable {
         collection: collection, key: key, value: try core.value(row.item.object, key, in: collection),
         metadata: try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) },
         version: row.version,
-        modified: .init(milliseconds: row.modified), endVersion: row.ended, ended: .init(milliseconds: row.time))
+        modified: .init(milliseconds: row.modified), endVersion: row.ended, ended: .init(milliseconds: row.time),
+        expires: row.item.dates.expires.map(Date.init(milliseconds:)), author: row.author.flatMap(Author.init(text:)),
+        endedBy: row.endedBy.flatMap(Author.init(text:)))
     }
   }
 

@@ -48,7 +48,9 @@ extension Session {
     let last = try changeLog.lastSequence()
     defer { cache.snapshot = last }
     guard !cache.isEmpty, last != cache.snapshot else { return true }
-    guard last > cache.snapshot, let commits = try changeLog.rows(after: cache.snapshot, { try $2() }) else {
+    guard last > cache.snapshot,
+      let commits = try changeLog.rows(after: cache.snapshot, { _, changes in try changes() })
+    else {
       cache.removeAll()
       return true
     }

@@ -19,9 +19,9 @@ extension Session {
   /// Records a change that was made, for observers who asked for it, too.
   func record(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
-    old: HeldItem? = nil, new: HeldItem? = nil
+    old: HeldItem? = nil, new: HeldItem? = nil, hasExpired: Bool = false
   ) {
-    recordUnobserved(kind, key, in: collection, id: id, part)
+    recordUnobserved(kind, key, in: collection, id: id, part, hasExpired: hasExpired)
     guard !transaction.observation.isEmpty, !transaction.isRolledBack else { return }
     let operation: DatabaseEventKind.Operation =
       switch kind {
@@ -38,11 +38,13 @@ extension Session {
 
   /// Records a change that was made and that no observer asked for.
   func recordUnobserved(
-    _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil
+    _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
+    hasExpired: Bool = false
   ) {
     transaction.changes.record(
       key, in: id,
-      ChangeSet.Change(kind: kind, changesObject: part != .metadata, changesMetadata: part != .object),
+      ChangeSet.Change(
+        kind: kind, changesObject: part != .metadata, changesMetadata: part != .object, hasExpired: hasExpired),
       expectedCount: transaction.expectedChangeCount)
     if !cache.isEmpty { cache.remove(ByteString(key), in: id) }
     if transaction.isFeedObserved { transaction.changedNames[id] = collection }

@@ -39,7 +39,7 @@ extension Session {
     }
     // When the change fails by itself, the copy must go, too.
     return try savepoint {
-      try history.keep(key, in: collection.id, limits, endingWith: newVersion(), time: transaction.time)
+      try history.keep(key, in: collection.id, limits, endingWith: newVersion(), time: transaction.time, by: authorText)
       return try body()
     }
   }

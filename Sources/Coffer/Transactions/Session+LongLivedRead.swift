@@ -72,4 +72,8 @@ extension Session {
       return try core.commits.commits(after: sequence, connection, isUnnamedRemovalOfAll: true)
     }
   }
+
+  func rememberedCommits() throws -> [Commit] {
+    try reading { try core.commits.existingCommits(after: -1, connection) }
+  }
 }

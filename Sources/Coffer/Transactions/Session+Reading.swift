@@ -16,39 +16,41 @@ extension Session {
   }
 
   func has(_ key: String, in collection: String) throws -> Bool {
-    try reading { try collectionID(collection).map { try items.has(key, in: $0) } ?? false }
+    try reading { try collectionID(collection).map { try items.has(key, in: $0, at: transaction.time) } ?? false }
   }
 
   /// Both values of an item as they are in the tables.
   func storedItem(_ key: String, in collection: String) throws -> HeldItem? {
-    try storedCollection(collection).flatMap { try items.item(key, in: $0) }
+    try storedCollection(collection).flatMap { try items.item(key, in: $0, at: transaction.time) }
   }
 
   /// An item with everything about it.
   package func row(_ key: String, in collection: String) throws -> Items.Row? {
-    try reading { try storedCollection(collection).flatMap { try items.row(key, in: $0) } }
+    try reading { try storedCollection(collection).flatMap { try items.row(key, in: $0, at: transaction.time) } }
   }
 
   package func info(_ key: String, in collection: String) throws -> ItemInfo? {
-    try reading { try collectionID(collection).flatMap { try items.info(key, in: $0, named: collection) } }
+    try reading {
+      try collectionID(collection).flatMap { try items.info(key, in: $0, named: collection, at: transaction.time) }
+    }
   }
 
   /// The version of an item; 0 when there is none.
   package func version(_ key: String, in collection: String) throws -> Int64 {
-    try reading { try collectionID(collection).flatMap { try items.version(key, in: $0) } ?? 0 }
+    try reading { try collectionID(collection).flatMap { try items.version(key, in: $0, at: transaction.time) } ?? 0 }
   }
 
   // MARK: Counts and lists
 
   package func collectionNames() throws -> [String] {
-    try reading { try collections.namesInUse() }
+    try reading { try collections.namesInUse(at: transaction.time) }
   }
 
   /// - Parameter collection: nil stands for all.
   package func count(in collection: String?) throws -> Int {
     try reading {
-      guard let collection else { return try items.count(in: nil) }
-      return try collectionID(collection).map { try items.count(in: $0) } ?? 0
+      guard let collection else { return try items.count(in: nil, at: transaction.time) }
+      return try collectionID(collection).map { try items.count(in: $0, at: transaction.time) } ?? 0
     }
   }
 
@@ -62,7 +64,9 @@ extension Session {
   }
 
   func infos(in collection: String) throws -> [ItemInfo] {
-    try reading { try collectionID(collection).map { try items.infos(in: $0, named: collection) } ?? [] }
+    try reading {
+      try collectionID(collection).map { try items.infos(in: $0, named: collection, at: transaction.time) } ?? []
+    }
   }
 
   // MARK: Enumerations
@@ -70,7 +74,8 @@ extension Session {
   private func cursor(_ collection: String, _ range: KeyRange, _ columns: Cursor.Columns) throws -> Cursor? {
     try storedCollection(collection).map { stored in
       Cursor(
-        connection: connection, collection: stored.id, isSealed: stored.isSealed, range: range, columns: columns)
+        connection: connection, collection: stored.id, isSealed: stored.isSealed, range: range, columns: columns,
+        at: transaction.time)
     }
   }
 

@@ -8,6 +8,7 @@ extension Session {
     // Not by `changing`: a closure for both ways is made, with all that it refers to, on either.
     if try needsOwnTransaction() { return try inTransaction { try set(item, key, in: collection) } }
     try changingInTransaction {
+      if let expires = item.dates.expires { expect(expires) }
       let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
       // Most of the time nobody asks what was there.
@@ -27,7 +28,8 @@ extension Session {
     let new = try fitted(item, key, in: collection, stored, present: old)
     if stored.history != nil, old == new { return }
     let kind = try keepingHistory(of: key, in: stored) {
-      try items.set(new, key, in: stored.id, version: newVersion(), time: transaction.time)
+      try items.set(
+        new, key, in: stored.id, version: newVersion(), time: transaction.time, author: author(in: stored))
     }
     if let kind { record(kind, key, in: collection, id: stored.id, old: old, new: new) }
   }
@@ -48,17 +50,23 @@ extension Session {
       let value = try value.map { try fitted($0, part, key, in: collection, stored, present: present) }
       let new = old.map { old in
         part == .object
-          ? HeldItem(object: value.map(HeldValue.init) ?? old.object, metadata: old.metadata)
-          : HeldItem(object: old.object, metadata: value)
+          ? old.with(object: value.map(HeldValue.init) ?? old.object)
+          : old.with(metadata: value)
       }
       if stored.history != nil, old == new { return false }
       let isChanged = try keepingHistory(of: key, in: stored) {
-        try items.replace(part, value, key, in: stored.id, version: newVersion(), time: transaction.time)
+        try items.replace(
+          part, value, key, in: stored.id, version: newVersion(), time: transaction.time, author: author(in: stored))
       }
       guard isChanged else { return false }
       record(.updated, key, in: collection, id: stored.id, part, old: old, new: new)
       return true
     }
+  }
+
+  /// What a collection's items say of who set them: nothing where it keeps no history.
+  private func author(in collection: StoredCollection) -> String? {
+    collection.history != nil || transaction.keepsAllHistory ? authorText : nil
   }
 
   /// Announces a key as changed.
@@ -78,6 +86,20 @@ extension Session {
       guard isRemoved else { return false }
       record(.removed, key, in: collection, id: stored.id, old: old)
       return true
+    }
+  }
+
+  private func expect(_ expiry: Int64) {
+    knownExpiry = knownExpiry.map { min($0, expiry) }
+  }
+
+  /// Removes an item that has expired; says so in the change log.
+  func expire(_ key: String, in collection: String) throws {
+    try changing {
+      guard let stored = try storedCollection(collection) else { return }
+      let old = observes(.removal, in: collection) ? try items.item(key, in: stored, at: .min) : nil
+      let isRemoved = try keepingHistory(of: key, in: stored) { try items.remove(key, in: stored.id) }
+      if isRemoved { record(.removed, key, in: collection, id: stored.id, old: old, hasExpired: true) }
     }
   }
 
@@ -116,7 +138,7 @@ extension Session {
     if isObserved || transaction.isFeedObserved {
       let cursor = Cursor(
         connection: connection, collection: stored.id, isSealed: stored.isSealed, range: .all,
-        columns: isObserved ? .rows : .keys)
+        columns: isObserved ? .rows : .keys, at: transaction.time)
       while try cursor.advance() {
         let key = cursor.key
         keys.append(key)

@@ -40,8 +40,8 @@ package final class Session {
   var pinnedSequence: Int64 = 0
 
   @exclusivity(unchecked) var transaction = TransactionState()
-  /// What the times of transactions are taken from.
-  var clock: () -> Int64 = { Clock.millisecondsSince1970 }
+  /// When the next item expires, or sooner; `.max` where none will, nil where that is not known.
+  var knownExpiry: Int64?
   /// Where the change log ended last.
   var knownEnd: ChangeLog.End?
   /// The data version after the last commit of this connection, as of which the end of the log and the collections are
@@ -115,6 +115,7 @@ package final class Session {
   func beginRead() throws {
     knownCollections.removeAll()
     transaction = TransactionState()
+    transaction.time = core.clock.now
     try CofferError.translating { try connection.beginRead() }
   }
 
@@ -138,9 +139,12 @@ package final class Session {
       try requireWritable()
       try cancellation?.check()
       try beginWrite(synchronization, cancellation)
+      refreshKnown()
+      let time = core.clock.now
       let earlier = mode
-      begin(cancellation)
       defer { mode = earlier }
+      try removeExpired(at: time) { try beginWrite(synchronization, cancellation) }
+      begin(cancellation, at: time)
       do {
         let result = try body()
         let sequence = try finish(willCommit)
@@ -184,13 +188,16 @@ package final class Session {
     guard !isLongLived else { throw CofferError.longLivedReadTransaction }
   }
 
-  private func begin(_ cancellation: Cancellation?) {
+  private func refreshKnown() {
+    if knownVersion == nil || knownVersion != connection.dataVersion { forgetKnown() }
+  }
+
+  func begin(_ cancellation: Cancellation?, at time: Int64) {
     mode = .writing
     hasCommitted = false
-    if knownVersion == nil || knownVersion != connection.dataVersion { forgetKnown() }
     transaction = TransactionState()
     transaction.cancellation = cancellation
-    transaction.time = clock()
+    transaction.time = time
     transaction.observation.entries = core.observers.begin()
     transaction.isFeedObserved = core.feed.isObserved
   }
@@ -198,13 +205,14 @@ package final class Session {
   private func forgetKnown() {
     knownVersion = nil
     knownEnd = nil
+    knownExpiry = nil
     knownCollections.removeAll()
   }
 
   /// Commits, or rolls back what has no effect.
   ///
   /// - Returns: The number of the commit, if there was one.
-  private func finish(_ willCommit: (CommitIdentity?) -> Void) throws -> Int64? {
+  func finish(_ willCommit: (CommitIdentity?) -> Void) throws -> Int64? {
     try checkCancellation()
     guard !transaction.isRolledBack else {
       try CofferError.translating { try connection.rollback() }
@@ -225,7 +233,7 @@ package final class Session {
     do {
       try CofferError.translating {
         let end = try changeLog.append(
-          transaction.changes, after: endOfLog(), time: transaction.time, writer: core.writer
+          transaction.changes, after: endOfLog(), time: transaction.time, writer: core.writer, author: authorText
         ) { identity in
           committed = identity.sequence
           willCommit(identity)
@@ -250,7 +258,7 @@ package final class Session {
   }
 
   /// Tells everyone how the transaction ended.
-  private func end(sequence: Int64?, isCommitted: Bool) {
+  func end(sequence: Int64?, isCommitted: Bool) {
     mode = .idle
     let ended = transaction
     transaction = TransactionState()
@@ -260,6 +268,7 @@ package final class Session {
       connection.announceCommit()
       core.feed.didCommit()
       if connection.hasOldEpochs { core.onUnfinishedRotation() }
+      if let knownExpiry, knownExpiry != .max { core.expiries.expect(at: knownExpiry) }
       if sequence % Self.logCheckInterval == 0 { core.checkLog(byteCount: (try? connection.logByteCount) ?? 0) }
     } else {
       // What this transaction knew may have been its own doing.
@@ -313,6 +322,12 @@ package final class Session {
   func addCompletion(_ queue: DispatchQueue?, _ block: @escaping @Sendable (Bool) -> Void) {
     guard mode == .autocommit else { return transaction.completions.append((queue, block)) }
     if let queue { queue.async { block(true) } } else { block(true) }
+  }
+
+  /// Who makes this transaction, as the tables have it.
+  var authorText: String {
+    if let actor = transaction.actor { return Author(actor: actor).text }
+    return core.authorText
   }
 
   // MARK: Operations

@@ -4,6 +4,8 @@ import Dispatch
 struct TransactionState {
   /// That of the task that waits for it.
   var cancellation: Cancellation?
+  /// When it began, which is the time of its changes, in milliseconds since 1970; what has expired then is not there.
+  var time: Int64 = 0
   /// Whether it has read an item.
   var hasRead = false
   /// Whether the cache of items shows its snapshot.
@@ -11,13 +13,13 @@ struct TransactionState {
 
   // MARK: Of a write
 
-  /// The time of its changes, in milliseconds since 1970.
-  var time: Int64 = 0
   var changes = ChangeSet()
   /// How many items it will change, as far as that is known.
   var expectedChangeCount = 0
   /// Whether it changed what a collection was declared to be, which no change of a key shows.
   var changesDeclarations = false
+  /// On whose behalf it is made, where it says so itself.
+  var actor: String?
   /// Whether what it changes is kept in the history of collections that keep none, too.
   var keepsAllHistory = false
   /// The collections where it sealed or opened what it was given: what lies there is not what a caller has in hand.

@@ -131,36 +131,65 @@ extension HeldValue: Equatable {
   }
 }
 
-/// Both values of an item.
+/// Both values of an item, and until when they are there.
 package struct HeldItem: Sendable {
   package let object: HeldValue
-  /// In a box: hardly any item has metadata, and every read of a text copies the rest.
-  private let box: MetadataBox?
+  /// In a box: hardly any item has more than an object, and every read of a text copies the rest.
+  private let box: Box?
 
-  private final class MetadataBox: Sendable {
-    let value: StoredValue
+  private final class Box: Sendable {
+    let metadata: StoredValue?
+    let dates: ItemDates
 
-    init(_ value: StoredValue) {
-      self.value = value
+    init(metadata: StoredValue?, dates: ItemDates) {
+      self.metadata = metadata
+      self.dates = dates
     }
   }
 
-  package var metadata: StoredValue? { box?.value }
+  package var metadata: StoredValue? { box?.metadata }
 
-  init(object: HeldValue, metadata: StoredValue?) {
+  package var dates: ItemDates { box?.dates ?? .none }
+
+  init(object: HeldValue, metadata: StoredValue?, dates: ItemDates = .none) {
     self.object = object
-    box = metadata.map(MetadataBox.init)
+    box = metadata == nil && dates == .none ? nil : Box(metadata: metadata, dates: dates)
   }
+
+  func with(object: HeldValue) -> HeldItem { HeldItem(object: object, metadata: metadata, dates: dates) }
+
+  func with(metadata: StoredValue?) -> HeldItem { HeldItem(object: object, metadata: metadata, dates: dates) }
+
+  /// Whether what it is hangs on the time.
+  @inline(__always)
+  var expires: Bool { box != nil && dates.expires != nil }
 
   var byteCount: Int { object.byteCount + (metadata?.bytes.count ?? 0) }
 
   /// Whether one of its values is ciphertext of its own.
   @inline(__always)
-  var isSealed: Bool { object.kind == .sealed || box?.value.kind == .sealed }
+  var isSealed: Bool { object.kind == .sealed || box?.metadata?.kind == .sealed }
 }
 
 extension HeldItem: Equatable {
   package static func == (a: Self, b: Self) -> Bool {
-    a.object == b.object && a.metadata == b.metadata
+    a.object == b.object && a.metadata == b.metadata && a.dates == b.dates
   }
+}
+
+/// Until when an item is there, and when it should be renewed, in milliseconds since 1970.
+package struct ItemDates: Sendable, Equatable {
+  /// From then on it is gone.
+  package var expires: Int64?
+  /// From then on somebody should set it anew.
+  package var due: Int64?
+
+  package static let none = ItemDates()
+
+  package init(expires: Int64? = nil, due: Int64? = nil) {
+    self.expires = expires
+    self.due = due
+  }
+
+  func isExpired(at time: Int64) -> Bool { expires.map { $0 <= time } ?? false }
 }

@@ -49,7 +49,8 @@ extension Session {
         try fitted(item.object.stored, .object, key, in: collection, stored, present: present?.object.stored)),
       metadata: try item.metadata.map {
         try fitted($0, .metadata, key, in: collection, stored, present: present?.metadata)
-      })
+      },
+      dates: item.dates)
   }
 
   /// One value of an item, likewise.
@@ -183,7 +184,7 @@ extension Session {
     func rewritten(_ item: HeldItem, _ key: String) throws -> HeldItem {
       HeldItem(
         object: HeldValue(try body(item.object.stored, .object, key)),
-        metadata: try item.metadata.map { try body($0, .metadata, key) })
+        metadata: try item.metadata.map { try body($0, .metadata, key) }, dates: item.dates)
     }
     let isObserved = observes(.update, in: collection)
     var rest: KeyRange? = .all

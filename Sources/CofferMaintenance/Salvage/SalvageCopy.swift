@@ -69,23 +69,25 @@ final class SalvageCopy {
   private func takeItem(_ columns: [RecordColumn], isWhole: Bool) throws {
     let place = try place(columns)
     guard let type = columns[4].integer else { throw MalformedRow() }
-    guard isWhole, let data = columns[6].blob else { return lose(place, .item, Self.cutOff) }
+    guard isWhole, let data = columns[9].blob else { return lose(place, .item, Self.cutOff) }
     guard SalvagedBytes(type: type, bytes: data).isReadable else {
       return lose(place, .item, "its value does not decode")
     }
-    var metadata = columns[5].blob
+    var metadata = columns[8].blob
     if let bytes = metadata, !SalvagedBytes(tagged: bytes).isReadable {
       lose(place, .metadata, "it does not decode")
       metadata = nil
     }
     let statement = try connection.statement(
       """
-      INSERT INTO items(collection, key, version, modified, type, metadata, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-      ON CONFLICT DO UPDATE SET version = ?3, modified = ?4, type = ?5, metadata = ?6, data = ?7 WHERE version < ?3
+      INSERT INTO items(collection, key, version, modified, type, expires, due, author, metadata, data)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO UPDATE
+      SET version = ?3, modified = ?4, type = ?5, expires = ?6, due = ?7, author = ?8, metadata = ?9, data = ?10
+      WHERE version < ?3
       """)
-    bind(columns.prefix(5), to: statement)
-    statement.bind(metadata, at: 6)
-    statement.bind(data, at: 7)
+    bind(columns.prefix(8), to: statement)
+    statement.bind(metadata, at: 9)
+    statement.bind(data, at: 10)
     try statement.run()
   }
 
@@ -95,19 +97,20 @@ final class SalvageCopy {
       (place.version...ChangeLog.maximumNumber).contains(ended)
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, ended)
-    guard isWhole, let data = columns[8].blob else { return lose(place, .earlierValue, Self.cutOff) }
-    let metadata = columns[7].blob
+    guard isWhole, let data = columns[11].blob else { return lose(place, .earlierValue, Self.cutOff) }
+    let metadata = columns[10].blob
     guard SalvagedBytes(type: type, bytes: data).isReadable,
       metadata.map({ SalvagedBytes(tagged: $0).isReadable }) ?? true
     else { return lose(place, .earlierValue, "it does not decode") }
     let statement = try connection.statement(
       """
-      INSERT INTO history(collection, key, version, modified, ended, time, type, metadata, data)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+      INSERT INTO history(
+        collection, key, version, modified, ended, time, type, expires, author, ended_by, metadata, data)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
       """)
-    bind(columns.prefix(7), to: statement)
-    statement.bind(metadata, at: 8)
-    statement.bind(data, at: 9)
+    bind(columns.prefix(10), to: statement)
+    statement.bind(metadata, at: 11)
+    statement.bind(data, at: 12)
     try statement.run()
   }
 
@@ -149,13 +152,13 @@ final class SalvageCopy {
 
   private func takeCommit(_ columns: [RecordColumn], sequence: Int64?) throws {
     guard let sequence, (0...ChangeLog.maximumNumber).contains(sequence),
-      let changes = columns[5].blob.flatMap(ChangeSet.init(packed:))
+      let changes = columns[6].blob.flatMap(ChangeSet.init(packed:))
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, sequence)
     commits[sequence] = changes
   }
 
-  /// Integers and text, from the first parameter on.
+  /// Integers and text, from the first parameter on; what is neither stays NULL.
   private func bind(_ columns: ArraySlice<RecordColumn>, to statement: Statement) {
     for (index, column) in zip(Int32(1)..., columns) {
       if let integer = column.integer {

@@ -11,12 +11,19 @@ enum SalvagedTable: String {
   private var shape: [Set<Column>] {
     let (integer, text, blob, null) = (Column.integer, Column.text, Column.blob, Column.null)
     return switch self {
-    case .items: [[integer], [text], [integer], [integer], [integer], [null, blob], [blob]]
+    case .items:
+      [
+        [integer], [text], [integer], [integer], [integer], [null, integer], [null, integer], [null, text],
+        [null, blob], [blob],
+      ]
     case .history:
-      [[integer], [text], [integer], [integer], [integer], [integer], [integer], [null, blob], [blob]]
+      [
+        [integer], [text], [integer], [integer], [integer], [integer], [integer], [null, integer], [null, text],
+        [null, text], [null, blob], [blob],
+      ]
     case .collections: [[null], [text], [integer], [null, integer], [null, integer]]
     case .vault: [[null], [blob], [blob], [blob], [blob]]
-    case .changes: [[null], [blob], [integer], [integer], [integer], [blob]]
+    case .changes: [[null], [blob], [integer], [integer], [null, text], [integer], [blob]]
     }
   }
 
@@ -38,8 +45,8 @@ enum SalvagedTable: String {
   /// How many columns come before those that may lie on overflow pages.
   private var leastColumnCount: Int {
     switch self {
-    case .items: 5
-    case .history: 7
+    case .items: 8
+    case .history: 10
     default: shape.count
     }
   }

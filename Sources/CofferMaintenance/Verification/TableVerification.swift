@@ -101,7 +101,7 @@ struct TableVerification {
 
   private mutating func checkItems(_ session: Session, progress: (Int) -> Void) throws {
     let statement = try session.connection.statement(
-      "SELECT type, data, metadata, collection, key, version FROM items ORDER BY collection, key")
+      "SELECT type, data, metadata, expires, due, collection, key, version FROM items ORDER BY collection, key")
     try statement.query { row in
       guard isReadable(row) else { return }
       check(row, "The value", session)
@@ -112,13 +112,16 @@ struct TableVerification {
 
   private mutating func checkHistory(_ session: Session) throws {
     let statement = try session.connection.statement(
-      "SELECT type, data, metadata, collection, key, version, ended FROM history ORDER BY collection, key, version")
+      """
+      SELECT type, data, metadata, expires, NULL, collection, key, version, ended FROM history
+      ORDER BY collection, key, version
+      """)
     try statement.query { row in
       guard isReadable(row) else { return }
       check(row, "An earlier value", session)
       historicItemCount += 1
-      if row.integer(6) <= row.integer(5) || row.integer(6) > lastSequence {
-        problems.append("An earlier value for \"\(row.text(4))\" ended with commit \(row.integer(6)), which cannot be.")
+      if row.integer(8) <= row.integer(7) || row.integer(8) > lastSequence {
+        problems.append("An earlier value for \"\(row.text(6))\" ended with commit \(row.integer(8)), which cannot be.")
       }
     }
   }
@@ -126,17 +129,17 @@ struct TableVerification {
   // MARK: Rows
 
   /// Whether this version knows what may be in the collection of a row.
-  private func isReadable(_ row: borrowing Statement.Row) -> Bool { collections[row.integer(3)]?.isReadable ?? true }
+  private func isReadable(_ row: borrowing Statement.Row) -> Bool { collections[row.integer(5)]?.isReadable ?? true }
 
   /// A row of `items` or `history`.
   private mutating func check(_ row: borrowing Statement.Row, _ what: String, _ session: Session) {
-    let key = name(row, 4, of: "key")
-    guard let collection = collections[row.integer(3)] else {
-      return problems.append("\(what) for \"\(key)\" is of collection \(row.integer(3)), which there is not.")
+    let key = name(row, 6, of: "key")
+    guard let collection = collections[row.integer(5)] else {
+      return problems.append("\(what) for \"\(key)\" is of collection \(row.integer(5)), which there is not.")
     }
     let place = "\(what) for \"\(key)\" in \"\(collection.name)\""
-    if row.integer(5) <= 0 || row.integer(5) > lastSequence {
-      problems.append("\(place) is of commit \(row.integer(5)), which there is not.")
+    if row.integer(7) <= 0 || row.integer(7) > lastSequence {
+      problems.append("\(place) is of commit \(row.integer(7)), which there is not.")
     }
     if let problem = Self.problem(row, key, collection, session) { problems.append("\(place) \(problem).") }
   }

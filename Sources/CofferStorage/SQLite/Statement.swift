@@ -132,6 +132,10 @@ package struct Statement {
       sqlite3_column_int64(pointer, column)
     }
 
+    package func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
     package func isNull(_ column: Int32) -> Bool {
       sqlite3_column_type(pointer, column) == SQLITE_NULL
     }

@@ -246,7 +246,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
     guard case .memory(let store) = database.backing else { preconditionFailure("a store in memory is in memory") }
     let core = DatabaseCore(
       options: Database.Options(), path: nil, connect: { throw CofferError.closed }, onLogTooLarge: {},
-      onUnfinishedRotation: {})
+      onUnfinishedRotation: {}, onExpiry: {})
     foreign = Session(connection: try SQLiteConnection(inMemory: store, busyTimeout: .seconds(5)), core: core)
     database.add(transactionObserver: self, extent: .databaseLifetime)
     proxy.state.onCommit = { [unowned self] in

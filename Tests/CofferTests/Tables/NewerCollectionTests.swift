@@ -70,7 +70,7 @@ import Testing
     ]
     for write in writes { #expect(throws: refusal) { try connection.readWrite { try write($0) } } }
     // What it keeps of its past stays, too, when that of the others is swept.
-    try connection.perform { $0.clock = { Clock.millisecondsSince1970 + 1_000_000 } }
+    try connection.perform { $0.core.clock.stop(at: Clock.millisecondsSince1970 + 1_000_000) }
     for number in 0..<70 { try connection.readWrite { try $0.setObject(number, forKey: "n", inCollection: "other") } }
     #expect(try rows()[2] == before[2] && !before[2].isEmpty)
     #expect(try rows()[0] == before[0])

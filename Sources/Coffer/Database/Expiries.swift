@@ -1,0 +1,145 @@
+import CofferCrypto
+import CofferStorage
+import Dispatch
+import Synchronization
+
+/// What the times of a database are taken from: the wall clock, unless a test has it stand still.
+package final class DatabaseClock: Sendable {
+  /// The least of all times stands for none.
+  private let fixed = Atomic<Int64>(.min)
+
+  /// Milliseconds since 1970.
+  package var now: Int64 {
+    let fixed = fixed.load(ordering: .relaxed)
+    return fixed == .min ? Clock.millisecondsSince1970 : fixed
+  }
+
+  /// Has it stand still at `time`; for tests.
+  package func stop(at time: Int64) { fixed.store(time, ordering: .relaxed) }
+}
+
+/// Has what expires removed, and so told, when its time has come.
+///
+/// Nobody depends on it: past its time an item is not there for any reader, and every writer removes it first. This sees to
+/// it where nobody writes.
+package final class Expiries: Sendable {
+  private let clock: DatabaseClock
+  private let isReadOnly: Bool
+  private let onExpiry: @Sendable () -> Void
+  private let next = Lock(Int64.max)
+
+  /// The wall clock may be set: no wait is longer.
+  private static let longestWait: Int64 = 60_000
+  /// How long to wait for a second attempt.
+  private static let retryDelay: Int64 = 5_000
+
+  /// - Parameter onExpiry: Removes what has expired, on any thread.
+  init(clock: DatabaseClock, isReadOnly: Bool, onExpiry: @escaping @Sendable () -> Void) {
+    self.clock = clock
+    self.isReadOnly = isReadOnly
+    self.onExpiry = onExpiry
+  }
+
+  /// Says that something expires.
+  func expect(at time: Int64) {
+    guard !isReadOnly else { return }
+    let isSooner = next.withLock { next in
+      guard time < next else { return false }
+      next = time
+      return true
+    }
+    if isSooner { wait(until: time) }
+  }
+
+  /// Looks for what the connection shows to expire next.
+  func look(_ connection: SQLiteConnection) throws {
+    guard !isReadOnly, let time = try Items(connection: connection).nextExpiry() else { return }
+    expect(at: time)
+  }
+
+  func tryAgainLater() { expect(at: clock.now + Self.retryDelay) }
+
+  /// Looks at the clock at once; for tests, which set it.
+  package func check() {
+    let time = next.withLock { $0 }
+    if time != .max { reach(time) }
+  }
+
+  private func wait(until time: Int64) {
+    let delay = min(max(0, time - clock.now), Self.longestWait)
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + .milliseconds(Int(delay))) { [weak self] in
+      self?.reach(time)
+    }
+  }
+
+  private func reach(_ time: Int64) {
+    let isDue = next.withLock { next -> Bool? in
+      // Something sooner was expected, or it has been removed.
+      guard next == time else { return nil }
+      guard time <= clock.now else { return false }
+      next = .max
+      return true
+    }
+    guard let isDue else { return }
+    if isDue { onExpiry() } else { wait(until: time) }
+  }
+}
+
+extension Database {
+  /// Removes what has expired, in the background; `close()` waits for it.
+  func removeExpired() {
+    guard (try? checkUsable()) != nil else { return }
+    resumption.enter()
+    resumptionQueue.async { [self] in
+      defer { resumption.leave() }
+      do {
+        let connection = try takeReader()
+        defer { giveBack(connection) }
+        // Every write transaction begins with that.
+        try connection.perform { session in
+          try session.write(.normal) {}
+          try core.expiries.look(session.connection)
+        }
+      } catch {
+        options.logger.debug("\(path): what has expired is not removed yet. \(error)")
+        core.expiries.tryAgainLater()
+      }
+    }
+  }
+}
+
+extension Session {
+  /// So many go in one commit, and so much is looked through at most before a transaction.
+  private static let expiredCount = 1000
+
+  /// Removes what has expired at `time`, in a commit of its own, with the write lock held before and after.
+  ///
+  /// No transaction's changes are mixed with it, and none finds what has expired. Where that fails, the transaction goes on
+  /// without: what has expired is not there for it either way.
+  func removeExpired(at time: Int64, _ beginWrite: () throws -> Void) throws {
+    guard try mayHaveExpired(at: time) else { return }
+    let expired = try CofferError.translating { try items.expired(at: time, atMost: Self.expiredCount) }
+    guard !expired.isEmpty else { return }
+    begin(nil, at: time)
+    do {
+      for (collection, key) in expired { try expire(key, in: collection) }
+      let sequence = try finish { _ in }
+      end(sequence: sequence, isCommitted: true)
+    } catch {
+      try? connection.rollback()
+      end(sequence: nil, isCommitted: false)
+      core.options.logger.debug("What has expired is not removed yet. \(error)")
+    }
+    try beginWrite()
+    knownExpiry = nil
+    // There may be more.
+    if try mayHaveExpired(at: time) { core.expiries.tryAgainLater() }
+  }
+
+  private func mayHaveExpired(at time: Int64) throws -> Bool {
+    if let knownExpiry, knownExpiry > time { return false }
+    let next = try CofferError.translating { try items.nextExpiry() } ?? .max
+    knownExpiry = next
+    return next <= time
+  }
+}
