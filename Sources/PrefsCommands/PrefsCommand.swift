@@ -44,7 +44,8 @@ struct PrefsCommand: ParsableCommand {
       subcommands: [
         GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
         TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
-        HistoryCommand.self, RestoreCommand.self, WatchCommand.self, DescribeCommand.self, CheckCommand.self,
+        HistoryCommand.self, RestoreCommand.self, LogCommand.self, WatchCommand.self, DescribeCommand.self,
+        CheckCommand.self,
         SchemaCommand.self,
       ]),
     CommandGroup(
@@ -62,7 +63,8 @@ struct PrefsCommand: ParsableCommand {
     CommandGroup(
       name: "Care",
       subcommands: [
-        InitCommand.self, DoctorCommand.self, BackupCommand.self, SalvageCommand.self, CompactCommand.self,
+        InitCommand.self, StatusCommand.self, DoctorCommand.self, BackupCommand.self, SalvageCommand.self,
+        CompactCommand.self,
         DestroyCommand.self, CompletionCommand.self,
       ]),
   ]
@@ -71,7 +73,7 @@ struct PrefsCommand: ParsableCommand {
   static let commandNames = names(of: configuration.subcommands)
   /// The commands that know `-0`.
   static let listingCommandNames = names(of: [
-    ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self,
+    ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self, LogCommand.self,
   ])
 
   /// Whether `word` names a command, which then comes before any program of that name.

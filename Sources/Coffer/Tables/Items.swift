@@ -115,14 +115,27 @@ package struct Items {
     return infos
   }
 
+  /// The items of all collections that this version knows which are due before a date, in the order of that.
+  func due(before date: Int64, at time: Int64) throws -> [ItemInfo] {
+    var infos: [ItemInfo] = []
+    let statement = try connection.statement(
+      """
+      SELECT key, type, length(data), version, modified, expires, due, name FROM items JOIN collections ON id = collection
+      WHERE due < ? AND (expires IS NULL OR expires > ?) AND flags & ~3 = 0 ORDER BY due, name, key
+      """)
+    statement.bind(date, at: 1)
+    statement.bind(time, at: 2)
+    try statement.query { infos.append(try Self.info($0, collection: $0.text(7))) }
+    return infos
+  }
+
   // MARK: What has expired
 
-  /// When the next item expires; nil where none will.
-  func nextExpiry() throws -> Int64? {
-    // Not `min(expires)`, which is a row of NULL where there is none.
-    try connection.statement("SELECT expires FROM items WHERE expires IS NOT NULL ORDER BY expires LIMIT 1").first {
-      $0.integer(0)
-    }
+  /// When the next item expires, after a time; nil where none will.
+  func nextExpiry(after time: Int64 = .min) throws -> Int64? {
+    let statement = try connection.statement("SELECT expires FROM items WHERE expires > ? ORDER BY expires LIMIT 1")
+    statement.bind(time, at: 1)
+    return try statement.first { $0.integer(0) }
   }
 
   /// Up to `count` items that have expired and that this version can remove, with the names of their collections.

@@ -183,6 +183,18 @@ extension Reading where Self: ~Copyable {
     try session.infos(in: collection)
   }
 
+  /// The items of all collections that should be set anew before a date, the most urgent first; no value is read.
+  ///
+  /// See ``ReadWriteTransaction/setObject(_:forKey:inCollection:expires:due:)``.
+  public borrowing func itemsDue(before date: Date) throws -> [ItemInfo] {
+    try session.itemsDue(before: date.milliseconds)
+  }
+
+  /// When the next item of any collection expires; nil where none will.
+  public borrowing func nextExpiry() throws -> Date? {
+    try session.nextExpiry().map(Date.init(milliseconds:))
+  }
+
   /// The number of the snapshot that the transaction sees: it goes up by one with each commit that changed something.
   public borrowing func snapshot() throws -> UInt64 {
     try session.reading { try session.snapshot() }

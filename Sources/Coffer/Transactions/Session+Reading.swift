@@ -69,6 +69,14 @@ extension Session {
     }
   }
 
+  func itemsDue(before date: Int64) throws -> [ItemInfo] {
+    try reading { try items.due(before: date, at: transaction.time) }
+  }
+
+  func nextExpiry() throws -> Int64? {
+    try reading { try items.nextExpiry(after: transaction.time) }
+  }
+
   // MARK: Enumerations
 
   private func cursor(_ collection: String, _ range: KeyRange, _ columns: Cursor.Columns) throws -> Cursor? {

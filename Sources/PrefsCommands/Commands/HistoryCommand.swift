@@ -7,7 +7,7 @@ struct HistoryCommand: ParsableCommand {
     commandName: "history",
     abstract: "Show earlier values of a key, or have a collection keep them.",
     discussion: """
-      Lists versions, newest first: number, when it was set, when it ended, value. Without KEY it lists the keys of a \
+      Lists versions, newest first: number, when it was set, when it ended, by whom it was set, value; --plain leaves out who. Without KEY it lists the keys of a \
       collection that have earlier values, removed ones included. `prefs restore KEY@VERSION` brings one back.
 
       A collection keeps earlier values once --keep says so: 32 of each key for 90 days, unless --count and --age say \

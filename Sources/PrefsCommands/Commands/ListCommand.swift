@@ -9,12 +9,15 @@ struct ListCommand: ParsableCommand {
       One key a line, sorted by UTF-8 bytes. Control characters in names are shown as escapes; -0 and --json give names as \
       they are. With --all, settings that are declared and not set stand there with their defaults, marked as such. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
 
+      With -l, what expires or should be renewed says when. --due lists that alone, with exit code 15 where there is any.
+
       Examples:
         prefs list editor
         prefs list editor -l --values
         prefs list editor --all
         prefs list editor --json
         prefs list tokens --values --reveal
+        prefs list --due 30d
         prefs list editor -0 | xargs -0 -n 1 echo
       """)
 
@@ -30,6 +33,12 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Add the settings that are declared and not set, with their defaults.")
   var all = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Only what should be renewed by then, a date or a time from now; of all collections, unless one is named.",
+      valueName: "date"))
+  var due: DueDate?
+
   @Flag(help: "Show secrets in clear, too, among the values.")
   var reveal = false
 
@@ -38,6 +47,7 @@ struct ListCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
+    if due != nil, long || values || all { throw ValidationError("--due takes none of -l, --values and --all.") }
     if reveal, !values { throw ValidationError("--reveal goes with --values.") }
     if let name, let collection = common.collection.last, name != collection {
       throw ValidationError("Name one collection.")
@@ -46,7 +56,11 @@ struct ListCommand: ParsableCommand {
 
   mutating func run() throws {
     try common.checkCollectionCount()
-    try request.run()
+    guard let due else { return try request.run() }
+    try DueRequest(
+      date: due.date, collection: name.map(CommandArguments.value) ?? common.namedCollection, form: form.choice,
+      pager: form.pager, options: common.ofSession
+    ).run()
   }
 
   var request: ListRequest {

@@ -119,6 +119,8 @@ struct ListRequest: Request {
       if long { row += longFields(entry) }
       if all, entry.info == nil || entry.value != nil { row.append(entry.info == nil ? "(default)" : "") }
       if let value = entry.value { row.append(Self.shown(value)) }
+      let notes = RemainingTime.notes(expires: entry.info?.expires, due: entry.info?.due)
+      if long, !notes.isEmpty { row.append("(\(notes))") }
       table.add(row)
     }
     guard long else { return table.lines() }

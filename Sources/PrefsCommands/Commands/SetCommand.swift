@@ -11,6 +11,9 @@ struct SetCommand: ParsableCommand {
       truth values and other types then need --type, or one of its short forms. A value that is not as declared, or does not \
       read as the type that is there, is refused with exit code 8.
 
+      With --expires-in or --expires-at the key is gone from then on, for every program at once. A value that is set anew \
+      stays, unless it gets a time, too, and so does its --due date.
+
       Examples:
         prefs set editor/theme dark
         prefs set editor/font-size --int 14
@@ -18,6 +21,8 @@ struct SetCommand: ParsableCommand {
         prefs set tls/certificate --data --value-file certificate.der
         prefs set mail/password --secret
         prefs set counter --int 2 --if-version 7
+        prefs set shop/maintenance --bool true --expires-in 2h
+        prefs set mail/password --secret --due 90d
         prefs set shop/http.port 99999 --force
         prefs set note -- --this-begins-with-dashes
       """,
@@ -62,6 +67,8 @@ struct SetCommand: ParsableCommand {
 
   @Flag(help: "Write only when there is no such key yet.")
   var ifAbsent = false
+
+  @OptionGroup var lifetime: LifetimeOptions
 
   @OptionGroup var declared: DeclaredOptions
 
@@ -114,6 +121,7 @@ struct SetCommand: ParsableCommand {
     SetRequest(
       reference: KeyReference(key, collection: common.namedCollection), value: value.map(CommandArguments.value),
       type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
-      secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, options: common.ofSession(force: declared.force))
+      secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, expires: lifetime.expires, due: lifetime.due?.date,
+      options: common.ofSession(force: declared.force))
   }
 }

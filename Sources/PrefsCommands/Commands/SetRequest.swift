@@ -1,5 +1,11 @@
 import Coffer
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// What `prefs set` does, once it is known what is asked for.
 struct SetRequest: Request {
   let reference: KeyReference
@@ -14,6 +20,8 @@ struct SetRequest: Request {
   var secret = false
   var ifVersion: Int64?
   var ifAbsent = false
+  var expires: Date?
+  var due: Date?
   var options = SessionOptions()
 
   var readType: ValueType { type ?? (base64 || hex ? .data : .auto) }
@@ -37,7 +45,8 @@ struct SetRequest: Request {
         let found = try transaction.item(forKey: reference.key, inCollection: reference.collection)?.version
         if found != (ifVersion == 0 ? nil : ifVersion) { throw conflict(found: found) }
       }
-      try transaction.setObject(newValue, forKey: reference.key, inCollection: reference.collection)
+      try transaction.setObject(
+        newValue, forKey: reference.key, inCollection: reference.collection, expires: expires, due: due)
       guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }
       return text.hasPrefix("{") || text.hasPrefix("[")
     }

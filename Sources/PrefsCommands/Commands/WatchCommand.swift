@@ -8,12 +8,14 @@ struct WatchCommand: ParsableCommand {
     abstract: "Print changes as they are committed, by any process.",
     discussion: """
       One change a line: the number of the commit, what happened, and the key. Commits come in their order, and each key \
-      once for each commit that changed it. What happens is one of inserted, updated, removed and touched; for a collection \
+      once for each commit that changed it. What happens is one of inserted, updated, removed, expired and touched; for a collection \
       cleared, when it was removed as a whole, and unlisted, when too many of its keys changed to be listed: any of them \
       may have. everything, without a key, says that any key of the store may have changed.
 
       --since first prints what was committed after that number, and then goes on, with no commit left out or told twice. \
       The store remembers the last 10,000 commits; where that is not enough, everything says so.
+
+      With --json there are also the time, and who made the commit, as `prefs log` shows it.
 
       --values adds the value that the key has when the line is printed; secrets and sealed values are not shown, unless \
       --reveal. The command goes on until a signal ends it, or nobody reads its output any more.

@@ -1,6 +1,12 @@
 import Coffer
 import CofferMaintenance
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// What `doctor` found out about a store.
 struct Findings {
   let path: String
@@ -16,7 +22,9 @@ struct Findings {
   private(set) var isDamaged = false
 
   /// What is no problem and yet worth knowing.
-  var notes: [String] { status?.notes ?? [] }
+  var notes: [String] { (status?.notes ?? []) + overdue }
+  /// What should have been renewed, a sentence each.
+  private var overdue: [String] = []
 
   /// Below this the bytes of a file of some size are not random, and so are not encrypted.
   static let leastEntropy = 7.5
@@ -37,6 +45,10 @@ struct Findings {
     problems = permissionProblems
     problems += status.damagedEnvelopeCopies.map { copy in
       "Copy \(copy) of the envelope is damaged. The other is sound; the next change writes it anew."
+    }
+    overdue = try database.makeConnection().read { try $0.itemsDue(before: Date()) }.map { item in
+      "\(KeyReference.text(item.key, in: item.collection)) should have been renewed "
+        + "by \(item.due.map(Timestamp.text) ?? "now")."
     }
     // What was lost when the store was opened is no longer in the log.
     problems += status.logProblem.map { [$0] } ?? status.log.problems

@@ -32,6 +32,11 @@ struct CommonOptions: ParsableArguments, Talking {
   @Option(help: ArgumentHelp("Read a recovery key from this file descriptor.", valueName: "n"))
   var recoveryKeyFd: Int32?
 
+  @Option(
+    help: ArgumentHelp(
+      "On whose behalf a change is made, for prefs log; else PREFS_ACTOR.", valueName: "name"))
+  var actor: String?
+
   @Flag(help: "Never ask; fail instead.")
   var noInput = false
 
@@ -91,7 +96,7 @@ struct CommonOptions: ParsableArguments, Talking {
   var ofSession: SessionOptions {
     SessionOptions(
       store: store, app: app, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,
-      noInput: noInput, timeout: timeout, quiet: quiet, verbose: verbose)
+      actor: actor, noInput: noInput, timeout: timeout, quiet: quiet, verbose: verbose)
   }
 }
 

@@ -18,8 +18,16 @@ enum ItemJSON {
       ] + value(ValueText.revealed(item.value)) + [
         ("version", "\(item.version)"),
         ("modified", JSONText.quoted(Timestamp.text(item.modified))),
-        ("origin", JSONText.quoted("store")),
+      ] + dates(item.expires, item.due) + [
+        ("origin", JSONText.quoted("store"))
       ])
+  }
+
+  /// The members that are there where something expires, or should be renewed.
+  private static func dates(_ expires: Date?, _ due: Date?) -> [(name: String, json: String)] {
+    [("expires", expires), ("due", due)].compactMap { name, date in
+      date.map { (name, JSONText.quoted(Timestamp.text($0))) }
+    }
   }
 
   /// A value that is not stored, in the same form.
@@ -42,16 +50,20 @@ enum ItemJSON {
   static func text(
     _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?
   ) -> String {
-    JSONText.object(
-      [
-        ("collection", JSONText.quoted(collection)),
-        ("key", JSONText.quoted(key)),
-        ("type", JSONText.quoted(kind)),
-        ("size", info.map { "\($0.byteCount)" } ?? "null"),
-      ] + (value.map(Self.value) ?? []) + [
-        ("version", info.map { "\($0.version)" } ?? "null"),
-        ("modified", info.map { JSONText.quoted(Timestamp.text($0.modified)) } ?? "null"),
-      ] + (origin.map { [("origin", JSONText.quoted($0))] } ?? []))
+    var members: [(name: String, json: String)] = [
+      ("collection", JSONText.quoted(collection)),
+      ("key", JSONText.quoted(key)),
+      ("type", JSONText.quoted(kind)),
+      ("size", info.map { "\($0.byteCount)" } ?? "null"),
+    ]
+    if let value { members += Self.value(value) }
+    members += [
+      ("version", info.map { "\($0.version)" } ?? "null"),
+      ("modified", info.map { JSONText.quoted(Timestamp.text($0.modified)) } ?? "null"),
+    ]
+    members += dates(info?.expires, info?.due)
+    if let origin { members.append(("origin", JSONText.quoted(origin))) }
+    return JSONText.object(members)
   }
 
   /// The members that hold a value.

@@ -23,7 +23,9 @@ struct Session {
   var lookup: KeyLookup { KeyLookup(options: options, store: path) }
 
   private func databaseOptions(isReadOnly: Bool = false) -> Database.Options {
-    var result = Database.Options(isReadOnly: isReadOnly, checksDeclarations: !options.allowsUndeclared)
+    var result = Database.Options(
+      isReadOnly: isReadOnly, checksDeclarations: !options.allowsUndeclared,
+      actor: options.actor ?? Environment.variable("PREFS_ACTOR"))
     if let timeout = options.timeout { result.busyTimeout = .milliseconds(Int64((timeout * 1000).rounded())) }
     return result
   }

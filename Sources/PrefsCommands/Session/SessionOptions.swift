@@ -10,6 +10,7 @@ struct SessionOptions: Talking {
   var keyFd: Int32?
   var passphraseFd: Int32?
   var recoveryKeyFd: Int32?
+  var actor: String?
   var noInput = false
   var timeout: Double?
   /// Whether a value is set, too, that is not as its setting is declared.

@@ -25,8 +25,12 @@ struct HistoryText {
   /// The same as a table.
   func lines(_ style: Style) -> [String] {
     var table = Table()
-    for fields in fields { table.add(fields.map { DisplayText.escapingControls($0) }) }
-    return table.lines(rightAligned: [0]) { column, cell in column == 3 ? cell : style.faint(cell) }
+    for (item, fields) in zip(items, fields) {
+      let end = fields[2] + (item.hasExpired ? " expired" : "")
+      let row = [fields[0], fields[1], end, item.author?.description ?? "", fields[3]]
+      table.add(row.map { DisplayText.escapingControls($0) })
+    }
+    return table.lines(rightAligned: [0]) { column, cell in column == 4 ? cell : style.faint(cell) }
   }
 
   /// One array.
@@ -43,6 +47,9 @@ struct HistoryText {
             ("modified", JSONText.quoted(Timestamp.text(item.modified))),
             ("endVersion", "\(item.endVersion)"),
             ("ended", JSONText.quoted(Timestamp.text(item.ended))),
+            ("expired", item.hasExpired ? "true" : "false"),
+            ("author", item.author.map(ChangeText.json) ?? "null"),
+            ("endedBy", item.endedBy.map(ChangeText.json) ?? "null"),
           ])
       })
   }

@@ -1,5 +1,11 @@
 import Coffer
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// Which changes are asked for.
 struct ChangeFilter {
   /// nil for all.
@@ -27,14 +33,18 @@ struct ChangeFilter {
   func changes(in commit: Commit) -> [KeyChange] {
     var changes: [KeyChange] = []
     func add(_ what: String, _ collection: String?, _ key: String?) {
-      changes.append(KeyChange(commit: commit.snapshot, what: what, collection: collection, key: key))
+      changes.append(
+        KeyChange(
+          commit: commit.snapshot, what: what, collection: collection, key: key, time: commit.time,
+          author: commit.author))
     }
     if commit.didClearAllCollections { add("everything", nil, nil) }
     for name in commit.changedCollections where Self.accepts(collection, name) {
       if !commit.didClearAllCollections, commit.didClear(collection: name) { add("cleared", name, nil) }
       if commit.isUnlisted(collection: name) { add("unlisted", name, nil) }
       for changed in commit.changedKeys(inCollection: name) where Self.accepts(key, changed) {
-        add("\(commit.kind(forKey: changed, inCollection: name) ?? .updated)", name, changed)
+        let kind = commit.kind(forKey: changed, inCollection: name) ?? .updated
+        add(commit.hasExpired(key: changed, inCollection: name) ? "expired" : "\(kind)", name, changed)
       }
     }
     return changes
@@ -55,4 +65,7 @@ struct KeyChange {
   let collection: String?
   /// nil where it concerns the whole collection.
   let key: String?
+  /// When it was committed, and by whom; nil where that is not known.
+  var time: Date?
+  var author: Author?
 }

@@ -37,12 +37,24 @@ struct ChangeText {
     return fields.map(DisplayText.plainField).joined(separator: "\t") + "\n"
   }
 
-  private func json(_ change: KeyChange, _ shown: Shown?) -> String {
+  private func json(_ change: KeyChange, _ shown: Shown?) -> String { object(change, shown) + "\n" }
+
+  /// One JSON object.
+  func object(_ change: KeyChange, _ shown: Shown? = nil) -> String {
     var members = [(name: "sequence", json: "\(change.commit)"), ("change", JSONText.quoted(change.what))]
     if let collection = change.collection { members.append(("collection", JSONText.quoted(collection))) }
     if let key = change.key { members.append(("key", JSONText.quoted(key))) }
     if let shown { members += [("type", JSONText.quoted(shown.kind.name))] + ItemJSON.value(shown.value) }
-    return JSONText.object(members) + "\n"
+    if let time = change.time { members.append(("time", JSONText.quoted(Timestamp.text(time)))) }
+    if let author = change.author { members.append(("author", Self.json(author))) }
+    return JSONText.object(members)
+  }
+
+  static func json(_ author: Author) -> String {
+    JSONText.object([
+      ("program", JSONText.quoted(author.program)), ("user", JSONText.quoted(author.user)),
+      ("host", JSONText.quoted(author.host)), ("actor", author.actor.map(JSONText.quoted) ?? "null"),
+    ])
   }
 }
 

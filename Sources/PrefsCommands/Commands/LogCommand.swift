@@ -1,0 +1,131 @@
+import ArgumentParser
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The command `prefs log`.
+struct LogCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "log",
+    abstract: "Show who changed what, and when.",
+    discussion: """
+      One change a line, the newest first: number of the commit, time, who made it, what happened, and the key. What happens \
+      is said as `prefs watch` says it. The store remembers its last 10,000 commits; of a key whose collection keeps a history, \
+      earlier changes are shown, too, within the limits of that.
+
+      Who made a commit is the program, the user it ran as, the host, and, where --actor or PREFS_ACTOR named one, the \
+      person or job on whose behalf: a note for people who share a store, not evidence. Whoever has the key can write any.
+
+      Examples:
+        prefs log
+        prefs log shop/rate-limit
+        prefs log shop --since 2d
+        prefs log --since 2026-11-01 --json
+      """)
+
+  @Argument(
+    help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections when left out.", completion: Completions.keys)
+  var what: String?
+
+  @Option(help: ArgumentHelp("Only what was committed since then: a date, or a time until now.", valueName: "date"))
+  var since: PastDate?
+
+  @Option(help: ArgumentHelp("Show no more than this.", valueName: "n"))
+  var limit: Int?
+
+  @OptionGroup var form: ListForm
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
+  }
+
+  mutating func run() throws {
+    let filter = ChangeFilter(what, collection: common.namedCollection)
+    let changes = try Session(common).read { transaction in
+      let commits = try transaction.rememberedCommits()
+      var changes = commits.flatMap(filter.changes)
+      if let collection = filter.collection, let key = filter.key {
+        let first = commits.first?.snapshot ?? .max
+        changes = try Self.changes(of: key, in: collection, before: first, transaction) + changes
+      }
+      return changes
+    }
+    let wanted = changes.reversed().filter { change in
+      since.map { since in change.time.map { $0 >= since.date } ?? false } ?? true
+    }
+    try write(wanted.prefix(limit ?? .max))
+  }
+
+  /// What a key's history says of commits that the store no longer remembers, the oldest first.
+  private static func changes(
+    of key: String, in collection: String, before first: UInt64, _ transaction: borrowing ReadTransaction
+  ) throws -> [KeyChange] {
+    func change(_ commit: Int64, _ what: String, _ time: Date, _ author: Author?) -> KeyChange {
+      KeyChange(commit: UInt64(commit), what: what, collection: collection, key: key, time: time, author: author)
+    }
+    let history = try transaction.history(forKey: key, inCollection: collection).reversed()
+    var changes: [KeyChange] = []
+    var lastEnd: Int64?
+    for item in history {
+      changes.append(change(item.version, item.version == lastEnd ? "updated" : "inserted", item.modified, item.author))
+      changes.append(change(item.endVersion, item.hasExpired ? "expired" : "removed", item.ended, item.endedBy))
+      lastEnd = item.endVersion
+    }
+    if let item = try transaction.info(forKey: key, inCollection: collection) {
+      let author = try? transaction.item(forKey: key, inCollection: collection)?.author
+      changes.append(change(item.version, item.version == lastEnd ? "updated" : "inserted", item.modified, author))
+    }
+    // What was overwritten was not removed.
+    let set = Set(changes.filter { $0.what == "updated" }.map(\.commit))
+    return changes.filter { $0.commit < first && ($0.what == "updated" || !set.contains($0.commit)) }
+  }
+
+  private func write(_ changes: ArraySlice<KeyChange>) throws {
+    var output = StandardOutput(pager: form.pager)
+    let text = ChangeText(form: .json)
+    switch form.choice {
+    case .json: output.write(JSONText.array(changes.map { text.object($0) }) + "\n")
+    case .plain:
+      for change in changes {
+        output.write(fields(change).map(DisplayText.plainField).joined(separator: "\t") + "\n")
+        try output.breathe()
+      }
+    case .nul:
+      for change in changes {
+        output.write(fields(change).joined(separator: "\t") + "\0")
+        try output.breathe()
+      }
+    case .text:
+      var table = Table()
+      for change in changes { table.add(row(change).map { DisplayText.escapingControls($0) }) }
+      let style = common.style
+      for line in table.lines(rightAligned: [0], colored: { column, cell in column < 2 ? style.faint(cell) : cell }) {
+        output.write(line)
+        try output.breathe()
+      }
+    }
+    try output.finish()
+  }
+
+  private func row(_ change: KeyChange) -> [String] {
+    let place = change.collection.map { KeyReference.text(change.key ?? "", in: $0) } ?? ""
+    return [
+      "\(change.commit)", change.time.map(Timestamp.text) ?? "", change.author?.description ?? "", change.what, place,
+    ]
+  }
+
+  /// Number, time, program, user, host, actor, what happened, collection, key.
+  private func fields(_ change: KeyChange) -> [String] {
+    let author = change.author
+    return [
+      "\(change.commit)", change.time.map(Timestamp.text) ?? "", author?.program ?? "", author?.user ?? "",
+      author?.host ?? "", author?.actor ?? "", change.what, change.collection ?? "", change.key ?? "",
+    ]
+  }
+}

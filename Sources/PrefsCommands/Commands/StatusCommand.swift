@@ -1,0 +1,96 @@
+import ArgumentParser
+import Coffer
+import CofferMaintenance
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The command `prefs status`.
+struct StatusCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Show the numbers of a store, for people and for monitoring.",
+    discussion: """
+      Sizes, how much there is, the last commit and who made it, when something expires next, and what should be renewed. \
+      Nothing is checked; `prefs doctor` does that. With --json, one object whose members stay the same.
+
+      Examples:
+        prefs status
+        prefs status --json
+      """)
+
+  @Flag(help: "Print a JSON object.")
+  var json = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let (status, counts) = try session.using(try session.openForReading()) { database in
+      (try database.status(), try database.makeConnection().read { try Counts($0) })
+    }
+    try StandardOutput.write(json ? self.json(status, counts) + "\n" : text(status, counts))
+  }
+
+  private struct Counts {
+    let collections: Int
+    let keys: Int
+    let lastCommit: Commit?
+    let nextExpiry: Date?
+    let overdue: Int
+    let nextDue: Date?
+
+    init(_ transaction: borrowing ReadTransaction) throws {
+      collections = try transaction.numberOfCollections()
+      keys = try transaction.numberOfKeysInAllCollections()
+      let snapshot = try transaction.snapshot()
+      lastCommit = snapshot == 0 ? nil : try transaction.changes(since: snapshot - 1)?.last
+      nextExpiry = try transaction.nextExpiry()
+      let due = try transaction.itemsDue(before: .distantFuture)
+      overdue = due.count { ($0.due ?? .distantFuture) <= Date() }
+      nextDue = due.first?.due
+    }
+  }
+
+  private func text(_ status: DatabaseStatus, _ counts: Counts) -> String {
+    var table = Table()
+    table.add(["store", DisplayText.escapingControls(status.path)])
+    table.add([
+      "holds",
+      DisplayText.count(counts.keys, "key", "keys") + " in "
+        + DisplayText.count(counts.collections, "collection", "collections"),
+    ])
+    table.add([
+      "size",
+      "\(DisplayText.byteCount(status.pageCount * status.pageSize)), and "
+        + "\(DisplayText.byteCount(status.log.byteCount)) of log",
+    ])
+    var last = "\(status.snapshot)"
+    if let time = counts.lastCommit?.time { last += ", \(Timestamp.text(time))" }
+    if let author = counts.lastCommit?.author { last += ", \(DisplayText.escapingControls(author.description))" }
+    table.add(["last commit", last])
+    if let expiry = counts.nextExpiry { table.add(["next expiry", Timestamp.text(expiry)]) }
+    if let due = counts.nextDue {
+      let overdue = counts.overdue == 0 ? "" : ", \(counts.overdue) overdue"
+      table.add(["to be renewed", "from \(Timestamp.text(due)) on\(overdue)"])
+    }
+    table.add(["opens with", DisplayText.count(status.slots.count, "slot", "slots")])
+    return table.lines().joined()
+  }
+
+  private func json(_ status: DatabaseStatus, _ counts: Counts) -> String {
+    func time(_ date: Date?) -> String { date.map { JSONText.quoted(Timestamp.text($0)) } ?? "null" }
+    return JSONText.object([
+      ("path", JSONText.quoted(status.path)), ("store", JSONText.quoted(status.storeID)),
+      ("format", "\(status.formatVersion)"), ("collections", "\(counts.collections)"), ("keys", "\(counts.keys)"),
+      ("bytes", "\(status.pageCount * status.pageSize)"), ("logBytes", "\(status.log.byteCount)"),
+      ("snapshot", "\(status.snapshot)"), ("lastCommit", time(counts.lastCommit?.time)),
+      ("lastAuthor", counts.lastCommit?.author.map(ChangeText.json) ?? "null"), ("nextExpiry", time(counts.nextExpiry)),
+      ("nextDue", time(counts.nextDue)), ("overdue", "\(counts.overdue)"), ("slots", "\(status.slots.count)"),
+      ("epochs", "\(status.epochCount)"),
+    ])
+  }
+}

@@ -1,0 +1,78 @@
+import ArgumentParser
+import Coffer
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Until when a value is there, and when it should be renewed.
+struct LifetimeOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("The value is gone after this long, as in 90s, 2h or 30d.", valueName: "time"))
+  var expiresIn: Lifetime?
+
+  @Option(
+    help: ArgumentHelp(
+      "The value is gone from this moment on, as in 2027-01-31 or 2027-01-31T08:30:00+01:00.", valueName: "date"))
+  var expiresAt: Moment?
+
+  @Option(
+    help: ArgumentHelp(
+      "The value should be renewed by then: a date, or a time from now. Nothing vanishes; list --due and doctor tell.",
+      valueName: "date"))
+  var due: DueDate?
+
+  mutating func validate() throws {
+    if expiresIn != nil, expiresAt != nil { throw ValidationError("Use --expires-in or --expires-at, not both.") }
+    if let moment = expiresAt?.date, moment <= Date() { throw ValidationError("--expires-at is in the past.") }
+  }
+
+  var expires: Date? { expiresAt?.date ?? expiresIn.map { Date(timeIntervalSinceNow: Double($0.seconds)) } }
+}
+
+/// A length of time: `90s`, `15m`, `12h`, `30d`, `1y`.
+struct Lifetime: ExpressibleByArgument {
+  let seconds: Int64
+
+  init?(argument: String) {
+    guard let seconds = DurationText.seconds(argument) else { return nil }
+    self.seconds = seconds
+  }
+}
+
+/// A date, with or without a time of day.
+struct Moment: ExpressibleByArgument {
+  let date: Date
+
+  init?(argument: String) {
+    guard let date = Timestamp.date(argument) else { return nil }
+    self.date = date
+  }
+}
+
+/// A date, or a length of time from now.
+struct DueDate: ExpressibleByArgument {
+  let date: Date
+
+  init?(argument: String) {
+    guard
+      let date = Moment(argument: argument)?.date
+        ?? Lifetime(argument: argument).map({ Date(timeIntervalSinceNow: Double($0.seconds)) })
+    else { return nil }
+    self.date = date
+  }
+}
+
+/// A date, or a length of time until now.
+struct PastDate: ExpressibleByArgument {
+  let date: Date
+
+  init?(argument: String) {
+    guard
+      let date = Moment(argument: argument)?.date
+        ?? Lifetime(argument: argument).map({ Date(timeIntervalSinceNow: -Double($0.seconds)) })
+    else { return nil }
+    self.date = date
+  }
+}

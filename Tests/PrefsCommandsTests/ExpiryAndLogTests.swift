@@ -1,0 +1,141 @@
+import Coffer
+import CofferStorage
+import Foundation
+import Testing
+
+@Suite("Values for a while") struct ExpiryCommandTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+  }
+
+  @Test("are gone when their time has come, and their history says so")
+  func expiry() throws {
+    try tool.succeed("init")
+    try tool.succeed("history", "--keep", "shop")
+    try tool.succeed("set", "shop/banner", "sale", "--expires-in", "1s")
+    #expect(try tool.succeed("get", "shop/banner") == "sale\n")
+    let deadline = Date(timeIntervalSinceNow: 20)
+    while try tool.run("get", "shop/banner").code == 0, Date() < deadline { usleep(50_000) }
+    #expect(try tool.run("get", "shop/banner").code == 3)
+    #expect(try tool.run("list", "shop").code == 3)
+    try tool.succeed("set", "shop/other", "x")
+    #expect(try tool.succeed("history", "shop/banner").contains(" expired"))
+    #expect(try tool.succeed("history", "shop/banner", "--json").contains(#""expired":true"#))
+    #expect(
+      try tool.succeed("log", "shop/banner").split(separator: "\n").first?.contains("  expired   shop/banner") ?? false)
+  }
+
+  @Test("say how long they stay in lists, and when in JSON; what is set again stays")
+  func lists() throws {
+    try tool.succeed("set", "shop/a", "1", "--expires-at", "2199-12-31T08:30:00Z")
+    try tool.succeed("set", "shop/b", "1", "--expires-in", "3h")
+    try tool.succeed("set", "shop/c", "1")
+    let lines = try tool.succeed("list", "shop", "-l").split(separator: "\n")
+    #expect(lines[0].hasSuffix(" d)") && lines[0].contains("(expires in "))
+    #expect(lines[1].hasSuffix("(expires in 3 h)"))
+    #expect(!lines[2].contains("expires"))
+    #expect(try tool.succeed("get", "shop/a", "--json").contains(#""expires":"2199-12-31T08:30:00.000Z""#))
+    #expect(try tool.succeed("list", "shop", "--json").contains(#""expires":"2199-12-31T08:30:00.000Z""#))
+    #expect(try tool.succeed("status", "--json").contains(#""nextExpiry":""#))
+    try tool.succeed("set", "shop/a", "1")
+    #expect(try !tool.succeed("get", "shop/a", "--json").contains("expires"))
+  }
+
+  @Test(
+    "want a time that is one, and is not past",
+    arguments: [
+      ["--expires-in", "soon"], ["--expires-in", "-1s"], ["--expires-at", "2020-01-01"], ["--expires-at", "x"],
+      ["--due", "x"], ["--expires-in", "1h", "--expires-at", "2199-01-01"],
+    ])
+  func refused(arguments: [String]) throws {
+    #expect(try tool.run(["set", "k", "v"] + arguments, input: "".utf8).code == 2)
+    #expect(try tool.run("get", "k").code != 0)
+  }
+
+  @Test("that should be renewed stay, and lists, doctor and an exit code say so")
+  func due() throws {
+    try tool.succeed("set", "mail/password", "--secret", "-", "--due", "10d", input: "hunter2")
+    try tool.succeed("set", "mail/token", "x", "--due", "2020-01-01")
+    try tool.succeed("set", "other", "x", "--due", "90d")
+    #expect(try tool.run("list", "--due", "30d").code == 15)
+    let due = try tool.run("list", "--due", "30d")
+    let lines = due.text.split(separator: "\n")
+    #expect(lines.count == 2)
+    #expect(lines[0].hasPrefix("mail/token") && lines[0].contains("overdue by "))
+    #expect(lines[1].hasPrefix("mail/password") && lines[1].hasSuffix("due in 10 d"))
+    #expect(try tool.run("list", "mail", "--due", "30d", "--plain").text.split(separator: "\n").count == 2)
+    #expect(try tool.run("list", "--due", "30d", "--json").text.contains(#""due":"2020-01-01T00:00:00.000Z""#))
+    #expect(try tool.succeed("doctor").contains("mail/token should have been renewed by 2020-01-01"))
+    #expect(try tool.succeed("status").contains("1 overdue"))
+    try tool.succeed("set", "mail/token", "y")
+    try tool.succeed("set", "mail/password", "--secret", "-", input: "hunter3")
+    #expect(try tool.succeed("list", "--due", "30d").isEmpty)
+    #expect(try tool.run("list", "--due", "30d", "-l").code == 2)
+  }
+}
+
+@Suite("Who changed what") struct LogTests {
+  private let tool: Tool
+
+  init() throws {
+    tool = try Tool()
+    try tool.succeed("set", "shop/rate", "--int", "1")
+    try tool.succeed("set", "shop/rate", "--int", "2", "--actor", "alice")
+    _ = try tool.run(["unset", "shop/rate"], input: "".utf8, environment: ["PREFS_ACTOR": "deploy\n42"])
+  }
+
+  @Test("is shown the newest first, with the program, its user, its host and the actor")
+  func lines() throws {
+    let lines = try tool.succeed("log").split(separator: "\n")
+    #expect(lines.count == 3)
+    #expect(lines[0].contains("deploy?42 (prefs by \(NSUserName()) at ") && lines[0].hasSuffix("removed   shop/rate"))
+    #expect(lines[1].contains("alice (prefs by ") && lines[1].hasSuffix("updated   shop/rate"))
+    #expect(lines[2].contains("  prefs by ") && lines[2].hasSuffix("inserted  shop/rate"))
+    let fields = try tool.succeed("log", "--plain", "--limit", "1").split(
+      separator: "\t", omittingEmptySubsequences: false)
+    #expect(fields.count == 9)
+    #expect(fields[2] == "prefs" && fields[5] == "deploy?42" && fields[6...] == ["removed", "shop", "rate\n"])
+    #expect(try tool.succeed("log", "-0", "--limit", "1").hasSuffix("rate\0"))
+    let json = try tool.succeed("log", "shop", "--json")
+    let changes = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [[String: Any]])
+    #expect(changes.map { ($0["author"] as? [String: Any])?["actor"] as? String } == ["deploy?42", "alice", nil])
+  }
+
+  @Test("is shown of one key or collection, since a time")
+  func filters() throws {
+    try tool.succeed("set", "other", "x")
+    #expect(try tool.succeed("log", "shop/rate").split(separator: "\n").count == 3)
+    #expect(try tool.succeed("log", "-c", "", "other").split(separator: "\n").count == 1)
+    #expect(try tool.succeed("log", "--since", "1h").split(separator: "\n").count == 4)
+    #expect(try tool.succeed("log", "--since", "2199-01-01").isEmpty)
+    #expect(try tool.run("log", "--since", "x").code == 2)
+  }
+
+  /// Has the store forget its commits, as it does after 10,000 more.
+  private func forgetCommits() throws {
+    let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
+    try database.makeConnection().perform { session in
+      try session.connection.beginWrite(.full)
+      try session.changeLog.begin(after: session.changeLog.lastSequence())
+      try session.connection.commit()
+    }
+    try database.close()
+  }
+
+  @Test("is told from a key's history where the store no longer remembers the commit")
+  func history() throws {
+    try tool.succeed("history", "--keep", "kept")
+    try tool.succeed("set", "kept/k", "1", "--actor", "alice")
+    try tool.succeed("set", "kept/k", "2", "--actor", "bob")
+    try tool.succeed("unset", "kept/k", "--actor", "carol")
+    try tool.succeed("set", "kept/k", "3", "--actor", "dave")
+    let remembered = try tool.succeed("log", "kept/k")
+    try forgetCommits()
+    let told = try tool.succeed("log", "kept/k")
+    #expect(told == remembered)
+    #expect(told.split(separator: "\n").count == 4)
+    #expect(try tool.succeed("log").isEmpty)
+  }
+}
