@@ -57,7 +57,7 @@ let package = Package(
       name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CSystemCalls"),
     .target(name: "CofferCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
-    .target(name: "CofferStorage", dependencies: ["CofferCrypto", "CSQLite"], swiftSettings: strict),
+    .target(name: "CofferStorage", dependencies: ["CofferCrypto", "CSQLite", "CSystemCalls"], swiftSettings: strict),
     .target(name: "CofferExtension", dependencies: ["CofferStorage", "CSQLite"], swiftSettings: strict),
     .target(
       name: "Coffer",

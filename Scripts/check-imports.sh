@@ -5,7 +5,7 @@
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
 #          CofferCompat, CofferObservation ------> Coffer    CofferStorage -> CSQLite
-#           PrefsCommands, Coffer -> CSystemCalls
+#           PrefsCommands, Coffer, CofferStorage -> CSystemCalls
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
 
@@ -15,7 +15,7 @@ allowed() {
   case "$1" in
     Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls) echo "" ;;
     Sources/CofferCrypto) echo "COpenSSL" ;;
-    Sources/CofferStorage) echo "CofferCrypto CSQLite" ;;
+    Sources/CofferStorage) echo "CofferCrypto CSQLite CSystemCalls" ;;
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
     Sources/Coffer) echo "CofferStorage CofferCrypto CSystemCalls" ;;
     Sources/CofferMaintenance) echo "Coffer CofferStorage CofferCrypto" ;;

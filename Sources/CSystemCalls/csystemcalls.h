@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/keyctl.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -18,6 +19,23 @@ static inline long coffer_result(long result) { return result < 0 ? -errno : res
 // prctl(2)
 
 static inline long coffer_set_dumpable(int dumpable) { return coffer_result(prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0)); }
+
+// setfsuid(2), setfsgid(2): of the calling thread alone
+
+// The number of no user changes nothing.
+static inline uid_t coffer_file_user(void) { return (uid_t)setfsuid((uid_t)-1); }
+
+static inline gid_t coffer_file_group(void) { return (gid_t)setfsgid((gid_t)-1); }
+
+static inline int coffer_set_file_user(uid_t user) {
+  setfsuid(user);
+  return coffer_file_user() == user ? 0 : -EPERM;
+}
+
+static inline int coffer_set_file_group(gid_t group) {
+  setfsgid(group);
+  return coffer_file_group() == group ? 0 : -EPERM;
+}
 
 // unix(7), SO_PEERCRED
 

@@ -62,6 +62,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case diskFull(path: String)
   /// The system refused access.
   case permissionDenied(path: String, reason: String)
+  /// The store, or a folder that it lies in, belongs to another user, who lets this one not use it so.
+  case belongsToAnotherUser(path: String, user: Int)
   /// The system reported an I/O error.
   case inputOutput(path: String, reason: String)
   /// SQLite reported an error that none of the other cases names; `code` is its extended result code.
@@ -167,6 +169,9 @@ extension CofferError: CustomStringConvertible {
       "No space is left for \(path). Free some and try again; nothing was half-written."
     case .permissionDenied(let path, let reason):
       "No permission for \(path): \(reason)."
+    case .belongsToAnotherUser(let path, let user):
+      "\(path) belongs to another user (\(user)), and this one may not use it so. Use it as that user or as root, or have "
+        + "it shared with a group."
     case .inputOutput(let path, let reason):
       "Input or output failed on \(path): \(reason)."
     case .sqlite(let code, let message):

@@ -25,17 +25,30 @@ enum FilePath {
     return parent == "/" ? "/\(name)" : "\(parent)/\(name)"
   }
 
-  /// Makes the folder above `path`, and those above it, with mode 0700 where they are missing.
-  static func makeFolder(above path: String) throws -> String {
+  /// Makes the folder above `path`, and those above it, with mode 0700 where they are missing, and the last for the group
+  /// that is to share what lies there.
+  static func makeFolder(above path: String, _ owner: FileOwner) throws -> String {
+    let folder = try makeOwnFolder(above: path)
+    if folder.isNew, owner.isShared {
+      let descriptor = open(folder.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      guard descriptor >= 0 else { throw StorageError(errno: errno, path: folder.path) }
+      defer { close(descriptor) }
+      try owner.share(descriptor, path: folder.path)
+      guard fchmod(descriptor, 0o2770) == 0 else { throw StorageError(errno: errno, path: folder.path) }
+    }
+    return folder.path
+  }
+
+  private static func makeOwnFolder(above path: String) throws -> (path: String, isNew: Bool) {
     let folder = folder(above: path)
     if mkdir(folder, 0o700) == 0 {
       // Where the folder above may be entered and not read, its own file system has to see to it.
       try? syncFolder(above: folder)
     } else {
       switch errno {
-      case EEXIST: break
+      case EEXIST: return (folder, false)
       case ENOENT:
-        _ = try makeFolder(above: folder)
+        _ = try makeOwnFolder(above: folder)
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw StorageError(errno: errno, path: folder) }
         try? syncFolder(above: folder)
       // A read-only file system reports itself even for a folder that is there.
@@ -43,9 +56,10 @@ enum FilePath {
         var status = stat()
         let code = errno
         guard stat(folder, &status) == 0 else { throw StorageError(errno: code, path: folder) }
+        return (folder, false)
       }
     }
-    return folder
+    return (folder, true)
   }
 
   /// Makes a new name in the folder above `path` durable.

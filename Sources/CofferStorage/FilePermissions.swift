@@ -1,27 +1,29 @@
 /// Who besides the owner gets at a file.
 package enum FilePermissions {
   /// What lets others read or write the file at `path`, in sentences; nothing about one that is not there.
-  package static func problems(ofFileAt path: String) -> [String] {
+  ///
+  /// - Parameter owner: The owner of a store, which a group may share.
+  package static func problems(ofFileAt path: String, of owner: FileOwner? = nil) -> [String] {
     var status = stat()
     // Of a link, which a key file may be, what it leads to.
-    guard stat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return [] }
+    guard stat(path, &status) == 0, status.st_mode & 0o077 & ~groupBits(status, owner) != 0 else { return [] }
     return ["\(path) is open to others (mode \(octal(status.st_mode & 0o777)))."]
   }
 
   /// Likewise of a key file, wherever a link there leads: its owner knows the key, and may give it away.
-  package static func problems(ofKeyFileAt path: String) -> [String] {
+  package static func problems(ofKeyFileAt path: String, of owner: FileOwner? = nil) -> [String] {
     var status = stat()
-    guard stat(path, &status) == 0, status.st_uid != 0, status.st_uid != geteuid() else { return [] }
+    guard stat(path, &status) == 0, ![0, geteuid(), owner?.user].contains(status.st_uid) else { return [] }
     return ["\(path) belongs to another user (\(status.st_uid)), who knows the key in it, and can put another there."]
   }
 
   /// What others see of the folder that the file at `path` lies in, where they can do no more.
-  package static func notes(ofFolderAbove path: String) -> [String] {
+  package static func notes(ofFolderAbove path: String, of owner: FileOwner? = nil) -> [String] {
     let folder = FilePath.folder(above: path)
     var status = stat()
     // A folder of the system's is for everybody.
-    guard stat(folder, &status) == 0, status.st_uid == owner(of: path), status.st_mode & 0o055 != 0,
-      status.st_mode & 0o022 == 0
+    guard stat(folder, &status) == 0, status.st_uid == self.owner(of: path),
+      status.st_mode & 0o055 & ~groupBits(status, owner) != 0, status.st_mode & 0o022 & ~groupBits(status, owner) == 0
     else { return [] }
     return [
       "The folder \(folder) can be entered by others (mode \(octal(status.st_mode & 0o777))), who see when and how much is "
@@ -30,29 +32,39 @@ package enum FilePermissions {
   }
 
   /// What lets others read or write the regular file at `path`, if it is this user's.
-  package static func problemOfOwnRegularFile(at path: String) -> String? {
+  package static func problemOfOwnRegularFile(at path: String, of owner: FileOwner? = nil) -> String? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { return nil }
-    return problems(ofFileAt: path).first
+    return problems(ofFileAt: path, of: owner).first
   }
 
   /// What lets others put files into the folder that the file at `path` lies in.
-  package static func problems(ofFolderAbove path: String) -> [String] {
+  package static func problems(ofFolderAbove path: String, of owner: FileOwner? = nil) -> [String] {
     let folder = FilePath.folder(above: path)
     var status = stat()
     guard stat(folder, &status) == 0 else { return [] }
     var problems: [String] = []
-    if status.st_mode & 0o022 != 0 {
+    if status.st_mode & 0o022 & ~groupBits(status, owner) != 0 {
       // "A file in a sticky directory may only be renamed or deleted by the owner": unlink(2), EPERM.
       let isSticky = status.st_mode & S_ISVTX != 0
       problems.append(
         "The folder \(folder) can be written by others (mode \(octal(status.st_mode & 0o1777))), who can put files there"
           + (isSticky ? "." : ", and others in the place of yours."))
     }
-    if status.st_uid != 0, status.st_uid != geteuid(), status.st_uid != owner(of: path) {
+    if status.st_uid != 0, status.st_uid != geteuid(), status.st_uid != self.owner(of: path) {
       problems.append("The folder \(folder) belongs to another user (\(status.st_uid)), who can put other files there.")
     }
     return problems
+  }
+
+  /// Refuses a folder that is there and in which the members of `group` could make no log.
+  package static func checkFolder(above path: String, letsWrite group: gid_t) throws {
+    let folder = FilePath.folder(above: path)
+    var status = stat()
+    guard stat(folder, &status) == 0, status.st_gid != group || status.st_mode & 0o030 != 0o030 else { return }
+    throw StorageError.permissionDenied(
+      path: folder,
+      reason: "group \(group) could not make files there; run: chgrp \(group) \(folder) && chmod 2770 \(folder)")
   }
 
   /// What lets others than root and this user put other contents at `path`, in a sentence.
@@ -72,6 +84,30 @@ package enum FilePermissions {
       if place == "/" { return nil }
       place = FilePath.folder(above: place)
     }
+  }
+
+  /// The first folder on the way to `path` that another user does not let this one enter.
+  static func foreignFolder(above path: String) -> (path: String, user: uid_t)? {
+    var folders: [String] = []
+    var place = path
+    repeat {
+      let above = FilePath.folder(above: place)
+      if above == place || above == "." && place == "." { break }
+      place = above
+      folders.append(place)
+    } while true
+    for folder in folders.reversed() where faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) != 0 {
+      var status = stat()
+      guard errno == EACCES, stat(folder, &status) == 0, status.st_uid != geteuid() else { return nil }
+      return (folder, status.st_uid)
+    }
+    return nil
+  }
+
+  /// What the mode of a file lets the group do that shares the store.
+  private static func groupBits(_ status: stat, _ owner: FileOwner?) -> mode_t {
+    guard let owner, owner.isShared, status.st_gid == owner.group else { return 0 }
+    return 0o070
   }
 
   private static func owner(of path: String) -> uid_t? {

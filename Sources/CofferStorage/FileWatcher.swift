@@ -68,7 +68,7 @@ package final class FileWatcher {
 
     /// Raises the event.
     static func announce(_ path: String) {
-      let log = open(path + "-wal", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+      let log = Platform.openForReading(path + "-wal")
       if log >= 0 { close(log) }
     }
   #else

@@ -20,14 +20,18 @@ package enum FileCall: Equatable, Sendable {
 final class NewFile {
   let path: String
   let temporaryPath: String
+  private let owner: FileOwner
   private let observer: FileCall.Observer?
   private var descriptor: Int32 = -1
   private var byteCount = 0
 
-  /// Creates the temporary file, mode 0600, and the missing folders above it, mode 0700.
-  init(besides path: String, observer: FileCall.Observer? = nil) throws {
-    let folder = try FilePath.makeFolder(above: path)
+  /// Creates the temporary file, and the missing folders above it, as `owner`'s.
+  ///
+  /// - Parameter mode: By default 0600, and 0660 for a group that shares a store.
+  init(besides path: String, owner: FileOwner, mode: mode_t? = nil, observer: FileCall.Observer? = nil) throws {
+    let folder = try owner.acting { try FilePath.makeFolder(above: path, owner) }
     self.path = path
+    self.owner = owner
     self.observer = observer
     let tag = try RandomSource.bytes(count: 8).map { byte in
       let digits = String(byte, radix: 16)
@@ -35,10 +39,13 @@ final class NewFile {
     }.joined()
     temporaryPath = "\(folder)/.\(FilePath.lastComponent(of: path)).\(tag).tmp"
     try announce(.create(path: temporaryPath))
-    descriptor = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
-    // The umask may have taken the owner's own rights away.
-    guard fchmod(descriptor, 0o600) == 0 else { throw StorageError(errno: errno, path: path) }
+    try owner.acting {
+      descriptor = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+      guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
+      if owner.isShared { try owner.share(descriptor, path: path) }
+      // The umask may have taken the owner's own rights away.
+      guard fchmod(descriptor, mode ?? owner.mode) == 0 else { throw StorageError(errno: errno, path: path) }
+    }
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) throws {
@@ -62,33 +69,35 @@ final class NewFile {
     byteCount += count
   }
 
-  /// Makes the file look as old as the one that it was copied from, and, for root, belong to the same user.
-  func takeOwnerAndTime(of original: stat) throws {
+  /// Makes the file look as old as the one that it was copied from.
+  func takeTime(of original: stat) throws {
     var times = [original.modificationTime, original.modificationTime]
-    let isOthers = geteuid() == 0 && original.st_uid != 0
-    guard !isOthers || fchown(descriptor, original.st_uid, original.st_gid) == 0, futimens(descriptor, &times) == 0
-    else {
-      throw StorageError(errno: errno, path: path)
-    }
+    guard futimens(descriptor, &times) == 0 else { throw StorageError(errno: errno, path: path) }
   }
 
-  /// Makes the contents durable and gives them their name.
+  /// Gives the contents their name, and makes both durable.
   ///
   /// The descriptor is closed before the name exists: closing it later would drop the POSIX locks of whoever opened the
   /// file by its name in this process (https://www.sqlite.org/howtocorrupt.html, 2.2).
   ///
+  /// - Parameter isDurable: Whether the contents are to outlast a power cut.
   /// - Throws: `StorageError.exists` when the name is taken; the temporary file is gone either way.
-  func publish() throws {
-    try announce(.sync(path: temporaryPath))
-    guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
+  func publish(isDurable: Bool = true) throws {
+    if isDurable {
+      try announce(.sync(path: temporaryPath))
+      guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
+    }
     close(descriptor)
     descriptor = -1
     try announce(.link(from: temporaryPath, to: path))
-    guard link(temporaryPath, path) == 0 else {
-      throw errno == EEXIST ? StorageError.exists(path: path) : StorageError(errno: errno, path: path)
+    try owner.acting {
+      guard link(temporaryPath, path) == 0 else {
+        throw errno == EEXIST ? StorageError.exists(path: path) : StorageError(errno: errno, path: path)
+      }
     }
+    guard isDurable else { return }
     try announce(.syncFolder(path: FilePath.folder(above: path)))
-    try FilePath.syncFolder(above: path)
+    try owner.acting { try FilePath.syncFolder(above: path) }
   }
 
   /// Says which system call comes next.
@@ -102,6 +111,6 @@ final class NewFile {
   deinit {
     if descriptor >= 0 { close(descriptor) }
     guard (try? announce(.remove(path: temporaryPath))) != nil else { return }
-    unlink(temporaryPath)
+    _ = try? owner.acting { unlink(temporaryPath) }
   }
 }

@@ -10,8 +10,10 @@
 /// The system's calls where a method of the same name hides them.
 enum Platform {
   /// Opens a file for reading; never the store's own, see `Store`.
+  ///
+  /// Neither a link nor a pipe, which somebody may have put there, is followed or waited for.
   static func openForReading(_ path: String) -> Int32 {
-    open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
   }
 
   static func read(_ descriptor: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {

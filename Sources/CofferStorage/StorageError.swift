@@ -12,6 +12,7 @@ package enum StorageError: Error, Equatable, Sendable {
   case busy
   case diskFull(path: String)
   case permissionDenied(path: String, reason: String)
+  case belongsToAnother(path: String, user: UInt32)
   case inputOutput(path: String, reason: String)
   case sqlite(code: Int32, message: String)
   case usedAfterFork

@@ -13,6 +13,8 @@ package final class Store: Sendable {
   package let storeID: [UInt8]
   /// Whether nothing may be written through this object, whatever the file allows.
   package let isReadOnly: Bool
+  /// Whose the files are, and those that appear beside them.
+  package let owner: FileOwner
   let below: VFSPointer
   package let vfs: EncryptingVFS
   private let file: EnvelopeFile
@@ -33,10 +35,11 @@ package final class Store: Sendable {
   }
 
   private init(
-    path: String, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: RootKey,
+    path: String, owner: FileOwner, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: RootKey,
     isReadOnly: Bool = false, needsRepair: Bool = false
   ) throws {
     self.file = file
+    self.owner = owner
     self.isReadOnly = isReadOnly
     self.path = path
     self.vfs = vfs
@@ -169,14 +172,14 @@ package final class Store: Sendable {
 extension Store {
   /// Opens the store at `path`.
   ///
-  /// Nothing is written. A store that is to be written must belong to this user and be writable; SQLite would otherwise
-  /// open it for reading, and leave a log beside it. One that is only read may be anybody's.
+  /// Nothing is written. A store that is to be written must be writable; SQLite would otherwise open it for reading, and
+  /// leave a log beside it. It must belong to this user, or to a group of his that shares it; root takes on the rights of
+  /// its owner. One that is only read may be anybody's.
   package static func open(
     at path: String, key: KeySource, isReadOnly: Bool = false, vfs: EncryptingVFS = .standard
   ) throws -> Store {
-    let path = try FilePath.resolved(path)
-    let identity = try checkFile(at: path, isReadOnly: isReadOnly)
-    let file = try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly)
+    let (path, identity, owner) = try checkFile(at: path, isReadOnly: isReadOnly)
+    let file = try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly) }
     let contents = try file.read()
     let envelope = contents.envelope
     let rootKey = try envelope.open(key)
@@ -187,7 +190,7 @@ extension Store {
         return store
       }
       let store = try Store(
-        path: path, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, isReadOnly: isReadOnly,
+        path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, isReadOnly: isReadOnly,
         needsRepair: !isReadOnly && !contents.damagedCopies.isEmpty)
       if let index { table.remove(at: index) }
       table.append(WeakStore(identity: identity, store: store))
@@ -197,36 +200,39 @@ extension Store {
 
   /// The envelope of the store at `path`, readable without a key and not to be trusted without one.
   package static func peekEnvelope(at path: String, vfs: EncryptingVFS = .standard) throws -> Envelope {
-    let path = try FilePath.resolved(path)
-    _ = try checkFile(at: path, isReadOnly: true)
-    return try EnvelopeFile(path: path, below: vfs.below, isReadOnly: true).read().envelope
+    let (path, _, owner) = try checkFile(at: path, isReadOnly: true)
+    return try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: true) }.read().envelope
   }
 
   /// Creates a store at `path` with one slot, and fills it: `fill` gets a connection to the still unnamed store.
   ///
   /// The store appears under its name whole and durable, or not at all; of two creators at once, one gets
   /// `StorageError.exists`.
+  ///
+  /// - Parameter group: Whose members are to share it; nil for its owner alone.
   package static func create(
-    at path: String, key: KeySource, label: String = "", stretching: Slot.Stretching = .standard,
+    at path: String, key: KeySource, label: String = "", stretching: Slot.Stretching = .standard, group: gid_t? = nil,
     vfs: EncryptingVFS = .standard, fill: (SQLiteConnection, Store) throws -> Void
   ) throws {
     let new = try NewEnvelope(key: key, label: label, stretching: stretching)
     guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
 
-    let file = try NewFile(besides: path, observer: vfs.fileCallObserver)
+    let owner = try FileOwner(ofNewFileAt: path, sharedGroup: group)
+    let file = try NewFile(besides: path, owner: owner, observer: vfs.fileCallObserver)
     try new.bytes.withUnsafeBytes { try file.write($0) }
     do {
       let temporaryPath = try FilePath.resolved(file.temporaryPath)
+      let envelopeFile = try owner.acting {
+        try EnvelopeFile(path: temporaryPath, below: vfs.below, isReadOnly: false)
+      }
       let store = try Store(
-        path: temporaryPath, vfs: vfs, file: EnvelopeFile(path: temporaryPath, below: vfs.below, isReadOnly: false),
-        envelope: new.envelope, rootKey: new.rootKey)
+        path: temporaryPath, owner: owner, vfs: vfs, file: envelopeFile, envelope: new.envelope, rootKey: new.rootKey)
       let connection = try SQLiteConnection(creating: store)
       try fill(connection, store)
       try connection.checkpoint()
       try connection.close()
     } catch {
-      unlink(file.temporaryPath + "-wal")
-      unlink(file.temporaryPath + "-shm")
+      for suffix in ["-wal", "-shm"] { _ = try? owner.acting { unlink(file.temporaryPath + suffix) } }
       throw error
     }
     try file.publish()
@@ -241,16 +247,17 @@ extension Store {
       _ = try peekEnvelope(at: path)
     } catch StorageError.damaged {
     } catch StorageError.newerFormat {}
-    let path = try FilePath.resolved(path)
-    let identity = try checkFile(at: path, isReadOnly: true)
+    let (path, identity, owner) = try checkFile(at: path, isReadOnly: true)
     let isOpenHere = shared.withLock { table in
       table.contains {
         $0.identity.device == identity.device && $0.identity.inode == identity.inode && $0.store != nil
       }
     }
     guard try !isOpenHere && !isOpenElsewhere(path) else { throw StorageError.busy }
-    for path in [path + "-wal", path + "-shm", path] where unlink(path) != 0 && errno != ENOENT {
-      throw StorageError(errno: errno, path: path)
+    try owner.acting {
+      for path in [path + "-wal", path + "-shm", path] where unlink(path) != 0 && errno != ENOENT {
+        throw StorageError(errno: errno, path: path)
+      }
     }
   }
 
@@ -291,31 +298,54 @@ extension Store {
   /// all conformances there are: a fiftieth of a process's first opening.
   private static let shared = Lock<[WeakStore]>([])
 
-  /// Refuses what can never be a store before anything is opened.
-  private static func checkFile(at path: String, isReadOnly: Bool) throws -> FileIdentity {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { throw StorageError(errno: errno, path: path) }
-    switch status.st_mode & S_IFMT {
-    case S_IFREG: break
-    case S_IFLNK: throw StorageError.notAStore(path: path, reason: "it is a symbolic link, which is never followed")
-    case S_IFDIR: throw StorageError.notAStore(path: path, reason: "it is a directory")
-    default: throw StorageError.notAStore(path: path, reason: "it is not a regular file")
-    }
-    if !isReadOnly {
-      guard status.st_uid == geteuid() else {
-        throw StorageError.notAStore(path: path, reason: "it belongs to another user (\(status.st_uid))")
+  /// Refuses what can never be a store, or is not this user's, before anything is opened.
+  private static func checkFile(
+    at path: String, isReadOnly: Bool
+  ) throws -> (path: String, identity: FileIdentity, owner: FileOwner) {
+    do {
+      let path = try FilePath.resolved(path)
+      var status = stat()
+      guard lstat(path, &status) == 0 else { throw StorageError(errno: errno, path: path) }
+      switch status.st_mode & S_IFMT {
+      case S_IFREG: break
+      case S_IFLNK: throw StorageError.notAStore(path: path, reason: "it is a symbolic link, which is never followed")
+      case S_IFDIR: throw StorageError.notAStore(path: path, reason: "it is a directory")
+      default: throw StorageError.notAStore(path: path, reason: "it is not a regular file")
       }
-      guard faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0 else {
-        throw StorageError(errno: errno, path: path)
+      let owner = try owner(ofFileAt: path, status, isReadOnly: isReadOnly)
+      let identity = FileIdentity(
+        device: UInt64(status.st_dev), inode: UInt64(status.st_ino), isReadOnly: isReadOnly)
+      return (path, identity, owner)
+    } catch StorageError.permissionDenied(let denied, let reason) {
+      if let folder = FilePermissions.foreignFolder(above: path) {
+        throw StorageError.belongsToAnother(path: folder.path, user: folder.user)
       }
+      throw StorageError.permissionDenied(path: denied, reason: reason)
     }
-    return FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino), isReadOnly: isReadOnly)
+  }
+
+  /// Under whose rights this user works with a file.
+  private static func owner(ofFileAt path: String, _ status: stat, isReadOnly: Bool) throws -> FileOwner {
+    let owner = FileOwner(status)
+    let access = isReadOnly ? R_OK : R_OK | W_OK
+    let isOwn = owner.user == geteuid() || FileOwner.canAct
+    let code = try owner.acting { faccessat(AT_FDCWD, path, access, AT_EACCESS) == 0 ? 0 : errno }
+    guard code == 0 else {
+      // Root reads what its owner could not get at, and makes nothing there that would be root's.
+      if isReadOnly, FileOwner.canAct { return FileOwner.ofThisProcess }
+      if !isOwn, code == EACCES { throw StorageError.belongsToAnother(path: path, user: owner.user) }
+      throw StorageError(errno: code, path: path)
+    }
+    guard isReadOnly || isOwn || owner.isShared else {
+      throw StorageError.belongsToAnother(path: path, user: owner.user)
+    }
+    return owner
   }
 
   /// What lets others at the files of this store: their modes, and that of their folder.
   package func fileProblems() -> [String] {
-    ["", "-wal", "-shm"].flatMap { FilePermissions.problems(ofFileAt: path + $0) }
-      + FilePermissions.problems(ofFolderAbove: path)
+    ["", "-wal", "-shm"].flatMap { FilePermissions.problems(ofFileAt: path + $0, of: owner) }
+      + FilePermissions.problems(ofFolderAbove: path, of: owner)
   }
 
   /// The size of the log file, 0 when there is none.

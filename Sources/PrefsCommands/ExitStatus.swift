@@ -15,7 +15,8 @@ enum ExitStatus: Int32, CaseIterable {
   case newerFormat = 12
   case managed = 13
   case inputOutput = 14
-  case due = 15
+  case otherUser = 15
+  case due = 16
   case execFailed = 125
   case notExecutable = 126
   case commandNotFound = 127
@@ -39,6 +40,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .newerFormat: "the store was written by a newer version"
     case .managed: "locked by an administrator of this host"
     case .inputOutput: "disk full, permission denied, or an I/O error"
+    case .otherUser: "the store, or the folder it lies in, belongs to another user"
     case .due: "list --due: something should be renewed"
     case .execFailed: "exec: prefs failed; otherwise the program's own code"
     case .notExecutable: "exec: the program cannot be executed"

@@ -28,6 +28,7 @@ extension CofferError {
     case .busy, .oldKeyInUse: .busy
     case .collectionNotAllowed: .refused
     case .lockedByAdministrator: .managed
+    case .belongsToAnotherUser: .otherUser
     case .diskFull, .permissionDenied, .readOnly, .inputOutput: .inputOutput
     default: .other
     }

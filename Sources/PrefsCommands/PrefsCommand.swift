@@ -17,7 +17,9 @@ struct PrefsCommand: ParsableCommand {
       The store is --store, else that of --app, else PREFS_STORE, else settings.coffer in the folder prefs of the user's data folder. It is \
       opened by --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, else by PREFS_KEY_FILE, PREFS_KEY_COMMAND, \
       the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase or \
-      recovery key that is asked for.
+      recovery key that is asked for. A sealed collection needs the vault: --vault-key-file, --vault-key-fd, else \
+      PREFS_VAULT_KEY_FILE, else what `prefs unlock` left. With --must-exist, or PREFS_MUST_EXIST set to anything but 0, no \
+      store is made where there is none.
 
       `prefs help COMMAND` says more of each command. `prefs NAME` starts the program prefs-NAME where there is no command of \
       that name, and such a program in the folder libexec/coffer beside the one that prefs is in.

@@ -53,13 +53,7 @@ public enum PrefsTool {
       }
       return ExitStatus.success.rawValue
     } catch {
-      let code = report(error)
-      let name = CommandArguments.commandName(in: Array(CommandLine.arguments.dropFirst()))
-      switch name {
-      case ExecCommand.configuration.commandName: return ExitStatus.ofExec(code)
-      case DiffCommand.configuration.commandName: return error is ExitCode ? code : ExitStatus.ofDiff(code)
-      default: return code
-      }
+      return report(error, of: Array(CommandLine.arguments.dropFirst()))
     }
   }
 
@@ -75,24 +69,45 @@ public enum PrefsTool {
 
   // MARK: - Errors
 
-  /// Tells the user about `error` and returns the exit code for it.
-  private static func report(_ error: any Error) -> Int32 {
+  /// Tells the user about `error`, and with `--json` other programs, and returns the exit code for it.
+  private static func report(_ error: any Error, of arguments: [String]) -> Int32 {
+    let outcome = outcome(of: error)
+    let name = CommandArguments.commandName(in: arguments)
+    let isExec = name == ExecCommand.configuration.commandName
+    let code =
+      if isExec {
+        ExitStatus.ofExec(outcome.code)
+      } else if name == DiffCommand.configuration.commandName, !(error is ExitCode) {
+        ExitStatus.ofDiff(outcome.code)
+      } else {
+        outcome.code
+      }
+    guard let message = outcome.message else { return code }
+    Message.error(message)
+    if !isExec, arguments.prefix(while: { $0 != "--" }).contains("--json") {
+      let status = ExitStatus(rawValue: outcome.code) ?? .other
+      let members = [
+        ("error", JSONText.quoted("\(status)")), ("code", "\(code)"), ("message", JSONText.quoted(message)),
+        ("store", Session.firstPath.map(JSONText.quoted) ?? "null"),
+      ]
+      try? StandardOutput.write(JSONText.object(members) + "\n")
+    }
+    return code
+  }
+
+  /// The exit code for `error`, and what to tell about it.
+  private static func outcome(of error: any Error) -> (code: Int32, message: String?) {
     switch error {
-    case let failure as Failure:
-      Message.error(failure.message)
-      return failure.status.rawValue
+    case let failure as Failure: (failure.status.rawValue, failure.message)
     case let error as CofferError:
       if case .invalidValue = error {
-        Message.error("\(error.description) Nothing was changed; --force sets it all the same.")
-        return error.exitStatus.rawValue
+        (error.exitStatus.rawValue, "\(error.description) Nothing was changed; --force sets it all the same.")
+      } else {
+        (error.exitStatus.rawValue, error.description)
       }
-      Message.error(error.description)
-      return error.exitStatus.rawValue
-    case is ClosedPipe:
-      // What the signal would have done, had the caller not chosen to ignore it.
-      return 128 + SIGPIPE
-    default:
-      return reportFromParser(error)
+    // What the signal would have done, had the caller not chosen to ignore it.
+    case is ClosedPipe: (128 + SIGPIPE, nil)
+    default: outcomeOfParsing(error)
     }
   }
 
@@ -108,10 +123,10 @@ public enum PrefsTool {
   }
 
   /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.
-  private static func reportFromParser(_ error: any Error) -> Int32 {
+  private static func outcomeOfParsing(_ error: any Error) -> (code: Int32, message: String?) {
     let code = PrefsCommand.exitCode(for: error)
     if let failure = CommandArguments.unknownCommand(in: Array(CommandLine.arguments.dropFirst())) {
-      return report(failure)
+      return outcome(of: failure)
     }
     let text = CommandArguments.unmarked(PrefsCommand.fullMessage(for: error))
     if code == .success {
@@ -121,15 +136,15 @@ public enum PrefsTool {
         output.write("\n")
         if isHelpOfAll { output.write(programsBeside) }
         try output.finish()
-        return ExitStatus.success.rawValue
+        return (ExitStatus.success.rawValue, nil)
       } catch {
-        return report(error)
+        return outcome(of: error)
       }
     }
-    if !text.isEmpty {
-      let prefix = "Error: "
-      Message.error(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text)
-    }
-    return code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue
+    let prefix = "Error: "
+    let message = text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text
+    return (
+      code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue, message.isEmpty ? nil : message
+    )
   }
 }

@@ -15,7 +15,7 @@ struct ReadOnlyStoreTests {
   private static let ordinaryUser =
     getuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
 
-  private static func run(_ words: [String]) -> (code: Int32, text: String) {
+  static func run(_ words: [String]) -> (code: Int32, text: String) {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = ordinaryUser + words
@@ -29,7 +29,7 @@ struct ReadOnlyStoreTests {
   }
 
   /// Whether an ordinary user may run the tool: not where it was built in root's own folder.
-  private static var canRun: Bool { run([Tool.executable, "--version"]).code == 0 }
+  static var canRun: Bool { run([Tool.executable, "--version"]).code == 0 }
 
   @Test("Commands that read work and make no file, the others are 14", .enabled(if: canRun))
   func commands() throws {

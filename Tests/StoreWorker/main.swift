@@ -37,6 +37,15 @@ func becomeNobody() {
   guard setgid(65534) == 0, setuid(65534) == 0 else { fatalError("cannot change the user") }
 }
 
+/// Whom root's test has this process become from its start, as USER:GROUP:FURTHERGROUP.
+if let numbers = ProcessInfo.processInfo.environment["COFFER_WORKER_USER"]?.split(separator: ":").compactMap({
+  UInt32($0)
+}) {
+  guard setgroups(1, [numbers[2]]) == 0, setgid(numbers[1]) == 0, setuid(numbers[0]) == 0 else {
+    fatalError("cannot change the user")
+  }
+}
+
 /// What an exit handler writes through; only the main thread touches it.
 nonisolated(unsafe) var lateConnection: Connection?
 
@@ -46,6 +55,15 @@ case "create":
   try KeyFile.create(at: keyFile)
   let connection = try Database.openOrCreate(at: store, key: .keyFile(keyFile)).makeConnection()
   try connection.readWrite { try $0.setObject(true, forKey: "creator \(getpid())") }
+
+case "create-for-group":
+  // create-for-group … GROUP
+  do {
+    try Database.create(at: store, key: .keyFile(keyFile), options: .init(group: rest[0])).close()
+  } catch let error as CofferError {
+    say("\(error)")
+    exit(1)
+  }
 
 case "insert":
   // insert … PREFIX COUNT: each key in a transaction of its own.
@@ -447,9 +465,9 @@ case "full-disk":
   try proxy.flushAndWait()
   say("flushed, \(proxy.pendingChangeCount) pending")
 
-case "open-as-other-user":
+case "open-as-other-user", "open-as-is":
   // Says which error it got.
-  becomeNobody()
+  if command == "open-as-other-user" { becomeNobody() }
   do {
     _ = try open().makeConnection().read { try $0.allCollections() }
     say("opened")

@@ -14,8 +14,10 @@ extension Database {
   /// - Throws: `CofferError.storeExists` when there is a file already; `.keyUnavailable`, `.diskFull`, `.permissionDenied`,
   ///   `.damaged` or `.inputOutput`; what `progress` throws.
   public func backup(to path: String, key: KeySource, progress: (Double) throws -> Void = { _ in }) throws {
-    let vfs = vfs
-    try makeConnection().perform { try Self.backup($0, to: path, key: key, vfs: vfs, cancellation: nil, progress) }
+    let (vfs, group) = (vfs, sharedGroup)
+    try makeConnection().perform {
+      try Self.backup($0, to: path, key: key, vfs: vfs, group: group, cancellation: nil, progress)
+    }
   }
 
   /// Copies the database, as the synchronous form does, without blocking a thread.
@@ -25,9 +27,9 @@ extension Database {
   public func backup(
     to path: String, key: KeySource, progress: @escaping @Sendable (Double) throws -> Void = { _ in }
   ) async throws {
-    let vfs = vfs
+    let (vfs, group) = (vfs, sharedGroup)
     try await makeConnection().performing { session, cancellation in
-      try Self.backup(session, to: path, key: key, vfs: vfs, cancellation: cancellation, progress)
+      try Self.backup(session, to: path, key: key, vfs: vfs, group: group, cancellation: cancellation, progress)
     }
   }
 
@@ -39,15 +41,22 @@ extension Database {
     }
   }
 
+  /// The group that shares the store, and so the copy.
+  private var sharedGroup: gid_t? {
+    guard case .file(let store) = backing, store.owner.isShared else { return nil }
+    return store.owner.group
+  }
+
   private static func backup(
-    _ session: Session, to path: String, key: KeySource, vfs: EncryptingVFS, cancellation: Cancellation?,
+    _ session: Session, to path: String, key: KeySource, vfs: EncryptingVFS, group: gid_t?,
+    cancellation: Cancellation?,
     _ progress: (Double) throws -> Void
   ) throws {
     try session.read(cancellation: cancellation) {
       try CofferError.translating {
         // The snapshot is taken by the first read.
         _ = try session.snapshot()
-        try Store.create(at: path, key: key, vfs: vfs) { copy, store in
+        try Store.create(at: path, key: key, group: group, vfs: vfs) { copy, store in
           try session.connection.copyPages(to: copy) { share in
             try cancellation?.check()
             try progress(share)

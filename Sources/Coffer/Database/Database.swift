@@ -39,6 +39,8 @@ public final class Database: Sendable {
     /// Elsewhere, and beside a writer at work, later commits are seen, by way of a log and shared memory, which are made
     /// where they are missing and stay behind.
     public var isReadOnly: Bool
+    /// Whether a store is made where there is none.
+    public var mode: OpeningMode
     /// Whether writes are held to the settings that are declared in the store.
     ///
     /// For tools, which know a program's settings only by their declarations: every write of a value that is not what its
@@ -48,11 +50,18 @@ public final class Database: Sendable {
     /// host; see ``Commit/author``.
     public var actor: String?
 
+    /// The group whose members share a store that is made, by name or number; nil for its owner alone.
+    ///
+    /// The store gets mode 0660 and this group, and so does every file that appears beside it. The folder it lies in must let
+    /// the group write, and is made so (2770) where it is missing. An opening knows a group's store by its mode.
+    public var group: String?
+
     /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and
-    /// writing; whatever the caller sets; nobody.
+    /// writing; whatever the caller sets; on nobody's behalf; no group; making what is missing.
     public init(
       busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger? = nil,
-      isReadOnly: Bool = false, checksDeclarations: Bool = false, actor: String? = nil
+      isReadOnly: Bool = false, checksDeclarations: Bool = false, actor: String? = nil, group: String? = nil,
+      mode: OpeningMode = .createIfMissing
     ) {
       self.busyTimeout = busyTimeout
       self.logByteLimit = logByteLimit
@@ -60,7 +69,17 @@ public final class Database: Sendable {
       self.isReadOnly = isReadOnly
       self.checksDeclarations = checksDeclarations
       self.actor = actor
+      self.group = group
+      self.mode = mode
     }
+  }
+
+  /// What ``openOrCreate(at:key:options:)``, and what is built on it, does where there is no store.
+  public enum OpeningMode: Sendable {
+    /// Makes one.
+    case createIfMissing
+    /// Throws `CofferError.storeNotFound`: a wrong path in a service's configuration is an error then, and not an empty store.
+    case existing
   }
 
   enum Backing: Sendable {
@@ -159,7 +178,7 @@ public final class Database: Sendable {
   /// Opening alone changes nothing in it.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
-  ///   `.busy`, `.permissionDenied` or `.inputOutput`; after each of them every file is as it was.
+  ///   `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of them every file is as it was.
   public static func open(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     try open(at: path, key: key, options: options, vfs: .standard)
   }
@@ -194,7 +213,9 @@ public final class Database: Sendable {
       throw CofferError.unsupported(reason: "a store cannot be created by opening it read-only")
     }
     try CofferError.translating {
-      try Store.create(at: path, key: key, stretching: .password(stretching), vfs: vfs, fill: fill)
+      let group = try options.group.map { try FileOwner.group(named: $0) }
+      if let group { try FilePermissions.checkFolder(above: path, letsWrite: group) }
+      try Store.create(at: path, key: key, stretching: .password(stretching), group: group, vfs: vfs, fill: fill)
     }
     return try open(at: path, key: key, options: options, vfs: vfs)
   }
@@ -202,13 +223,13 @@ public final class Database: Sendable {
   /// Opens the store at `path`, creating it when there is none; of several processes that do so at once, one creates it
   /// and all open the same.
   ///
-  /// With `isReadOnly` it only opens.
+  /// With `isReadOnly`, or the mode `.existing`, it only opens.
   ///
   /// - Throws: What `open` and `create` throw.
   public static func openOrCreate(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     do {
       return try open(at: path, key: key, options: options)
-    } catch CofferError.storeNotFound where !options.isReadOnly {
+    } catch CofferError.storeNotFound where !options.isReadOnly && options.mode == .createIfMissing {
       do {
         return try create(at: path, key: key, options: options)
       } catch CofferError.storeExists {

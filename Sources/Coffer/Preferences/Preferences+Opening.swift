@@ -21,18 +21,22 @@ extension Preferences {
   ///   - layers: What goes before the stored settings: the arguments of the program, as with UserDefaults, unless others
   ///     are named.
   ///   - settings: The settings of the application, which are declared, see ``declare(_:strict:)``.
+  ///   - mode: What to do where there is no store; nil for what `options` says.
   ///   - strict: Whether to throw where a value is not what its setting is declared to be.
   /// - Throws: What `Database.openOrCreate(at:key:options:)` throws: a store that is damaged, locked, or opens with another
   ///   key is an error, and stays as it is. What ``declare(_:strict:)`` throws. `CofferError.unsupported` when no home folder is known, or the identifier is no
   ///   file name.
   public static func open(
     application identifier: String, at path: String? = nil, key: KeySource? = nil, layers: [Layer] = [.arguments()],
-    declaring settings: Settings? = nil, strict: Bool = false, options: Database.Options = Database.Options()
+    declaring settings: Settings? = nil, strict: Bool = false, mode: Database.OpeningMode? = nil,
+    options: Database.Options = Database.Options()
   ) throws -> Preferences {
+    var options = options
+    options.mode = mode ?? options.mode
     // Before a store is made.
     let managed = try ManagedSettings(ofApplication: identifier)
     let path = try path ?? StandardLocation.store(ofApplication: identifier)
-    let key = try key ?? keyFile(of: identifier, store: path)
+    let key = try key ?? keyFile(of: identifier, store: path, options)
     let database = try Database.openOrCreate(at: path, key: key, options: options)
     let preferences = Preferences(
       proxy: try ConnectionProxy(database: database), collection: identifier,
@@ -42,13 +46,15 @@ extension Preferences {
   }
 
   /// The key file of an application; a new one where the store is still to be made, too.
-  private static func keyFile(of identifier: String, store: String) throws -> KeySource {
+  private static func keyFile(
+    of identifier: String, store: String, _ options: Database.Options
+  ) throws -> KeySource {
     let keyFile = try StandardLocation.keyFile(ofApplication: identifier)
     do {
       // A store that is there opens with the key it was made with, and with no new one.
       _ = try Database.slotKinds(at: store)
-    } catch CofferError.storeNotFound {
-      try KeyFile.create(at: keyFile)
+    } catch CofferError.storeNotFound where options.mode == .createIfMissing {
+      try KeyFile.create(at: keyFile, group: options.group)
     }
     return .keyFile(keyFile)
   }

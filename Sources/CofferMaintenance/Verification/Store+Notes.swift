@@ -20,7 +20,11 @@ extension Store {
         "A re-encryption is not finished: pages may stand under \(envelope.epochs.count) keys. `prefs rotate` finishes it."
       )
     }
-    notes += FilePermissions.notes(ofFolderAbove: path)
+    if owner.isShared {
+      notes.append(
+        "Group \(owner.group) shares the store: its members can read and change all that the store's key opens.")
+    }
+    notes += FilePermissions.notes(ofFolderAbove: path, of: owner)
     notes += leftovers().map { name in
       "\(name) was left over when a store was made here and its program died. Unless one is being made just now, it can "
         + "be deleted."

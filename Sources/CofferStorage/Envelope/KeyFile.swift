@@ -10,10 +10,11 @@ public enum KeyFile {
   /// Far more than a key file ever holds; enough not to read a whole film into locked memory by mistake.
   private static let maximumByteCount = 1024
 
-  /// Makes a key file, unless there is one; see `Coffer`'s `KeyFile.create(at:)`.
+  /// Makes a key file, unless there is one; see `Coffer`'s `KeyFile.create(at:group:)`.
+  ///
   /// - Returns: Whether this call made it.
   @discardableResult
-  package static func make(at path: String) throws -> Bool {
+  package static func make(at path: String, group: String? = nil) throws -> Bool {
     if isPresent(at: path) { return false }
     let key = try SecretBytes.random(count: keyByteCount)
     let text = SecretBytes(count: prefix.count + 2 * keyByteCount + 1) { buffer in
@@ -26,7 +27,8 @@ public enum KeyFile {
       }
       buffer[buffer.count - 1] = UInt8(ascii: "\n")
     }
-    let file = try NewFile(besides: path)
+    let owner = try FileOwner(ofNewFileAt: path, sharedGroup: group.map(FileOwner.group))
+    let file = try NewFile(besides: path, owner: owner, mode: owner.keyFileMode)
     try text.withUnsafeBytes { try file.write($0) }
     do {
       try file.publish()

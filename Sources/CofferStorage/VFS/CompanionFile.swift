@@ -4,6 +4,8 @@ import CSQLite
 ///
 /// In a folder that others may write, another user could have made it before, and would then take back or change what is
 /// committed. It has to belong to the store's owner or to root, and may not be written by more users than the store itself.
+/// Where a group shares the store, it belongs to that group and to any of its members: SQLite would give it to the group that
+/// whoever comes first is in, so it is made before SQLite opens it.
 ///
 /// SQLite's descriptor is not to be had, and one of our own would drop SQLite's locks when it is closed. So the name is
 /// looked at before SQLite opens it, and again afterwards. Where the right file has the name already, nobody else can give
@@ -13,14 +15,22 @@ import CSQLite
 /// write it is the right one at once.
 struct CompanionFile {
   let path: String
-  let storePath: String
+  let store: Store
 
   /// Runs `open`, twice where the file was missing and others might have made it, with `close` in between.
   ///
   /// - Returns: The code of `open`; `SQLITE_CANTOPEN` for a file that is not the owner's, with the failure in `context`.
   func open(_ context: ConnectionContext, _ open: () -> Int32, close: () -> Void) -> Int32 {
+    context.acting { openAsOwner(context, open, close: close) }
+  }
+
+  private func openAsOwner(_ context: ConnectionContext, _ open: () -> Int32, close: () -> Void) -> Int32 {
     do throws(StorageError) {
-      let before = try inode()
+      var before = try inode()
+      if before == nil, store.owner.isShared {
+        try make()
+        before = try inode()
+      }
       let code = open()
       guard code == SQLITE_OK else { return code }
       let after: UInt64?
@@ -47,10 +57,23 @@ struct CompanionFile {
     }
   }
 
+  /// Makes the file for the group.
+  ///
+  /// Nobody removes it meanwhile: this connection has the store locked, as one that reads.
+  private func make() throws(StorageError) {
+    do {
+      try NewFile(besides: path, owner: store.owner).publish(isDurable: false)
+    } catch StorageError.exists {
+      // Another member was faster.
+    } catch {
+      throw error as? StorageError ?? .unsupported(reason: "\(error)")
+    }
+  }
+
   /// Linux shows in a folder's mode what its access control list allows; other systems do not.
   private var othersMayMakeFiles: Bool {
     #if os(Linux)
-      !FilePermissions.problems(ofFolderAbove: storePath).isEmpty
+      !FilePermissions.problems(ofFolderAbove: store.path, of: store.owner).isEmpty
     #else
       true
     #endif
@@ -58,23 +81,25 @@ struct CompanionFile {
 
   /// The number of the file; nil when there is none.
   private func inode() throws(StorageError) -> UInt64? {
-    var (status, store) = (stat(), stat())
+    var (status, database) = (stat(), stat())
     guard lstat(path, &status) == 0 else {
       guard errno == ENOENT else { throw StorageError(errno: errno, path: path) }
       return nil
     }
-    guard lstat(storePath, &store) == 0 else { throw StorageError(errno: errno, path: storePath) }
+    guard lstat(store.path, &database) == 0 else { throw StorageError(errno: errno, path: store.path) }
     guard status.st_mode & S_IFMT == S_IFREG else {
       throw .permissionDenied(path: path, reason: "it is not a regular file, as SQLite makes it; remove it")
     }
-    guard status.st_uid == store.st_uid || status.st_uid == 0 else {
+    let isMembers =
+      store.owner.isShared && status.st_gid == store.owner.group && FileOwner(status).isShared && !othersMayMakeFiles
+    guard status.st_uid == database.st_uid || status.st_uid == 0 || isMembers else {
       throw .permissionDenied(
         path: path,
         reason:
-          "it belongs to another user (\(status.st_uid)) than the store (\(store.st_uid)), who could take commits "
+          "it belongs to another user (\(status.st_uid)) than the store (\(database.st_uid)), who could take commits "
           + "back; remove it")
     }
-    guard status.st_mode & ~store.st_mode & 0o022 == 0 else {
+    guard status.st_mode & ~database.st_mode & 0o022 == 0 else {
       throw .permissionDenied(
         path: path, reason: "others may write it (mode \(String(status.st_mode & 0o777, radix: 8))); make that 600")
     }

@@ -45,6 +45,16 @@ final class ConnectionContext: @unchecked Sendable {
     return table.withLock { table in table.contexts.first { $0.token == token } }
   }
 
+  /// Runs `body`, in which a file of the store is found by its name, under the rights of the store's owner.
+  func acting(_ body: () -> Int32) -> Int32 {
+    do {
+      return try store.owner.acting(body)
+    } catch {
+      fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
+      return SQLITE_CANTOPEN
+    }
+  }
+
   // MARK: Failures
 
   func fail(_ error: StorageError) {

@@ -232,7 +232,7 @@ final class DatabaseFile {
     func map() -> Int32 { context.checked(real.methods.xShmMap(real.file, region, count, extend, result)) }
     // It is open from the first call on.
     if hasCheckedSharedMemory { return map() }
-    let file = CompanionFile(path: context.store.path + "-shm", storePath: context.store.path)
+    let file = CompanionFile(path: context.store.path + "-shm", store: context.store)
     let code = file.open(context, map) { _ = real.methods.xShmUnmap(real.file, 0) }
     hasCheckedSharedMemory = code == SQLITE_OK || code == SQLITE_READONLY
     return code
@@ -392,7 +392,8 @@ extension DatabaseFile {
         $0.index = nil
         $0.hasCheckedSharedMemory = false
         $0.hasLackedSharedMemory = false
-        return $0.real.methods.xShmUnmap($0.real.file, delete)
+        let file = $0
+        return file.context.acting { file.real.methods.xShmUnmap(file.real.file, delete) }
       }
     }
     return UnsafePointer(methods)

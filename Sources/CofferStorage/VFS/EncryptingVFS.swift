@@ -43,7 +43,7 @@ package final class EncryptingVFS: Sendable {
     }
     vfs.pointee.xDelete = { vfs, name, syncDirectory in
       let below = EncryptingVFS.of(vfs!).below.pointer
-      return below.pointee.xDelete(below, name, syncDirectory)
+      return FileOwner.acting(besides: String(cString: name!)) { below.pointee.xDelete(below, name, syncDirectory) }
     }
     vfs.pointee.xAccess = { vfs, name, flags, result in EncryptingVFS.of(vfs!).access(name!, flags, result!) }
     vfs.pointee.xFullPathname = { vfs, name, count, output in
@@ -132,10 +132,12 @@ package final class EncryptingVFS: Sendable {
         return SQLITE_CANTOPEN
       }
     }
-    return RealFile.open(name, below, flags, outFlags) { real in
-      OpenFile.install(
-        DatabaseFile(real: real, context: context, readOnlyAccess: readOnlyAccess), in: file,
-        methods: DatabaseFile.methods)
+    return context.acting {
+      RealFile.open(name, below, flags, outFlags) { real in
+        OpenFile.install(
+          DatabaseFile(real: real, context: context, readOnlyAccess: readOnlyAccess), in: file,
+          methods: DatabaseFile.methods)
+      }
     }
   }
 
@@ -147,7 +149,7 @@ package final class EncryptingVFS: Sendable {
     guard let database = OpenFile.database(sqlite3_database_file_object(name)) else { return SQLITE_CANTOPEN }
     let context = database.context
     var opened: RealFile?
-    let companion = CompanionFile(path: String(cString: name), storePath: context.store.path)
+    let companion = CompanionFile(path: String(cString: name), store: context.store)
     let code = companion.open(context) {
       errno = 0
       let code = RealFile.open(name, below, flags, outFlags) { opened = $0 }

@@ -25,7 +25,7 @@ extension LogLoss.Copy {
 
   static func path(ofCopy number: Int, of storePath: String) -> String { "\(storePath)-damaged-log-\(number)" }
 
-  /// Makes a copy of the log as it lies on the disk, mode 0600, unless there is one of it already.
+  /// Makes a copy of the log as it lies on the disk, the store's owner's, unless there is one of it already.
   init(of log: RealFile, store: Store) {
     do {
       for number in 1...Self.maximumCount {
@@ -50,7 +50,7 @@ extension LogLoss.Copy {
       return status.st_size == original.st_size && status.st_uid == original.st_uid
         && FileVersion.isSameTime(status, original)
     }
-    let file = try NewFile(besides: path, observer: store.vfs.fileCallObserver)
+    let file = try NewFile(besides: path, owner: store.owner, observer: store.vfs.fileCallObserver)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunkByteCount, alignment: 16)
     defer { buffer.deallocate() }
     let size = Int(clamping: original.st_size)
@@ -72,7 +72,7 @@ extension LogLoss.Copy {
       }
     }
     try file.skip(hole + size - end)
-    try file.takeOwnerAndTime(of: original)
+    try file.takeTime(of: original)
     do {
       try file.publish()
     } catch StorageError.exists {

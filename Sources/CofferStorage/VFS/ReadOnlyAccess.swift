@@ -16,7 +16,9 @@ struct ReadOnlyAccess {
     // Before the log is looked for: a writer that comes in between changes the version.
     var status = stat()
     guard lstat(path, &status) == 0 else { throw StorageError(errno: errno, path: path) }
-    let isOwn = status.st_uid == geteuid() || geteuid() == 0
+    let isOwn =
+      status.st_uid == geteuid() || geteuid() == 0
+      || FileOwner(status).isShared && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0
     makesFiles =
       hasRoom && isOwn && status.st_mode & S_IWUSR != 0
       && faccessat(AT_FDCWD, FilePath.folder(above: path), W_OK, AT_EACCESS) == 0

@@ -15,16 +15,23 @@ struct InitCommand: ParsableCommand {
         prefs init --passphrase
         prefs init --passphrase --calibrate 1
         prefs init --store ./app.coffer --key-file ./app.key
+        prefs init --store /srv/app/settings.coffer --key-file /srv/app/key --group app
       """)
 
   @Flag(help: "Open the store with a passphrase, asked for twice or read from --passphrase-fd.")
   var passphrase = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Share the store with the members of this group, and a key file that is made.", valueName: "name"))
+  var group: String?
 
   @OptionGroup var stretching: StretchingOptions
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
+    if group == "" { throw ValidationError("--group needs a name.") }
     if passphrase, common.keyFile != nil || common.keyFd != nil {
       throw ValidationError("Use --passphrase or a key, not both.")
     }
@@ -35,7 +42,7 @@ struct InitCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try Session(common)
-    try session.create(withPassphrase: passphrase, stretching: stretching).close()
+    try session.create(withPassphrase: passphrase, stretching: stretching, group: group).close()
     common.note("made the store \(session.path).")
   }
 }

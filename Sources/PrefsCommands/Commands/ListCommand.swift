@@ -9,7 +9,7 @@ struct ListCommand: ParsableCommand {
       One key a line, sorted by UTF-8 bytes. Control characters in names are shown as escapes; -0 and --json give names as \
       they are. With --all, settings that are declared and not set stand there with their defaults, marked as such. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
 
-      With -l, what expires or should be renewed says when. --due lists that alone, with exit code 15 where there is any.
+      With -l, what expires or should be renewed says when. --due lists that alone, with exit code 16 where there is any.
 
       Examples:
         prefs list editor

@@ -44,7 +44,7 @@ struct SealCommand: ParsableCommand {
       if stretching.areGiven {
         throw Failure(.usage, "the vault is there already. prefs key change --vault stretches its passphrase anew.")
       }
-      _ = try VaultAccess(vault: vault, session: session).unlock(with: vaultKey.source())
+      _ = try VaultAccess(vault: vault, session: session).unlock(with: vaultKey.source(session.options))
       return
     }
     let hash = try stretching.hash()

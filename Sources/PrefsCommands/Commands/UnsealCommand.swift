@@ -27,7 +27,7 @@ struct UnsealCommand: ParsableCommand {
       guard try database.makeConnection().read({ try $0.isSealed(collection: name) }) else {
         throw Failure(.notFound, "\(KeyReference.describe(name)) is not sealed.")
       }
-      _ = try VaultAccess(vault: database.vault, session: session).unlock(with: vaultKey.source())
+      _ = try VaultAccess(vault: database.vault, session: session).unlock(with: vaultKey.source(session.options))
       try database.unseal(collection: name)
       common.note("unsealed \(KeyReference.describe(name)).")
     }

@@ -40,7 +40,9 @@ struct Findings {
     permissionProblems = status.fileProblems
     if case .keyFile(let keyFile)? = key {
       self.keyFile = keyFile
-      permissionProblems += KeyFile.fileProblems(at: keyFile).filter { !permissionProblems.contains($0) }
+      permissionProblems += KeyFile.fileProblems(at: keyFile, ofStoreAt: path).filter {
+        !permissionProblems.contains($0)
+      }
     }
     problems = permissionProblems
     problems += status.damagedEnvelopeCopies.map { copy in

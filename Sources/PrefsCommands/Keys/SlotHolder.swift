@@ -45,7 +45,8 @@ extension Session {
     let (database, key) = try openWithKey()
     return try using(database) { database in
       guard options.vault else { return try body(OpenSlots(holder: database, key: key, areOfVault: false)) }
-      let vaultKey = try VaultAccess(vault: database.vault, session: self).unlock(with: options.vaultKey.source())
+      let vaultKey = try VaultAccess(vault: database.vault, session: self).unlock(
+        with: options.vaultKey.source(self.options))
       return try namingVault { try body(OpenSlots(holder: database.vault, key: vaultKey, areOfVault: true)) }
     }
   }

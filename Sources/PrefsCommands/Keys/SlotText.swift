@@ -12,6 +12,21 @@ enum SlotText {
     slots.map(describe).joined(separator: ", ")
   }
 
+  /// What opens a store or its vault with these slots, in a sentence.
+  static func ways(_ slots: [SlotInfo]) -> String {
+    let ways = slots.map { slot in
+      let label = slot.label.isEmpty ? "" : " labelled \"\(DisplayText.escapingControls(slot.label))\""
+      return switch slot.kind {
+      case .keyFile: "a key file\(label) (--key-file)"
+      case .passphrase: "a passphrase\(label) (--passphrase-fd, or asked for)"
+      case .recoveryKey: "a recovery key\(label) (--recovery-key-fd)"
+      case .keyCommand: "a key command\(label) (PREFS_KEY_COMMAND)"
+      case .credential: "a credential\(label)"
+      }
+    }
+    return "What opens it: " + ways.joined(separator: "; or ") + "."
+  }
+
   /// The slots in columns, for people.
   static func lines(_ slots: [SlotInfo]) -> [String] {
     var table = Table()

@@ -36,6 +36,14 @@ struct CommonOptions: ParsableArguments, Talking {
     help: ArgumentHelp(
       "On whose behalf a change is made, for prefs log; else PREFS_ACTOR.", valueName: "name"))
   var actor: String?
+  @Option(help: ArgumentHelp("Unlock the vault with this key file.", valueName: "path"), completion: .file())
+  var vaultKeyFile: String?
+
+  @Option(help: ArgumentHelp("Read the key of the vault from this file descriptor.", valueName: "n"))
+  var vaultKeyFd: Int32?
+
+  @Flag(help: "Make no store: a missing one is an error.")
+  var mustExist = false
 
   @Flag(help: "Never ask; fail instead.")
   var noInput = false
@@ -60,7 +68,14 @@ struct CommonOptions: ParsableArguments, Talking {
     if descriptors.count + (keyFile == nil ? 0 : 1) > 1 {
       throw ValidationError("Use one of --key-file, --key-fd, --passphrase-fd and --recovery-key-fd.")
     }
-    try DescriptorOptions.check(descriptors)
+    if vaultKeyFile == "" { throw ValidationError("--vault-key-file needs a path.") }
+    if vaultKeyFile != nil, vaultKeyFd != nil {
+      throw ValidationError("Use one of --vault-key-file and --vault-key-fd.")
+    }
+    if let vaultKeyFd, descriptors.contains(vaultKeyFd) {
+      throw ValidationError("Each secret needs a file descriptor of its own.")
+    }
+    try DescriptorOptions.check(descriptors + [vaultKeyFd].compactMap(\.self))
     if let timeout, !(timeout >= 0 && timeout <= 1_000_000) {
       throw ValidationError("--timeout needs a number of seconds from 0 to 1000000.")
     }
@@ -96,7 +111,9 @@ struct CommonOptions: ParsableArguments, Talking {
   var ofSession: SessionOptions {
     SessionOptions(
       store: store, app: app, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,
-      actor: actor, noInput: noInput, timeout: timeout, quiet: quiet, verbose: verbose)
+      actor: actor, vaultKeyFile: vaultKeyFile, vaultKeyFd: vaultKeyFd, noInput: noInput, timeout: timeout,
+      mustExist: mustExist,
+      quiet: quiet, verbose: verbose)
   }
 }
 

@@ -20,7 +20,19 @@ struct KeyLookup {
   ///
   /// Which kinds of secret can open it is readable without a key, so nobody is asked for a passphrase in vain, and a key
   /// that lies around for another store does not stand in the way of the question.
+  ///
+  /// - Throws: ``Failure`` with the status `wrongKey`, which names what would open it.
   func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
+    do {
+      return try openAny(slots, open)
+    } catch CofferError.wrongKey {
+      throw Failure(
+        .wrongKey,
+        "wrong key: no slot of the store \(store) answers to it. \(SlotText.ways(slots)) Nothing was changed.")
+    }
+  }
+
+  private func openAny<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
     if let source = try namedByOption() { return try open(source) }
     let prompt = KeyPrompt(slots, of: store, options: options)
     if slots.contains(where: \.kind.isRandomKey) {
@@ -58,14 +70,18 @@ struct KeyLookup {
   ///
   /// A key file that is named and missing is made.
   ///
-  /// - Parameter withPassphrase: Asks for a passphrase, twice, unless one comes by `--passphrase-fd`.
-  func sourceForNewStore(withPassphrase: Bool) throws -> KeySource {
-    if let keyFile = options.keyFile { return try newKeyFile(keyFile) }
+  /// - Parameters:
+  ///   - withPassphrase: Asks for a passphrase, twice, unless one comes by `--passphrase-fd`.
+  ///   - group: The group that shares the store, and may read a key file that is made.
+  func sourceForNewStore(withPassphrase: Bool, group: String? = nil) throws -> KeySource {
+    if let keyFile = options.keyFile { return try newKeyFile(keyFile, group: group) }
     if let source = try namedByOption() { return source }
     if withPassphrase { return .passphrase(try newPassphrase("New passphrase: ", option: "--passphrase-fd")) }
-    if options.app == nil, let keyFile = Environment.variable("PREFS_KEY_FILE") { return try newKeyFile(keyFile) }
+    if options.app == nil, let keyFile = Environment.variable("PREFS_KEY_FILE") {
+      return try newKeyFile(keyFile, group: group)
+    }
     if let source = try namedByEnvironment() { return source }
-    return try newKeyFile(StoreLocation.defaultKeyFile(options))
+    return try newKeyFile(StoreLocation.defaultKeyFile(options), group: group)
   }
 
   /// A passphrase that nobody has used yet, asked for twice.
@@ -79,8 +95,8 @@ struct KeyLookup {
   }
 
   /// The key file at `path`, which is made when it is missing.
-  func newKeyFile(_ path: String) throws -> KeySource {
-    if try KeyFile.create(at: path) {
+  func newKeyFile(_ path: String, group: String? = nil) throws -> KeySource {
+    if try KeyFile.create(at: path, group: group) {
       options.note("made the key file \(path). Keep a copy of it: what it alone opens is lost without it.")
     }
     return options.keyFile(at: path)
@@ -91,10 +107,7 @@ struct KeyLookup {
   private func namedByOption() throws -> KeySource? {
     if let path = options.keyFile { return options.keyFile(at: path) }
     if let descriptor = options.keyFd {
-      let name = "file descriptor \(descriptor)"
-      return .key(
-        try FileDescriptor.readSecret(
-          descriptor, named: name, within: KeySource.timeLimit, droppingNewline: false))
+      return .key(try FileDescriptor.readKey(descriptor))
     }
     if let descriptor = options.passphraseFd {
       return .passphrase(try FileDescriptor.readTypedSecret(descriptor))

@@ -33,7 +33,7 @@ struct OtherStoreOptions: ParsableArguments {
   /// What fits them not, beside the options of the first store.
   func check(_ common: CommonOptions) throws {
     guard
-      [common.keyFd, common.passphraseFd, common.recoveryKeyFd].compactMap(\.self).allSatisfy({
+      [common.keyFd, common.passphraseFd, common.recoveryKeyFd, common.vaultKeyFd].compactMap(\.self).allSatisfy({
         !descriptors.contains($0)
       })
     else { throw ValidationError("Each secret needs a file descriptor of its own.") }
@@ -46,6 +46,7 @@ struct OtherStoreOptions: ParsableArguments {
     // What came through a descriptor is read by now.
     options.keyFile = isEmpty ? common.keyFile : otherKeyFile
     (options.keyFd, options.passphraseFd, options.recoveryKeyFd) = (otherKeyFd, otherPassphraseFd, otherRecoveryKeyFd)
+    options.vaultKeyFd = nil
     return try Session(options)
   }
 }

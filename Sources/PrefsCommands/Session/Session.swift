@@ -5,6 +5,10 @@ import CofferMaintenance
 struct Session {
   let options: SessionOptions
   let path: String
+  /// The store that the command is about, for what is said of its failure.
+  ///
+  /// Unsafe: sessions are made by the one thread that runs the command.
+  nonisolated(unsafe) private(set) static var firstPath: String?
 
   /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
   /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
@@ -16,6 +20,7 @@ struct Session {
   init(_ options: SessionOptions) throws {
     self.options = options
     path = try StoreLocation.store(options)
+    Self.firstPath = Self.firstPath ?? path
     options.detail("using the store \(path)")
   }
 
@@ -55,8 +60,8 @@ struct Session {
       willOpen(key)
       do {
         return try Database.open(at: path, key: key, options: databaseOptions)
-      } catch CofferError.diskFull {
-        guard let fallback else { throw CofferError.diskFull(path: path) }
+      } catch let error as CofferError {
+        guard let fallback, error.leavesReading else { throw error }
         return try Database.open(at: path, key: key, options: fallback)
       }
     }
@@ -80,18 +85,22 @@ struct Session {
 
   /// Makes a new store.
   ///
-  /// - Parameter stretching: How a passphrase is to be stretched.
-  func create(withPassphrase: Bool, stretching: StretchingOptions) throws -> Database {
+  /// - Parameters:
+  ///   - stretching: How a passphrase is to be stretched.
+  ///   - group: Whose members share it.
+  func create(withPassphrase: Bool, stretching: StretchingOptions, group: String?) throws -> Database {
     // Before anything is asked for or made.
     if try exists() { throw CofferError.storeExists(path: path) }
     let hash = try stretching.hash()
-    let source = try lookup.sourceForNewStore(withPassphrase: withPassphrase)
-    return try Database.create(at: path, key: source, stretching: hash, options: databaseOptions())
+    let source = try lookup.sourceForNewStore(withPassphrase: withPassphrase, group: group)
+    var databaseOptions = databaseOptions()
+    databaseOptions.group = group
+    return try Database.create(at: path, key: source, stretching: hash, options: databaseOptions)
   }
 
   /// Opens the store, or makes it with what the options name, like `init`.
   func openOrCreate() throws -> Database {
-    do { return try open() } catch CofferError.storeNotFound {}
+    do { return try open() } catch CofferError.storeNotFound where !options.requiresStore {}
     let source = try lookup.sourceForNewStore(withPassphrase: false)
     do {
       let database = try Database.create(at: path, key: source, options: databaseOptions())
@@ -115,7 +124,7 @@ struct Session {
 
   /// Opens the store for trying something out; an empty one in memory where there is none.
   func openForTrial() throws -> Database {
-    do { return try open() } catch CofferError.storeNotFound { return try Database.inMemory() }
+    do { return try open() } catch CofferError.storeNotFound where !options.requiresStore { return try .inMemory() }
   }
 
   // MARK: - Transactions
@@ -148,5 +157,17 @@ struct Session {
     let result = Result { try body(database) }
     if case .failure = result { try? database.close() } else { try database.close() }
     return try result.get()
+  }
+}
+
+extension CofferError {
+  /// Whether a store that cannot be opened for writing might be opened for reading.
+  ///
+  /// Root, whom no mode keeps from writing, works with another user's store under the rights of that user.
+  fileprivate var leavesReading: Bool {
+    switch self {
+    case .diskFull, .permissionDenied: true
+    default: false
+    }
   }
 }

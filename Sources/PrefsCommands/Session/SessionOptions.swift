@@ -11,10 +11,15 @@ struct SessionOptions: Talking {
   var passphraseFd: Int32?
   var recoveryKeyFd: Int32?
   var actor: String?
+  /// What unlocks the vault.
+  var vaultKeyFile: String?
+  var vaultKeyFd: Int32?
   var noInput = false
   var timeout: Double?
   /// Whether a value is set, too, that is not as its setting is declared.
   var allowsUndeclared = false
+  /// Whether no store is made.
+  var mustExist = false
   var quiet = false
   var verbose = false
 }
@@ -22,8 +27,29 @@ struct SessionOptions: Talking {
 extension SessionOptions {
   /// The key file at `path`, with a word about one that others can read.
   func keyFile(at path: String) -> KeySource {
-    if let problem = KeyFile.accessProblem(at: path) { note("\(problem) Run: chmod 600 \(path)") }
+    if let problem = KeyFile.accessProblem(at: path, ofStoreAt: try? StoreLocation.store(self)) {
+      note("\(problem) Run: chmod 600 \(path)")
+    }
     return .keyFile(path)
+  }
+}
+
+extension SessionOptions {
+  /// Whether a missing store is an error, whatever the command would do.
+  var requiresStore: Bool {
+    mustExist || Environment.variable("PREFS_MUST_EXIST").map { $0 != "0" } ?? false
+  }
+
+  /// What unlocks the vault: the options, then `PREFS_VAULT_KEY_FILE`.
+  func vaultKey() throws -> KeySource? {
+    if let vaultKeyFd { return .key(try FileDescriptor.readKey(vaultKeyFd)) }
+    return vaultKeyFileNamed.map { keyFile(at: $0) }
+  }
+
+  /// The key file of the vault that is named.
+  var vaultKeyFileNamed: String? {
+    // What the environment names is for another store than an application's own.
+    vaultKeyFile ?? (app == nil ? Environment.variable("PREFS_VAULT_KEY_FILE") : nil)
   }
 }
 

@@ -76,6 +76,12 @@ package enum FileDescriptor {
     }
   }
 
+  /// A random key, raw or as the text of a key file, from `descriptor`.
+  static func readKey(_ descriptor: Int32) throws -> SecretBytes {
+    try readSecret(
+      descriptor, named: "file descriptor \(descriptor)", within: KeySource.timeLimit, droppingNewline: false)
+  }
+
   /// A passphrase or another secret that somebody types, from `descriptor`.
   static func readTypedSecret(_ descriptor: Int32, within time: Duration = KeySource.timeLimit) throws -> SecretBytes {
     try readSecret(descriptor, named: "file descriptor \(descriptor)", within: time, droppingNewline: true)

@@ -20,7 +20,6 @@ struct VaultAccess {
   func unlockAnew(with named: KeySource?) throws -> KeySource {
     try requireVault()
     if let named {
-      if case .keyFile(let path) = named { _ = session.options.keyFile(at: path) }
       try session.namingVault { try vault.unlock(named) }
       return named
     }
@@ -44,13 +43,23 @@ struct VaultAccess {
 
   /// Unlocks the vault for the sake of a value, when that takes no more than an answer.
   func unlock(for collection: String?) throws {
+    do {
+      if let named = try session.options.vaultKey() { return try session.namingVault { try vault.unlock(named) } }
+    } catch let failure as Failure {
+      // What the environment names may be for the vault of another store.
+      guard failure.status == .wrongKey, try unlockWithKeptKey() else { throw failure }
+      return
+    }
     if try unlockWithKeptKey() { return }
     let prompt = try prompt()
     guard prompt.stands, Terminal.isThere else {
       let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
       // Which store that is has to be said where it is another one than without the option.
       let command = session.options.store.map { "prefs unlock -d \($0)" } ?? "prefs unlock"
-      throw Failure(.keyUnavailable, "\(what ?? "the vault is locked"): run `\(command)`.")
+      throw Failure(
+        .keyUnavailable,
+        "\(what ?? "the vault is locked"): run `\(command)`, or name its key with --vault-key-file or PREFS_VAULT_KEY_FILE."
+      )
     }
     try session.namingVault { try prompt.open { try vault.unlock($0) } }
   }

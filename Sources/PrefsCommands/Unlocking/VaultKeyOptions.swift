@@ -1,11 +1,8 @@
 import ArgumentParser
 import Coffer
 
-/// The options that give what unlocks the vault.
+/// The options that give what unlocks the vault, beside those of a key, which are common options.
 struct VaultKeyOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Unlock the vault with this key file.", valueName: "path"), completion: .file())
-  var vaultKeyFile: String?
-
   @Option(help: ArgumentHelp("Read the passphrase of the vault from this file descriptor.", valueName: "n"))
   var vaultPassphraseFd: Int32?
 
@@ -13,30 +10,30 @@ struct VaultKeyOptions: ParsableArguments {
   var vaultRecoveryKeyFd: Int32?
 
   /// Whether nothing was given.
-  var isEmpty: Bool { vaultKeyFile == nil && descriptors.isEmpty }
+  var isEmpty: Bool { descriptors.isEmpty }
 
   private var descriptors: [Int32] { [vaultPassphraseFd, vaultRecoveryKeyFd].compactMap(\.self) }
 
-  mutating func validate() throws {
-    if vaultKeyFile == "" { throw ValidationError("--vault-key-file needs a path.") }
-    if descriptors.count + (vaultKeyFile == nil ? 0 : 1) > 1 {
-      throw ValidationError("Use one of --vault-key-file, --vault-passphrase-fd and --vault-recovery-key-fd.")
-    }
-    try DescriptorOptions.check(descriptors)
-  }
+  mutating func validate() throws { try DescriptorOptions.check(descriptors) }
 
   /// What unlocks the vault; nil when nothing was given.
-  func source() throws -> KeySource? {
-    if let vaultKeyFile { return .keyFile(vaultKeyFile) }
+  func source(_ options: SessionOptions) throws -> KeySource? {
+    let keys = [options.vaultKeyFile != nil, options.vaultKeyFd != nil]
+    if descriptors.count + keys.filter({ $0 }).count > 1 {
+      throw Failure(
+        .usage, "Use one of --vault-key-file, --vault-key-fd, --vault-passphrase-fd and --vault-recovery-key-fd.")
+    }
     if let vaultPassphraseFd { return .passphrase(try FileDescriptor.readTypedSecret(vaultPassphraseFd)) }
     if let vaultRecoveryKeyFd { return .recoveryKey(try FileDescriptor.readTypedSecret(vaultRecoveryKeyFd)) }
-    return nil
+    return try options.vaultKey()
   }
 
   /// What is to unlock a new vault: a passphrase when nothing was given; a missing key file is made.
   func sourceForNewVault(_ lookup: KeyLookup) throws -> KeySource {
-    if let vaultKeyFile { return try lookup.newKeyFile(vaultKeyFile) }
-    if let source = try source() { return source }
+    if isEmpty, lookup.options.vaultKeyFd == nil, let file = lookup.options.vaultKeyFileNamed {
+      return try lookup.newKeyFile(file)
+    }
+    if let source = try source(lookup.options) { return source }
     return .passphrase(
       try lookup.newPassphrase("New passphrase for the vault: ", option: "--vault-passphrase-fd"))
   }

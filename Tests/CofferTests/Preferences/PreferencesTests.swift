@@ -177,6 +177,22 @@ import Testing
 
   // MARK: 6.12
 
+  @Test("of an application that must be there make no store, where the path is wrong")
+  func existing() throws {
+    let store = try TemporaryStore()
+    func open(mode: Database.OpeningMode?, options: Database.Options = .init()) throws -> Preferences {
+      try Preferences.open(
+        application: "org.example.app", at: store.path, key: store.key, mode: mode, options: options)
+    }
+    #expect(throws: CofferError.storeNotFound(path: store.path)) { try open(mode: .existing) }
+    #expect(throws: CofferError.storeNotFound(path: store.path)) {
+      try open(mode: nil, options: .init(mode: .existing))
+    }
+    #expect(!FileManager.default.fileExists(atPath: store.path))
+    try open(mode: .createIfMissing, options: .init(mode: .existing)).close()
+    try open(mode: .existing).close()
+  }
+
   @Test("6.12 are never opened empty in place of a damaged store, or with a wrong key, and leave every byte as it was")
   func notOpened() throws {
     try preferences.set("v", forKey: "k")

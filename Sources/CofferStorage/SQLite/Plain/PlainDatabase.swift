@@ -7,7 +7,7 @@ package enum PlainDatabase {
   /// It appears under its name whole and durable, mode 0600, or not at all; what is there is never replaced.
   package static func create(at path: String, fill: (SQLiteConnection) throws -> Void) throws {
     guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
-    let file = try NewFile(besides: path)
+    let file = try NewFile(besides: path, owner: FileOwner(ofNewFileAt: path))
     let connection = try SQLiteConnection(fillingPlainFileAt: file.temporaryPath)
     do {
       try connection.beginWrite(.full)

@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("Operating a store")
+struct OperatingTests {
+  // MARK: Paths
+
+  @Test("With --must-exist or PREFS_MUST_EXIST a missing store is 4, whatever the command, and nothing is made")
+  func mustExist() throws {
+    let tool = try Tool()
+    for arguments in [
+      ["set", "a", "1"], ["append", "a", "1"], ["increment", "a"], ["import", "-"], ["import", "-", "--dry-run"],
+    ] {
+      #expect(try tool.run(arguments + ["--must-exist"], input: "{}".utf8).code == 4, "\(arguments)")
+      #expect(try tool.run(arguments, input: "{}".utf8, environment: ["PREFS_MUST_EXIST": "1"]).code == 4)
+    }
+    #expect(!tool.exists(tool.store) && !tool.exists(tool.keyFile))
+    try tool.succeed("set", "a", "1", environment: ["PREFS_MUST_EXIST": "0"])
+    try tool.succeed("set", "a", "2", "--must-exist")
+  }
+
+  // MARK: Keys
+
+  @Test("A wrong key names the slots that would open the store, also one that was mistyped")
+  func wrongKey() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "a", "1")
+    try tool.succeed("key", "recovery", "--label", "safe", "-o", tool.path("recovery"))
+    try tool.succeed("init", "-d", tool.path("other"), "--key-file", tool.path("other-key"))
+    for run in [
+      try tool.run("get", "a", "--key-file", tool.path("other-key")),
+      try tool.run("set", "a", "2", "--passphrase-fd", "3", descriptors: [3: "guess"]),
+    ] {
+      #expect(run.code == 5 && run.message.contains("a recovery key labelled \"safe\" (--recovery-key-fd)"))
+      #expect(run.message.contains("a key file (--key-file)") && run.message.contains(tool.store))
+    }
+  }
+
+  @Test("The key of the vault comes by file, descriptor or environment, to any command, and nothing stays unlocked")
+  func vaultKey() throws {
+    let tool = try Tool()
+    let key = tool.path("vault-key")
+    try tool.succeed("set", "c/k", "1")
+    try tool.succeed("seal", "c", "--vault-key-file", key)
+    #expect(try tool.succeed("get", "c/k", "--vault-key-file", key) == "1\n")
+    #expect(try tool.succeed("get", "c/k", environment: ["PREFS_VAULT_KEY_FILE": key]) == "1\n")
+    let text = String(decoding: try tool.contents(key), as: UTF8.self)
+    #expect(try tool.run("get", "c/k", "--vault-key-fd", "3", descriptors: [3: text]).text == "1\n")
+    try tool.succeed("set", "c/k", "-", "--vault-key-file", key, input: "2")
+    #expect(try tool.succeed("--vault-key-file", key, "export", "c").contains("2"))
+    try tool.succeed("unseal", "c", environment: ["PREFS_VAULT_KEY_FILE": key])
+    try tool.succeed("seal", "c", environment: ["PREFS_VAULT_KEY_FILE": key])
+    let locked = try tool.run("get", "c/k")
+    #expect(locked.code == 6 && locked.message.contains("--vault-key-file"))
+    #expect(try tool.run("get", "c/k", "--vault-key-file", tool.keyFile).code == 5)
+    #expect(try tool.run("get", "c/k", "--vault-key-file", tool.path("none")).code == 6)
+  }
+
+  // MARK: For programs
+
+  @Test(
+    "A command that fails with --json prints one object",
+    arguments: [
+      (["get", "x", "--json"], 3, "notFound"), (["list", "none", "--json"], 3, "notFound"),
+      (["get", "x", "--json", "--key-file", "none"], 6, "keyUnavailable"),
+      (["doctor", "--json", "-d", "none"], 4, "storeNotFound"),
+      (["diff", "--json", "-d", "none", "a", "b"], 4, "storeNotFound"),
+      (["key", "list", "--json", "-d", "none"], 4, "storeNotFound"),
+      (["find", "--json", "--nonsense"], 2, "usage"),
+    ])
+  func json(_ arguments: [String], _ code: Int32, _ error: String) throws {
+    let tool = try Tool()
+    try tool.succeed("set", "a", "1")
+    let run = try tool.run(arguments, input: "".utf8)
+    #expect(run.code == code)
+    let object = try #require(try JSONSerialization.jsonObject(with: Data(run.output)) as? [String: Any])
+    #expect(object["error"] as? String == error && object["code"] as? Int32 == code)
+    #expect(run.message == "prefs: \(try #require(object["message"] as? String))\n" || error == "usage")
+    if error == "notFound" { #expect(object["store"] as? String == tool.store) }
+  }
+
+  // MARK: Users
+
+  @Test("A store that belongs to another user is 15", .enabled(if: ReadOnlyStoreTests.canRun && getuid() == 0))
+  func otherUser() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "a", "1")
+    try #require(chown(tool.home.path, 65534, 65534) == 0 && chown(tool.keyFile, 65534, 65534) == 0)
+    for path in [tool.store, tool.keyFile] {
+      for folder in [(path as NSString).deletingLastPathComponent] { try #require(chmod(folder, 0o755) == 0) }
+    }
+    try #require(chown(tool.store, 1001, 1001) == 0)
+    for command in [["get", "a"], ["set", "a", "2"], ["doctor"]] {
+      let run = ReadOnlyStoreTests.run(
+        [Tool.executable] + command + ["-d", tool.store, "--key-file", tool.keyFile])
+      #expect(run.code == 15, "\(command)")
+    }
+  }
+
+  @Test("init --group makes store and key file for a group", .enabled(if: getuid() == 0))
+  func group() throws {
+    let tool = try Tool()
+    try tool.succeed(
+      "init", "--group", "3000", "-d", tool.path("shared/settings.coffer"), "--key-file", tool.path("shared/key"))
+    #expect(try tool.mode(tool.path("shared")) == 0o2770)
+    #expect(try tool.mode(tool.path("shared/settings.coffer")) == 0o660 && tool.mode(tool.path("shared/key")) == 0o640)
+    let run = try tool.run("doctor", "-d", tool.path("shared/settings.coffer"), "--key-file", tool.path("shared/key"))
+    #expect(
+      run.code == 0 && run.text.contains("Group 3000 shares the store") && !run.message.contains("open to others"))
+  }
+}
