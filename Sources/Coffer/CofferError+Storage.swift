@@ -35,6 +35,7 @@ extension CofferError {
       case .diskFull(let path): .diskFull(path: path)
       case .permissionDenied(let path, let reason): .permissionDenied(path: path, reason: reason)
       case .belongsToAnother(let path, let user): .belongsToAnotherUser(path: path, user: Int(user))
+      case .replaced(let path): .storeReplaced(path: path)
       case .inputOutput(let path, let reason): .inputOutput(path: path, reason: reason)
       case .sqlite(let code, let message): .sqlite(code: Int(code), message: message)
       case .usedAfterFork: .usedAfterFork

@@ -62,6 +62,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case diskFull(path: String)
   /// The system refused access.
   case permissionDenied(path: String, reason: String)
+  /// Another file was put in the place of the open store, and could not be followed by itself; open it again.
+  case storeReplaced(path: String)
   /// The store, or a folder that it lies in, belongs to another user, who lets this one not use it so.
   case belongsToAnotherUser(path: String, user: Int)
   /// The system reported an I/O error.
@@ -169,6 +171,8 @@ extension CofferError: CustomStringConvertible {
       "No space is left for \(path). Free some and try again; nothing was half-written."
     case .permissionDenied(let path, let reason):
       "No permission for \(path): \(reason)."
+    case .storeReplaced(let path):
+      "The store at \(path) was replaced by another file while it was open. Open it again; nothing was written to either."
     case .belongsToAnotherUser(let path, let user):
       "\(path) belongs to another user (\(user)), and this one may not use it so. Use it as that user or as root, or have "
         + "it shared with a group."

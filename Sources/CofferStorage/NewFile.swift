@@ -100,6 +100,18 @@ final class NewFile {
     try owner.acting { try FilePath.syncFolder(above: path) }
   }
 
+  /// Makes the contents durable and gives them their name, in the place of what has it.
+  func replace() throws {
+    try announce(.sync(path: temporaryPath))
+    guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
+    close(descriptor)
+    descriptor = -1
+    try owner.acting {
+      guard rename(temporaryPath, path) == 0 else { throw StorageError(errno: errno, path: path) }
+      try FilePath.syncFolder(above: path)
+    }
+  }
+
   /// Says which system call comes next.
   ///
   /// - Throws: The error that the observer has it fail with.

@@ -13,6 +13,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case diskFull(path: String)
   case permissionDenied(path: String, reason: String)
   case belongsToAnother(path: String, user: UInt32)
+  /// Another file was put in the place of an open store.
+  case replaced(path: String)
   case inputOutput(path: String, reason: String)
   case sqlite(code: Int32, message: String)
   case usedAfterFork

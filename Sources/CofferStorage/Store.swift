@@ -13,6 +13,8 @@ package final class Store: Sendable {
   package let storeID: [UInt8]
   /// Whether nothing may be written through this object, whatever the file allows.
   package let isReadOnly: Bool
+  /// Which file it is; nil for one that has no name yet.
+  private let identity: FileIdentity?
   /// Whose the files are, and those that appear beside them.
   package let owner: FileOwner
   let below: VFSPointer
@@ -36,9 +38,10 @@ package final class Store: Sendable {
 
   private init(
     path: String, owner: FileOwner, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: RootKey,
-    isReadOnly: Bool = false, needsRepair: Bool = false
+    identity: FileIdentity? = nil, isReadOnly: Bool = false, needsRepair: Bool = false
   ) throws {
     self.file = file
+    self.identity = identity
     self.owner = owner
     self.isReadOnly = isReadOnly
     self.path = path
@@ -90,8 +93,9 @@ package final class Store: Sendable {
     let envelope = contents.envelope
     if !isReadOnly, !contents.damagedCopies.isEmpty { state.needsRepair = true }
     guard envelope.sequence != state.envelope.sequence else { return }
-    guard envelope.storeID == storeID, envelope.sequence > state.envelope.sequence else {
-      throw StorageError.damaged(part: "envelope", reason: "another one, or an older one, was put in its place")
+    guard envelope.storeID == storeID else { throw StorageError.replaced(path: path) }
+    guard envelope.sequence > state.envelope.sequence else {
+      throw StorageError.damaged(part: "envelope", reason: "an older one was put in its place")
     }
     try take(envelope, envelope.follow(state.rootKey), &state)
   }
@@ -153,6 +157,18 @@ package final class Store: Sendable {
     }
   }
 
+  /// Whether another file has the store's name now.
+  package var isReplaced: Bool {
+    var status = stat()
+    guard let identity, lstat(path, &status) == 0 else { return false }
+    return status.st_ino != identity.inode || UInt64(status.st_dev) != identity.device
+  }
+
+  /// Whether the file has become another store.
+  var isOverwritten: Bool {
+    state.withLock { _ in (try? file.read().envelope.storeID).map { $0 != storeID } ?? false }
+  }
+
   func fileByteCount() throws -> Int64 {
     try state.withLock { _ in try file.byteCount() }
   }
@@ -190,7 +206,8 @@ extension Store {
         return store
       }
       let store = try Store(
-        path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, isReadOnly: isReadOnly,
+        path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, identity: identity,
+        isReadOnly: isReadOnly,
         needsRepair: !isReadOnly && !contents.damagedCopies.isEmpty)
       if let index { table.remove(at: index) }
       table.append(WeakStore(identity: identity, store: store))
@@ -248,15 +265,18 @@ extension Store {
     } catch StorageError.damaged {
     } catch StorageError.newerFormat {}
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: true)
-    let isOpenHere = shared.withLock { table in
-      table.contains {
-        $0.identity.device == identity.device && $0.identity.inode == identity.inode && $0.store != nil
-      }
-    }
-    guard try !isOpenHere && !isOpenElsewhere(path) else { throw StorageError.busy }
+    guard try !isOpenHere(identity) && !isOpenElsewhere(path) else { throw StorageError.busy }
     try owner.acting {
       for path in [path + "-wal", path + "-shm", path] where unlink(path) != 0 && errno != ENOENT {
         throw StorageError(errno: errno, path: path)
+      }
+    }
+  }
+
+  static func isOpenHere(_ identity: FileIdentity) -> Bool {
+    shared.withLock { table in
+      table.contains {
+        $0.identity.device == identity.device && $0.identity.inode == identity.inode && $0.store != nil
       }
     }
   }
@@ -283,7 +303,7 @@ extension Store {
   }
 
   /// Which file a path leads to.
-  private struct FileIdentity: Equatable {
+  struct FileIdentity: Equatable {
     let device: UInt64
     let inode: UInt64
     let isReadOnly: Bool
@@ -299,7 +319,7 @@ extension Store {
   private static let shared = Lock<[WeakStore]>([])
 
   /// Refuses what can never be a store, or is not this user's, before anything is opened.
-  private static func checkFile(
+  static func checkFile(
     at path: String, isReadOnly: Bool
   ) throws -> (path: String, identity: FileIdentity, owner: FileOwner) {
     do {

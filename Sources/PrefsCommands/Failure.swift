@@ -16,7 +16,7 @@ extension CofferError {
   var exitStatus: ExitStatus {
     switch self {
     case .storeNotFound: .storeNotFound
-    case .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations: .conflict
+    case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened: .refused
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:

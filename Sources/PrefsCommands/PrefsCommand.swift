@@ -65,7 +65,8 @@ struct PrefsCommand: ParsableCommand {
     CommandGroup(
       name: "Care",
       subcommands: [
-        InitCommand.self, StatusCommand.self, DoctorCommand.self, BackupCommand.self, SalvageCommand.self,
+        InitCommand.self, StatusCommand.self, DoctorCommand.self, BackupCommand.self, RestoreStoreCommand.self,
+        SalvageCommand.self,
         CompactCommand.self,
         DestroyCommand.self, CompletionCommand.self,
       ]),

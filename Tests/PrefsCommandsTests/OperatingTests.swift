@@ -55,13 +55,36 @@ struct OperatingTests {
     let text = String(decoding: try tool.contents(key), as: UTF8.self)
     #expect(try tool.run("get", "c/k", "--vault-key-fd", "3", descriptors: [3: text]).text == "1\n")
     try tool.succeed("set", "c/k", "-", "--vault-key-file", key, input: "2")
-    #expect(try tool.succeed("--vault-key-file", key, "export", "c").contains("2"))
+    #expect(try tool.succeed("--vault-key-file", key, "get", "c/k") == "2\n")
     try tool.succeed("unseal", "c", environment: ["PREFS_VAULT_KEY_FILE": key])
     try tool.succeed("seal", "c", environment: ["PREFS_VAULT_KEY_FILE": key])
     let locked = try tool.run("get", "c/k")
     #expect(locked.code == 6 && locked.message.contains("--vault-key-file"))
     #expect(try tool.run("get", "c/k", "--vault-key-file", tool.keyFile).code == 5)
     #expect(try tool.run("get", "c/k", "--vault-key-file", tool.path("none")).code == 6)
+  }
+
+  // MARK: Restoring
+
+  @Test("restore-store puts a backup in the place of the store, which is kept; of one that is open it takes --force")
+  func restoring() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "a", "old")
+    try tool.succeed("backup", tool.path("monday.coffer"))
+    try tool.succeed("set", "a", "new")
+    let watch = try Watch(tool, "--json", "--values")
+    let refused = try tool.run("restore-store", tool.path("monday.coffer"))
+    #expect(refused.code == 10 && refused.message.contains("--force"))
+    let run = try tool.run("restore-store", tool.path("monday.coffer"), "--force")
+    #expect(run.code == 0 && run.message.contains(tool.store + "-replaced-1"))
+    #expect(try tool.succeed("get", "a") == "old\n")
+    try tool.succeed("set", "a", "later")
+    while try !#require(try watch.output.next()).contains("\"later\"") {}
+    #expect(try watch.messages.next()?.contains("the store was replaced") == true)
+    _ = try watch.end()
+    #expect(try tool.succeed("get", "a", "-d", tool.store + "-replaced-1") == "new\n")
+    try tool.succeed("restore-store", tool.path("monday.coffer"), "-q")
+    #expect(try tool.run("restore-store", tool.path("none")).code == 4)
   }
 
   // MARK: For programs

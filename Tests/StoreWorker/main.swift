@@ -65,6 +65,15 @@ case "create-for-group":
     exit(1)
   }
 
+case "restore":
+  // restore … BACKUP force|: says what it kept.
+  do {
+    say(try Database.restore(at: store, from: rest[0], key: .keyFile(keyFile), force: rest.count > 1) ?? "nothing")
+  } catch let error as CofferError {
+    say("\(error)")
+    exit(1)
+  }
+
 case "insert":
   // insert … PREFIX COUNT: each key in a transaction of its own.
   let connection = try open().makeConnection()

@@ -106,10 +106,22 @@ public final class Connection: Sendable, Identifiable {
   public func readWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result {
     try checkMayWrite()
     let earlierChanges = announceWrite()
-    return try perform { session in
-      // Usually written by now; not so where a flush has failed, and must not be tried again after this write.
-      for flush in earlierChanges { try flush(session) }
-      return try session.write(.full) { try body(ReadWriteTransaction(context: TransactionContext(session: session))) }
+    var hasBegun = false
+    func write() throws -> Result {
+      try perform { session in
+        // Usually written by now; not so where a flush has failed, and must not be tried again after this write.
+        for flush in earlierChanges { try flush(session) }
+        return try session.write(.full) {
+          hasBegun = true
+          return try body(ReadWriteTransaction(context: TransactionContext(session: session)))
+        }
+      }
+    }
+    do {
+      return try write()
+    } catch CofferError.storeReplaced where !hasBegun {
+      // While it waited for the write lock.
+      return try write()
     }
   }
 
@@ -162,7 +174,8 @@ public final class Connection: Sendable, Identifiable {
     let work: @Sendable () -> Void = {
       do {
         try self.database.checkUsable()
-        try self.withSession(thread: currentThread()) { body(.success($0)) }
+        // Mostly for writes, beside which a look at the file is little.
+        try self.withSession(thread: currentThread(), looksForReplacement: true) { body(.success($0)) }
       } catch {
         body(.failure(error))
       }
@@ -174,11 +187,30 @@ public final class Connection: Sendable, Identifiable {
     }
   }
 
-  private func withSession<Result>(thread: UInt, _ body: (Session) throws -> Result) throws -> Result {
-    let session = try openedSession()
+  /// - Parameter looksForReplacement: Whether to look in any case, and not only after a commit, if the store was replaced.
+  private func withSession<Result>(
+    thread: UInt, looksForReplacement: Bool = false, _ body: (Session) throws -> Result
+  ) throws -> Result {
+    var session = try openedSession()
     let earlier = owner.exchange(thread, ordering: .relaxed)
     defer { owner.store(earlier, ordering: .relaxed) }
+    // One that is lent is in the hands of another thread, too.
+    if earlier == 0, session.isReplaced(isCertain: looksForReplacement) { session = try reopened(session) }
     return try body(session)
+  }
+
+  /// A session in the store that was put in the place of this one's.
+  private func reopened(_ session: Session) throws -> Session {
+    if let store = session.connection.store { try database.follow(replaced: store) }
+    let (limit, clock) = (session.cache.limit, session.clock)
+    // Should it not open, the next use tries again.
+    state.session = nil
+    state.isForLater.store(true, ordering: .releasing)
+    try? session.connection.close()
+    let new = try openedSession()
+    new.cache.limit = limit
+    new.clock = clock
+    return new
   }
 
   private func openedSession() throws -> Session {

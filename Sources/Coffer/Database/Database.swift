@@ -91,7 +91,13 @@ public final class Database: Sendable {
   public let path: String
   /// How this database behaves.
   public let options: Options
-  let backing: Backing
+  var backing: Backing { currentBacking.withLock { $0 } }
+  /// Another store comes here when the file is replaced.
+  private let currentBacking: Lock<Backing>
+  /// What opens a store that is put in the place of this one; nil for a secret that somebody knows, which is not kept.
+  private let key = Lock<KeySource?>(nil)
+  /// Held while a store that was put in the place of this one is opened.
+  private let following = Lock<Void>(())
   package let core: DatabaseCore
   var isReadOnly: Bool { options.isReadOnly }
   /// A rotation of others that this database goes on with.
@@ -141,7 +147,7 @@ public final class Database: Sendable {
   }
 
   private init(backing: Backing, options: Options) throws {
-    self.backing = backing
+    currentBacking = Lock(backing)
     self.options = options
     state = Lock(State())
     switch backing {
@@ -152,7 +158,11 @@ public final class Database: Sendable {
     let this = WeakDatabase()
     core = DatabaseCore(
       options: options, path: isOnDisk ? path : nil,
-      connect: { try Self.connect(to: backing, busyTimeout: options.busyTimeout) },
+      connect: {
+        guard let database = this.database else { throw CofferError.closed }
+        return try Self.connect(to: database.backing, busyTimeout: options.busyTimeout)
+      },
+      onReplacement: { try this.database?.follow(replaced: $0) },
       onLogTooLarge: { this.database?.expireLongLivedReads() },
       onUnfinishedRotation: { this.database?.resumeRotation() },
       onExpiry: { this.database?.removeExpired() })
@@ -188,6 +198,7 @@ public final class Database: Sendable {
       let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
       let database = try Database(backing: .file(store), options: options)
       try database.checkContents(of: store)
+      database.key.withLock { $0 = key.isKept ? key : nil }
       return database
     }
   }
@@ -310,7 +321,39 @@ public final class Database: Sendable {
   }
 
   func makeSession() throws -> sending Session {
-    try CofferError.translating { Session(connection: try makeSQLiteConnection(), core: core) }
+    // Before the connection: one that is made meanwhile is of a newer store.
+    let generation = core.generation.load(ordering: .acquiring)
+    return try CofferError.translating {
+      Session(connection: try makeSQLiteConnection(), core: core, generation: generation)
+    }
+  }
+
+  /// Goes over to the store that was put in the place of `replaced`, unless that has happened.
+  ///
+  /// - Throws: `CofferError.storeReplaced` where it does not open with what opened this one; `.busy`.
+  func follow(replaced: Store) throws {
+    try following.withLock { _ in
+      guard case .file(let store) = backing, store === replaced, store.isReplaced else { return }
+      do {
+        guard let key = key.withLock({ $0 }) else { throw StorageError.replaced(path: path) }
+        let new = try Store.open(at: path, key: key, isReadOnly: isReadOnly, vfs: store.vfs)
+        let spare = state.withLock { $0.spare.take() }
+        try? spare?.connection.close()
+        try checkContents(of: new)
+        core.vault.lock()
+        core.vault.isThere.store(false, ordering: .releasing)
+        core.commits.forgetEverything()
+        currentBacking.withLock { $0 = .file(new) }
+        core.generation.add(1, ordering: .acquiringAndReleasing)
+      } catch StorageError.busy {
+        throw CofferError.busy
+      } catch {
+        options.logger.warning("\(path): the store was replaced by one that cannot be followed: \(error)")
+        throw CofferError.storeReplaced(path: path)
+      }
+      for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.storeWasReplaced() }
+      options.logger.notice("\(path): the store was replaced. Everything is read anew.")
+    }
   }
 
   /// Whether to try to go on with a rotation: not all the time, since trying keeps writers waiting for a moment.
@@ -336,7 +379,13 @@ public final class Database: Sendable {
 
   private func makeSQLiteConnection() throws -> SQLiteConnection {
     if let spare = state.withLock({ $0.spare.take() }) { return spare.connection }
-    let connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
+    let connection: SQLiteConnection
+    do {
+      connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
+    } catch StorageError.replaced {
+      if case .file(let store) = backing { try follow(replaced: store) }
+      connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
+    }
     // Another process may have crashed since, and left its log to this connection.
     report(connection)
     return connection
@@ -432,6 +481,7 @@ public final class Database: Sendable {
       return (state.connections.compactMap(\.connection), state.spare.take())
     }
     core.feed.close()
+    key.withLock { $0 = nil }
     defer { core.vault.lock() }
     var firstError: (any Error)?
     do {
@@ -453,6 +503,16 @@ extension LogLoss.Copy? {
     case .kept(let path): " A copy of the log is kept as \(path)."
     case .missing(let reason): " No copy of the log could be kept: \(reason)."
     case nil: ""
+    }
+  }
+}
+
+extension KeySource {
+  /// Whether it may be kept for opening a store again: where it says how to get a key, or is one that no person has.
+  fileprivate var isKept: Bool {
+    switch self {
+    case .keyFile, .key, .keyCommand, .credential: true
+    case .passphrase, .recoveryKey: false
     }
   }
 }

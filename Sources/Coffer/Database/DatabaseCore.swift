@@ -8,6 +8,8 @@ package final class DatabaseCore: Sendable {
   /// Tells the commits of this database from those of others in the change log.
   let writer: Int64
   let gate = WriterGate()
+  /// How often the store was replaced by another while this database was open.
+  let generation = Atomic<Int>(0)
   let observers = ObserverRegistry()
   package let clock = DatabaseClock()
   package let expiries: Expiries
@@ -43,13 +45,14 @@ package final class DatabaseCore: Sendable {
   /// - Parameters:
   ///   - path: The store file; nil for a store in memory.
   ///   - connect: Makes a connection to read the change log with.
+  ///   - onReplacement: Goes over to a store that was put in the place of the one it gets.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
   ///   - onUnfinishedRotation: Called after each commit to a store that has keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
   init(
     options: Database.Options, path: String?, connect: @escaping CommitFeed.Connect,
-    onLogTooLarge: @escaping @Sendable () -> Void, onUnfinishedRotation: @escaping @Sendable () -> Void,
-    onExpiry: @escaping @Sendable () -> Void
+    onReplacement: @escaping CommitFeed.Follow = { _ in }, onLogTooLarge: @escaping @Sendable () -> Void,
+    onUnfinishedRotation: @escaping @Sendable () -> Void, onExpiry: @escaping @Sendable () -> Void
   ) {
     self.options = options
     self.onLogTooLarge = onLogTooLarge
@@ -57,7 +60,7 @@ package final class DatabaseCore: Sendable {
     writer = Int64.random(in: .min ... .max)
     commits = CommitLog(writer: writer)
     expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
-    feed = CommitFeed(path: path, commits: commits, expiries: expiries, connect: connect)
+    feed = CommitFeed(path: path, commits: commits, expiries: expiries, connect: connect, follow: onReplacement)
   }
 
   /// Who makes the transactions that do not say it themselves, as the tables have it.

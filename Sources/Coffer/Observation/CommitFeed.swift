@@ -11,6 +11,8 @@ final class CommitFeed: Sendable {
   typealias Handler = @Sendable (Commit) -> Void
   /// Makes a connection to read the change log with.
   typealias Connect = @Sendable () throws -> SQLiteConnection
+  /// Goes over to the store that was put in the place of another.
+  typealias Follow = @Sendable (_ replaced: Store) throws -> Void
 
   private struct Listener {
     /// What it may know already.
@@ -23,6 +25,7 @@ final class CommitFeed: Sendable {
   private let commits: CommitLog
   private let expiries: Expiries
   private let connect: Connect
+  private let follow: Follow
   private let queue = DispatchQueue(label: "coffer.commits")
   private let listenerCount = Atomic<Int>(0)
   private let isDrainQueued = Atomic<Bool>(false)
@@ -38,11 +41,14 @@ final class CommitFeed: Sendable {
   }
 
   /// - Parameter path: The store file, which tells of the commits of others; nil for a store in memory.
-  init(path: String?, commits: CommitLog, expiries: Expiries, connect: @escaping Connect) {
+  init(
+    path: String?, commits: CommitLog, expiries: Expiries, connect: @escaping Connect, follow: @escaping Follow
+  ) {
     self.path = path
     self.commits = commits
     self.expiries = expiries
     self.connect = connect
+    self.follow = follow
   }
 
   private static let queueKey = DispatchSpecificKey<ObjectIdentifier>()
@@ -140,8 +146,9 @@ final class CommitFeed: Sendable {
   }
 
   private func drain() {
-    guard let connection = reader.connection else { return }
     do {
+      try followReplacement()
+      guard let connection = reader.connection else { return }
       for commit in try newCommits(connection) {
         let sequence = Int64(commit.snapshot)
         // The store was put back to an earlier state, which nobody knows yet.
@@ -152,6 +159,17 @@ final class CommitFeed: Sendable {
     } catch {
       // The next commit tries again; nothing is skipped.
     }
+  }
+
+  /// Reads on in a store that was put in the place of the one that was read, in which everything may be new.
+  private func followReplacement() throws {
+    guard let connection = reader.connection, connection.isReplaced(isCertain: true), let store = connection.store
+    else { return }
+    try follow(store)
+    reader.connection = try connect()
+    try? connection.close()
+    // No number of a commit is as great: the next look finds that the store was put back.
+    reader.lastSequence = .max
   }
 
   private func newCommits(_ connection: SQLiteConnection) throws -> [Commit] {

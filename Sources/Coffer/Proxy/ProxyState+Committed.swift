@@ -69,6 +69,7 @@ extension ProxyState {
   func readCommitted<Result>(_ body: (Session, _ last: Int64) throws -> Result?) throws -> Result {
     while true {
       let result = try reader.perform { session -> Result? in
+        if session.generation != generation { startAnew(session.generation) }
         // Before the snapshot is taken: what came until here is in it.
         let known = lock.withExclusive {
           readUnlockCount = core.vault.unlockCount.load(ordering: .acquiring)
@@ -190,6 +191,26 @@ extension ProxyState {
       if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
     }
     reader.database.reportRollback(from: known, to: last)
+  }
+
+  /// Has the next read go to the store that was put in the place of the one before.
+  func storeWasReplaced() {
+    lock.withExclusive {
+      forgetEverything()
+      ownCommits = []
+      settledSequence = -1
+      setKnown(sequence: -1, count: nil)
+    }
+  }
+
+  /// Begins with another store, on the reader's queue.
+  private func startAnew(_ generation: Int) {
+    storeWasReplaced()
+    lock.withExclusive {
+      self.generation = generation
+      counter = nil
+      if listeners.areThere { announce(ChangeListeners.Batch(origin: .several, isEverything: true)) }
+    }
   }
 
   /// Forgets what changed since what is known, as of `last`.

@@ -146,6 +146,9 @@ final class ProxyState: @unchecked Sendable {
   /// How often the vault had been unlocked when the read that is under way began.
   @exclusivity(unchecked) var readUnlockCount = 0
 
+  /// Of which of the stores that followed each other under one name what is known was read.
+  @exclusivity(unchecked) var generation = 0
+
   /// Kept as long as somebody may read it.
   ///
   /// Changed with the lock held and on the reader's queue, and so read with either.

@@ -65,7 +65,19 @@ package final class Session {
   /// Once in so many commits the size of the log is looked at.
   private static let logCheckInterval: Int64 = 16
 
-  init(connection: SQLiteConnection, core: DatabaseCore) {
+  /// Of which of the stores that followed each other under one name.
+  let generation: Int
+
+  /// Whether another store has the name of this one's now, to which the next transaction belongs.
+  ///
+  /// - Parameter isCertain: Whether to look in any case, and not only when a commit was made since the last look.
+  func isReplaced(isCertain: Bool) -> Bool {
+    !isLongLived
+      && (generation != core.generation.load(ordering: .relaxed) || connection.isReplaced(isCertain: isCertain))
+  }
+
+  init(connection: SQLiteConnection, core: DatabaseCore, generation: Int = 0) {
+    self.generation = generation
     self.connection = connection
     self.core = core
     items = Items(connection: connection)

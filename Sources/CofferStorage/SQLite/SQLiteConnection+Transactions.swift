@@ -64,6 +64,16 @@ extension SQLiteConnection {
     return OpenFile.heap(file)?.indexVersionAfterWrite
   }
 
+  /// Whether another file has the name of the store now; whoever replaces it in good order makes a commit in the old one.
+  ///
+  /// - Parameter isCertain: Whether to look in any case, and not only when a commit was made since the last look.
+  package func isReplaced(isCertain: Bool = false) -> Bool {
+    databaseFile?.isReplaced(isCertain: isCertain) ?? false
+  }
+
+  /// nil for a store in memory.
+  package var store: Store? { context?.store }
+
   /// nil for a store in memory.
   var databaseFile: DatabaseFile? { OpenFile.database(file) }
 

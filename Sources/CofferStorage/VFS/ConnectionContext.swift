@@ -62,10 +62,10 @@ final class ConnectionContext: @unchecked Sendable {
   }
 
   func fail(_ error: CryptoError, part: String) {
+    guard error == .authenticationFailed else { return failure = .unsupported(reason: "\(error)") }
     failure =
-      error == .authenticationFailed
-      ? .damaged(part: part, reason: "it does not authenticate")
-      : .unsupported(reason: "\(error)")
+      store.isOverwritten
+      ? .replaced(path: store.path) : .damaged(part: part, reason: "it does not authenticate")
   }
 
   /// Remembers why the VFS below failed: by the time SQLite asks for it, other calls have overwritten the system's error.

@@ -293,6 +293,13 @@ final class DatabaseFile {
 
     let code = context.checked(xShmLock!(real.file, first, count, flags))
     guard code == SQLITE_OK else { return code }
+    // Nobody would ever see what is written here.
+    if first == IndexLock.write, context.store.isReplaced {
+      lookedAtVersion = nil
+      context.fail(.replaced(path: context.store.path))
+      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+      return SQLITE_IOERR
+    }
     do {
       // Each time: who changed it may have been cut off before the commit, and no wal-index tells of that.
       try context.synchronizeEnvelope()
@@ -306,6 +313,19 @@ final class DatabaseFile {
     if coversCheckpoint { holdsCheckpointLock = true }
     checkpoint.begin(salts: indexSalts)
     return code
+  }
+
+  /// The wal-index header's checksum when it was last looked whether the store was replaced.
+  private var lookedAtVersion: UInt64?
+
+  /// Whether another file has the store's name now.
+  ///
+  /// - Parameter isCertain: Whether to look in any case, and not only when a commit was made since the last look.
+  func isReplaced(isCertain: Bool) -> Bool {
+    let version = indexVersion
+    guard isCertain || version != lookedAtVersion else { return false }
+    lookedAtVersion = version
+    return context.store.isReplaced
   }
 
   private func renewEmptyIndex() {
@@ -393,7 +413,9 @@ extension DatabaseFile {
         $0.hasCheckedSharedMemory = false
         $0.hasLackedSharedMemory = false
         let file = $0
-        return file.context.acting { file.real.methods.xShmUnmap(file.real.file, delete) }
+        // The name may be that of another store's by now.
+        let deletes = delete != 0 && !file.context.store.isReplaced
+        return file.context.acting { file.real.methods.xShmUnmap(file.real.file, deletes ? 1 : 0) }
       }
     }
     return UnsafePointer(methods)

@@ -43,6 +43,8 @@ package final class EncryptingVFS: Sendable {
     }
     vfs.pointee.xDelete = { vfs, name, syncDirectory in
       let below = EncryptingVFS.of(vfs!).below.pointer
+      // The last connection to a store that was replaced would delete the log of the one that has its name now.
+      if OpenFile.database(sqlite3_database_file_object(name))?.context.store.isReplaced == true { return SQLITE_OK }
       return FileOwner.acting(besides: String(cString: name!)) { below.pointee.xDelete(below, name, syncDirectory) }
     }
     vfs.pointee.xAccess = { vfs, name, flags, result in EncryptingVFS.of(vfs!).access(name!, flags, result!) }
@@ -131,6 +133,10 @@ package final class EncryptingVFS: Sendable {
         context.fail(error)
         return SQLITE_CANTOPEN
       }
+    }
+    guard !context.store.isReplaced else {
+      context.fail(.replaced(path: context.store.path))
+      return SQLITE_CANTOPEN
     }
     return context.acting {
       RealFile.open(name, below, flags, outFlags) { real in

@@ -72,6 +72,25 @@
       #expect(status.contains("\nUid:\t0\t0\t0\t0\n"), "the rights of this thread are root's again")
     }
 
+    @Test("restores a backup of its own as the owner's store, while he has it open")
+    func restoring() throws {
+      let folder = try ForeignFolder()
+      #expect(try folder.run(as: 1001, "create").status == 0)
+      let backups = try TemporaryStore()
+      let database = try folder.store.open()
+      try database.backup(to: backups.path, key: folder.store.key)
+      #expect(try folder.owner(backups.path) == "0:0 600")
+      try Database.restore(at: folder.store.path, from: backups.path, key: folder.store.key, force: true)
+      try database.makeConnection().readWrite { try $0.setObject(1, forKey: "k") }
+      try database.close()
+      let own = "1001:1001 600"
+      #expect(
+        try folder.files().filter { !$0.key.hasSuffix("-wal") } == [
+          "settings.coffer": own, "settings.coffer-replaced-1": own,
+        ])
+      #expect(try folder.run(as: 1001, "set", "theirs", "2").status == 0)
+    }
+
     @Test("makes a store, a key file and folders that the owner of the folder can use")
     func creation() throws {
       let folder = try ForeignFolder()

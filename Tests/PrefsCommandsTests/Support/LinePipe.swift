@@ -57,7 +57,7 @@ final class LinePipe {
 /// `prefs watch`, under way.
 final class Watch {
   let output: LinePipe
-  private let messages: LinePipe
+  let messages: LinePipe
   private let child: pid_t
 
   /// Returns when it watches.

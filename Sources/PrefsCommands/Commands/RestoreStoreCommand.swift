@@ -1,0 +1,44 @@
+import ArgumentParser
+import Coffer
+
+/// The command `prefs restore-store`.
+struct RestoreStoreCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore-store",
+    abstract: "Put a backup in the place of the store.",
+    discussion: """
+      The backup stays, and its copy opens with the same keys. The store that was there is kept beside it, with its log, as \
+      STORE-replaced-1 or the next number. While other programs have the store open it is refused; with --force they go over to \
+      the other store by themselves, except those that opened it with a passphrase, which have to open it again.
+
+      Examples:
+        prefs backup monday.coffer
+        prefs restore-store monday.coffer
+        prefs restore-store monday.coffer --force
+      """)
+
+  @Argument(help: "The backup.", completion: .file())
+  var backup: String
+
+  @Flag(help: "Also while other programs have the store open.")
+  var force = false
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func run() throws {
+    let session = try Session(common)
+    let backup = CommandArguments.value(backup)
+    let lookup = KeyLookup(options: session.options, store: backup)
+    let earlier = try lookup.open(try Database.slotKinds(at: backup)) { key in
+      do {
+        return try Database.restore(at: session.path, from: backup, key: key, force: force)
+      } catch CofferError.busy where !force {
+        throw Failure(
+          .busy,
+          "other programs have \(session.path) open. End them, or have them go over to the backup by --force; "
+            + "nothing was changed.")
+      }
+    }
+    common.note("\(session.path) is now a copy of \(backup)." + (earlier.map { " What was there is \($0)." } ?? ""))
+  }
+}

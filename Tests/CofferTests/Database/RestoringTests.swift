@@ -1,0 +1,152 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Coffer
+
+@Suite("A store that is replaced while it is open") struct RestoringTests {
+  private let store: TemporaryStore
+  private var backup: String { store.folder + "/backup.coffer" }
+
+  /// With "old" in the backup, and "new" in the store.
+  init() throws {
+    store = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    try connection.readWrite { try $0.setObject("old", forKey: "k") }
+    try database.backup(to: backup, key: store.key)
+    try connection.readWrite { try $0.setObject("new", forKey: "k") }
+    try database.close()
+  }
+
+  private func value(at path: String, forKey key: String = "k") throws -> String? {
+    let database = try Database.open(at: path, key: store.key)
+    defer { try? database.close() }
+    return try database.makeConnection().read { try $0.object(forKey: key, as: String.self) }
+  }
+
+  private func restore() throws {
+    let child = try store.worker("restore", backup, "force")
+    #expect(child.text == store.path + "-replaced-1\n")
+  }
+
+  @Test("by a backup is followed by connections and proxies, and what they write from then on is in the new one")
+  func following() throws {
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    let proxy = try ConnectionProxy(database: database)
+    let pending = try ConnectionProxy(database: database, flushPolicy: .manually)
+    #expect(try proxy.object(forKey: "k", as: String.self) == "new")
+    #expect(try proxy.object(forKey: "k", as: String.self) == "new")
+    #expect(try connection.read { try $0.object(forKey: "k", as: String.self) } == "new")
+    try pending.setObject("pending", forKey: "p")
+
+    try restore()
+    #expect(try proxy.object(forKey: "k", as: String.self) == "old", "though it was in memory")
+    #expect(try connection.read { try $0.object(forKey: "k", as: String.self) } == "old")
+    try pending.flushAndWait()
+    try connection.readWrite { try $0.setObject("later", forKey: "c") }
+    try proxy.setObject("later", forKey: "f", durability: .synced)
+    #expect(try store.worker("set", "w", "theirs").status == 0)
+    #expect(try proxy.object(forKey: "w", as: String.self) == "theirs", "commits of others are noticed")
+    try database.close()
+
+    for (key, text) in ["k": "old", "p": "pending", "c": "later", "f": "later", "w": "theirs"] {
+      #expect(try value(at: store.path, forKey: key) == text)
+    }
+    #expect(try value(at: store.path + "-replaced-1") == "new")
+    #expect(try value(at: store.path + "-replaced-1", forKey: "c") == nil)
+    #expect(try !FileManager.default.contentsOfDirectory(atPath: store.folder).contains { $0.contains("damaged") })
+  }
+
+  @Test("by a backup is told to those who listen, once, and read by nobody before")
+  func notice() async throws {
+    let proxy = try ConnectionProxy(database: try store.open())
+    let preferences = Preferences(
+      proxy: proxy, collection: "", overrides: Overrides([]), registered: RegisteredDefaults())
+    var events = try proxy.changes(inCollections: [""]).makeAsyncIterator()
+    var commits = try proxy.database.commits().makeAsyncIterator()
+    #expect(preferences.string(forKey: "k") == "new")
+    try restore()
+    let event = try #require(await events.next())
+    #expect(event.isEverything)
+    #expect(preferences.string(forKey: "k") == "old")
+    #expect(await commits.next() != nil)
+    try preferences.set("mine", forKey: "k")
+    let next = try #require(await events.next())
+    #expect(!next.isEverything && next.changes.map(\.key) == ["k"])
+  }
+
+  @Test("is not restored while it is open elsewhere, unless that is said; nothing is changed then")
+  func busy() throws {
+    let database = try store.open()
+    #expect(throws: CofferError.busy) { try Database.restore(at: store.path, from: backup, key: store.key) }
+    let child = try store.worker("restore", backup)
+    #expect(child.status == 1 && child.text.hasPrefix("The store is busy"))
+    #expect(try database.makeConnection().read { try $0.object(forKey: "k", as: String.self) } == "new")
+    try database.close()
+    #expect(
+      try Set(FileManager.default.contentsOfDirectory(atPath: store.folder))
+        == ["key", "settings.coffer", "backup.coffer"])
+  }
+
+  @Test("is restored again and again, and where there is none, and every earlier one is kept")
+  func again() throws {
+    func restore() throws -> String? { try Database.restore(at: store.path, from: backup, key: store.key) }
+    #expect(try restore() == store.path + "-replaced-1")
+    #expect(try restore() == store.path + "-replaced-2")
+    #expect(try value(at: store.path + "-replaced-1") == "new" && value(at: store.path + "-replaced-2") == "old")
+    try Database.remove(at: store.path)
+    #expect(try restore() == nil)
+    #expect(try value(at: store.path) == "old")
+    #expect(throws: CofferError.wrongKey) {
+      try Database.restore(at: store.path, from: backup, key: .key(.random(count: 32)))
+    }
+    #expect(throws: CofferError.storeNotFound(path: backup + "x")) {
+      try Database.restore(at: store.path, from: backup + "x", key: store.key)
+    }
+  }
+
+  @Test("keeps its log with it, and the new one begins without")
+  func log() throws {
+    let crashed = try TemporaryStore()
+    let database = try store.open()
+    try database.makeConnection().readWrite { try $0.setObject("in the log", forKey: "k") }
+    try store.copyAsAfterCrash(to: crashed)
+    let earlier = try #require(try Database.restore(at: crashed.path, from: backup, key: store.key))
+    let restored = try Database.open(at: crashed.path, key: store.key)
+    #expect(try restored.status().logProblem == nil)
+    try restored.close()
+    #expect(try value(at: crashed.path) == "old" && value(at: earlier) == "in the log")
+  }
+
+  @Test("by another name's hands is noticed before anything is written, and the other one's log stays")
+  func moved() throws {
+    let mine = try Database.open(at: store.path, key: store.key)
+    let connection = try mine.makeConnection()
+    // As for a store that a passphrase has opened: no key is kept.
+    let other = try TemporaryStore()
+    try FileManager.default.copyItem(atPath: backup, toPath: other.path)
+    try FileManager.default.removeItem(atPath: store.keyFile)
+    try #require(rename(other.path, store.path) == 0)
+    for suffix in ["-wal", "-shm"] { unlink(store.path + suffix) }
+    #expect(throws: CofferError.storeReplaced(path: mine.path)) {
+      try connection.readWrite { try $0.setObject("lost", forKey: "k") }
+    }
+    let log = Data("somebody's log".utf8)
+    try log.write(to: URL(fileURLWithPath: store.path + "-wal"))
+    try mine.close()
+    #expect(try store.bytes("-wal") == log)
+  }
+
+  @Test("in its own file by another store is called that, and not damaged")
+  func overwritten() throws {
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    try connection.readWrite { try $0.setObject(String(repeating: "x", count: 100_000), forKey: "long") }
+    #expect(try Child.run("/bin/cp", [backup, store.path]).status == 0)
+    #expect(throws: CofferError.storeReplaced(path: database.path)) {
+      _ = try database.makeConnection().readWrite { try $0.removeAllObjects() }
+    }
+  }
+}
