@@ -84,6 +84,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case invalidValue(collection: String, key: String, reason: String)
   /// An administrator has locked the setting in this file, see ``ManagedSettings``; nothing was changed.
   case lockedByAdministrator(collection: String, key: String, file: String)
+  /// A collection has no such environment; see ``CollectionEnvironment``.
+  case environmentNotFound(environment: String, collection: String)
   /// Settings do not keep to what they are declared to be, and strict opening was asked for.
   case invalidSettings([SettingProblem])
   /// A setting is declared twice, with two types, defaults or limits; by one program, or by two that share the store.
@@ -202,6 +204,9 @@ extension CofferError: CustomStringConvertible {
       "The value for key \"\(key)\" in collection \"\(collection)\" cannot be exported: \(reason). Nothing was exported."
     case .lockedByAdministrator(let collection, let key, let file):
       "Key \"\(key)\" in collection \"\(collection)\" is locked by an administrator, in \(file). Nothing was changed."
+    case .environmentNotFound(let environment, let collection):
+      "Collection \"\(collection)\" has no environment \"\(environment)\". It is made by `prefs env create "
+        + "\(collection)@\(environment)`. Nothing was changed."
     case .malformedSettings(let source, let reason):
       "No settings can be read from \(source): \(reason). Nothing was changed."
     case .nestedTransaction:

@@ -44,7 +44,7 @@ enum CommandArguments {
 
   /// The common options that are followed by a value, which is not to be taken for a command.
   static let optionsWithValue: Set<String> = [
-    "-d", "--store", "--app", "--actor", "-c", "--collection", "--key-file", "--key-fd", "--passphrase-fd",
+    "-d", "--store", "--app", "--env", "--actor", "-c", "--collection", "--key-file", "--key-fd", "--passphrase-fd",
     "--recovery-key-fd", "--vault-key-file", "--vault-key-fd", "--timeout", "--color",
   ]
 

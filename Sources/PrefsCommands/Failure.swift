@@ -17,7 +17,7 @@ extension CofferError {
     switch self {
     case .storeNotFound: .storeNotFound
     case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations: .conflict
-    case .versionNotFound, .slotNotFound, .vaultNotFound: .notFound
+    case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened: .refused
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:
       .format

@@ -18,6 +18,7 @@ struct PlainArguments {
   ///   - arguments: Those after the command's name.
   ///   - known: The options of the command that have no value.
   init?(_ arguments: ArraySlice<String>, flags known: [String]) {
+    guard Environment.variable("PREFS_ENV") == nil else { return nil }
     var rest = arguments
     while let argument = rest.popFirst() {
       if !Self.beginsWithDash(argument) {

@@ -47,8 +47,7 @@ struct PrefsCommand: ParsableCommand {
         GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
         TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
         HistoryCommand.self, RestoreCommand.self, LogCommand.self, WatchCommand.self, DescribeCommand.self,
-        CheckCommand.self,
-        SchemaCommand.self,
+        CheckCommand.self, SchemaCommand.self, EnvCommand.self,
       ]),
     CommandGroup(
       name: "Moving",
@@ -76,7 +75,7 @@ struct PrefsCommand: ParsableCommand {
   static let commandNames = names(of: configuration.subcommands)
   /// The commands that know `-0`.
   static let listingCommandNames = names(of: [
-    ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self, LogCommand.self,
+    ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self, LogCommand.self, EnvCommand.self,
   ])
 
   /// Whether `word` names a command, which then comes before any program of that name.

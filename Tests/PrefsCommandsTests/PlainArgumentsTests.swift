@@ -51,9 +51,9 @@ struct PlainArgumentsTests {
     let plain = try #require(PlainArguments.request(arguments), "\(arguments) are left to the parser")
     let parsed: any Request
     switch try PrefsCommand.parseAsRoot(arguments) {
-    case let command as GetCommand: parsed = command.request
-    case let command as ListCommand: parsed = command.request
-    case let command as SetCommand: parsed = command.request
+    case let command as GetCommand: parsed = try command.request()
+    case let command as ListCommand: parsed = try command.request()
+    case let command as SetCommand: parsed = try command.request()
     case let command: return #expect(Bool(false), "\(command)")
     }
     #expect(String(reflecting: plain) == String(reflecting: parsed))

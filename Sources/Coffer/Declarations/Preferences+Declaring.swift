@@ -16,19 +16,19 @@ extension Preferences {
   /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, by these settings or by another
   ///   program in the same store; `.invalidSettings` with the whole list of what is wrong, when strict.
   public func declare(_ settings: Settings, strict: Bool = false) throws {
-    let fingerprint = try settings.fingerprint(of: collection)
+    let fingerprint = try settings.fingerprint(of: parent)
     let formers = settings.keys.filter(\.hasFormers)
     let trial = try proxy.state.reader.read { transaction in
       let session = transaction.session
       return try session.reading {
         (
-          application: try session.declarations.application(collection),
+          application: try session.declarations.application(parent),
           takenOver: try takeOver(formers, session, isTrial: true)
         )
       }
     }
     let isKnown = trial.application?.fingerprint == fingerprint
-    let declarations = isKnown ? [] : try settings.declarations(of: collection)
+    let declarations = isKnown ? [] : try settings.declarations(of: parent)
     if strict {
       let found = try problems(of: settings)
       let problems = found.filter { !trial.takenOver.hasTaken($0) } + trial.takenOver.problems
@@ -38,9 +38,9 @@ extension Preferences {
     guard !proxy.database.isReadOnly, !isKnown || !trial.takenOver.taken.isEmpty else { return }
     try proxy.readWriteConnection.readWrite { transaction in
       let session = transaction.session
-      let present = try session.reading { try session.declarations.application(collection) }
+      let present = try session.reading { try session.declarations.application(parent) }
       if present?.fingerprint != fingerprint, !VersionText.isLess(settings.version, than: present?.version) {
-        try session.declare(declarations, by: collection, version: settings.version, fingerprint: fingerprint)
+        try session.declare(declarations, by: parent, version: settings.version, fingerprint: fingerprint)
       }
       session.transaction.keepsAllHistory = true
       _ = try takeOver(formers, session, isTrial: false)
@@ -75,9 +75,11 @@ extension Preferences {
     var result = TakenOver()
     guard !keys.isEmpty else { return result }
     let all = try session.collections.all().map(\.0)
+    let environments = Set(all.compactMap { CollectionEnvironment(collection: $0)?.name }).sorted()
     for key in keys {
-      for (name, prefix) in places(of: key, among: all) {
-        switch try key.takeOver(session, in: name, suitePrefix: prefix, isTrial: isTrial) {
+      for place in places(of: key, among: all).flatMap({ $0.inEach(of: environments) }) {
+        let name = place.collection
+        switch try key.takeOver(session, in: place, isTrial: isTrial) {
         case .nothing: break
         case .taken:
           result.taken.insert(TakenOver.ItemPlace(collection: ByteString(name), key: ByteString(key.name)))
@@ -89,14 +91,34 @@ extension Preferences {
   }
 
   /// Where a setting may be: in its collection, and in those of that name that suites have.
-  private func places(of key: Keys, among all: [String]) -> [(name: String, suitePrefix: String)] {
-    let own = [(name: place(of: key), suitePrefix: "")]
+  private func places(of key: Keys, among all: [String]) -> [FormerPlace] {
+    let own = [FormerPlace(collection: placeWithoutEnvironment(of: key), suitePrefix: "")]
     guard let collection = key.collection, !key.isShared else { return own }
     let suffix = Array("/\(collection)".utf8)
     return own
       + all.compactMap { name in
         guard name.utf8.count > suffix.count, name.utf8.suffix(suffix.count).elementsEqual(suffix) else { return nil }
-        return (name, String(decoding: name.utf8.dropLast(suffix.count - 1), as: UTF8.self))
+        let prefix = String(decoding: name.utf8.dropLast(suffix.count - 1), as: UTF8.self)
+        return FormerPlace(collection: name, suitePrefix: prefix)
+      }
+  }
+}
+
+/// Where a setting is taken over from what it was before.
+struct FormerPlace {
+  /// The collection of the setting.
+  var collection: String
+  /// What stands before the name of a collection in the same suite.
+  let suitePrefix: String
+  /// What stands behind it in the same environment.
+  var environmentSuffix = ""
+
+  /// The place, and the same one in environments.
+  func inEach(of environments: [String]) -> [FormerPlace] {
+    [self]
+      + environments.map { environment in
+        FormerPlace(
+          collection: "\(collection)@\(environment)", suitePrefix: suitePrefix, environmentSuffix: "@\(environment)")
       }
   }
 }

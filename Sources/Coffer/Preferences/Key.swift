@@ -120,12 +120,11 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
 
   // MARK: What it was before
 
-  override func takeOver(
-    _ session: Session, in collection: String, suitePrefix: String, isTrial: Bool
-  ) throws -> TakeOver {
+  override func takeOver(_ session: Session, in place: FormerPlace, isTrial: Bool) throws -> TakeOver {
+    let collection = place.collection
     for former in formers {
       let oldName = former.name ?? name
-      let oldCollection = former.collection.map { suitePrefix + $0 } ?? collection
+      let oldCollection = former.collection.map { place.suitePrefix + $0 + place.environmentSuffix } ?? collection
       guard try session.has(oldName, in: oldCollection) else { continue }
       if former.name == nil {
         guard try !isCurrent(session, in: collection) else { return .nothing }

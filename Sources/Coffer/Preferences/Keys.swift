@@ -85,7 +85,7 @@ public class Keys: @unchecked Sendable {
   func problems(in preferences: Preferences) throws -> [SettingProblem] { [] }
 
   /// Takes over what the setting was before, in the write transaction that is under way.
-  func takeOver(_ session: Session, in collection: String, suitePrefix: String, isTrial: Bool) throws -> TakeOver {
+  func takeOver(_ session: Session, in place: FormerPlace, isTrial: Bool) throws -> TakeOver {
     .nothing
   }
 }

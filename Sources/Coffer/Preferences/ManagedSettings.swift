@@ -16,7 +16,7 @@ import CofferStorage
 
 /// What the administrator of a host gives an application: defaults, and values that nobody may change.
 ///
-/// ``Preferences/open(application:at:key:layers:declaring:strict:options:)`` reads it from the files of
+/// ``Preferences/open(application:at:key:layers:environment:declaring:strict:options:)`` reads it from the files of
 /// `/etc/coffer/IDENTIFIER.d`:
 ///
 /// ```json
@@ -42,7 +42,7 @@ public struct ManagedSettings: Sendable {
   private(set) var defaults: [ByteString: Entry] = [:]
   private(set) var locked: [ByteString: Entry] = [:]
 
-  var isEmpty: Bool { defaults.isEmpty && locked.isEmpty }
+  package var isEmpty: Bool { defaults.isEmpty && locked.isEmpty }
 
   /// Reads what there is for an application.
   ///
@@ -56,6 +56,8 @@ public struct ManagedSettings: Sendable {
 
   /// - Parameter roots: The folders that have one for each application; locks of the first are not lifted by the others.
   init(ofApplication identifier: String, in roots: [String]) throws {
+    // An administrator's settings hold in every environment.
+    let identifier = CollectionEnvironment(collection: identifier)?.parent ?? identifier
     // Such a one has no folder; what opens its store says so.
     guard !identifier.isEmpty, !identifier.utf8.contains(UInt8(ascii: "/")) else { return }
     for root in roots {

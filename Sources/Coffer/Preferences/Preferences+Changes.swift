@@ -78,7 +78,7 @@ extension Preferences {
       let place = Change.Place(collection: ByteString(change.collection), key: ByteString(change.key))
       if shows(place, searched, interest) { places.insert(place) }
     }
-    let concerned = interest.collections(searched, place(of:))
+    let concerned = interest.collections(searched, places(of:))
     let isAny = event.isEverything || event.wholeCollections.contains { concerned.contains(ByteString($0)) }
     guard isAny || !places.isEmpty else { return nil }
     return Change(origin: event.origin, places: places, mayConcernAnyKey: isAny)
@@ -95,27 +95,32 @@ extension Preferences {
           isInList = true
           continue
         }
-        // A key with a collection has no other place but the layers.
-        if ByteString(self.place(of: key)) == place.collection { return overrides.find(key.overrideName) == nil }
+        // A key with a collection has no other places but the layers.
+        let own = places(of: key).map { ByteString($0) }
+        if own.contains(place.collection) { return shows(place, own, key.overrideName) }
       }
     }
-    guard isInList, let index = searched.firstIndex(of: place.collection) else { return false }
-    let key = place.key.string
-    guard overrides.find(key) == nil else { return false }
+    return isInList && shows(place, searched, place.key.string)
+  }
+
+  private func shows(_ place: Change.Place, _ searched: [ByteString], _ overrideName: String) -> Bool {
+    guard let index = searched.firstIndex(of: place.collection), overrides.find(overrideName) == nil else {
+      return false
+    }
     // What hides it now will be told when it goes. What cannot be read hides nothing.
     return !searched[..<index].contains { name in
-      (try? proxy.hasObject(forKey: key, inCollection: name.string)) ?? false
+      (try? proxy.hasObject(forKey: place.key.string, inCollection: name.string)) ?? false
     }
   }
 }
 
 extension Preferences.Interest {
   /// The collections where its keys may be.
-  fileprivate func collections(_ searched: [ByteString], _ place: (Keys) -> String) -> Set<ByteString> {
+  fileprivate func collections(_ searched: [ByteString], _ places: (Keys) -> [String]) -> Set<ByteString> {
     guard case .keys(let keys) = self else { return Set(searched) }
     return keys.reduce(into: []) { collections, key in
       if key.collection != nil {
-        collections.insert(ByteString(place(key)))
+        collections.formUnion(places(key).map { ByteString($0) })
       } else {
         collections.formUnion(searched)
       }

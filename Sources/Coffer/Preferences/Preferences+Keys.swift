@@ -80,7 +80,7 @@ extension Preferences {
   private func knownNumber<Number>(_ key: Key<Number>) -> Number? {
     // What is not set in the application's collection may be set further down the search list.
     if let number: Number? = proxy.state.number(of: key, in: places),
-      number != nil || key.collection != nil && !overrides.hasManagedDefaults
+      number != nil || key.collection != nil && !searchesBehindKeys
     {
       return number ?? key.defaultValue
     }

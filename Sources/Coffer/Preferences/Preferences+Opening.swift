@@ -20,15 +20,17 @@ extension Preferences {
   ///   - key: What opens it; nil for the key file of the application.
   ///   - layers: What goes before the stored settings: the arguments of the program, as with UserDefaults, unless others
   ///     are named.
+  ///   - environment: The environment that settings are read and written in; it has to be there, see ``CollectionEnvironment``.
   ///   - settings: The settings of the application, which are declared, see ``declare(_:strict:)``.
   ///   - mode: What to do where there is no store; nil for what `options` says.
   ///   - strict: Whether to throw where a value is not what its setting is declared to be.
   /// - Throws: What `Database.openOrCreate(at:key:options:)` throws: a store that is damaged, locked, or opens with another
-  ///   key is an error, and stays as it is. What ``declare(_:strict:)`` throws. `CofferError.unsupported` when no home folder is known, or the identifier is no
-  ///   file name.
+  ///   key is an error, and stays as it is. What ``declare(_:strict:)`` throws. `CofferError.environmentNotFound`; `.unsupported` when no home folder is
+  ///   known, or the identifier is no file name.
   public static func open(
     application identifier: String, at path: String? = nil, key: KeySource? = nil, layers: [Layer] = [.arguments()],
-    declaring settings: Settings? = nil, strict: Bool = false, mode: Database.OpeningMode? = nil,
+    environment: String? = nil, declaring settings: Settings? = nil, strict: Bool = false,
+    mode: Database.OpeningMode? = nil,
     options: Database.Options = Database.Options()
   ) throws -> Preferences {
     var options = options
@@ -40,7 +42,9 @@ extension Preferences {
     let database = try Database.openOrCreate(at: path, key: key, options: options)
     let preferences = Preferences(
       proxy: try ConnectionProxy(database: database), collection: identifier,
-      overrides: Overrides(layers, managed: managed), registered: RegisteredDefaults.ofProcess)
+      overrides: Overrides(layers, managed: managed), registered: RegisteredDefaults.ofProcess, environment: environment
+    )
+    try preferences.requireEnvironment()
     if let settings { try preferences.declare(settings, strict: strict) }
     return preferences
   }

@@ -9,8 +9,10 @@ extension Preferences {
     case arguments
     /// ``Layer/environment(prefix:_:)``.
     case environment
-    /// The collection of the application.
+    /// The collection of the application, in an environment that of the environment.
     case application
+    /// The collection that the environment is one of.
+    case parent(String)
     /// A suite that was added, or the collection that a typed key names.
     case suite(String)
     /// The collection ``Preferences/globalCollection``.
@@ -45,10 +47,15 @@ extension Preferences {
         object: try override.decoded(as: type, key, in: collection), origin: override.origin)
     }
     if let object = try read(collection) { return Finding(object: object, origin: .application) }
+    if environment != nil, let object = try read(parent) { return Finding(object: object, origin: .parent(parent)) }
     for suite in suites.names {
-      if let object = try read(suite) { return Finding(object: object, origin: .suite(suite)) }
+      for name in Self.names(suite, in: environment) {
+        if let object = try read(name) { return Finding(object: object, origin: .suite(name)) }
+      }
     }
-    if let object = try read(Self.globalCollection) { return Finding(object: object, origin: .global) }
+    for name in globalCollections {
+      if let object = try read(name) { return Finding(object: object, origin: .global) }
+    }
     if let managed = overrides.managedDefault(overrideName) {
       return Finding(object: try managed.decoded(as: type, key, in: collection), origin: managed.origin)
     }
@@ -61,7 +68,9 @@ extension Preferences {
   var searchedCollections: [(name: String, origin: Origin)] {
     var seen: Set<ByteString> = []
     let all =
-      [(collection, Origin.application)] + suites.names.map { ($0, .suite($0)) } + [(Self.globalCollection, .global)]
+      [(collection, Origin.application), (parent, .parent(parent))]
+      + suites.names.flatMap { Self.names($0, in: environment).map { ($0, .suite($0)) } }
+      + globalCollections.map { ($0, .global) }
     return all.filter { seen.insert(ByteString($0.0)).inserted }
   }
 
@@ -91,22 +100,33 @@ extension Preferences {
   /// The collection of a typed key: its own one, under a suite that of the suite, or the one of these settings.
   func place(of key: Keys) -> String {
     guard let named = key.collection else { return collection }
-    return isSuite && !key.isShared ? "\(collection)/\(named)" : named
+    return isSuite || environment != nil ? places(of: key)[0] : named
+  }
+
+  /// All collections where a typed key that names one is looked for: that one, in an environment behind the environment's own.
+  func places(of key: Keys) -> [String] {
+    Self.names(placeWithoutEnvironment(of: key), in: environment)
+  }
+
+  func placeWithoutEnvironment(of key: Keys) -> String {
+    guard let named = key.collection else { return parent }
+    return isSuite && !key.isShared ? "\(parent)/\(named)" : named
   }
 
   func search<Object>(for key: Key<Object>) throws -> Search<Object> {
     let own = place(of: key)
     var search = Search<Object>()
     func look(
-      _ origin: Origin, _ place: @autoclosure () -> String, _ value: @autoclosure () -> Value?,
-      _ read: () throws -> Object?
+      _ origin: Origin, in collection: String? = nil, _ place: @autoclosure () -> String,
+      _ value: @autoclosure () -> Value?, _ read: () throws -> Object?
     ) throws -> Bool {
       do {
-        guard let object = try read() else { return false }
-        search.finding = Finding(object: try proxy.checked(object, for: key, in: own), origin: origin)
+        guard let found = try read() else { return false }
+        let object = try proxy.checked(found, for: key, in: collection ?? own)
+        search.finding = Finding(object: object, origin: origin)
         return true
       } catch {
-        guard let problem = proxy.problem(error, of: key, in: own, place(), value()) else { throw error }
+        guard let problem = proxy.problem(error, of: key, in: collection ?? own, place(), value()) else { throw error }
         search.problems.append(problem)
         search.firstError = search.firstError ?? error
         return false
@@ -118,9 +138,10 @@ extension Preferences {
       }
       if isFound { return search }
     }
-    for (name, origin) in key.collection == nil ? searchedCollections : [(own, .suite(own))] {
+    for (name, origin) in key.collection == nil ? searchedCollections : places(of: key).map({ ($0, .suite($0)) }) {
       let isFound = try look(
-        origin, "collection \"\(name)\"", try? proxy.object(forKey: key.name, inCollection: name, as: Value.self)
+        origin, in: key.collection == nil ? nil : name, "collection \"\(name)\"",
+        try? proxy.object(forKey: key.name, inCollection: name, as: Value.self)
       ) {
         try proxy.object(forKey: key.name, inCollection: name, as: Object.self)
       }
@@ -156,7 +177,7 @@ extension Preferences.Origin {
     case .arguments: "the arguments"
     case .environment: "the environment"
     case .application: "the application's collection"
-    case .suite(let name): "collection \"\(name)\""
+    case .suite(let name), .parent(let name): "collection \"\(name)\""
     case .global: "collection \"\(Preferences.globalCollection)\""
     case .registered: "the registered defaults"
     }

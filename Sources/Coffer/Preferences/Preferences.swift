@@ -17,7 +17,7 @@
 /// A setting is looked for in these places, and the first one that has it answers:
 ///
 /// 1. what an administrator has locked, see ``ManagedSettings``; what is forced, the arguments of the program, its environment: the ``Layer``s given when it was opened,
-/// 2. the collection of the application, ``collection``,
+/// 2. the collection of the application, ``collection``; in an ``environment`` the collection of that, then the application's,
 /// 3. the suites that were added with ``addSuite(named:)``, in that order,
 /// 4. the collection ``globalCollection``, which all applications of a store share,
 /// 5. the defaults that an administrator gives,
@@ -32,6 +32,10 @@ public final class Preferences: Sendable {
   public let proxy: ConnectionProxy
   /// The collection that settings are written to: an application's identifier, or the name of a suite.
   public let collection: String
+  /// The environment that settings are read and written in, see ``CollectionEnvironment``; nil for none.
+  public let environment: String?
+  /// The collection without the environment.
+  let parent: String
   /// The store that the settings are in: for its keys, its vault, a backup, transactions.
   ///
   /// ```swift
@@ -45,6 +49,10 @@ public final class Preferences: Sendable {
   let suites: SuiteList
   /// The items of typed keys that nothing overrides.
   let places = KeyPlaces()
+  /// Whether there is another place behind the collection that a typed key names.
+  let searchesBehindKeys: Bool
+  /// The collections that all applications share.
+  let globalCollections: [String]
 
   /// Settings in a collection of a store that is open already.
   ///
@@ -56,21 +64,46 @@ public final class Preferences: Sendable {
 
   /// Settings in a collection of a store that is open already, through a proxy of their own.
   ///
-  /// - Throws: What `Database.makeConnection()` throws.
-  public convenience init(database: Database, collection: String, layers: [Layer] = []) throws {
-    self.init(proxy: try ConnectionProxy(database: database), collection: collection, layers: layers)
+  /// - Parameter environment: The environment of the collection, which has to be there, see ``CollectionEnvironment``.
+  /// - Throws: What `Database.makeConnection()` throws; `CofferError.environmentNotFound`, `.unsupported` for what is no name of
+  ///   an environment.
+  public convenience init(
+    database: Database, collection: String, environment: String? = nil, layers: [Layer] = []
+  ) throws {
+    self.init(
+      proxy: try ConnectionProxy(database: database), collection: collection, overrides: Overrides(layers),
+      registered: RegisteredDefaults.ofProcess, environment: environment)
+    try requireEnvironment()
   }
 
   init(
     proxy: ConnectionProxy, collection: String, overrides: Overrides, registered: RegisteredDefaults,
-    suites: SuiteList = SuiteList(), isSuite: Bool = false
+    suites: SuiteList = SuiteList(), isSuite: Bool = false, environment: String? = nil
   ) {
     self.proxy = proxy
-    self.collection = collection
+    self.environment = environment
+    parent = collection
+    self.collection = Self.names(collection, in: environment)[0]
+    globalCollections = Self.names(Self.globalCollection, in: environment)
+    searchesBehindKeys = overrides.hasManagedDefaults || environment != nil
     self.isSuite = isSuite
     self.overrides = overrides
     self.registered = registered
     self.suites = suites
+  }
+
+  /// The collections that stand for one: that of the environment goes before it.
+  static func names(_ collection: String, in environment: String?) -> [String] {
+    environment.map { ["\(collection)@\($0)", collection] } ?? [collection]
+  }
+
+  /// Refuses an environment that is not there: one that is misspelt would show its parent and nothing else.
+  func requireEnvironment() throws {
+    guard let environment else { return }
+    let own = try CollectionEnvironment(environment, of: parent)
+    guard try proxy.state.reader.read({ try $0.hasEnvironment(own) }) else {
+      throw CofferError.environmentNotFound(environment: environment, collection: parent)
+    }
   }
 
   // MARK: Setting
@@ -138,7 +171,7 @@ public final class Preferences: Sendable {
 
   /// The settings of a suite: the collection of its name in the same store.
   ///
-  /// Layers and registered defaults are the same as here; the suites that were added here are not. A typed key that names a
+  /// Layers, registered defaults and the environment are the same as here; the suites that were added here are not. A typed key that names a
   /// collection is in the suite's own part of it, the collection `SUITE/COLLECTION`, unless it is shared:
   ///
   /// ```swift
@@ -148,7 +181,9 @@ public final class Preferences: Sendable {
   /// preferences.suite(named: "acme")[.rate] = 80  // "rate" in "acme/billing"; everyone else's stays 100
   /// ```
   public func suite(named name: String) -> Preferences {
-    Preferences(proxy: proxy, collection: name, overrides: overrides, registered: registered, isSuite: true)
+    Preferences(
+      proxy: proxy, collection: name, overrides: overrides, registered: registered, isSuite: true,
+      environment: environment)
   }
 
   /// Searches a suite after the collection of the application, and after the suites that were added before.

@@ -46,7 +46,7 @@ extension ProxyState {
     let known = lock.withShared { isCurrent ? knownCollection(name)?.isSealed : nil }
     if let known { return known }
     return try readCommitted { session, last in
-      let isSealed = try session.storedCollection(name)?.isSealed ?? false
+      let isSealed = try session.isSealedOrWillBe(name)
       return lock.withExclusive {
         guard isUsable(last) else { return nil }
         collection(name).isSealed = isSealed

@@ -126,25 +126,36 @@ struct Collections {
     try statement.run()
   }
 
-  /// Removes a collection with its items and their history; a sealed one stays declared, and empty.
-  ///
-  /// - Parameter id: nil stands for all.
-  func clear(_ id: Int64?) throws {
-    let statements: [StaticString] =
-      id == nil
-      ? [
-        "DELETE FROM items", "DELETE FROM history", "DELETE FROM collections WHERE flags & ~2 = 0",
-        "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL",
-      ]
-      : [
-        "DELETE FROM items WHERE collection = ?", "DELETE FROM history WHERE collection = ?",
-        "DELETE FROM collections WHERE id = ? AND flags & ~2 = 0",
-        "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL WHERE id = ?",
-      ]
-    for sql in statements {
-      let statement = try connection.statement(sql)
-      if let id { statement.bind(id, at: 1) }
-      try statement.run()
+  /// Removes a collection's items and their history, and the collection; a sealed one and an environment stay, and empty.
+  func clear(_ id: Int64, isEnvironment: Bool) throws {
+    try run("DELETE FROM items WHERE collection = ?", id)
+    try run("DELETE FROM history WHERE collection = ?", id)
+    if !isEnvironment { try run("DELETE FROM collections WHERE id = ? AND flags & ~2 = 0", id) }
+    try run(
+      "UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL WHERE id = ?", id)
+  }
+
+  /// The same of all collections.
+  func clearAll() throws {
+    // Few have such a name, and what is an environment is known here alone.
+    let others = try all().filter {
+      $0.name.utf8.contains(UInt8(ascii: "@")) && CollectionEnvironment(collection: $0.name) == nil
     }
+    try run("DELETE FROM items")
+    try run("DELETE FROM history")
+    try run("DELETE FROM collections WHERE flags & ~2 = 0 AND instr(name, '@') = 0")
+    for (_, collection) in others { try run("DELETE FROM collections WHERE id = ? AND flags & ~2 = 0", collection.id) }
+    try run("UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL")
+  }
+
+  /// Removes a collection that holds nothing.
+  func remove(_ id: Int64) throws {
+    try run("DELETE FROM collections WHERE id = ?", id)
+  }
+
+  private func run(_ sql: StaticString, _ id: Int64? = nil) throws {
+    let statement = try connection.statement(sql)
+    if let id { statement.bind(id, at: 1) }
+    try statement.run()
   }
 }

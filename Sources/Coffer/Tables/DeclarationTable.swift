@@ -39,16 +39,29 @@ package struct DeclarationTable {
   func declaration(_ key: String, in collection: String) throws -> Declaration? {
     guard try isThere else { return nil }
     if let own = try declared(key, in: collection) { return own }
-    // A suite's part of a collection.
-    var rest = collection[...]
-    while let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
-      rest = rest[rest.utf8.index(after: slash)...]
-      if var declaration = try declared(key, in: String(rest)), !declaration.isShared {
+    for (name, isSuite) in Self.names(collection).dropFirst() {
+      if var declaration = try declared(key, in: name), !isSuite || !declaration.isShared {
         declaration.collection = collection
         return declaration
       }
     }
     return nil
+  }
+
+  /// The collections whose declarations hold in `collection`: its own, those of what it is an environment of, and those that a
+  /// suite has a part of.
+  package static func names(_ collection: String) -> [(name: String, isSuite: Bool)] {
+    var names = [(name: collection, isSuite: false)]
+    var rest = collection[...]
+    if let environment = CollectionEnvironment(collection: collection) {
+      names.append((environment.parent, false))
+      rest = environment.parent[...]
+    }
+    while let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
+      rest = rest[rest.utf8.index(after: slash)...]
+      names.append((String(rest), true))
+    }
+    return names
   }
 
   private func declared(_ key: String, in collection: String) throws -> Declaration? {

@@ -27,7 +27,23 @@ extension Session {
     try storedCollection(name) ?? insertCollection(name)
   }
 
-  func insertCollection(_ name: String) throws -> StoredCollection {
+  /// Whether the values of a collection are sealed, or would be if it were made.
+  func isSealedOrWillBe(_ name: String) throws -> Bool {
+    if let stored = try storedCollection(name) { return stored.isSealed }
+    return try CollectionEnvironment(collection: name).map { try storedCollection($0.parent)?.isSealed ?? false }
+      ?? false
+  }
+
+  private func insertCollection(_ name: String) throws -> StoredCollection {
+    // What is a secret in one environment is one in another.
+    if try isSealedOrWillBe(name) {
+      try setSealed(true, name)
+      if let collection = knownCollections[name] { return collection }
+    }
+    return try insertRow(name)
+  }
+
+  func insertRow(_ name: String) throws -> StoredCollection {
     let collection = try collections.insert(name)
     knownCollections[name] = collection
     return collection

@@ -109,13 +109,13 @@ extension Session {
     try changingTogether { for key in keys { try remove(key, in: collection) } }
   }
 
-  /// Removes a collection's items, and with them every trace of its keys and its name.
+  /// Removes a collection's items, and with them every trace of its keys and its name; an environment stays, and empty.
   func removeAll(in collection: String) throws {
     try changingTogether {
       // Also where the vault's list says something else of it: nothing is shown, or stays.
       guard let stored = try collections.collection(named: collection) else { return }
       try recordClearing(of: collection, stored)
-      try collections.clear(stored.id)
+      try collections.clear(stored.id, isEnvironment: CollectionEnvironment(collection: collection) != nil)
       try changeLog.forget(stored.id)
     }
   }
@@ -125,7 +125,7 @@ extension Session {
       let all = try collections.all()
       guard !all.isEmpty else { return }
       for (name, stored) in all { try recordClearing(of: name, stored) }
-      try collections.clear(nil)
+      try collections.clearAll()
       recordClearingOfAll()
       try changeLog.forget(nil)
     }

@@ -54,7 +54,7 @@ extension Database {
 extension Reading where Self: ~Copyable {
   // MARK: Sealed collections
 
-  /// Whether a collection is sealed.
+  /// Whether a collection is sealed; an environment that is not there yet is where its parent is.
   public borrowing func isSealed(collection: String) throws -> Bool {
     try session.isSealed(collection)
   }

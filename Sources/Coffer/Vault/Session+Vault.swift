@@ -135,7 +135,7 @@ extension Session {
         try record.setSealed(isSealed, collection, key: key)
         try setVault(record)
       }
-      var stored = try present ?? insertCollection(collection)
+      var stored = try present ?? insertRow(collection)
       stored.isSealed = isSealed
       try collections.setSealed(isSealed, stored.id)
       knownCollections[collection] = stored
@@ -209,7 +209,7 @@ extension Session {
   // MARK: Reading
 
   func isSealed(_ collection: String) throws -> Bool {
-    try reading { try storedCollection(collection)?.isSealed ?? false }
+    try reading { try isSealedOrWillBe(collection) }
   }
 
   /// The names of the sealed collections, empty ones included, in their order.

@@ -48,9 +48,9 @@ struct AppendCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let reference = KeyReference(key, collection: common.namedCollection)
+    let reference = try common.reference(key)
     try reference.requireUnlocked()
-    let session = try Session(common, force: declared.force)
+    let session = try Session(common, in: [reference.place], force: declared.force)
     let texts = try self.texts()
     // Not worth making a store for what is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference) }
@@ -61,9 +61,9 @@ struct AppendCommand: ParsableCommand {
           "\(KeyReference.describe(reference.collection)) is sealed, and a secret must not be an argument. Pipe it in with -."
         )
       }
-      let present = try transaction.value(forKey: reference.key, inCollection: reference.collection)
+      let present = try reference.shownItem(transaction)?.value
       let new = try sum(present, texts, reference)
-      if present == nil {
+      if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
         try transaction.setObject(new, forKey: reference.key, inCollection: reference.collection)
       } else {
         // Its metadata stays.

@@ -45,10 +45,10 @@ struct CheckCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let collection = name.map(CommandArguments.value) ?? common.namedCollection
-    let findings = try Session(common).read { transaction in
+    let collection = try common.collection(name)
+    let findings = try Session(common, in: collection.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
-      return try (collection.map { [$0] } ?? transaction.allCollections()).flatMap {
+      return try (collection.map { [$0.name] } ?? transaction.allCollections()).flatMap {
         try Self.findings($0, declared, transaction)
       }
     }

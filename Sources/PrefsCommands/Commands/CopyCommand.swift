@@ -80,6 +80,7 @@ struct CopyCommand: ParsableCommand {
   }
 
   mutating func validate() throws {
+    try common.refuseEnvironment()
     if to == "" { throw ValidationError("--to needs a path.") }
     if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collections without -c.") }
     if collection == nil, !only.isEmpty { throw ValidationError("--only needs a collection.") }

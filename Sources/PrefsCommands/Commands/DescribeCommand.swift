@@ -32,9 +32,9 @@ struct DescribeCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let reference = KeyReference(key, collection: common.namedCollection)
+    let reference = try common.reference(key)
     let managed = try reference.managed()
-    let found = try Session(common).read { transaction in
+    let found = try Session(common, in: [reference.place]).read { transaction in
       let declared = try DeclaredKeys(transaction)
       guard let setting = declared.setting(reference.key, in: reference.collection) else {
         let near = declared.near(reference.key, in: reference.collection)
@@ -49,12 +49,13 @@ struct DescribeCommand: ParsableCommand {
           problem: declaration.problem(of: value))
       }
       if let locked = managed.locked(forKey: reference.key) { return found(locked.value, locked.file) }
-      if let info = try transaction.info(forKey: reference.key, inCollection: reference.collection) {
+      for collection in reference.place.shown {
+        guard let info = try transaction.info(forKey: reference.key, inCollection: collection) else { continue }
+        let origin = reference.place.origin(collection)
         if info.kind == .sealed {
-          return Found(setting: setting, value: .string(Redaction.sealed), origin: "store", problem: nil)
+          return Found(setting: setting, value: .string(Redaction.sealed), origin: origin, problem: nil)
         }
-        let value = try transaction.value(forKey: reference.key, inCollection: reference.collection) ?? .null
-        return found(value, "store")
+        return found(try transaction.value(forKey: reference.key, inCollection: collection) ?? .null, origin)
       }
       if let hostDefault = managed.defaultValue(forKey: reference.key) {
         return found(hostDefault.value, hostDefault.file)

@@ -53,6 +53,7 @@ struct DiffCommand: ParsableCommand {
   private var otherCollection: String? { otherName.map(CommandArguments.value) ?? collection }
 
   mutating func validate() throws {
+    try common.refuseEnvironment()
     if with == "" { throw ValidationError("--with needs a path.") }
     if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collections without -c.") }
     guard let with else {

@@ -56,13 +56,14 @@ struct EditCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let collection = name.map(CommandArguments.value) ?? common.namedCollection ?? ""
+    let named = try common.inEnvironment(name.map(CommandArguments.value) ?? common.namedCollection ?? "")
+    let collection = named.name
     guard !common.noInput, Terminal.isTerminal(0), Terminal.isThere else {
       let reason = common.noInput ? "--no-input forbids an editor" : "an editor needs a terminal, and there is none"
       throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
     }
     if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
-    let session = try Session(common, force: declared.force)
+    let session = try Session(common, in: [named], force: declared.force)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {
         common.note("wiped \(folder.path), which a killed prefs edit had left.")
@@ -81,9 +82,7 @@ struct EditCommand: ParsableCommand {
   }
 
   private func begin(_ collection: String, _ transaction: borrowing ReadTransaction) throws -> CollectionEdit {
-    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
-      throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
-    }
+    try KeyReference.requireItems(in: collection, transaction)
     if try !reveal && transaction.isSealed(collection: collection) {
       throw Failure(
         .refused, "\(KeyReference.describe(collection)) is sealed. Give --reveal to show its values to the editor.")

@@ -55,9 +55,12 @@ struct ExecCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common, takesCollections: true)
+    let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
+    let session = try Session(common, in: collections, takesCollections: true)
     var variables = EnvironmentVariables(prefix: prefix)
-    for item in try session.read(items) { try variables.add(item.key, in: item.collection, item.value) }
+    for item in try session.read({ try items(collections, $0) }) {
+      try variables.add(item.key, in: item.collection, item.value)
+    }
     try checkLoading(variables.namesThatChangeLoading)
     // What the key came through is not for the program.
     for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd] {
@@ -79,26 +82,24 @@ struct ExecCommand: ParsableCommand {
   }
 
   private func items(
-    _ transaction: borrowing ReadTransaction
+    _ collections: [NamedCollection], _ transaction: borrowing ReadTransaction
   ) throws -> [(collection: String, key: String, value: Value)] {
-    let collections = common.namedCollections.isEmpty ? [""] : common.namedCollections
     var items: [(collection: String, key: String, value: Value)] = []
     for collection in collections {
-      let managed = try ManagedSettings(ofApplication: collection)
-      let stored = try transaction.allKeys(inCollection: collection)
-      let keys = stored + managed.allKeys.filter { key in !stored.contains { $0.utf8.elementsEqual(key.utf8) } }
-      if keys.isEmpty, !collection.isEmpty {
-        throw Failure(.notFound, "there is no \(KeyReference.describe(collection)).")
-      }
+      let managed = try ManagedSettings(ofApplication: collection.name)
+      let all = try collection.shown.flatMap { try transaction.allKeys(inCollection: $0) } + managed.allKeys
+      var seen: Set<ByteString> = []
+      let keys = all.filter { seen.insert(ByteString($0)).inserted }
+      if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }
       for key in keys where isWanted(key) {
         let value =
           try managed.locked(forKey: key)?.value
-          ?? transaction.item(forKey: key, inCollection: collection)?.value ?? managed.defaultValue(forKey: key)?.value
-        if let value { items.append((collection, key, value)) }
+          ?? KeyReference(key, in: collection).shownItem(transaction)?.value ?? managed.defaultValue(forKey: key)?.value
+        if let value { items.append((collection.name, key, value)) }
       }
     }
     for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {
-      throw KeyReference(key, collection: collections[0]).notFound(in: transaction)
+      throw KeyReference(key, in: collections[0]).notFound(in: transaction)
     }
     return items
   }

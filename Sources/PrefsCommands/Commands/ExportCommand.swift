@@ -75,7 +75,6 @@ struct ExportCommand: ParsableCommand {
   }
 
   private var chosenFormat: Format { format ?? output.flatMap(Format.init(fileName:)) ?? .json }
-  private var collection: String? { name.map(CommandArguments.value) ?? common.namedCollection }
 
   mutating func validate() throws {
     if output == "" { throw ValidationError("--output needs a path.") }
@@ -85,19 +84,24 @@ struct ExportCommand: ParsableCommand {
       if chosenFormat == .sqlite { throw ValidationError("The format sqlite needs --output.") }
       if json { throw ValidationError("--json goes with --output.") }
     }
-    if chosenFormat == .env, collection == nil {
+    if chosenFormat == .env, name == nil, common.namedCollection == nil {
       throw ValidationError("The format env holds one collection. Name it, or \"\" for the default collection.")
     }
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let collection = try common.collection(name)
+    if chosenFormat == .sqlite, collection?.parent != nil {
+      throw Failure(
+        .usage, "The format sqlite holds collections as they are. Name the environment's own, as in web@staging.")
+    }
+    let session = try Session(common, in: collection.map { [$0] } ?? [])
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
     let count =
-      try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, session) }
-      ?? exportDatabase(session)
+      try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, collection, session) }
+      ?? exportDatabase(collection?.name, session)
     guard let output else { return }
     common.note("\(output) holds its settings in clear: delete it when it is no longer needed.")
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
@@ -108,14 +112,13 @@ struct ExportCommand: ParsableCommand {
 
   // MARK: - Text
 
-  private func exportText(_ format: SettingsFormat, _ session: Session) throws -> Int {
-    let collection = collection
+  private func exportText(_ format: SettingsFormat, _ collection: NamedCollection?, _ session: Session) throws -> Int {
     let isBinary = output != nil && format == .plist
     let (bytes, tree) = try session.read { transaction in
       var tree = SettingsTree(format: format, reveals: reveal, isBinary: isBinary)
       guard let collection else { return (try tree.fileOfAllCollections(transaction), tree) }
-      try KeyReference.requireItems(in: collection, transaction)
-      return (try tree.file(of: collection, transaction), tree)
+      try KeyReference.requireItems(in: collection.name, transaction)
+      return (try tree.file(of: collection.shown, transaction), tree)
     }
     if let output {
       try OutputFile.place(bytes, at: output)
@@ -137,7 +140,7 @@ struct ExportCommand: ParsableCommand {
 
   // MARK: - SQLite
 
-  private func exportDatabase(_ session: Session) throws -> Int {
+  private func exportDatabase(_ collection: String?, _ session: Session) throws -> Int {
     guard let output else { return 0 }
     return try session.using(try session.openForReading()) { database in
       try session.unlocking(database) {

@@ -44,11 +44,12 @@ struct FindCommand: ParsableCommand {
 
   mutating func run() throws {
     let search = TextSearch(CommandArguments.value(text))
-    let (matches, sealed) = try Session(common).read { transaction in
+    let named = try common.collection(nil)
+    let (matches, sealed) = try Session(common, in: named.map { [$0] } ?? []).read { transaction in
       let sealed = try transaction.sealedCollections()
       var matches: [Match] = []
       var skipped: [String] = []
-      for collection in try common.namedCollection.map({ [$0] }) ?? transaction.allCollections() {
+      for collection in try named?.shown ?? transaction.allCollections() {
         let isSealed = sealed.contains { $0.utf8.elementsEqual(collection.utf8) }
         if isSealed, !keys { skipped.append(collection) }
         try matches += self.matches(search, collection, looksAtValues: !keys && !isSealed, transaction)

@@ -58,13 +58,14 @@ struct GetCommand: ParsableCommand {
 
   mutating func run() throws {
     try common.checkCollectionCount()
-    try request.run()
+    try request().run()
   }
 
-  var request: ValueRequest {
-    ValueRequest(
-      reference: KeyReference(key, collection: common.namedCollection), fallback: fallback.map(CommandArguments.value),
+  func request() throws -> ValueRequest {
+    let reference = try common.reference(key)
+    return ValueRequest(
+      reference: reference, fallback: fallback.map(CommandArguments.value),
       json: json, noNewline: noNewline, base64: base64, hex: hex, showOrigin: showOrigin, output: output,
-      options: common.ofSession)
+      options: common.ofSession(in: [reference.place]))
   }
 }

@@ -61,15 +61,17 @@ struct HistoryCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
-    if let keep {
-      try setLimits(limits, of: CommandArguments.value(keep), session)
-    } else if let off {
-      try setLimits(nil, of: CommandArguments.value(off), session)
-    } else if let key {
-      try showVersions(KeyReference(key, collection: common.namedCollection), session)
+    if let key {
+      let reference = try common.reference(key)
+      return try showVersions(reference, Session(common, in: [reference.place]))
+    }
+    let name = (keep ?? off).map(CommandArguments.value) ?? common.namedCollection ?? ""
+    let collection = try common.inEnvironment(name)
+    let session = try Session(common, in: [collection])
+    if keep != nil || off != nil {
+      try setLimits(off == nil ? limits : nil, of: collection.name, session)
     } else {
-      try showKeys(common.namedCollection ?? "", session)
+      try showKeys(collection.name, session)
     }
   }
 

@@ -70,12 +70,14 @@ struct ImportCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common, force: declared.force)
+    let collection = try common.namedCollection.map(common.inEnvironment)
+    if collection == nil { try common.refuseEnvironmentOfMany() }
+    let session = try Session(common, in: collection.map { [$0] } ?? [], force: declared.force)
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
     }
     // Before a store is made for it.
-    let source = try ImportedFile(file, options, collection: common.namedCollection, noInput: common.noInput)
+    let source = try ImportedFile(file, options, collection: collection?.name, noInput: common.noInput)
     if source.isDatabase, !common.collection.isEmpty {
       throw Failure(.usage, "A database names its collections itself; leave out -c. Nothing was changed.")
     }

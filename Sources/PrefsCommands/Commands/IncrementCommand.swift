@@ -36,15 +36,15 @@ struct IncrementCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let reference = KeyReference(key, collection: common.namedCollection)
+    let reference = try common.reference(key)
     try reference.requireUnlocked()
-    let session = try Session(common, force: declared.force)
+    let session = try Session(common, in: [reference.place], force: declared.force)
     let step = try readStep()
     let sum = try session.writeCreating { transaction in
-      let present = try transaction.value(forKey: reference.key, inCollection: reference.collection)
+      let present = try reference.shownItem(transaction)
       do {
-        let sum = try Sum.of(present ?? Sum.zero(like: step), step)
-        if present == nil {
+        let sum = try Sum.of(present?.value ?? Sum.zero(like: step), step)
+        if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
           try transaction.setObject(sum, forKey: reference.key, inCollection: reference.collection)
         } else {
           // Its metadata stays.

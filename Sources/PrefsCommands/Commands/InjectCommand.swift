@@ -61,17 +61,29 @@ struct InjectCommand: ParsableCommand {
       switch piece {
       case .text(let bytes): filled += bytes
       case .reference(let text, let fallback, let offset):
-        let references = KeyReference.all(text, collection: common.namedCollection)
+        let references = try KeyReference.all(text, collection: common.namedCollection)
+          .map { KeyReference($0.key, in: try common.inEnvironment($0.collection)) }
         var value: Value?
+        var absent: Failure?
         for reference in references where value == nil {
+          if let environment = reference.place.parent.flatMap({ _ in
+            CollectionEnvironment(collection: reference.collection)
+          }),
+            try !transaction.hasEnvironment(environment)
+          {
+            absent = try absent ?? environment.notFound(in: transaction)
+            continue
+          }
           let managed = try reference.managed()
           value =
             try managed.locked(forKey: reference.key)?.value
-            ?? transaction.item(forKey: reference.key, inCollection: reference.collection)?.value
+            ?? reference.shownItem(transaction)?.value
             ?? managed.defaultValue(forKey: reference.key)?.value
         }
         if let value {
           filled += ValueText.bytes(value)
+        } else if let absent {
+          missing.append(Failure(absent.status, "\(template.place(offset)): \(absent.message)"))
         } else if let fallback {
           filled += fallback
         } else if let reference = references.first {

@@ -7,7 +7,9 @@ struct ListCommand: ParsableCommand {
     abstract: "List the keys of a collection.",
     discussion: """
       One key a line, sorted by UTF-8 bytes. Control characters in names are shown as escapes; -0 and --json give names as \
-      they are. With --all, settings that are declared and not set stand there with their defaults, marked as such. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
+      they are. With --all, settings that are declared and not set stand there with their defaults. -l, --values and --all mark those, \
+      what shows from the collection behind an environment, and what an administrator of this host has locked or gives as a \
+      default. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
 
       With -l, what expires or should be renewed says when. --due lists that alone, with exit code 16 where there is any.
 
@@ -15,6 +17,7 @@ struct ListCommand: ParsableCommand {
         prefs list editor
         prefs list editor -l --values
         prefs list editor --all
+        prefs list web --env staging --values
         prefs list editor --json
         prefs list tokens --values --reveal
         prefs list --due 30d
@@ -56,18 +59,18 @@ struct ListCommand: ParsableCommand {
 
   mutating func run() throws {
     try common.checkCollectionCount()
-    guard let due else { return try request.run() }
+    guard let due else { return try request().run() }
     try DueRequest(
       date: due.date, collection: name.map(CommandArguments.value) ?? common.namedCollection, form: form.choice,
       pager: form.pager, options: common.ofSession
     ).run()
   }
 
-  var request: ListRequest {
-    ListRequest(
-      collection: name.map(CommandArguments.value) ?? common.namedCollection ?? "", long: long, values: values,
-      all: all,
-      reveal: reveal, form: form.choice, pager: form.pager, color: common.color, options: common.ofSession)
+  func request() throws -> ListRequest {
+    let collection = try common.inEnvironment(name.map(CommandArguments.value) ?? common.namedCollection ?? "")
+    return ListRequest(
+      place: collection, long: long, values: values, all: all, reveal: reveal, form: form.choice, pager: form.pager,
+      color: common.color, options: common.ofSession(in: [collection]))
   }
 }
 

@@ -8,7 +8,7 @@ import Coffer
 
 /// What `prefs list` does, once it is known what is asked for.
 struct ListRequest: Request {
-  let collection: String
+  let place: NamedCollection
   var long = false
   var values = false
   /// Whether settings that are declared and not set are listed, too.
@@ -19,22 +19,46 @@ struct ListRequest: Request {
   var color = ColorChoice.auto
   var options = SessionOptions()
 
+  private var collection: String { place.name }
+
+  /// Where an entry comes from.
+  private enum Origin {
+    case store
+    case parent(String)
+    case locked(file: String)
+    case managed(file: String)
+    case declared
+  }
+
   private struct Entry {
     let key: String
-    /// nil for a setting that is declared and not set.
+    /// nil for what is not stored.
     let info: ItemInfo?
+    let origin: Origin
     /// What it is; `sealed` when that was not looked at.
     let kind: String
     let value: Value?
   }
 
   func run() throws {
+    let managed = try ManagedSettings(ofApplication: collection)
     let entries = try Session(options).read { transaction in
-      let infos = try transaction.itemInfos(inCollection: collection)
-      let unset = all ? try unset(infos, transaction) : []
-      if infos.isEmpty, unset.isEmpty { try explainEmpty(transaction) }
-      let entries = try infos.map { try entry($0, transaction) } + unset
-      return all ? entries.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) } : entries
+      var seen: Set<ByteString> = []
+      var entries = managed.allKeys.compactMap { key in managed.locked(forKey: key).map { locked(key, $0) } }
+      seen.formUnion(entries.map { ByteString($0.key) })
+      for name in place.shown {
+        for info in try transaction.itemInfos(inCollection: name) where seen.insert(ByteString(info.key)).inserted {
+          entries.append(try entry(info, transaction))
+        }
+      }
+      for key in managed.allKeys where seen.insert(ByteString(key)).inserted {
+        if let value = managed.defaultValue(forKey: key) { entries.append(given(key, value)) }
+      }
+      let stored = entries.count
+      if all { entries += try unset(besides: &seen, transaction) }
+      if entries.isEmpty { try explainEmpty(transaction) }
+      let isSorted = managed.isEmpty && place.parent == nil && entries.count == stored
+      return isSorted ? entries : entries.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
     var output = StandardOutput(pager: pager)
     switch form {
@@ -59,43 +83,70 @@ struct ListRequest: Request {
     try output.finish()
   }
 
+  private func locked(_ key: String, _ found: (value: Value, file: String)) -> Entry {
+    Entry(
+      key: key, info: nil, origin: .locked(file: found.file), kind: found.value.kind.name, value: shown(found.value))
+  }
+
+  private func given(_ key: String, _ found: (value: Value, file: String)) -> Entry {
+    Entry(
+      key: key, info: nil, origin: .managed(file: found.file), kind: found.value.kind.name, value: shown(found.value))
+  }
+
+  private func shown(_ value: Value) -> Value? { values || all ? value : nil }
+
   /// The settings that are declared for the collection and not set in it.
-  private func unset(_ infos: [ItemInfo], _ transaction: borrowing ReadTransaction) throws -> [Entry] {
-    let present = Set(infos.map { ByteString($0.key) })
-    var seen: Set<ByteString> = []
-    return try DeclaredKeys(transaction).settings(in: collection).map(\.declaration)
-      .filter { !present.contains(ByteString($0.name)) && seen.insert(ByteString($0.name)).inserted }
-      .map { Entry(key: $0.name, info: nil, kind: $0.type.description, value: $0.defaultValue) }
+  private func unset(
+    besides seen: inout Set<ByteString>, _ transaction: borrowing ReadTransaction
+  ) throws -> [Entry] {
+    var entries: [Entry] = []
+    for declaration in try DeclaredKeys(transaction).settings(in: collection).map(\.declaration)
+    where seen.insert(ByteString(declaration.name)).inserted {
+      entries.append(
+        Entry(
+          key: declaration.name, info: nil, origin: .declared, kind: declaration.type.description,
+          value: declaration.defaultValue))
+    }
+    return entries
   }
 
   private func json(_ entry: Entry) -> String {
-    ItemJSON.text(
+    let collection = if case .parent(let parent) = entry.origin { parent } else { collection }
+    return ItemJSON.text(
       entry.key, collection, entry.info, kind: entry.kind, value: entry.info == nil || values ? entry.value : nil,
-      origin: all ? (entry.info == nil ? "default" : "store") : nil)
+      origin: all || place.parent != nil || entry.info == nil ? jsonOrigin(entry.origin) : nil)
+  }
+
+  private func jsonOrigin(_ origin: Origin) -> String {
+    switch origin {
+    case .store: "store"
+    case .locked(let file), .managed(let file): file
+    default: Self.field(origin)
+    }
   }
 
   private func entry(_ info: ItemInfo, _ transaction: borrowing ReadTransaction) throws -> Entry {
-    guard values else { return Entry(key: info.key, info: info, kind: info.kind.name, value: nil) }
+    let origin =
+      place.parent.map { ByteString(info.collection) == ByteString($0) ? Origin.parent($0) : .store } ?? .store
+    guard values else { return Entry(key: info.key, info: info, origin: origin, kind: info.kind.name, value: nil) }
     if info.kind == .sealed, !reveal {
       // It is not to be shown, and so need not be opened.
       return Entry(
-        key: info.key, info: info, kind: Value.Kind.sealed.name, value: Redaction.sealed(byteCount: info.byteCount))
+        key: info.key, info: info, origin: origin, kind: Value.Kind.sealed.name,
+        value: Redaction.sealed(byteCount: info.byteCount))
     }
     let value = try transaction.item(forKey: info.key, inCollection: info.collection)?.value
     return Entry(
-      key: info.key, info: info, kind: (value?.kind ?? info.kind).name,
+      key: info.key, info: info, origin: origin, kind: (value?.kind ?? info.kind).name,
       value: reveal ? value.map(ValueText.revealed) : value)
   }
 
   // MARK: - Nothing there
 
   private func explainEmpty(_ transaction: borrowing ReadTransaction) throws {
+    try KeyReference.requireItems(in: collection, transaction)
     let others = try transaction.allCollections().filter { !$0.isEmpty }
-    guard collection.isEmpty else {
-      let hint = NearName.best(for: collection, among: others).map { "; did you mean \"\($0)\"?" } ?? "."
-      throw Failure(.notFound, "there is no collection \"\(collection)\"\(hint)")
-    }
-    if !others.isEmpty {
+    if collection.isEmpty, !others.isEmpty {
       let shown = others.prefix(5).map { "\"\($0)\"" }.joined(separator: ", ")
       options.note("the default collection is empty; there are others: \(shown)\(others.count > 5 ? ", …" : "").")
     }
@@ -106,7 +157,7 @@ struct ListRequest: Request {
   private func plainFields(_ entry: Entry) -> [String] {
     var fields = [entry.key]
     if long { fields += longFields(entry) }
-    if all { fields.append(entry.info == nil ? "default" : "") }
+    if all || place.parent != nil { fields.append(Self.field(entry.origin)) }
     if let value = entry.value { fields.append(ValueText.text(value)) }
     return fields
   }
@@ -114,10 +165,12 @@ struct ListRequest: Request {
   private func textLines(_ entries: [Entry]) -> [String] {
     guard long || values || all else { return entries.map { DisplayText.escapingControls($0.key) + "\n" } }
     var table = Table()
+    let marks = entries.contains { !Self.mark($0.origin).isEmpty }
     for entry in entries {
       var row = [DisplayText.escapingControls(entry.key)]
       if long { row += longFields(entry) }
-      if all, entry.info == nil || entry.value != nil { row.append(entry.info == nil ? "(default)" : "") }
+      let mark = Self.mark(entry.origin)
+      if marks, !mark.isEmpty || entry.value != nil { row.append(mark) }
       if let value = entry.value { row.append(Self.shown(value)) }
       let notes = RemainingTime.notes(expires: entry.info?.expires, due: entry.info?.due)
       if long, !notes.isEmpty { row.append("(\(notes))") }
@@ -131,6 +184,28 @@ struct ListRequest: Request {
       case 2...4: style.faint(cell)
       default: cell
       }
+    }
+  }
+
+  /// Where an entry comes from, for people.
+  private static func mark(_ origin: Origin) -> String {
+    switch origin {
+    case .store: ""
+    case .parent(let parent): parent.isEmpty ? "(from \"\")" : "(from \(DisplayText.escapingControls(parent)))"
+    case .locked: "(locked)"
+    case .managed: "(managed)"
+    case .declared: "(default)"
+    }
+  }
+
+  /// The same for programs.
+  private static func field(_ origin: Origin) -> String {
+    switch origin {
+    case .store: ""
+    case .parent(let parent): "parent:\(parent)"
+    case .locked(let file): "locked:\(file)"
+    case .managed(let file): "managed:\(file)"
+    case .declared: "default"
     }
   }
 
@@ -154,7 +229,7 @@ extension ListRequest {
     else { return nil }
     let json = line.flags.contains("--json")
     self.init(
-      collection: line.words.first ?? line.collection ?? "", long: line.flags.contains("-l"),
+      place: NamedCollection(line.words.first ?? line.collection ?? ""), long: line.flags.contains("-l"),
       values: line.flags.contains("--values"), form: json ? .json : .text, pager: json ? nil : Pager(),
       options: line.options)
   }

@@ -33,10 +33,10 @@ struct RenameCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let from = KeyReference(old, collection: common.namedCollection)
-    let to = KeyReference(new, collection: common.namedCollection)
+    let from = try common.reference(old)
+    let to = try common.reference(new)
     try to.requireUnlocked()
-    try Session(common, force: force).write { transaction in
+    try Session(common, in: [from.place, to.place], force: force).write { transaction in
       guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
         throw from.notFound(in: transaction)
       }

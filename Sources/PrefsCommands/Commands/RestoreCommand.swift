@@ -29,9 +29,9 @@ struct RestoreCommand: ParsableCommand {
     else {
       throw Failure(.usage, "the version is missing: write KEY@VERSION, with a number from prefs history.")
     }
-    let reference = KeyReference(String(argument[..<at]), collection: common.namedCollection)
+    let reference = try common.reference(String(argument[..<at]))
     try reference.requireUnlocked()
-    try Session(common, force: declared.force).write { transaction in
+    try Session(common, in: [reference.place], force: declared.force).write { transaction in
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }
   }

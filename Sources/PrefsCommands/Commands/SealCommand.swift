@@ -28,8 +28,9 @@ struct SealCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
-    let name = CommandArguments.value(collection)
+    let named = try common.inEnvironment(CommandArguments.value(collection))
+    let session = try Session(common, in: [named])
+    let name = named.name
     try session.using(try session.open()) { database in
       try unlock(database, session)
       try database.seal(collection: name)

@@ -86,7 +86,9 @@ struct SetCommand: ParsableCommand {
   mutating func validate() throws {
     if type != nil, shortType != nil { throw ValidationError("Name one type.") }
     if base64, hex { throw ValidationError("Use --base64 or --hex, not both.") }
-    if base64 || hex, request.readType != .data { throw ValidationError("--base64 and --hex are for data.") }
+    if base64 || hex, ![nil, .data].contains(type ?? shortType?.type) {
+      throw ValidationError("--base64 and --hex are for data.")
+    }
     if ifAbsent, ifVersion != nil { throw ValidationError("Use --if-version or --if-absent, not both.") }
     if let ifVersion, ifVersion < 0 { throw ValidationError("--if-version needs a version, or 0.") }
     if value != nil, valueFile != nil { throw ValidationError("Give VALUE or --value-file, not both.") }
@@ -114,14 +116,15 @@ struct SetCommand: ParsableCommand {
 
   mutating func run() throws {
     try common.checkCollectionCount()
-    try request.run()
+    try request().run()
   }
 
-  var request: SetRequest {
-    SetRequest(
-      reference: KeyReference(key, collection: common.namedCollection), value: value.map(CommandArguments.value),
+  func request() throws -> SetRequest {
+    let reference = try common.reference(key)
+    return SetRequest(
+      reference: reference, value: value.map(CommandArguments.value),
       type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
       secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, expires: lifetime.expires, due: lifetime.due?.date,
-      options: common.ofSession(force: declared.force))
+      options: common.ofSession(in: [reference.place], force: declared.force))
   }
 }

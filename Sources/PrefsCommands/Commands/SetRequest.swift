@@ -63,11 +63,14 @@ struct SetRequest: Request {
   /// Whether the value's type is named, and not to be guessed.
   private var namesType: Bool { type != nil || base64 || hex }
 
-  /// What stands there now; of a sealed value only its opening tells.
+  /// What shows there now; of a sealed value only its opening tells.
   private func kind(_ transaction: borrowing ReadWriteTransaction) throws -> Value.Kind? {
-    let kind = try transaction.info(forKey: reference.key, inCollection: reference.collection)?.kind
-    guard kind == .sealed else { return kind }
-    return try transaction.item(forKey: reference.key, inCollection: reference.collection)?.value.kind
+    for collection in reference.place.shown {
+      guard let kind = try transaction.info(forKey: reference.key, inCollection: collection)?.kind else { continue }
+      guard kind == .sealed else { return kind }
+      return try transaction.item(forKey: reference.key, inCollection: collection)?.value.kind
+    }
+    return nil
   }
 
   private var declaredSecretRefused: Failure {

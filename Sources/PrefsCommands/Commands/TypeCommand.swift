@@ -23,9 +23,9 @@ struct TypeCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let reference = KeyReference(key, collection: common.namedCollection)
-    let kind = try Session(common).read { transaction in
-      guard let item = try transaction.item(forKey: reference.key, inCollection: reference.collection) else {
+    let reference = try common.reference(key)
+    let kind = try Session(common, in: [reference.place]).read { transaction in
+      guard let item = try reference.shownItem(transaction) else {
         throw reference.notFound(in: transaction)
       }
       return item.value.kind

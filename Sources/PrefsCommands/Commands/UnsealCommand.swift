@@ -21,8 +21,9 @@ struct UnsealCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
-    let name = CommandArguments.value(collection)
+    let named = try common.inEnvironment(CommandArguments.value(collection))
+    let session = try Session(common, in: [named])
+    let name = named.name
     try session.using(try session.open()) { database in
       guard try database.makeConnection().read({ try $0.isSealed(collection: name) }) else {
         throw Failure(.notFound, "\(KeyReference.describe(name)) is not sealed.")

@@ -40,13 +40,15 @@ struct UnsetCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
     if all {
-      try removeAll(session)
+      let collection = try common.inEnvironment(common.namedCollection ?? "")
+      try removeAll(of: collection.name, Session(common, in: [collection]))
     } else if let match {
-      try removeMatching(KeyReference(match, collection: common.namedCollection), session)
+      let reference = try common.reference(match)
+      try removeMatching(reference, Session(common, in: [reference.place]))
     } else {
-      try remove(keys.map { KeyReference($0, collection: common.namedCollection) }, session)
+      let references = try keys.map(common.reference)
+      try remove(references, Session(common, in: references.map(\.place)))
     }
   }
 
@@ -83,15 +85,16 @@ struct UnsetCommand: ParsableCommand {
     common.detail("removed \(DisplayText.count(count, "key", "keys"))")
   }
 
-  private func removeAll(_ session: Session) throws {
-    let collection = common.namedCollection ?? ""
+  private func removeAll(of collection: String, _ session: Session) throws {
     let name = KeyReference.describe(collection)
     let database = try session.open()
     try session.using(database) { database in
       let connection = try database.makeConnection()
       // Asked outside of a transaction, which would keep every other writer waiting for the answer.
-      let count = try connection.read { try $0.numberOfKeys(inCollection: collection) }
-      guard count > 0 || force || collection.isEmpty else { throw Failure(.notFound, "there is no \(name).") }
+      let count = try connection.read { transaction in
+        if !force { try KeyReference.requireItems(in: collection, transaction) }
+        return try transaction.numberOfKeys(inCollection: collection)
+      }
       if count > 0, !force { try confirm(count, name) }
       try connection.readWrite { try $0.removeAllObjects(inCollection: collection) }
       common.detail("removed all keys of \(name)")

@@ -21,8 +21,9 @@ struct ValueRequest: Request {
     if let locked = managed.locked(forKey: reference.key) { return try emit(locked.value, origin: locked.file) }
     let hostDefault = managed.defaultValue(forKey: reference.key)
     if let item = try item(session, isNeeded: fallback == nil && hostDefault == nil) {
+      let origin = reference.place.origin(item.collection)
       try emit(
-        json ? Array(ItemJSON.text(item).utf8) : originField("store") + encoded(item.value),
+        json ? Array(ItemJSON.text(item, origin: origin).utf8) : originField(origin) + encoded(item.value),
         endsLine: endsLine(item.value))
     } else if let hostDefault {
       try emit(hostDefault.value, origin: hostDefault.file)
@@ -37,7 +38,7 @@ struct ValueRequest: Request {
   private func item(_ session: Session, isNeeded: Bool) throws -> Item? {
     do {
       return try session.read { transaction in
-        let item = try transaction.item(forKey: reference.key, inCollection: reference.collection)
+        let item = try reference.shownItem(transaction)
         guard item != nil || !isNeeded else { throw reference.notFound(in: transaction) }
         return item
       }

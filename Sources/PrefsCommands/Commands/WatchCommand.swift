@@ -54,11 +54,12 @@ struct WatchCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let filter = try ChangeFilter(what, common)
+    let session = try Session(common, in: filter.collection.map { [$0] } ?? [])
     try session.using(try session.openForReading()) { database in
       let connection = try database.makeConnection()
       let printer = ChangePrinter(
-        filter: ChangeFilter(what, collection: common.namedCollection),
+        filter: filter,
         text: ChangeText(form: json ? .json : plain ? .plain : .text),
         values: values
           ? ShownValues(

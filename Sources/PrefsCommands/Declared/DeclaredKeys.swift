@@ -39,7 +39,7 @@ struct DeclaredKeys {
 
   /// How a key is declared: by itself, or as a suite's part of a collection.
   func setting(_ key: String, in collection: String) -> Setting? {
-    for (name, isSuite) in Self.names(collection) {
+    for (name, isSuite) in DeclarationTable.names(collection) {
       guard let place = places[Name(key, name)], !isSuite || !settings[place].declaration.isShared else { continue }
       return settings[place]
     }
@@ -48,7 +48,7 @@ struct DeclaredKeys {
 
   /// What is declared for a collection.
   func settings(in collection: String) -> [Setting] {
-    let names = Self.names(collection)
+    let names = DeclarationTable.names(collection)
     return settings.filter { setting in
       names.contains { name, isSuite in
         ByteString(name) == ByteString(setting.declaration.collection) && !(isSuite && setting.declaration.isShared)
@@ -62,17 +62,6 @@ struct DeclaredKeys {
     if let near = NearName.best(for: key, among: own) { return KeyReference.text(near, in: collection) }
     let all = settings.map { KeyReference.text($0.declaration.name, in: $0.declaration.collection) }
     return NearName.best(for: KeyReference.text(key, in: collection), among: all)
-  }
-
-  /// The collections whose declarations hold in `collection`: its own, and those that a suite has a part of.
-  private static func names(_ collection: String) -> [(name: String, isSuite: Bool)] {
-    var names = [(name: collection, isSuite: false)]
-    var rest = collection[...]
-    while let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
-      rest = rest[rest.utf8.index(after: slash)...]
-      names.append((String(rest), true))
-    }
-    return names
   }
 }
 

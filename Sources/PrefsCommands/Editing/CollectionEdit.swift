@@ -23,7 +23,7 @@ struct CollectionEdit {
   ) throws {
     self.collection = collection
     var tree = SettingsTree(format: format, reveals: reveals)
-    bytes = try tree.file(of: collection, transaction)
+    bytes = try tree.file(of: [collection], transaction)
     // Read from the file itself: only what differs from that was changed by the editor.
     let file = try SettingsFile(bytes, format: format, named: "the collection", collection: collection)
     before = Dictionary(file.settings.map { ($0.key, $0) }) { $1 }

@@ -39,9 +39,20 @@ struct SettingsTree {
 
   /// The file of one collection.
   ///
+  /// - Parameter collections: The collection, and those that show behind it.
   /// - Throws: `CofferError.notExportable`; what reading throws.
-  mutating func file(of collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> [UInt8] {
-    try format.bytes(try settings(of: collection, transaction), isBinary: isBinary)
+  mutating func file(
+    of collections: [String], _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [UInt8] {
+    var contents: [String: Value] = [:]
+    var hidden: Set<ByteString> = []
+    for collection in collections {
+      try add(collection, besides: hidden, to: &contents, transaction)
+      if collections.count > 1 {
+        hidden.formUnion(try transaction.allKeys(inCollection: collection).map { ByteString($0) })
+      }
+    }
+    return try format.bytes(contents, isBinary: isBinary)
   }
 
   // MARK: - Settings
@@ -51,14 +62,23 @@ struct SettingsTree {
     of collection: String, _ transaction: borrowing some Reading & ~Copyable
   ) throws -> [String: Value] {
     var contents: [String: Value] = [:]
+    try add(collection, besides: [], to: &contents, transaction)
+    return contents
+  }
+
+  private mutating func add(
+    _ collection: String, besides hidden: Set<ByteString>, to contents: inout [String: Value],
+    _ transaction: borrowing some Reading & ~Copyable
+  ) throws {
     if try !reveals && transaction.isSealed(collection: collection) {
-      for key in try transaction.allKeys(inCollection: collection) {
+      for key in try transaction.allKeys(inCollection: collection) where !hidden.contains(ByteString(key)) {
         try insert(redacted(Redaction.sealed, key, collection, .sealed), key, collection, into: &contents)
       }
-      return contents
+      return
     }
     try transaction.enumerateRows(inCollection: collection, as: Value.self, metadata: Value.self) {
       key, value, metadata, _ in
+      if hidden.contains(ByteString(key)) { return }
       if metadata != nil { metadataCount += 1 }
       if case .secret(let secret) = value, !reveals {
         try insert(redacted(secret.description, key, collection, .secret), key, collection, into: &contents)
@@ -66,7 +86,6 @@ struct SettingsTree {
         try insert(try naming(collection, key) { try tree(value) }, key, collection, into: &contents)
       }
     }
-    return contents
   }
 
   private mutating func insert(

@@ -20,6 +20,12 @@ struct CommonOptions: ParsableArguments, Talking {
     completion: Completions.collections)
   var collection: [String] = []
 
+  @Option(
+    help: ArgumentHelp(
+      "The collection's environment, as `prefs env` makes them; what is not set there shows from the collection.",
+      valueName: "name"), completion: Completions.environments)
+  var env: String?
+
   @Option(help: ArgumentHelp("Open the store with this key file.", valueName: "path"), completion: .file())
   var keyFile: String?
 
@@ -63,6 +69,7 @@ struct CommonOptions: ParsableArguments, Talking {
   mutating func validate() throws {
     if store == "" { throw ValidationError("--store needs a path.") }
     if app == "" { throw ValidationError("--app needs an identifier, such as org.example.editor.") }
+    if env == "" { throw ValidationError("--env needs the name of an environment, such as staging.") }
     if keyFile == "" { throw ValidationError("--key-file needs a path.") }
     let descriptors = [keyFd, passphraseFd, recoveryKeyFd].compactMap(\.self)
     if descriptors.count + (keyFile == nil ? 0 : 1) > 1 {

@@ -18,7 +18,7 @@ enum Completions {
   static let keys = CompletionKind.custom { words, index, prefix in
     offers(words, before: index) { line, database in
       try database.makeConnection().read { transaction in
-        let stored = try keys(prefix, in: line.collection, transaction)
+        let stored = try keys(prefix, in: line.collection, line.environment, transaction)
         return stored + (try declaredKeys(prefix, in: line.collection, besides: stored, transaction))
       }
     }
@@ -49,6 +49,17 @@ enum Completions {
     }
   }
 
+  /// The names of environments: of the collection that is named, else of all.
+  static let environments = CompletionKind.custom { words, index, prefix in
+    offers(words, before: index) { line, database in
+      let all = try database.makeConnection().read { try $0.environments() }
+      let named = all.filter { environment in
+        line.collection.map { environment.parent.utf8.elementsEqual($0.utf8) } ?? true
+      }
+      return Set(named.map(\.name)).filter { $0.hasPrefix(prefix) }.sorted()
+    }
+  }
+
   /// The labels of key slots, or their numbers where they have none.
   static let slots = CompletionKind.custom { words, index, prefix in
     let line = Line(words, before: index)
@@ -63,15 +74,19 @@ enum Completions {
   private static let limit = (names: 1_000, namesOfCollection: 100)
 
   private static func keys(
-    _ prefix: String, in collection: String?, _ transaction: borrowing ReadTransaction
+    _ prefix: String, in collection: String?, _ environment: String?, _ transaction: borrowing ReadTransaction
   ) throws -> [String] {
     func keys(_ beginning: String, _ collection: String, _ limit: Int) throws -> [String] {
       var keys: [String] = []
-      try transaction.enumerateKeys(inCollection: collection, within: .prefix(beginning)) { key, stop in
-        keys.append(key)
-        stop = keys.count >= limit
+      let own = environment.flatMap { try? CollectionEnvironment($0, of: collection) }?.collection
+      for name in [collection] + [own].compactMap(\.self) {
+        try transaction.enumerateKeys(inCollection: name, within: .prefix(beginning)) { key, stop in
+          keys.append(key)
+          stop = keys.count >= limit
+        }
       }
-      return keys
+      guard own != nil else { return keys }
+      return Set(keys.map { ByteString($0) }).sorted().map(\.string)
     }
     if let collection { return try keys(prefix, collection, limit.names) }
     if prefix.utf8.contains(UInt8(ascii: "/")) {
@@ -145,6 +160,7 @@ enum Completions {
   private struct Line {
     var options = SessionOptions()
     private var named: String?
+    private(set) var environment = Environment.variable("PREFS_ENV")
     private var namesSecret = false
     /// What is neither an option nor its value.
     private(set) var words: [String] = []
@@ -166,6 +182,7 @@ enum Completions {
         case "-d", "--store": options.store = Self.path(value)
         case "--app": options.app = value
         case "-c", "--collection": named = value
+        case "--env": environment = value
         case "--key-file": options.keyFile = Self.path(value)
         case "--key-fd", "--passphrase-fd", "--recovery-key-fd": namesSecret = true
         default: break

@@ -9,7 +9,7 @@ import Coffer
 /// The JSON objects that stand for entries, with their members always in the same order.
 enum ItemJSON {
   /// A stored entry, as `get --json` prints it: a secret in clear.
-  static func text(_ item: Item) -> String {
+  static func text(_ item: Item, origin: String) -> String {
     JSONText.object(
       [
         ("collection", JSONText.quoted(item.collection)),
@@ -19,7 +19,7 @@ enum ItemJSON {
         ("version", "\(item.version)"),
         ("modified", JSONText.quoted(Timestamp.text(item.modified))),
       ] + dates(item.expires, item.due) + [
-        ("origin", JSONText.quoted("store"))
+        ("origin", JSONText.quoted(origin))
       ])
   }
 

@@ -2,22 +2,29 @@ import Coffer
 
 /// Which entry a command is about.
 struct KeyReference {
-  let collection: String
+  let place: NamedCollection
   let key: String
+
+  var collection: String { place.name }
+
+  init(_ key: String, in place: NamedCollection) {
+    (self.key, self.place) = (key, place)
+  }
+
+  private init(_ key: String, in collection: String) {
+    (self.key, place) = (key, NamedCollection(collection))
+  }
 
   /// Reads `KEY` or `COLLECTION/KEY`, split at the first slash; with `-c` the whole argument is the key.
   init(_ argument: String, collection: String?) {
     let argument = CommandArguments.value(argument)
     if let collection {
-      self.collection = collection
-      key = argument
+      self.init(argument, in: collection)
     } else if let slash = argument.utf8.firstIndex(of: UInt8(ascii: "/")) {
       // By bytes: a combining mark after the slash would hide it from Character.
-      self.collection = String(argument[..<slash])
-      key = String(argument[argument.utf8.index(after: slash)...])
+      self.init(String(argument[argument.utf8.index(after: slash)...]), in: String(argument[..<slash]))
     } else {
-      self.collection = ""
-      key = argument
+      self.init(argument, in: "")
     }
   }
 
@@ -48,15 +55,35 @@ struct KeyReference {
       return Failure(
         .notFound, notFoundMessage.dropLast() + "; \(Self.describe(key)) has \(keys): prefs list \(key)")
     }
+    if let hint = try? hint(transaction) { return Failure(.notFound, "\(notFoundMessage.dropLast()); \(hint).") }
     guard let near = try? suggestion(in: transaction) else { return Failure(.notFound, notFoundMessage) }
     return Failure(.notFound, notFoundMessage.dropLast() + "; did you mean \"\(near)\"?")
   }
 
-  /// Refuses a collection that has no items, unless it is the default one.
+  /// Refuses a collection that has no items, unless it is the default one or an environment that was made.
   static func requireItems(in collection: String, _ transaction: borrowing some Reading & ~Copyable) throws {
-    guard try transaction.numberOfKeys(inCollection: collection) > 0 || collection.isEmpty else {
-      throw Failure(.notFound, "there is no \(describe(collection)).")
+    if try collection.isEmpty || transaction.numberOfKeys(inCollection: collection) > 0 { return }
+    if let environment = CollectionEnvironment(collection: collection), try transaction.hasEnvironment(environment) {
+      return
     }
+    let near = NearName.best(for: collection, among: try transaction.allCollections().filter { !$0.isEmpty })
+    throw Failure(.notFound, "there is no \(describe(collection))" + (near.map { "; did you mean \"\($0)\"?" } ?? "."))
+  }
+
+  /// The value that shows: in an environment that of its parent, where the environment has none.
+  func shownItem(_ transaction: borrowing some Reading & ~Copyable) throws -> Item? {
+    for name in place.shown {
+      if let item = try transaction.item(forKey: key, inCollection: name) { return item }
+    }
+    return nil
+  }
+
+  /// The same for an environment: the collection alone, whose parent would show more.
+  private func hint(_ transaction: borrowing some Reading & ~Copyable) throws -> String? {
+    guard place.parent == nil, let environment = CollectionEnvironment(collection: collection),
+      try transaction.hasObject(forKey: key, inCollection: environment.parent)
+    else { return nil }
+    return "\(Self.describe(environment.parent)) has it, and --env \(environment.name) shows that"
   }
 
   /// The sentence that says there is no such key.

@@ -12,9 +12,13 @@ struct Session {
 
   /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
   /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
-  init(_ options: CommonOptions, takesCollections: Bool = false, force: Bool = false) throws {
+  /// - Parameter collections: Those that are used, where they may be environments.
+  init(
+    _ options: CommonOptions, in collections: [NamedCollection] = [], takesCollections: Bool = false,
+    force: Bool = false
+  ) throws {
     if !takesCollections { try options.checkCollectionCount() }
-    try self.init(options.ofSession(force: force))
+    try self.init(options.ofSession(in: collections, force: force))
   }
 
   init(_ options: SessionOptions) throws {
@@ -56,13 +60,29 @@ struct Session {
     willOpen: (KeySource) -> Void = { _ in }
   ) throws -> Database {
     let slots = try Database.slotKinds(at: path)
-    return try lookup.open(slots) { key in
+    let database = try lookup.open(slots) { key in
       willOpen(key)
       do {
         return try Database.open(at: path, key: key, options: databaseOptions)
       } catch let error as CofferError {
         guard let fallback, error.leavesReading else { throw error }
         return try Database.open(at: path, key: key, options: fallback)
+      }
+    }
+    do {
+      try requireEnvironments(database)
+      return database
+    } catch {
+      try? database.close()
+      throw error
+    }
+  }
+
+  private func requireEnvironments(_ database: Database) throws {
+    guard !options.environments.isEmpty else { return }
+    try database.makeConnection().read { transaction in
+      for environment in options.environments where try !transaction.hasEnvironment(environment) {
+        throw try environment.notFound(in: transaction)
       }
     }
   }
@@ -98,9 +118,12 @@ struct Session {
     return try Database.create(at: path, key: source, stretching: hash, options: databaseOptions)
   }
 
+  private var mayMakeStore: Bool { !options.requiresStore && options.environments.isEmpty }
+
   /// Opens the store, or makes it with what the options name, like `init`.
   func openOrCreate() throws -> Database {
-    do { return try open() } catch CofferError.storeNotFound where !options.requiresStore {}
+    // A new store has no environments.
+    do { return try open() } catch CofferError.storeNotFound where mayMakeStore {}
     let source = try lookup.sourceForNewStore(withPassphrase: false)
     do {
       let database = try Database.create(at: path, key: source, options: databaseOptions())
@@ -124,7 +147,7 @@ struct Session {
 
   /// Opens the store for trying something out; an empty one in memory where there is none.
   func openForTrial() throws -> Database {
-    do { return try open() } catch CofferError.storeNotFound where !options.requiresStore { return try .inMemory() }
+    do { return try open() } catch CofferError.storeNotFound where mayMakeStore { return try .inMemory() }
   }
 
   // MARK: - Transactions

@@ -15,6 +15,8 @@ struct SessionOptions: Talking {
   var vaultKeyFile: String?
   var vaultKeyFd: Int32?
   var noInput = false
+  /// The environments that are used, and have to be there: one that is misspelt would show its parent and nothing else.
+  var environments: [CollectionEnvironment] = []
   var timeout: Double?
   /// Whether a value is set, too, that is not as its setting is declared.
   var allowsUndeclared = false

@@ -9,22 +9,22 @@ import Coffer
 /// Which changes are asked for.
 struct ChangeFilter {
   /// nil for all.
-  let collection: String?
+  let collection: NamedCollection?
   /// nil for all keys of the collection.
   let key: String?
 
   /// Reads `COLLECTION` or `COLLECTION/KEY`, split at the first slash; with `-c` the whole argument is a key.
-  init(_ argument: String?, collection: String?) {
+  init(_ argument: String?, _ common: CommonOptions) throws {
     let argument = argument.map(CommandArguments.value)
-    if let collection {
-      self.collection = collection
+    if common.namedCollection != nil {
+      collection = try common.collection(nil)
       key = argument
     } else if let argument, argument.utf8.contains(UInt8(ascii: "/")) {
-      let reference = KeyReference(argument, collection: nil)
-      self.collection = reference.collection
+      let reference = try common.reference(argument)
+      collection = reference.place
       key = reference.key
     } else {
-      self.collection = argument
+      collection = try common.collection(argument)
       key = nil
     }
   }
@@ -39,7 +39,7 @@ struct ChangeFilter {
           author: commit.author))
     }
     if commit.didClearAllCollections { add("everything", nil, nil) }
-    for name in commit.changedCollections where Self.accepts(collection, name) {
+    for name in commit.changedCollections where collection?.shown.contains(where: { Self.accepts($0, name) }) ?? true {
       if !commit.didClearAllCollections, commit.didClear(collection: name) { add("cleared", name, nil) }
       if commit.isUnlisted(collection: name) { add("unlisted", name, nil) }
       for changed in commit.changedKeys(inCollection: name) where Self.accepts(key, changed) {

@@ -1,0 +1,101 @@
+import ArgumentParser
+import Coffer
+
+/// A collection that a command is about, and what shows behind it.
+struct NamedCollection {
+  let name: String
+  /// What the collection is an environment of, where `--env` or `PREFS_ENV` asks for one; nil for a collection alone.
+  let parent: String?
+
+  /// Where its values are looked for, in this order.
+  var shown: [String] { [name] + (parent.map { [$0] } ?? []) }
+
+  /// The collection alone.
+  init(_ collection: String) {
+    (name, parent) = (collection, nil)
+  }
+
+  /// - Parameter isVariable: Whether the environment comes from `PREFS_ENV`, which a name that has one already goes before.
+  init(_ collection: String, environment: String?, isVariable: Bool) throws {
+    guard let environment else {
+      (name, parent) = (collection, nil)
+      return
+    }
+    if let own = CollectionEnvironment(collection: collection), isVariable || own.name == environment {
+      (name, parent) = (collection, own.name == environment ? own.parent : nil)
+      return
+    }
+    do {
+      let own = try CollectionEnvironment(environment, of: collection)
+      (name, parent) = (own.collection, own.parent)
+    } catch CofferError.unsupported(let reason) {
+      throw Failure(.usage, "there is no such environment: \(reason).")
+    }
+  }
+
+  /// Where a value was found, for those who ask for its origin.
+  func origin(_ collection: String) -> String {
+    guard let parent, collection.utf8.elementsEqual(parent.utf8) else { return "store" }
+    return "parent:\(parent)"
+  }
+}
+
+extension CommonOptions {
+  /// The environment that is asked for.
+  private var environment: (name: String, isVariable: Bool)? {
+    env.map { ($0, false) } ?? Environment.variable("PREFS_ENV").map { ($0, true) }
+  }
+
+  /// The collection, in the environment that is asked for.
+  func inEnvironment(_ collection: String) throws -> NamedCollection {
+    try NamedCollection(collection, environment: environment?.name, isVariable: environment?.isVariable ?? false)
+  }
+
+  /// The collection that an argument names, else `-c`; nil where neither does.
+  ///
+  /// - Throws: ``Failure`` where `--env` is given for all collections.
+  func collection(_ argument: String?) throws -> NamedCollection? {
+    if let name = argument.map(CommandArguments.value) ?? namedCollection { return try inEnvironment(name) }
+    if env != nil { throw Failure(.usage, "--env is for one collection. Name it.") }
+    return nil
+  }
+
+  /// The entry that an argument names.
+  func reference(_ argument: String) throws -> KeyReference {
+    let reference = KeyReference(argument, collection: namedCollection)
+    return KeyReference(reference.key, in: try inEnvironment(reference.collection))
+  }
+
+  /// What a session needs of them, for use of these collections.
+  func ofSession(in collections: [NamedCollection], force: Bool = false) -> SessionOptions {
+    var options = ofSession(force: force)
+    options.environments = collections.compactMap { collection in
+      collection.parent.flatMap { _ in CollectionEnvironment(collection: collection.name) }
+    }
+    return options
+  }
+
+  /// Refuses an environment where collections are written by names that a file has.
+  func refuseEnvironmentOfMany() throws {
+    guard let environment else { return }
+    let source = environment.isVariable ? "PREFS_ENV names" : "--env names"
+    throw Failure(.usage, "\(source) an environment, and that is one of a collection. Name the collection with -c.")
+  }
+
+  /// Refuses `--env` where collections are named whole.
+  func refuseEnvironment() throws {
+    if env != nil { throw ValidationError("Name the environments themselves, as in web@staging, without --env.") }
+  }
+}
+
+extension CollectionEnvironment {
+  /// The failure that says there is no such environment, with the nearest one there is.
+  func notFound(in transaction: borrowing some Reading & ~Copyable) throws -> Failure {
+    let others = try transaction.environments().filter { $0.parent.utf8.elementsEqual(parent.utf8) }.map(\.name)
+    let near = NearName.best(for: name, among: others)
+    return Failure(
+      .notFound,
+      "there is no environment \"\(name)\" of \(KeyReference.describe(parent))"
+        + (near.map { "; did you mean \"\($0)\"?" } ?? ". It is made by: prefs env create \(collection)"))
+  }
+}

@@ -1,0 +1,272 @@
+import Foundation
+import Testing
+
+@Suite("Environments in the shell") struct EnvironmentTests {
+  private let tool: Tool
+  private static let staging = ["PREFS_ENV": "staging"]
+
+  init() throws {
+    tool = try Tool()
+    try tool.succeed("set", "web/port", "80", "--int")
+    try tool.succeed("set", "web/host", "example.org")
+    try tool.succeed("env", "create", "web@staging", "--from", "web")
+  }
+
+  // MARK: - env
+
+  @Test("env makes, lists and removes environments, and says which are there")
+  func create() throws {
+    #expect(try tool.succeed("env", "list", "--plain") == "web@staging\t0\n")
+    #expect(try tool.succeed("env", "list") == "web@staging  0 keys\n")
+    try tool.succeed("env", "create", "test", "--from", "web")
+    try tool.succeed("set", "web/port", "1", "--env", "test")
+    #expect(try tool.succeed("env", "list", "web", "-0") == "web@staging\t0\0web@test\t1\0")
+    #expect(try tool.succeed("env", "list", "other", "--plain") == "")
+    let json = Data(try tool.succeed("env", "list", "--json").utf8)
+    let listed = try #require(try JSONSerialization.jsonObject(with: json) as? [[String: Any]])
+    #expect(listed.map { $0["parent"] as? String } == ["web", "web"] && listed[1]["keys"] as? Int == 1)
+    #expect(try tool.run("env", "create", "web@staging").code == 9)
+    #expect(try tool.run("env", "create", "staging", "--from", "web@test").code == 2)
+    #expect(try tool.run("env", "create", "web@staging", "--from", "shop").code == 2)
+    for name in ["staging", "web@", "web@a.b", "web@ä", "a@b@c"] {
+      #expect(try tool.run("env", "create", name).code == 2, "\(name)")
+    }
+    let asked = try tool.run("env", "remove", "web@test")
+    #expect(asked.code == 2 && asked.message.contains("--force"))
+    try tool.succeed("env", "remove", "web@test", "-f")
+    try tool.succeed("env", "remove", "web@staging")
+    #expect(try tool.run("env", "remove", "web@staging").code == 3)
+    #expect(try tool.succeed("env", "list", "--plain") == "")
+    #expect(try tool.succeed("get", "web/port") == "80\n")
+  }
+
+  @Test("An environment that is empty, and one that was emptied, is there; one that is misspelt is an error everywhere")
+  func misspelt() throws {
+    #expect(try tool.succeed("get", "web/port", "--env", "staging") == "80\n")
+    try tool.succeed("set", "web/port", "81", "--env", "staging")
+    try tool.succeed("unset", "-c", "web", "--all", "--force", "--env", "staging")
+    #expect(try tool.succeed("get", "web/port", "--env", "staging") == "80\n")
+    let template = try tool.write("template", "{{prefs:web/port|1}}".utf8)
+    let file = try tool.write("file.json", #"{"port": 1}"#.utf8)
+    for arguments in [
+      ["get", "web/port", "--default", "1"], ["set", "web/port", "1"], ["unset", "web/port"], ["list", "web"],
+      ["type", "web/port"], ["append", "web/list", "x"], ["increment", "web/port"], ["rename", "web/port", "web/p"],
+      ["find", "-c", "web", "x"], ["history", "web/port"], ["history", "--keep", "web"], ["restore", "web/port@1"],
+      ["watch", "web"], ["describe", "web/port"], ["check", "web"], ["schema", "-c", "web"], ["export", "web"],
+      ["import", file, "-c", "web"], ["exec", "-c", "web", "--", "/usr/bin/env"], ["inject", template],
+      ["seal", "web"], ["unseal", "web"],
+    ] {
+      var words = arguments
+      words.insert(contentsOf: ["--env", "stagin"], at: 1)
+      let run = try tool.run(words, input: "".utf8)
+      let code: Int32 = arguments[0] == "exec" ? 125 : 3
+      #expect(
+        run.code == code && run.text == "" && run.message.contains("did you mean \"staging\"?"), "\(words) \(run)")
+      // And by the variable, which plain commands look at, too.
+      let byVariable = try tool.run(arguments, input: "".utf8, environment: ["PREFS_ENV": "stagin"])
+      #expect(byVariable.code == code && byVariable.text == "", "\(arguments) \(byVariable)")
+    }
+    #expect(try tool.succeed("get", "web/port") == "80\n")
+    let other = try tool.run("get", "shop/port", "--env", "staging")
+    #expect(other.code == 3 && other.message.contains("prefs env create shop@staging"))
+    #expect(try tool.run("get", "web/port", "--env", "a/b").code == 2)
+    #expect(try tool.run("get", "web@staging/port", "--env", "test").code == 2)
+    let absent = try tool.run("set", "web/port", "1", "--env", "staging", "-d", tool.path("new"))
+    #expect(absent.code == 4 && !tool.exists(tool.path("new")))
+  }
+
+  // MARK: - Reading
+
+  @Test("What is not set in an environment shows from its parent, with its origin")
+  func reading() throws {
+    try tool.succeed("set", "web/port", "81", "--env", "staging")
+    #expect(try tool.succeed("get", "web/port", "--env", "staging", "--show-origin") == "store\t81\n")
+    #expect(try tool.succeed("get", "web/host", "--env", "staging", "--show-origin") == "parent:web\texample.org\n")
+    #expect(
+      try tool.succeed("get", "web/host", "--json", environment: Self.staging).contains(#""origin":"parent:web""#))
+    #expect(try tool.succeed("get", "-c", "web", "port", environment: Self.staging) == "81\n")
+    #expect(try tool.succeed("type", "web/host", environment: Self.staging) == "string\n")
+    #expect(try tool.run("get", "web/none", "--env", "staging").code == 3)
+    let list = try tool.succeed("list", "web", "--env", "staging", "--values")
+    #expect(list == "host  (from web)  example.org\nport              81\n")
+    #expect(try tool.succeed("list", "web", environment: Self.staging) == "host\nport\n")
+    let plain = try tool.succeed("list", "web", "--env", "staging", "--plain", "--values")
+    #expect(plain == "host\tparent:web\texample.org\nport\t\t81\n")
+    let json = try tool.succeed("list", "web", "--env", "staging", "--json")
+    #expect(json.contains(#""origin":"parent:web""#) && json.contains(#""origin":"store""#))
+    #expect(try tool.succeed("find", "-c", "web", "example", "--plain", "--env", "staging").contains("host"))
+  }
+
+  @Test("A name with the environment is that collection alone, and says where more is")
+  func alone() throws {
+    let run = try tool.run("get", "web@staging/host")
+    #expect(run.code == 3 && run.message.contains("--env staging"), "\(run.message)")
+    #expect(try tool.succeed("list", "web@staging") == "")
+    try tool.succeed("set", "web@staging/port", "81", "--int")
+    #expect(try tool.succeed("get", "web/port", environment: Self.staging) == "81\n")
+    // The variable does not change a name that has an environment.
+    try tool.succeed("env", "create", "web@test")
+    try tool.succeed("set", "web@test/port", "82", "--int", environment: Self.staging)
+    #expect(try tool.succeed("get", "web@test/port", environment: Self.staging) == "82\n")
+    // What only looks like one has no parent.
+    try tool.succeed("set", "-c", "ann@example.org", "host", "h")
+    #expect(try tool.succeed("env", "list", "--plain") == "web@staging\t1\nweb@test\t1\n")
+  }
+
+  @Test("diff lists the differences, and copy moves them")
+  func differences() throws {
+    #expect(try tool.run("diff", "web", "web@staging").code == 1)
+    try tool.succeed("set", "web/port", "81", environment: Self.staging)
+    let diff = try tool.run("diff", "web", "web@staging", environment: Self.staging)
+    #expect(diff.code == 1 && diff.text.contains("port") && diff.text.contains("81"), "\(diff)")
+    #expect(try tool.run("diff", "web", "web@staging", "--env", "staging").code == 2)
+    try tool.succeed("copy", "web@staging", "web", "--only", "port", "--merge")
+    #expect(try tool.succeed("get", "web/port") == "81\n")
+    #expect(try tool.run("copy", "web", "shop", "--env", "staging").code == 2)
+  }
+
+  @Test("Programs, templates and exports get the whole of an environment")
+  func wholes() throws {
+    try tool.succeed("set", "web/port", "81", environment: Self.staging)
+    let exec = try tool.succeed("exec", "-c", "web", "--pristine", "--env", "staging", "--", "/usr/bin/env")
+    #expect(exec.split(separator: "\n").sorted() == ["HOST=example.org", "PORT=81"])
+    #expect(
+      try tool.succeed(
+        "exec", "-c", "web", "--only", "host", "--pristine", "--", "/usr/bin/env", environment: Self.staging)
+        == "HOST=example.org\n")
+    let template = try tool.write("template", "{{prefs:web/host}}:{{prefs:web/port}} {{prefs:web/no/ne|-}}".utf8)
+    #expect(try tool.succeed("inject", template, "--env", "staging") == "example.org:81 -")
+    let export = Data(try tool.succeed("export", "web", "--env", "staging").utf8)
+    let object = try JSONSerialization.jsonObject(with: export) as? [String: Any]
+    #expect(object?["port"] as? Int == 81 && object?["host"] as? String == "example.org")
+    #expect(try tool.succeed("export", "web@staging", "--format", "env") == "PORT='81'\n")
+    #expect(try tool.run("export", "--env", "staging").code == 2)
+    #expect(
+      try tool.run("export", "web", "--format", "sqlite", "-o", tool.path("s.sqlite"), "--env", "staging").code == 2)
+  }
+
+  // MARK: - Writing
+
+  @Test("Writes go to the environment, and what shows from the parent is what they change")
+  func writing() throws {
+    try tool.succeed("set", "web/port", "81", "--env", "staging")
+    #expect(try tool.succeed("type", "web@staging/port") == "int\n")
+    #expect(try tool.run("set", "web/port", "many", "--env", "staging").code == 8)
+    try tool.succeed("set", "web/visits", "5", "--int")
+    #expect(try tool.succeed("increment", "web/visits", "--env", "staging") == "6\n")
+    #expect(try tool.succeed("increment", "web/visits", "--env", "staging") == "7\n")
+    try tool.succeed("append", "web/names", "a")
+    try tool.succeed("append", "web/names", "b", "--env", "staging")
+    #expect(try tool.succeed("get", "web/names", "--env", "staging") == "[\"a\",\"b\"]\n")
+    try tool.succeed("rename", "web/visits", "web/hits", "--env", "staging")
+    try tool.succeed("import", "-", "-c", "web", "--format", "json", input: #"{"x": 1}"#, environment: Self.staging)
+    #expect(try tool.succeed("list", "web@staging") == "hits\nnames\nport\nx\n")
+    #expect(try tool.succeed("list", "web") == "host\nnames\nport\nvisits\n")
+    #expect(try tool.run("import", "-", "--format", "json", input: "{}", environment: Self.staging).code == 2)
+    #expect(try tool.succeed("get", "web/visits") == "5\n" && tool.succeed("get", "web/names") == "[\"a\"]\n")
+    try tool.succeed("unset", "web/x", "--env", "staging")
+    #expect(try tool.run("unset", "web/host", "--env", "staging").code == 3)
+  }
+
+  @Test("An environment keeps history as its parent does")
+  func history() throws {
+    try tool.succeed("history", "--keep", "web")
+    try tool.succeed("env", "create", "web@test")
+    for port in ["1", "2"] { try tool.succeed("set", "web/port", port, "--env", "test") }
+    let history = try tool.succeed("history", "web/port", "--env", "test", "--plain")
+    #expect(history.split(separator: "\n").count == 1)
+    #expect(try tool.succeed("history", "web/port", "--plain") == "")
+  }
+
+  @Test("The store, key and collection of an application have environments, too, and so has the default collection")
+  func application() throws {
+    try tool.succeed("--app", "org.example.web", "set", "theme", "light")
+    try tool.succeed("--app", "org.example.web", "env", "create", "org.example.web@staging")
+    try tool.succeed("--app", "org.example.web", "--env", "staging", "set", "theme", "dark")
+    #expect(try tool.succeed("--app", "org.example.web", "get", "theme", environment: Self.staging) == "dark\n")
+    #expect(try tool.succeed("--app", "org.example.web", "get", "theme") == "light\n")
+    try tool.succeed("set", "theme", "light")
+    try tool.succeed("env", "create", "@staging")
+    #expect(try tool.succeed("get", "theme", "--show-origin", environment: Self.staging) == "parent:\tlight\n")
+  }
+
+  // MARK: - With the rest
+
+  @Test("What is declared for a collection holds for its environments, and those of suites")
+  func declared() throws {
+    let file = try tool.write(
+      "declared.json",
+      #"[{"name": "port", "collection": "web", "type": "int", "default": 80, "limits": [{"minimum": 1, "maximum": 99}]}]"#
+        .utf8)
+    try tool.succeed("schema", "load", file, "--application", "web")
+    for arguments in [["web/port", "100", "--env", "staging"], ["web@staging/port", "100"]] {
+      let run = try tool.run(["set"] + arguments, input: "".utf8)
+      #expect(run.code == 8 && run.message.contains("web@staging/port is 1 to 99"), "\(run.message)")
+    }
+    try tool.succeed("env", "create", "acme/web@staging")
+    #expect(try tool.run("set", "-c", "acme/web", "port", "100", "--env", "staging").code == 8)
+    let described = try tool.succeed("describe", "web/port", "--env", "staging")
+    #expect(described.contains("1 to 99") && described.contains("parent:web"), "\(described)")
+    try tool.succeed("set", "web/port", "100", "--env", "staging", "--force")
+    try tool.succeed("unset", "web/host")
+    let check = try tool.run("check")
+    #expect(check.code == 8 && check.text == "web@staging/port is 1 to 99, not 100.\n", "\(check)")
+    #expect(try tool.run("check", "web").code == 0)
+    #expect(try tool.run("check", "web", "--env", "staging").code == 8)
+    #expect(try tool.succeed("schema", "-c", "web", "--env", "staging").contains("1 to 99"))
+  }
+
+  @Test("What an administrator gives and locks holds in every environment")
+  func managed() throws {
+    let folder = tool.path("managed/web.d")
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    let file = try tool.write("managed/web.d/10.json", #"{"size": 12, "locked": {"port": 79}}"#.utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
+    let managed = ["PREFS_MANAGED_DIR": tool.path("managed"), "PREFS_ENV": "staging"]
+    #expect(try tool.succeed("get", "web/port", environment: managed) == "79\n")
+    #expect(try tool.succeed("get", "web/size", environment: managed) == "12\n")
+    #expect(try tool.run("set", "web/port", "1", environment: managed).code == 13)
+    #expect(
+      try tool.run("import", "-", "-c", "web", "--format", "json", input: #"{"port":1}"#, environment: managed).code
+        == 13)
+    let list = try tool.succeed("list", "web", "--plain", "--values", environment: managed)
+    #expect(
+      list == "host\tparent:web\texample.org\nport\tlocked:\(file)\t79\nsize\tmanaged:\(file)\t12\n", "\(list)")
+  }
+
+  @Test("An environment of a sealed collection is sealed, and made and removed with the vault unlocked alone")
+  func sealed() throws {
+    let vault = ["--vault-passphrase-fd", "3"]
+    let key = [Int32(3): "vault"]
+    let cost = ["--cost", "14"]
+    #expect(try tool.run(["seal", "web"] + vault + cost, input: "".utf8, descriptors: key).code == 0)
+    #expect(try tool.run("unlock", "--vault-passphrase-fd", "3", descriptors: key).code == 0)
+    try tool.succeed("env", "create", "web@test")
+    #expect(try tool.run("set", "web/token", "in the clear", "--env", "test").code == 2)
+    try tool.succeed("set", "web/token", "-", "--env", "test", input: "dark")
+    try tool.succeed("lock")
+    #expect(try tool.run("get", "web/token", "--env", "test").code == 6)
+    #expect(try tool.run("get", "web/host", "--env", "test").code == 6)
+    #expect(try tool.run("env", "create", "web@more").code == 6)
+    #expect(try tool.run("env", "remove", "web@test", "--force").code == 6)
+    #expect(try tool.succeed("list", "web", "--env", "test") == "host\nport\ntoken\n")
+    #expect(try tool.run("unlock", "--vault-passphrase-fd", "3", descriptors: key).code == 0)
+    #expect(try tool.succeed("get", "web/token", "--env", "test") == "dark\n")
+    try tool.succeed("env", "remove", "web@test", "--force")
+    #expect(try tool.run("doctor").code == 0)
+    try tool.succeed("lock")
+  }
+
+  @Test("An environment that holds nothing is in a backup, and outlives what maintains a store")
+  func kept() throws {
+    try tool.succeed("backup", tool.path("backup.coffer"))
+    try tool.succeed("compact")
+    try tool.succeed("rotate")
+    #expect(try tool.run("doctor").code == 0)
+    #expect(try tool.succeed("get", "web/port", "--env", "staging") == "80\n")
+    #expect(try tool.succeed("get", "web/port", "--env", "staging", "-d", tool.path("backup.coffer")) == "80\n")
+    #expect(try tool.run("salvage", tool.path("salvaged.coffer")).code == 0)
+    #expect(try tool.succeed("env", "list", "--plain", "-d", tool.path("salvaged.coffer")) == "web@staging\t0\n")
+  }
+}
