@@ -202,14 +202,13 @@ public final class Connection: Sendable, Identifiable {
   /// A session in the store that was put in the place of this one's.
   private func reopened(_ session: Session) throws -> Session {
     if let store = session.connection.store { try database.follow(replaced: store) }
-    let (limit, clock) = (session.cache.limit, session.clock)
+    let limit = session.cache.limit
     // Should it not open, the next use tries again.
     state.session = nil
     state.isForLater.store(true, ordering: .releasing)
     try? session.connection.close()
     let new = try openedSession()
     new.cache.limit = limit
-    new.clock = clock
     return new
   }
 

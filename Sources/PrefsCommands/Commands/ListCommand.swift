@@ -60,9 +60,10 @@ struct ListCommand: ParsableCommand {
   mutating func run() throws {
     try common.checkCollectionCount()
     guard let due else { return try request().run() }
+    let place = try (name.map(CommandArguments.value) ?? common.namedCollection).map(common.inEnvironment)
     try DueRequest(
-      date: due.date, collection: name.map(CommandArguments.value) ?? common.namedCollection, form: form.choice,
-      pager: form.pager, options: common.ofSession
+      date: due.date, collection: place?.name, form: form.choice, pager: form.pager,
+      options: common.ofSession(in: place.map { [$0] } ?? [])
     ).run()
   }
 

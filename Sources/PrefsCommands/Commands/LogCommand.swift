@@ -46,11 +46,11 @@ struct LogCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let filter = ChangeFilter(what, collection: common.namedCollection)
-    let changes = try Session(common).read { transaction in
+    let filter = try ChangeFilter(what, common)
+    let changes = try Session(common, in: filter.collection.map { [$0] } ?? []).read { transaction in
       let commits = try transaction.rememberedCommits()
       var changes = commits.flatMap(filter.changes)
-      if let collection = filter.collection, let key = filter.key {
+      if let collection = filter.collection?.name, let key = filter.key {
         let first = commits.first?.snapshot ?? .max
         changes = try Self.changes(of: key, in: collection, before: first, transaction) + changes
       }
