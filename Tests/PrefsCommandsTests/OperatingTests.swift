@@ -87,6 +87,46 @@ struct OperatingTests {
     #expect(try tool.run("restore-store", tool.path("none")).code == 4)
   }
 
+  // MARK: No room
+
+  @Test(
+    "On a full disk doctor finds nothing lost, where a program has the store open and a transaction has failed",
+    .enabled(if: getuid() == 0, "it takes root to mount a small disk"))
+  func fullDisk() throws {
+    let tool = try Tool()
+    let script = """
+      set -e
+      mkdir disk && mount -t tmpfs -o size=900k,mode=700 tmpfs disk
+      export PREFS_STORE=$PWD/disk/s.coffer PREFS_KEY_FILE=$PWD/key
+      head -c 100000 /dev/urandom | base64 -w0 > value
+      "$0" -q set small 1; "$0" set big - < value
+      mkfifo words
+      "$0" watch -v > /dev/null 2> words & watch=$!
+      read -r line < words
+      "$0" set x 1
+      head -c 2000000 /dev/zero > disk/fill 2> /dev/null || true
+      truncate -s -100k disk/fill
+      set +e
+      "$0" set more - < value; echo "set $?"
+      "$0" doctor > doctor; echo "doctor $?"; cat doctor
+      rm disk/fill; "$0" set more - < value; echo "set $?"
+      kill $watch; wait $watch
+      """
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+    process.arguments = ["-m", "bash", "-c", script, Tool.executable]
+    process.currentDirectoryURL = tool.home
+    process.environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": tool.home.path]
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = Pipe()
+    try process.run()
+    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect(text.contains("set 14\ndoctor 0\n") && text.hasSuffix("set 0\n"), "\(text)")
+    #expect(text.contains("No problems found"))
+  }
+
   // MARK: For programs
 
   @Test(

@@ -52,7 +52,8 @@ extension Database {
             storeID: HexText.text(store.storeID),
             pageSize: Layout.pageByteCount,
             pageCount: try session.connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0,
-            log: try LogStatus(of: store), slots: store.envelope.slots.map(SlotInfo.init),
+            log: try LogStatus(of: store, committed: session.connection.committedFrameCount),
+            slots: store.envelope.slots.map(SlotInfo.init),
             snapshot: try session.snapshot(), epochCount: store.envelope.epochs.count,
             fileProblems: store.fileProblems(), logProblem: logProblem,
             tailProblems: PageVerification.problems(tailByteCount: try store.tailByteCount()),
@@ -128,13 +129,15 @@ public struct LogStatus: Sendable, Equatable {
   /// Whether all that was committed comes back.
   public var isWhole: Bool { lostFrameCount == 0 && !isHeaderDamaged }
 
-  init(of store: Store) throws {
+  /// - Parameter committed: How many frames belong to commits, as those know who have the store open: where they are all
+  ///   there, what is damaged behind them is of a transaction that failed, for want of room for instance, and nobody's loss.
+  init(of store: Store, committed: Int? = nil) throws {
     var scan = try LogScan(of: store)
     // Another process may be writing frames just now.
     for _ in 0..<2 where scan.lostFrameCount > 0 || scan.isHeaderDamaged { scan = try LogScan(of: store) }
     byteCount = scan.byteCount
     frameCount = scan.committedFrameCount
-    lostFrameCount = scan.lostFrameCount
+    lostFrameCount = committed.map { $0 > 0 && scan.committedFrameCount >= $0 } ?? false ? 0 : scan.lostFrameCount
     isHeaderDamaged = scan.isHeaderDamaged
   }
 

@@ -71,6 +71,9 @@ extension SQLiteConnection {
     databaseFile?.isReplaced(isCertain: isCertain) ?? false
   }
 
+  /// How many frames of the log belong to commits; nil where there is no shared memory, or before the first read.
+  package var committedFrameCount: Int? { (databaseFile?.committedFrameCount).map { Int($0) } }
+
   /// nil for a store in memory.
   package var store: Store? { context?.store }
 
