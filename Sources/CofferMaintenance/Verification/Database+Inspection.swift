@@ -129,15 +129,16 @@ public struct LogStatus: Sendable, Equatable {
   /// Whether all that was committed comes back.
   public var isWhole: Bool { lostFrameCount == 0 && !isHeaderDamaged }
 
-  /// - Parameter committed: How many frames belong to commits, as those know who have the store open: where they are all
-  ///   there, what is damaged behind them is of a transaction that failed, for want of room for instance, and nobody's loss.
+  /// - Parameter committed: How many frames belong to commits, as those know who have the store open. Where they are all
+  ///   there, and the very last frame is torn, it is of a transaction that failed, for want of room, and nobody's loss.
   init(of store: Store, committed: Int? = nil) throws {
     var scan = try LogScan(of: store)
     // Another process may be writing frames just now.
     for _ in 0..<2 where scan.lostFrameCount > 0 || scan.isHeaderDamaged { scan = try LogScan(of: store) }
     byteCount = scan.byteCount
     frameCount = scan.committedFrameCount
-    lostFrameCount = committed.map { $0 > 0 && scan.committedFrameCount >= $0 } ?? false ? 0 : scan.lostFrameCount
+    let isTornEnd = scan.firstDamagedFrame == scan.committedFrameCount + scan.lostFrameCount
+    lostFrameCount = isTornEnd && committed == scan.committedFrameCount ? 0 : scan.lostFrameCount
     isHeaderDamaged = scan.isHeaderDamaged
   }
 
