@@ -266,7 +266,7 @@ import Testing
     #expect(try tool.run("doctor").code == 0)
     #expect(try tool.succeed("get", "web/port", "--env", "staging") == "80\n")
     #expect(try tool.succeed("get", "web/port", "--env", "staging", "-d", tool.path("backup.coffer")) == "80\n")
-    #expect(try tool.run("salvage", tool.path("salvaged.coffer")).code == 0)
+    #expect(try tool.run("salvage", "-o", tool.path("salvaged.coffer")).code == 0)
     #expect(try tool.succeed("env", "list", "--plain", "-d", tool.path("salvaged.coffer")) == "web@staging\t0\n")
   }
 }

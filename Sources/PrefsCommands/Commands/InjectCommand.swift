@@ -65,6 +65,7 @@ struct InjectCommand: ParsableCommand {
           .map { KeyReference($0.key, in: try common.inEnvironment($0.collection)) }
         var value: Value?
         var absent: Failure?
+        var isAnyThere = false
         for reference in references where value == nil {
           if let environment = reference.place.parent.flatMap({ _ in
             CollectionEnvironment(collection: reference.collection)
@@ -74,6 +75,7 @@ struct InjectCommand: ParsableCommand {
             absent = try absent ?? environment.notFound(in: transaction)
             continue
           }
+          isAnyThere = true
           let managed = try reference.managed()
           value =
             try managed.locked(forKey: reference.key)?.value
@@ -82,7 +84,7 @@ struct InjectCommand: ParsableCommand {
         }
         if let value {
           filled += ValueText.bytes(value)
-        } else if let absent {
+        } else if !isAnyThere, let absent {
           missing.append(Failure(absent.status, "\(template.place(offset)): \(absent.message)"))
         } else if let fallback {
           filled += fallback

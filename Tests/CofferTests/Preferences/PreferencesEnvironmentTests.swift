@@ -23,7 +23,10 @@ extension Keys {
     try database.makeConnection().readWrite {
       _ = try $0.makeEnvironment(CollectionEnvironment("staging", of: "web"))
     }
-    staging = try Preferences(database: database, collection: "web", environment: "staging")
+    // Both see what is not flushed yet.
+    staging = Preferences(
+      proxy: base.proxy, collection: "web", overrides: Overrides([]), registered: RegisteredDefaults(),
+      environment: "staging")
   }
 
   private func object(_ key: String, _ collection: String) throws -> Int? {
@@ -188,7 +191,9 @@ extension Keys {
       try transaction.removeObject(forKey: "rate", inCollection: "billing@staging")
       try transaction.setObject(987_654, forKey: "rate", inCollection: "billing")
     }
-    #expect(throws: CofferError.invalidValue(collection: "billing@staging", key: "rate", reason: "1 to 1000")) {
+    #expect(
+      throws: CofferError.invalidValue(collection: "billing", key: "rate", reason: "1 to 1000, and the value is not")
+    ) {
       try staging.value(of: .rate)
     }
     database.vault.lock()
