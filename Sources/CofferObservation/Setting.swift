@@ -33,6 +33,7 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
   private let registrar = ObservationRegistrar()
   /// Keeps the changes coming, from the first reading on.
   private let registration = Mutex<(any Sendable)?>(nil)
+  private let lastGood = Mutex<Preferences.GoodValue<Object>?>(nil)
 
   /// Makes a setting of a key.
   ///
@@ -44,12 +45,16 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
 
   /// The value of the setting.
   ///
-  /// Errors are reported, as by ``/Coffer/Preferences/subscript(_:)``.
+  /// Errors are reported, as by ``/Coffer/Preferences/subscript(_:)``. A value of another type, or one that does not keep to the
+  /// key's limits, is no new value: the last good one that was read here stays, but in a sealed collection, whose values nothing
+  /// keeps in clear.
   public var value: Object {
     get {
       follow()
       registrar.access(self, keyPath: \.value)
-      return preferences[key]
+      let value = preferences.value(of: key, after: lastGood.withLock { $0 })
+      lastGood.withLock { $0 = value.isToKeep ? value : nil }
+      return value.object
     }
     set { preferences[key] = newValue }
   }

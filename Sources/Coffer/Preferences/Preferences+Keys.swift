@@ -131,6 +131,32 @@ extension Preferences {
     try foundValue(of: key)?.origin
   }
 
+  /// A good value of a setting, and the bad ones that were passed over for it.
+  package struct GoodValue<Object: Sendable>: Sendable {
+    package let object: Object
+    fileprivate let problems: [SettingProblem]
+    /// Whether it may be kept: not in a sealed collection, whose values nothing keeps in clear.
+    package let isToKeep: Bool
+  }
+
+  /// The value of a typed key as the subscript gives it, but instead of a new bad one the last good one.
+  package func value<Object>(of key: Key<Object>, after last: GoodValue<Object>?) -> GoodValue<Object> {
+    do {
+      let search = try search(for: key)
+      if let last, search.hasProblems(besides: last.problems) {
+        report(search, for: key, instead: "the last good value")
+        return last
+      }
+      report(search, for: key)
+      let isSealed = try places(of: key).contains { try proxy.state.isSealed($0) }
+      return GoodValue(
+        object: search.finding?.object ?? key.defaultValue, problems: search.problems, isToKeep: !isSealed)
+    } catch {
+      // Reads again, and reports.
+      return GoodValue(object: self[key], problems: [], isToKeep: false)
+    }
+  }
+
   private func foundValue<Object>(of key: Key<Object>) throws -> Finding<Object>? {
     let search = try search(for: key)
     if search.finding == nil, let error = search.firstError { throw error }

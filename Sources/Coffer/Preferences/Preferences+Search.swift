@@ -95,6 +95,10 @@ extension Preferences {
     fileprivate(set) var problems: [SettingProblem] = []
     /// That of the first bad value.
     fileprivate(set) var firstError: (any Error)?
+
+    /// Whether there is another bad value than those that the last good one was found behind: in a variable for instance, which stays
+    /// as it is and must not hide what changes below it.
+    func hasProblems(besides known: [SettingProblem]) -> Bool { problems.contains { !known.contains($0) } }
   }
 
   /// The collection of a typed key: its own one, under a suite that of the suite, or the one of these settings.
@@ -103,7 +107,8 @@ extension Preferences {
     return isSuite || environment != nil ? places(of: key)[0] : named
   }
 
-  /// All collections where a typed key that names one is looked for: that one, in an environment behind the environment's own.
+  /// The collections of a typed key: its own one, in an environment behind the environment's; search lists go on behind those of a
+  /// key that names none.
   func places(of key: Keys) -> [String] {
     Self.names(placeWithoutEnvironment(of: key), in: environment)
   }

@@ -28,6 +28,8 @@ extension Preferences {
       ///
       /// The value itself may be one of a sealed collection, which nothing keeps in clear.
       fileprivate var last: [UInt8]?
+      /// The bad values that were passed over for that one.
+      fileprivate var lastProblems: [SettingProblem] = []
 
       /// The value of the setting, at first the present one; nil when the settings were closed or are gone, or the task was
       /// cancelled.
@@ -62,11 +64,12 @@ extension Preferences {
         let object: Object
         do {
           let search = try preferences.search(for: key)
-          guard last == nil || search.problems.isEmpty else {
+          guard last == nil || !search.hasProblems(besides: lastProblems) else {
             preferences.report(search, for: key, instead: "the last good value")
             return .bad
           }
           preferences.report(search, for: key)
+          lastProblems = search.problems
           object = search.finding?.object ?? key.defaultValue
         } catch CofferError.closed {
           // The end of the stream is on its way; its default is not what the setting changed to.

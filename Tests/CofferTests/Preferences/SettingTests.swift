@@ -133,6 +133,49 @@ private struct Weak {
     #expect(size.count == 0)
   }
 
+  @Test("keep the last good value when a bad one comes, and take the next good one")
+  func lastGood() async throws {
+    let errors = preferences.errors
+    model.size.value = 30
+    #expect(model.size.value == 30)
+    try preferences.set("31", forKey: "size")
+    #expect(model.size.value == 30 && preferences.string(forKey: "size") == "31")
+    try preferences.set("wide", forKey: "size")
+    #expect(model.size.value == 30)
+    var instead: [String?] = []
+    for await error in errors {
+      instead.append(error.instead)
+      if instead.count == 2 { break }
+    }
+    #expect(instead == ["the last good value", "the last good value"])
+    try preferences.set(32, forKey: "size")
+    #expect(model.size.value == 32)
+    try model.size.reset()
+    #expect(model.size.value == 12)
+    // A bad one that stays hides nothing that changes below it.
+    let layered = Preferences(
+      proxy: preferences.proxy, collection: preferences.collection,
+      overrides: Overrides([.environment(prefix: "T_", ["T_SIZE": "many"])]), registered: RegisteredDefaults())
+    let size = Setting(.size, in: layered)
+    #expect(size.value == 12)
+    size.value = 40
+    #expect(size.value == 40)
+  }
+
+  @Test("keep nothing of a sealed collection")
+  func sealed() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let preferences = try Preferences(database: database, collection: "pins")
+    try database.vault.create(key: store.key)
+    try database.seal(collection: "pins")
+    let size = Setting(.size, in: preferences)
+    size.value = 30
+    #expect(size.value == 30)
+    try preferences.set("31", forKey: "size")
+    #expect(size.value == 12)
+  }
+
   @Test("tell what another process sets, and clears")
   func anotherProcess() async throws {
     let store = try TemporaryStore()
