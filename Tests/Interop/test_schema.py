@@ -28,8 +28,8 @@ DECLARATIONS = [
     {"name": "theme", "type": "string", "default": "light", "limits": [{"choices": ["light", "dark"]}]},
     {"name": "code", "type": "string", "limits": [{"pattern": "[A-Z]{3}|x"}, {"minimumCount": 1, "maximumCount": 3}]},
     {"name": "text", "type": "string"},
-    {"name": "blob", "type": "data"},
-    {"name": "day", "type": "date"},
+    {"name": "blob", "type": "data", "limits": [{"minimumCount": 2, "maximumCount": 4}]},
+    {"name": "day", "type": "date", "limits": [{"minimum": "2026-01-01T00:00:00.000Z"}]},
     {"name": "home", "type": "url"},
     {"name": "id", "type": "uuid"},
     {"name": "sizes", "type": "array<int>", "limits": [{"minimumCount": 1, "maximumCount": 2}]},
@@ -51,7 +51,7 @@ GOOD = {
 BAD = {
     "port": [0, 65536, "80", 1.5, None, True], "big": ["1", 0.5], "on": ["true", 1], "ratio": [1.5, -1, {"$double": "nan"}],
     "any-ratio": ["nan", {"$double": "many"}], "theme": ["blue", 1], "code": ["AB", "xx", "ABCD", "", "yx"],
-    "text": [1, {"$string": 1}], "blob": ["AAEC"], "day": ["2026-01-31", {"$data": "AAEC"}], "home": ["https://x"],
+    "text": [1, {"$string": 1}], "blob": ["AAEC", {"$data": ""}, {"$data": "AAECAwQFBgcI"}], "day": ["2026-01-31", {"$data": "AAEC"}], "home": ["https://x"],
     "id": [{"$uuid": 1}], "sizes": [[], [1, 2, 3], ["1"], 1], "weights": [{"a": "1"}, []],
     "days": [["2026-01-31"]], "token": ["hunter2", {"$string": "x"}, 1],
 }

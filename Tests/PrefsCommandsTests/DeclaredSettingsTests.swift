@@ -102,6 +102,60 @@ struct DeclaredSettingsTests {
 
   // MARK: - Other doors
 
+  @Test("append reads text as the declared type of elements, and makes what is declared")
+  func typedAppend() throws {
+    try tool.succeed("append", "shop/sizes", "4", "5")
+    #expect(try tool.succeed("get", "shop/sizes") == "[4,5]\n")
+    try expectRefused("append", "shop/sizes", "many", saying: "sizes")
+    try expectRefused("append", "shop/sizes", "--string", "6", saying: "of type array<int>")
+    try tool.succeed("append", "shop/weights", "a", "1", "b", "2.5")
+    #expect(try tool.succeed("get", "shop/weights") == #"{"a":1.0,"b":2.5}"# + "\n")
+    try tool.succeed("append", "shop/weights", #"{"c": 3}"#)
+    #expect(try tool.succeed("get", "shop/weights") == #"{"a":1.0,"b":2.5,"c":3.0}"# + "\n")
+    try expectRefused("append", "shop/weights", "d", "heavy", saying: "weights")
+    try tool.succeed("append", "shop/sizes", "-", input: "6")
+    #expect(try tool.succeed("get", "shop/sizes") == "[4,5,6]\n")
+    // Undeclared, text stays text.
+    try tool.succeed("append", "other/sizes", "4")
+    #expect(try tool.succeed("get", "other/sizes") == #"["4"]"# + "\n")
+  }
+
+  @Test("Of a sealed collection whose vault is locked, what needs no value works, and the rest is an error of its own")
+  func sealed() throws {
+    try tool.succeed("set", "vault/pin", "1234")
+    try tool.succeed("set", "clear/pin", "1234", "--int")
+    try tool.seal("vault")
+    for arguments in [
+      ["check", "vault"], ["check"], ["diff", "vault", "clear"], ["copy", "vault", "other", "--force"],
+      ["copy", "clear", "vault", "--merge"], ["diff", "--with", tool.store], ["get", "vault/pin"],
+    ] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 6 && run.text == "" && run.message.contains("locked"), "\(arguments) \(run)")
+    }
+    let described = try tool.succeed("describe", "vault/pin")
+    #expect(described.contains("<sealed>") && described.contains("1 to 9999") && !described.contains("1234"))
+    #expect(try tool.succeed("list", "vault", "--all") == "pin\n")
+    try tool.succeed("unset", "vault/pin")
+    #expect(try tool.run("unset", "vault/pin").code == 3)
+    #expect(try tool.run("list", "other").code == 3)
+    try tool.unlock()
+    #expect(try tool.run("set", "vault/pin", "-", input: "99999").message.contains("1 to 9999"))
+    try tool.succeed("set", "vault/pin", "-", "--force", input: "99999")
+    let check = try tool.run("check", "vault")
+    #expect(check.code == 8 && check.text == "vault/pin is 1 to 9999, and the value is not.\n", "\(check)")
+    try tool.succeed("lock")
+  }
+
+  @Test("A salvaged store has the declarations, which hold there")
+  func salvaged() throws {
+    try tool.succeed("set", "shop/http.port", "81")
+    let saved = tool.path("saved.coffer")
+    #expect(try tool.run("salvage", "-o", saved).code == 0)
+    #expect(try tool.succeed("schema", "--format", "json", "-d", saved) == tool.succeed("schema", "--format", "json"))
+    #expect(try tool.run("set", "shop/http.port", "99999", "-d", saved).code == 8)
+    #expect(try tool.run("doctor", "-d", saved).code == 0)
+  }
+
   @Test("import, append, increment, restore, rename and copy are refused whole, and --force lets them")
   func otherDoors() throws {
     let port = "shop/http.port is 1 to 65535"

@@ -48,6 +48,25 @@
       get throws { try FileManager.default.contentsOfDirectory(atPath: runtime).isEmpty }
     }
 
+    @Test("A key that an administrator has locked is not changed, nor anything else with it")
+    func locked() throws {
+      let folder = tool.path("managed/ui.d")
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+      let file = try tool.write("managed/ui.d/10.json", #"{"locked": {"theme": "grey"}}"#.utf8)
+      chmod(file, 0o644)
+      let environment = try editor("sed -i -e 's/dark/light/' -e 's/14/15/' \"$1\"")
+        .merging(["PREFS_MANAGED_DIR": tool.path("managed")]) { $1 }
+      let terminal = try PseudoTerminal()
+      let child = try tool.start(["edit", "ui", "--format", "json"], on: terminal, environment: environment)
+      try terminal.expect("Edit again? [y/N] ")
+      terminal.type("n\n")
+      #expect(try Tool.exitCode(of: child) == 13)
+      try terminal.drain()
+      #expect(terminal.shown.contains("locked"))
+      #expect(try tool.succeed("get", "ui/theme") == "dark\n" && tool.succeed("get", "ui/size") == "14\n")
+    }
+
     @Test("What was changed, added and taken out is set, and nothing else", arguments: ["yaml", "json", "toml"])
     func changes(_ format: String) throws {
       let version = try tool.succeed("list", "ui", "--json")

@@ -70,6 +70,20 @@ import Testing
     #expect(try tool.run("import", "-", "-c", "web", "--format", "json", input: same, environment: managed).code == 0)
   }
 
+  @Test("list marks what is locked and what is a default, and lists them where they are not stored")
+  func list() throws {
+    try tool.succeed("set", "web/host", "h")
+    #expect(try run("list", "web").text == "host\nport\nsize\n")
+    #expect(try run("list", "web", "--values").text == "host             h\nport  (locked)   80\nsize  (managed)  12\n")
+    let long = try run("list", "web", "-l").text.split(separator: "\n")
+    #expect(long.count == 3 && long[1].hasSuffix("(locked)") && long[2].hasSuffix("(managed)"), "\(long)")
+    let json = try run("list", "web", "--json", "--values").text
+    #expect(json.contains(#""origin":"\#(file)""#) || json.contains("10.json"), "\(json)")
+    let all = try run("list", "web", "--all", "--plain").text
+    #expect(all == "host\t\nport\tlocked:\(file)\t80\nsize\tmanaged:\(file)\t12\n", "\(all)")
+    #expect(try tool.succeed("list", "web", "--values", "--plain") == "host\th\nport\t8080\n")
+  }
+
   @Test("exec and inject give programs what is locked, and the defaults")
   func programs() throws {
     let variables = try run("exec", "-c", "web", "--prefix", "M_", "--pristine", "--", "/usr/bin/env").text

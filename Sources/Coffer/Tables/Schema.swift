@@ -78,7 +78,7 @@ package enum Schema {
   }
 
   /// Makes the tables of declarations, in the transaction that is under way.
-  static func addDeclarations(to connection: SQLiteConnection) throws {
+  package static func addDeclarations(to connection: SQLiteConnection) throws {
     for statement in declarationStatements { try connection.execute("\(statement)") }
     try connection.execute("PRAGMA user_version=\(versionWithDeclarations)")
   }

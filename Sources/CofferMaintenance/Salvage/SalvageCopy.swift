@@ -13,6 +13,8 @@ final class SalvageCopy {
   private var commits: [Int64: ChangeSet] = [:]
   /// What the vault's list says is sealed.
   private var declared: [String] = []
+  /// Whether there are tables for the settings that programs have declared.
+  private var hasDeclarations = false
 
   private struct LostRow {
     let collection: Int64
@@ -62,6 +64,10 @@ final class SalvageCopy {
     case .collections: try takeCollection(columns, id: row.id)
     case .vault: try takeVault(columns, generation: row.id)
     case .changes: try takeCommit(columns, sequence: row.id)
+    case .applications: try takeApplication(columns[0].text, version: columns[1].text)
+    case .declarations:
+      guard row.record.isWhole else { break }
+      try takeDeclaration(columns.map(\.text))
     }
     return table.rawValue
   }
@@ -156,6 +162,30 @@ final class SalvageCopy {
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, sequence)
     commits[sequence] = changes
+  }
+
+  /// - Parameter version: nil where it has none, or that is not known.
+  private func takeApplication(_ name: String?, version: String?) throws {
+    guard let name else { throw MalformedRow() }
+    if !hasDeclarations { try Schema.addDeclarations(to: connection) }
+    hasDeclarations = true
+    // Without the fingerprint: the program declares anew what may be lost.
+    let statement = try connection.statement(
+      "INSERT INTO applications VALUES (?1, ?2, x'') ON CONFLICT DO UPDATE SET version = coalesce(?2, version)")
+    statement.bind(name, at: 1)
+    if let version { statement.bind(version, at: 2) }
+    try statement.run()
+  }
+
+  private func takeDeclaration(_ columns: [String?]) throws {
+    guard let collection = columns[0], let key = columns[1], let json = columns[3],
+      let declaration = try? Declaration(json: json), ByteString(declaration.name) == ByteString(key),
+      ByteString(declaration.collection) == ByteString(collection)
+    else { throw MalformedRow() }
+    try takeApplication(columns[2], version: nil)
+    let statement = try connection.statement("INSERT INTO declarations VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING")
+    for (index, column) in zip(Int32(1)..., columns) { statement.bind(column ?? "", at: index) }
+    try statement.run()
   }
 
   /// Integers and text, from the first parameter on; what is neither stays NULL.

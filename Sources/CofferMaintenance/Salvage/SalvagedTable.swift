@@ -5,7 +5,7 @@ import CofferStorage
 ///
 /// Columns stand in the order of `Schema`; a table WITHOUT ROWID begins with its primary key, as these do.
 enum SalvagedTable: String {
-  case items, history, collections, vault, changes
+  case items, history, collections, vault, changes, applications, declarations
 
   /// The columns that a row of the table has; the id of a row is kept beside them, as NULL.
   private var shape: [Set<Column>] {
@@ -24,6 +24,8 @@ enum SalvagedTable: String {
     case .collections: [[null], [text], [integer], [null, integer], [null, integer]]
     case .vault: [[null], [blob], [blob], [blob], [blob]]
     case .changes: [[null], [blob], [integer], [integer], [null, text], [integer], [blob]]
+    case .applications: [[text], [null, text], [blob]]
+    case .declarations: [[text], [text], [text], [text]]
     }
   }
 
@@ -65,7 +67,7 @@ enum SalvagedTable: String {
     let candidates: [SalvagedTable] =
       row.table.map { name in SalvagedTable(rawValue: name).map { [$0] } ?? [] }
       // What was cut off fits more than one; the longer one asks for more columns.
-      ?? [.history, .items, .collections, .vault, .changes]
+      ?? [.history, .items, .collections, .vault, .changes, .declarations, .applications]
     guard let table = candidates.first(where: { $0.fits(row.record) }) else { return nil }
     self = table
   }

@@ -9,8 +9,9 @@ struct AppendCommand: ParsableCommand {
     discussion: """
       What is stored decides. To an array the values are added at its end. To a dictionary they are added as NAME VALUE \
       pairs, or as one JSON object; names that are there get the new value. Where there is no such key yet, an array is \
-      made, with --dict-add a dictionary. Each value is read as `prefs set` reads it, so a number needs --int. Nothing else \
-      can be added to, texts neither.
+      made, with --dict-add a dictionary, unless it is declared as one of the two. Each value is read as the declared type of \
+      elements; where none is declared, as `prefs set` reads it, so a number needs --int. Nothing else can be added to, texts \
+      neither.
 
       Others who add at the same time lose nothing: value and change are one transaction.
 
@@ -53,7 +54,7 @@ struct AppendCommand: ParsableCommand {
     let session = try Session(common, in: [reference.place], force: declared.force)
     let texts = try self.texts()
     // Not worth making a store for what is refused.
-    if try !session.exists() { _ = try sum(nil, texts, reference) }
+    if try !session.exists() { _ = try sum(nil, texts, reference, nil) }
     try session.writeCreating { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) {
         throw Failure(
@@ -62,7 +63,8 @@ struct AppendCommand: ParsableCommand {
         )
       }
       let present = try reference.shownItem(transaction)?.value
-      let new = try sum(present, texts, reference)
+      let declared = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)?.type
+      let new = try sum(present, texts, reference, declared)
       if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
         try transaction.setObject(new, forKey: reference.key, inCollection: reference.collection)
       } else {
@@ -81,15 +83,20 @@ struct AppendCommand: ParsableCommand {
 
   // MARK: - Adding
 
-  private func sum(_ present: Value?, _ texts: [[UInt8]], _ reference: KeyReference) throws -> Value {
+  private func sum(
+    _ present: Value?, _ texts: [[UInt8]], _ reference: KeyReference, _ declared: SettingType?
+  ) throws -> Value {
+    var (element, isDictionary): (SettingType?, Bool) = (nil, dictAdd)
+    if case .array(let type)? = declared { element = type }
+    if case .dictionary(let type)? = declared { (element, isDictionary) = (type, true) }
     do {
       switch present {
-      case nil:
-        return dictAdd ? .dictionary(try members(texts)) : .array(try texts.map(read))
+      case nil where isDictionary: return .dictionary(try members(texts, element))
+      case nil: return .array(try texts.map { try read($0, element) })
       case .dictionary(let old):
-        return .dictionary(old.merging(try members(texts)) { $1 })
+        return .dictionary(old.merging(try members(texts, element)) { $1 })
       case .array(let old) where !dictAdd:
-        return .array(old + (try texts.map(read)))
+        return .array(old + (try texts.map { try read($0, element) }))
       case .some(let other):
         let wanted = dictAdd ? "no dictionary" : "neither array nor dictionary"
         throw Failure(.format, "it is of type \(other.kind.name), \(wanted); nothing was changed.")
@@ -99,13 +106,20 @@ struct AppendCommand: ParsableCommand {
     }
   }
 
-  private func read(_ text: [UInt8]) throws -> Value {
-    try types.reader(isArgument: isArgument).value(text)
+  /// - Parameter declared: What an element is declared to be.
+  private func read(_ text: [UInt8], _ declared: SettingType?) throws -> Value {
+    guard let declared, !types.areGiven, !self.declared.force else {
+      return try types.reader(isArgument: isArgument).value(text)
+    }
+    return try ValueReader(type: ValueType(declared), encoding: types.encoding(isArgument: isArgument))
+      .value(text, declared)
   }
 
-  private func members(_ texts: [[UInt8]]) throws -> [String: Value] {
+  private func members(_ texts: [[UInt8]], _ declared: SettingType?) throws -> [String: Value] {
     if texts.count == 1 {
-      guard case .dictionary(let members) = try ValueReader(type: .auto, encoding: .raw).value(texts[0]) else {
+      let reader = ValueReader(type: .auto, encoding: .raw)
+      let value = try declared.map { try reader.value(texts[0], .dictionary($0)) } ?? reader.value(texts[0])
+      guard case .dictionary(let members) = value else {
         throw Failure(.format, "a dictionary takes NAME VALUE pairs, or one JSON object.")
       }
       return members
@@ -113,7 +127,7 @@ struct AppendCommand: ParsableCommand {
     guard texts.count.isMultiple(of: 2) else { throw Failure(.format, "the last name has no value.") }
     var members: [String: Value] = [:]
     for index in stride(from: 0, to: texts.count, by: 2) {
-      members[String(decoding: texts[index], as: UTF8.self)] = try read(texts[index + 1])
+      members[String(decoding: texts[index], as: UTF8.self)] = try read(texts[index + 1], declared)
     }
     return members
   }

@@ -41,7 +41,7 @@ struct CopyCommand: ParsableCommand {
   var only: [String] = []
 
   @Flag(help: "What becomes of items that are there already.")
-  var mode: Mode?
+  var mode: MergeMode?
 
   @Flag(
     name: .shortAndLong,
@@ -57,17 +57,6 @@ struct CopyCommand: ParsableCommand {
   var json = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
-
-  /// What becomes of the items that are there.
-  enum Mode: String, EnumerableFlag {
-    case merge, replace
-
-    static func help(for value: Mode) -> ArgumentHelp? {
-      value == .merge
-        ? "Replace the keys that are there, and keep those that are not copied."
-        : "Replace the keys that are there, and remove those that are not copied, in the collections that are."
-    }
-  }
 
   private var collection: String? { name.map(CommandArguments.value) ?? common.namedCollection }
   private var newCollection: String? { newName.map(CommandArguments.value) ?? collection }
@@ -139,7 +128,7 @@ struct CopyCommand: ParsableCommand {
     let bar = ProgressBar(common)
     defer { bar.finish() }
     return try target.copyItems(
-      collections, from: source, mode: mode == .replace ? .replace : .merge, isDryRun: dryRun,
+      collections, from: source, mode: (mode ?? .merge).ofImport, isDryRun: dryRun,
       progress: { bar.show($0, of: "copying") },
       willReplace: { key, collection in
         guard mode == nil else { return }

@@ -36,7 +36,7 @@ struct ImportCommand: ParsableCommand {
   var file: String
 
   @Flag(help: "What becomes of items that the file does not have.")
-  var mode: Mode = .merge
+  var mode: MergeMode = .merge
 
   @Flag(help: "Change nothing; say what would change.")
   var dryRun = false
@@ -52,17 +52,6 @@ struct ImportCommand: ParsableCommand {
   @OptionGroup var declared: DeclaredOptions
 
   @OptionGroup(title: "Common options") var common: CommonOptions
-
-  /// What becomes of the items that are there.
-  enum Mode: String, EnumerableFlag {
-    case merge, replace
-
-    static func help(for value: Mode) -> ArgumentHelp? {
-      value == .merge
-        ? "Keep the items that the file does not have."
-        : "Remove the items that the file does not have, in the collections that it has."
-    }
-  }
 
   mutating func validate() throws {
     try options.check(file, descriptors: [common.passphraseFd, common.keyFd])
@@ -85,7 +74,7 @@ struct ImportCommand: ParsableCommand {
       try session.unlocking(database) {
         let bar = ProgressBar(common)
         defer { bar.finish() }
-        return try source.importInto(database, mode: mode == .merge ? .merge : .replace, isDryRun: dryRun) {
+        return try source.importInto(database, mode: mode.ofImport, isDryRun: dryRun) {
           bar.show($0, of: "importing")
         }
       }

@@ -36,14 +36,22 @@ struct SettingsSchema {
   private func property(_ declaration: Declaration, isSealed: Bool) -> Value {
     var members = Self.schema(of: declaration.type, declaration.limits)
     if isSealed { members = ["anyOf": .array([.dictionary(members), Self.constant(Redaction.sealed)])] }
-    let words = declaration.limits.compactMap { limit -> String? in
-      if case .described = limit { limit.words } else { nil }
-    }
+    let words = declaration.limits.filter { !Self.isExact($0, of: declaration.type) }.map(\.words)
     let description = ([declaration.summary] + words).filter { !$0.isEmpty }
     if !description.isEmpty { members["description"] = .string(description.joined(separator: "; ")) }
     if let value = declaration.defaultValue.flatMap(Self.exported) { members["default"] = value }
     if declaration.deprecated != nil { members["deprecated"] = .bool(true) }
     return .dictionary(members)
+  }
+
+  /// Whether a schema says all of a limit: none has an order of texts and dates, or a number of bytes.
+  private static func isExact(_ limit: SettingLimit, of type: SettingType) -> Bool {
+    switch limit {
+    case .described: false
+    case .range: type == .int || type == .double
+    case .count: type != .data && type != .secret
+    default: true
+    }
   }
 
   // MARK: - Types
@@ -56,7 +64,7 @@ struct SettingsSchema {
     case .int: return ["type": .string("integer")].merging(bounds(limits)) { $1 }
     case .double: return double(limits)
     case .string: return string(limits)
-    case .data: return wrapped("$data", ["type": .string("string"), "contentEncoding": .string("base64")])
+    case .data: return wrapped("$data", base64(limits))
     case .date: return wrapped("$date", anyOf([["type": .string("string")], double([])]))
     case .url:
       let text: [String: Value] = ["type": .string("string")]
@@ -74,7 +82,13 @@ struct SettingsSchema {
       return anyOf([members, wrapped(PortableValue.Mark.dictionary.rawValue, members)])
     case .secret:
       let shown = pattern("<secret: [0-9]+ bytes>")
-      return anyOf([shown, wrapped("$secret", anyOf([["type": .string("string")], wrapped("$data", [:])]))])
+      var text: [String: Value] = ["type": .string("string")]
+      // A character is one to four bytes.
+      for case .count(let minimum, let maximum) in limits {
+        text["minLength"] = .int(Int64((minimum + 3) / 4))
+        if let maximum { text["maxLength"] = .int(Int64(maximum)) }
+      }
+      return anyOf([shown, wrapped("$secret", anyOf([text, wrapped("$data", base64(limits))]))])
     }
   }
 
@@ -101,6 +115,16 @@ struct SettingsSchema {
     if !patterns.isEmpty { text["allOf"] = .array(patterns) }
     // Text that looks like what stands for a secret.
     return anyOf([text, wrapped("$string", text)])
+  }
+
+  /// Three bytes are four characters.
+  private static func base64(_ limits: [SettingLimit]) -> [String: Value] {
+    var text: [String: Value] = ["type": .string("string"), "contentEncoding": .string("base64")]
+    for case .count(let minimum, let maximum) in limits {
+      text["minLength"] = .int(Int64(minimum / 3 + (minimum % 3 > 0 ? 1 : 0)) * 4)
+      if let maximum { text["maxLength"] = .int(Int64(maximum / 3 + (maximum % 3 > 0 ? 1 : 0)) * 4) }
+    }
+    return text
   }
 
   // MARK: - Parts

@@ -23,6 +23,9 @@ struct ValueTypeOptions: ParsableArguments {
     if base64 || hex, readType != .data { throw ValidationError("--base64 and --hex are for data.") }
   }
 
+  /// Whether the type is named, and not to be guessed.
+  var areGiven: Bool { type != nil || shortType != nil || base64 || hex }
+
   private var readType: ValueType {
     type ?? shortType?.type ?? (base64 || hex ? .data : .auto)
   }
@@ -31,6 +34,10 @@ struct ValueTypeOptions: ParsableArguments {
   ///
   /// - Parameter isArgument: Data is text among the arguments and bytes elsewhere, unless an option says otherwise.
   func reader(isArgument: Bool) -> ValueReader {
-    ValueReader(type: readType, encoding: hex ? .hex : base64 || isArgument ? .base64 : .raw)
+    ValueReader(type: readType, encoding: encoding(isArgument: isArgument))
+  }
+
+  func encoding(isArgument: Bool) -> DataEncoding {
+    hex ? .hex : base64 || isArgument ? .base64 : .raw
   }
 }

@@ -1,0 +1,15 @@
+import ArgumentParser
+import CofferMaintenance
+
+/// What becomes of the items that are there when others come.
+enum MergeMode: String, EnumerableFlag {
+  case merge, replace
+
+  static func help(for value: MergeMode) -> ArgumentHelp? {
+    value == .merge
+      ? "Keep the items that do not come, and replace those that do."
+      : "Remove the items that do not come, in the collections that do."
+  }
+
+  var ofImport: ImportMode { self == .merge ? .merge : .replace }
+}
