@@ -127,9 +127,17 @@ package final class DatabaseCore: Sendable {
     _ part: ItemPart, _ value: Object, _ key: String, in collection: String
   ) throws -> StoredValue {
     guard hasAnyRules else { return try StoredValue(encoding: value, key, in: collection) }
+    return try sanitize(part, serialized(part, value, key, in: collection), key, in: collection)
+  }
+
+  /// A value as it lies in the store, which no sanitizer sees: what something stored is compared with.
+  ///
+  /// - Throws: `CofferError.notEncodable`, naming collection and key.
+  func serialized<Object: Encodable>(
+    _ part: ItemPart, _ value: Object, _ key: String, in collection: String
+  ) throws -> StoredValue {
     let serializer = serializer(part, of: Object.self, in: collection)
-    let stored = try StoredValue.encoding(key, in: collection) { try serializer.stored(value) }
-    return try sanitize(part, stored, key, in: collection)
+    return try StoredValue.encoding(key, in: collection) { try serializer.stored(value) }
   }
 
   /// What the sanitizers make of a value that is serialized.

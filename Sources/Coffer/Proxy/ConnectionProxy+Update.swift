@@ -41,8 +41,8 @@ extension ConnectionProxy {
   /// guard try settings.compareAndSet("leader", expected: String?.none, new: myName) else { return followTheLeader() }
   /// ```
   ///
-  /// It is one write transaction, which also commits what is pending. Values are compared by what is stored. The metadata
-  /// stays.
+  /// It is one write transaction, which also commits what is pending. The expected object is compared with what is stored, as a
+  /// read returns it: only the new one goes through the sanitizers of ``CollectionRules``. The metadata stays.
   ///
   /// - Parameters:
   ///   - expected: nil for no object.
@@ -56,7 +56,8 @@ extension ConnectionProxy {
   ) throws -> Bool {
     try checkMayWrite(collection)
     let core = database.core
-    let expected = try expected.map { try core.hold($0, key, in: collection) }
+    // It stands for something stored, which the sanitizers saw when that was set.
+    let expected = try expected.map { HeldValue(try core.serialized(.object, $0, key, in: collection)) }
     let new = try new.map { try core.hold($0, key, in: collection) }
     var isExpected = false
     try pending.change(key, in: collection, durability) { item in

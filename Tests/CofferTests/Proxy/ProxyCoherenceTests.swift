@@ -432,6 +432,24 @@ import Testing
     #expect(try !proxy.hasObject(forKey: "leader"))
   }
 
+  @Test("4.15 compares with what is stored, and lets sanitizers see the new object alone")
+  func compareAndSetSanitized() throws {
+    let seen = Lock<[Value]>([])
+    var rules = CollectionRules()
+    rules.objectSanitizer = { _, _, value in
+      seen.withLock { $0.append(value) }
+      guard case .string(let text) = value else { return value }
+      return .string("<\(text)>")
+    }
+    fixture.database.setRules(rules, forCollection: "names")
+    try proxy.setObject("a", forKey: "leader", inCollection: "names")
+    #expect(try !proxy.compareAndSet("leader", inCollection: "names", expected: "a", new: "b"))
+    #expect(try proxy.compareAndSet("leader", inCollection: "names", expected: "<a>", new: "c"))
+    #expect(try proxy.object(forKey: "leader", inCollection: "names") == "<c>")
+    #expect(try proxy.compareAndSet("leader", inCollection: "names", expected: "<c>", new: nil))
+    #expect(seen.withLock { $0 } == ["a", "b", "c"])
+  }
+
   // MARK: 4.16
 
   @Test("4.16 returns its own flushed values, and the newest of others, over a connection in a long-lived read")
