@@ -1,5 +1,4 @@
 import Coffer
-import CofferStorage
 import Foundation
 import Testing
 
