@@ -8,7 +8,9 @@ struct WeakPreferences: Sendable {
   }
 
   private let proxy: WeakProxy
+  /// Without the environment.
   private let collection: String
+  private let environment: String?
   private let overrides: Overrides
   private let registered: RegisteredDefaults
   private let suites: SuiteList
@@ -16,7 +18,8 @@ struct WeakPreferences: Sendable {
 
   init(_ preferences: Preferences) {
     proxy = WeakProxy(preferences.proxy)
-    collection = preferences.collection
+    collection = preferences.parent
+    environment = preferences.environment
     overrides = preferences.overrides
     registered = preferences.registered
     suites = preferences.suites
@@ -28,7 +31,7 @@ struct WeakPreferences: Sendable {
     proxy.proxy.map {
       Preferences(
         proxy: $0, collection: collection, overrides: overrides, registered: registered, suites: suites,
-        isSuite: isSuite)
+        isSuite: isSuite, environment: environment)
     }
   }
 }
