@@ -283,6 +283,12 @@ case "rotate":
   say("begins")
   try database.rotate()
 
+case "expire":
+  // expire … : does what each line says, by a clock that the lines set, and says "ok" or what is wrong; see `ExpiringWorker`.
+  let worker = try ExpiringWorker(open())
+  say("ready")
+  while let line = readLine() { say(worker.perform(line)) }
+
 case "follow":
   // Writes for each line that comes, and says how that went.
   let connection = try open().makeConnection()

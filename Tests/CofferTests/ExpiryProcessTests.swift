@@ -1,0 +1,92 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Coffer
+@testable import CofferMaintenance
+
+@Suite("Items that expire in several processes") struct ExpiryProcessTests {
+  @Test("are never read past their time, are told once in each process, and stay where they are set again in time")
+  func processes() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    // The test's own process neither reads nor removes anything before the end.
+    database.core.clock.stop(at: 0)
+    let workers = try (0..<8).map { _ in try Worker(store) }
+    var random = SystemRandomNumberGenerator()
+    var time: Int64 = 1_000_000
+    var lasting: Set<String> = []
+    for round in 0..<40 {
+      time += .random(in: 1...40, using: &random)
+      let shuffled = workers.shuffled(using: &random)
+      // All at once: the clocks differ meanwhile.
+      for worker in shuffled { worker.send("time \(time)") }
+      for worker in shuffled { #expect(try worker.answer() == "ok") }
+      for (number, worker) in workers.enumerated() {
+        let key = "\(number)-\(Int.random(in: 0..<6, using: &random))"
+        let stays = Int.random(in: 0..<6, using: &random) == 0
+        if stays { lasting.insert(key) } else { lasting.remove(key) }
+        let expiry = stays ? 0 : time + .random(in: 1...500, using: &random)
+        worker.send("\(round % 2 == 0 ? "set" : "write") \(key) \(expiry)")
+      }
+      for worker in workers { #expect(try worker.answer() == "ok") }
+    }
+    // What is pending is committed before all that can expires.
+    for worker in workers {
+      worker.send("told 0")
+      _ = try worker.answer()
+    }
+    for worker in workers { worker.send("time \(time + 1000)") }
+    for worker in workers { #expect(try worker.answer() == "ok") }
+    database.core.clock.stop(at: time + 1000)
+    let connection = try database.makeConnection()
+    try connection.readWrite { try $0.setObject(0, forKey: "last") }
+    let (commits, keys) = try connection.read { (try $0.rememberedCommits(), try $0.allKeys()) }
+    #expect(Set(keys) == lasting.union(["last"]))
+    let expired = commits.flatMap { commit in
+      commit.changedKeys().filter { commit.hasExpired(key: $0) }.map { "\(commit.snapshot):\($0)" }
+    }
+    #expect(!expired.isEmpty)
+    for worker in workers {
+      worker.send("told \(commits.last?.snapshot ?? 0)")
+      #expect(try worker.answer() == expired.joined(separator: " "))
+    }
+    #expect(try database.verify().problems.isEmpty)
+  }
+
+  /// Another process, which does what it is told.
+  private final class Worker {
+    private let process: Process
+    private let input: FileHandle
+    private let output: FileHandle
+    private var rest = Data()
+
+    init(_ store: TemporaryStore) throws {
+      let (process, output) = try store.startWorker("expire")
+      self.process = process
+      self.output = output.fileHandleForReading
+      guard let input = process.standardInput as? Pipe else { preconditionFailure("a child has a pipe as its input") }
+      self.input = input.fileHandleForWriting
+      _ = try answer()
+    }
+
+    func send(_ line: String) { input.write(Data("\(line)\n".utf8)) }
+
+    func answer() throws -> String {
+      while true {
+        if let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+          defer { rest = Data(rest[(end + 1)...]) }
+          return String(decoding: rest[..<end], as: UTF8.self)
+        }
+        let more = output.availableData
+        try #require(!more.isEmpty)
+        rest += more
+      }
+    }
+
+    deinit {
+      try? input.close()
+      process.waitUntilExit()
+    }
+  }
+}
