@@ -54,6 +54,41 @@ import Testing
     #expect(try database.verify().problems.isEmpty)
   }
 
+  @Test("leave room for another process's commit between their removal and the transaction that brought it about")
+  func commitBetween() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    database.core.clock.stop(at: 0)
+    try connection.readWrite { try $0.setObject(1, forKey: "short", expires: Date(milliseconds: 10)) }
+    database.core.clock.stop(at: 20)
+    let writer = WritesOnce(try Worker(store))
+    database.add(transactionObserver: writer)
+    try connection.readWrite { try $0.setObject(1, forKey: "mine") }
+    #expect(writer.answer == "ok")
+    let keys = try connection.read { try $0.allKeys() }
+    #expect(Set(keys) == ["mine", "other"])
+  }
+
+  /// Has another process write after the first commit.
+  private final class WritesOnce: TransactionObserver {
+    private let worker: Worker
+    private(set) var answer: String?
+
+    init(_ worker: Worker) { self.worker = worker }
+
+    func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { true }
+    func databaseDidChange(with event: DatabaseEvent) {}
+
+    func databaseDidCommit(_ connection: Connection) {
+      guard answer == nil else { return }
+      worker.send("write other 0")
+      answer = try? worker.answer()
+    }
+
+    func databaseDidRollback(_ connection: Connection) {}
+  }
+
   /// Another process, which does what it is told.
   private final class Worker {
     private let process: Process

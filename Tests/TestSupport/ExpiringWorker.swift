@@ -37,7 +37,9 @@ package final class ExpiringWorker {
       case "set":
         try proxy.setObject(Int(words[2])!, forKey: words[1], expires: expiry(words[2]))
       case "write":
-        try proxy.readWriteConnection.readWrite { try $0.setObject(Int(words[2])!, forKey: words[1], expires: expiry(words[2])) }
+        try proxy.readWriteConnection.readWrite {
+          try $0.setObject(Int(words[2])!, forKey: words[1], expires: expiry(words[2]))
+        }
       case "told": return try toldKeys(through: UInt64(words[1])!)
       default: return "what is \(line)?"
       }

@@ -155,7 +155,11 @@ package final class Session {
       let time = core.clock.now
       let earlier = mode
       defer { mode = earlier }
-      try removeExpired(at: time) { try beginWrite(synchronization, cancellation) }
+      try removeExpired(at: time) {
+        try beginWrite(synchronization, cancellation)
+        // Another process may have committed between.
+        refreshKnown()
+      }
       begin(cancellation, at: time)
       do {
         let result = try body()
