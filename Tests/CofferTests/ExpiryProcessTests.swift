@@ -62,35 +62,23 @@ import Testing
     database.core.clock.stop(at: 0)
     try connection.readWrite { try $0.setObject(1, forKey: "short", expires: Date(milliseconds: 10)) }
     database.core.clock.stop(at: 20)
-    let writer = WritesOnce(try Worker(store))
-    database.add(transactionObserver: writer)
+    let worker = try Worker(store)
+    let journal = Journal()
+    let observer = TestObserver("observer", journal) { actions in
+      actions.didCommit = { _ in
+        worker.send("write other 0")
+        journal.note((try? worker.answer()) ?? "no answer")
+      }
+    }
+    database.add(transactionObserver: observer, extent: .nextTransaction)
     try connection.readWrite { try $0.setObject(1, forKey: "mine") }
-    #expect(writer.answer == "ok")
+    #expect(journal.take().last == "ok")
     let keys = try connection.read { try $0.allKeys() }
     #expect(Set(keys) == ["mine", "other"])
   }
 
-  /// Has another process write after the first commit.
-  private final class WritesOnce: TransactionObserver {
-    private let worker: Worker
-    private(set) var answer: String?
-
-    init(_ worker: Worker) { self.worker = worker }
-
-    func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { true }
-    func databaseDidChange(with event: DatabaseEvent) {}
-
-    func databaseDidCommit(_ connection: Connection) {
-      guard answer == nil else { return }
-      worker.send("write other 0")
-      answer = try? worker.answer()
-    }
-
-    func databaseDidRollback(_ connection: Connection) {}
-  }
-
-  /// Another process, which does what it is told.
-  private final class Worker {
+  /// Another process, which does what it is told; one thread at a time speaks with it.
+  private final class Worker: @unchecked Sendable {
     private let process: Process
     private let input: FileHandle
     private let output: FileHandle
