@@ -1,3 +1,4 @@
+import CofferCrypto
 import Foundation
 import TestSupport
 import Testing
@@ -60,19 +61,18 @@ import Testing
     let database = try store.open()
     let connection = try database.makeConnection()
     database.core.clock.stop(at: 0)
-    try connection.readWrite { try $0.setObject(1, forKey: "short", expires: Date(milliseconds: 10)) }
-    database.core.clock.stop(at: 20)
+    try connection.readWrite { try $0.setObject(1, forKey: "short", expires: Date(milliseconds: 100_000)) }
+    database.core.clock.stop(at: 100_000)
     let worker = try Worker(store)
-    let journal = Journal()
-    let observer = TestObserver("observer", journal) { actions in
-      actions.didCommit = { _ in
+    let answer = Lock<String?>(nil)
+    database.core.expiries.afterRemoval.withLock { action in
+      action = {
         worker.send("write other 0")
-        journal.note((try? worker.answer()) ?? "no answer")
+        answer.withLock { $0 = try? worker.answer() }
       }
     }
-    database.add(transactionObserver: observer, extent: .nextTransaction)
     try connection.readWrite { try $0.setObject(1, forKey: "mine") }
-    #expect(journal.take().last == "ok")
+    #expect(answer.withLock { $0 } == "ok")
     let keys = try connection.read { try $0.allKeys() }
     #expect(Set(keys) == ["mine", "other"])
   }

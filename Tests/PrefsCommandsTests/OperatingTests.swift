@@ -112,19 +112,36 @@ struct OperatingTests {
       rm disk/fill; "$0" set more - < value; echo "set $?"
       kill $watch; wait $watch
       """
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
-    process.arguments = ["-m", "bash", "-c", script, Tool.executable]
-    process.currentDirectoryURL = tool.home
-    process.environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": tool.home.path]
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = Pipe()
-    try process.run()
-    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
+    let text = try tool.onOwnMounts(script)
     #expect(text.contains("set 14\ndoctor 0\n") && text.hasSuffix("set 0\n"), "\(text)")
     #expect(text.contains("No problems found"))
+  }
+
+  @Test(
+    "On a full disk a copy elsewhere is made smaller and put back, with nothing but what stands in Durability",
+    .enabled(if: getuid() == 0, "it takes root to mount a small disk"))
+  func smallerCopy() throws {
+    let tool = try Tool()
+    let script = """
+      set -e
+      mkdir disk && mount -t tmpfs -o size=900k,mode=700 tmpfs disk
+      export PREFS_STORE=$PWD/disk/s.coffer PREFS_KEY_FILE=$PWD/key
+      head -c 100000 /dev/urandom | base64 -w0 > value
+      "$0" -q set small 1; "$0" set cache/a - < value; "$0" set cache/b - < value
+      head -c 2000000 /dev/zero > disk/fill 2> /dev/null || true
+      set +e
+      "$0" unset cache/a; echo "unset $?"
+      set -e
+      "$0" -q backup copy.coffer
+      "$0" -d copy.coffer unset cache/a
+      "$0" -q -d copy.coffer compact
+      rm disk/s.coffer
+      "$0" -q restore-store copy.coffer
+      "$0" set more 1
+      "$0" list; "$0" doctor > /dev/null; echo "doctor $?"
+      """
+    let text = try tool.onOwnMounts(script)
+    #expect(text == "unset 14\nmore\nsmall\ndoctor 0\n", "\(text)")
   }
 
   // MARK: For programs
@@ -178,5 +195,23 @@ struct OperatingTests {
     let run = try tool.run("doctor", "-d", tool.path("shared/settings.coffer"), "--key-file", tool.path("shared/key"))
     #expect(
       run.code == 0 && run.text.contains("Group 3000 shares the store") && !run.message.contains("open to others"))
+  }
+}
+
+extension Tool {
+  /// Runs a script of bash in its folder, with mounts that end with it; `$0` is the tool.
+  fileprivate func onOwnMounts(_ script: String) throws -> String {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+    process.arguments = ["-m", "bash", "-c", script, Tool.executable]
+    process.currentDirectoryURL = home
+    process.environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": home.path]
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = Pipe()
+    try process.run()
+    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return text
   }
 }

@@ -27,6 +27,8 @@ package final class Expiries: Sendable {
   private let isReadOnly: Bool
   private let onExpiry: @Sendable () -> Void
   private let next = Lock(Int64.max)
+  /// Runs after the commit that removes what has expired, before the lock is taken again; for tests.
+  package let afterRemoval = Lock<(@Sendable () -> Void)?>(nil)
 
   /// The wall clock may be set: no wait is longer.
   private static let longestWait: Int64 = 60_000
@@ -125,6 +127,7 @@ extension Session {
       for (collection, key) in expired { try expire(key, in: collection) }
       let sequence = try finish { _ in }
       end(sequence: sequence, isCommitted: true)
+      core.expiries.afterRemoval.withLock { $0 }?()
     } catch {
       try? connection.rollback()
       end(sequence: nil, isCommitted: false)
