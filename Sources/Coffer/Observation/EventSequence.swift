@@ -114,11 +114,13 @@ final class Broadcast<Element: Sendable>: Sendable {
     let continuation: AsyncStream<Element>.Continuation
   }
 
-  func stream() -> AsyncStream<Element> {
+  /// - Parameter object: Lives as long as the stream is iterated.
+  func stream(keeping object: (any Sendable)? = nil) -> AsyncStream<Element> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCount)) { continuation in
       let id = count.wrappingAdd(1, ordering: .relaxed).newValue
       consumers.withLock { $0.append(Consumer(id: id, continuation: continuation)) }
       continuation.onTermination = { [weak self] _ in
+        withExtendedLifetime(object) {}
         self?.consumers.withLock { $0.removeAll { $0.id == id } }
       }
     }

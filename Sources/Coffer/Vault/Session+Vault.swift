@@ -34,6 +34,12 @@ extension Session {
     return record.generation
   }
 
+  /// Reads the key that somebody else gave the vault, if it was given one.
+  func followVault() throws {
+    guard let mac = try vaultTable.mac(), !core.vault.knows(mac: mac), let record = try vaultRecord() else { return }
+    try core.vault.follow(record)
+  }
+
   // MARK: Values
 
   /// An item as it is to lie in its collection: its values sealed in a sealed one, in clear in all others.

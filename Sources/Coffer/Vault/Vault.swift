@@ -46,7 +46,7 @@ public struct Vault: Sendable {
       guard try session.vaultRecord() == nil else { throw CofferError.vaultExists }
       try session.setVault(record)
     }
-    try add(secret, of: record)
+    try add(secret, of: record, from: key)
   }
 
   // MARK: Locking
@@ -56,12 +56,15 @@ public struct Vault: Sendable {
 
   /// Brings the vault's key into memory.
   ///
+  /// When another process gives the vault a new key, one that came from a key file, a command or a credential is read from
+  /// there again, by itself; see ``events``. Otherwise the vault has to be unlocked again.
+  ///
   /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when no slot answers to `key`, `.keyUnavailable`; `.damaged` when
   ///   the vault's slots were changed by someone without its key.
   public func unlock(_ key: KeySource) throws {
     let record = try existingRecord()
     let secret = try CofferError.translating { try record.open(key) }
-    try add(secret, of: record)
+    try add(secret, of: record, from: key)
   }
 
   /// Forgets the vault's key, which is wiped.
@@ -72,6 +75,21 @@ public struct Vault: Sendable {
     keys.lock()
   }
 
+  /// Tells, in this process, of the vault being unlocked and locked, and of a new key that somebody gave it.
+  ///
+  /// ```swift
+  /// for await event in database.vault.events where event == .keyReplaced(isFollowed: false) {
+  ///   try database.vault.unlock(.passphrase(askAgain()))
+  /// }
+  /// ```
+  ///
+  /// As long as somebody iterates, commits of other processes are looked at for a new key. Who falls more than 64 events
+  /// behind misses the oldest.
+  public var events: AsyncStream<VaultEvent> {
+    let registration = try? database.onCommit { [weak database] _ in database?.followVault() }
+    return keys.events.stream(keeping: registration)
+  }
+
   // MARK: For the tool
 
   /// Brings the vault's key into memory, from where it was kept meanwhile.
@@ -80,7 +98,7 @@ public struct Vault: Sendable {
   package func unlock(vaultKey: SecretBytes) throws {
     let record = try existingRecord()
     guard try CofferError.translating({ try record.isAuthentic(under: vaultKey) }) else { throw CofferError.wrongKey }
-    try add(vaultKey, of: record)
+    try add(vaultKey, of: record, from: nil)
   }
 
   /// The vault's key, to be kept elsewhere for a while.
@@ -100,8 +118,8 @@ public struct Vault: Sendable {
 
   // MARK: Parts
 
-  private func add(_ secret: SecretBytes, of record: VaultRecord) throws {
-    try keys.add(secret, of: record)
+  private func add(_ secret: SecretBytes, of record: VaultRecord, from source: KeySource?) throws {
+    try keys.add(secret, of: record, from: source)
     database.vaultWasUnlocked()
   }
 
@@ -115,7 +133,33 @@ public struct Vault: Sendable {
   }
 }
 
+/// What has happened to a vault, as far as this process is concerned.
+public enum VaultEvent: Hashable, Sendable {
+  /// Its key is in memory.
+  case unlocked
+  /// Its key was wiped.
+  case locked
+  /// The vault has a new key; whether that is in memory too.
+  ///
+  /// It is if this process has made it, or could read it from where the earlier key came from. If not, values of sealed
+  /// collections throw ``CofferError/locked(collection:)`` until the vault is unlocked again.
+  case keyReplaced(isFollowed: Bool)
+}
+
 extension Database {
+  /// Looks whether somebody has given the vault a new key, and reads that.
+  fileprivate func followVault() {
+    guard vault.isUnlocked, let connection = try? takeReader() else { return }
+    defer { giveBack(connection) }
+    do {
+      try connection.perform { session in
+        try session.read { try CofferError.translating { try session.followVault() } }
+      }
+    } catch {
+      options.logger.debug("\(path): whether the vault has a new key is not known. \(error)")
+    }
+  }
+
   /// The vault of this store, which keeps sealed collections secret.
   public var vault: Vault { Vault(database: self) }
 

@@ -21,6 +21,10 @@ package final class VaultKeys: Sendable {
     var byGeneration: [UInt32: VaultKey]
     /// What is sealed, by the authentic record that was seen last.
     var list: DeclaredList
+    /// What unlocked the vault, if that can be read again: a key that another process gives the vault is read from there.
+    var source: KeySource?
+    /// The generation whose key could not be read from `source`.
+    var missedGeneration: UInt32?
   }
 
   /// A vault's list of what is sealed, by the MAC of its record.
@@ -36,6 +40,8 @@ package final class VaultKeys: Sendable {
 
   fileprivate let keys = Lock<Keys?>(nil)
 
+  let events = Broadcast<VaultEvent>()
+
   // MARK: Unlocking
 
   package var isUnlocked: Bool { keys.withLock { $0 != nil } }
@@ -49,7 +55,9 @@ package final class VaultKeys: Sendable {
   }
 
   /// Takes a key that was found to be the vault's, beside those that are there.
-  func add(_ secret: SecretBytes, of record: VaultRecord) throws {
+  ///
+  /// - Parameter source: Where it came from.
+  func add(_ secret: SecretBytes, of record: VaultRecord, from source: KeySource?) throws {
     let key = try VaultKey(secret, of: record)
     keys.withLock { keys in
       let list = DeclaredList(record)
@@ -59,9 +67,48 @@ package final class VaultKeys: Sendable {
       keys?.byGeneration[record.generation] = key
       keys?.current = record.generation
       keys?.list = list
+      keys?.source = source.flatMap { $0.canBeReadAgain ? $0 : nil }
+      keys?.missedGeneration = nil
     }
     isThere.store(true, ordering: .releasing)
     unlockCount.add(1, ordering: .acquiringAndReleasing)
+    events.send(.unlocked)
+  }
+
+  /// Whether this is the record that was seen last; true while the vault is locked, when nobody has to look.
+  func knows(mac: [UInt8]) -> Bool {
+    keys.withLock { $0.map { $0.list.mac == mac } ?? true }
+  }
+
+  /// Reads the key that somebody else gave the vault from where the earlier one came from.
+  ///
+  /// A file may get the new key later, and is read again each time; a command runs once for each new key.
+  func follow(_ record: VaultRecord) throws {
+    let unlocked = keys.withLock { keys -> (source: KeySource?, isNews: Bool)? in
+      // An older record was put back by somebody.
+      guard let keys, keys.vaultID == record.id, record.generation > keys.current else { return nil }
+      guard keys.byGeneration[record.generation] == nil else { return nil }
+      return (keys.source, keys.missedGeneration != record.generation)
+    }
+    guard let (source, isNews) = unlocked else { return }
+    if case .keyCommand = source, !isNews { return }
+    // Without the lock: a command may take minutes.
+    guard let secret = source.flatMap({ try? record.open($0) }) else {
+      keys.withLock { $0?.missedGeneration = record.generation }
+      if isNews { events.send(.keyReplaced(isFollowed: false)) }
+      return
+    }
+    let key = try VaultKey(secret, of: record)
+    let hasFollowed = keys.withLock { keys -> Bool in
+      // The vault may have been locked meanwhile, and stays so.
+      guard keys?.vaultID == record.id, let current = keys?.current, record.generation > current else { return false }
+      keys?.byGeneration[record.generation] = key
+      keys?.current = record.generation
+      keys?.list = DeclaredList(record)
+      keys?.missedGeneration = nil
+      return true
+    }
+    if hasFollowed { events.send(.keyReplaced(isFollowed: true)) }
   }
 
   /// Takes the key that is about to become the vault's, if it is unlocked.
@@ -75,11 +122,16 @@ package final class VaultKeys: Sendable {
     keys.withLock { keys in
       if isCurrent { keys?.current = generation } else { keys?.byGeneration[generation] = nil }
     }
+    if isCurrent { events.send(.keyReplaced(isFollowed: true)) }
   }
 
   /// Forgets all keys, which wipes them.
   func lock() {
-    keys.withLock { $0 = nil }
+    let wasUnlocked = keys.withLock { keys in
+      defer { keys = nil }
+      return keys != nil
+    }
+    if wasUnlocked { events.send(.locked) }
   }
 
   // MARK: Declarations
@@ -109,6 +161,7 @@ package final class VaultKeys: Sendable {
     guard let known else { return nil }
     if let known { return known }
     guard let record = try record() else { throw CofferError(VaultRecord.edited) }
+    try follow(record)
     return try keys.withLock { keys in
       guard let present = keys else { return nil }
       guard present.vaultID == record.id else { throw CofferError(VaultRecord.edited) }
@@ -179,6 +232,16 @@ package final class VaultKeys: Sendable {
   /// Of what is too short to be sealed, or stands in clear where all is sealed, or the other way round.
   fileprivate static func misfit(_ key: String, in collection: String) -> CofferError {
     damaged(key, in: collection, StoredValue.misfitReason)
+  }
+}
+
+extension KeySource {
+  /// Whether it says where a key is, and is none itself.
+  fileprivate var canBeReadAgain: Bool {
+    switch self {
+    case .keyFile, .keyCommand, .credential: true
+    case .key, .passphrase, .recoveryKey: false
+    }
   }
 }
 

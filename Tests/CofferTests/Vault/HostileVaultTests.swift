@@ -241,7 +241,7 @@ import Testing
   func elsewhere() throws {
     // Another database on the same file has keys of its own, as another process has.
     let other = try fixture.store.open()
-    try other.vault.unlock(fixture.vaultKey)
+    try other.vault.unlock(.key(KeyFile.read(at: fixture.vaultKeyFile)))
     let proxy = try ConnectionProxy(database: other)
     try proxy.setObject("before", forKey: "k", inCollection: "mail", durability: .committed)
     try fixture.database.seal(collection: "mail")

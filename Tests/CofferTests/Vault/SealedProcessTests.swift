@@ -12,9 +12,10 @@ import Testing
     fixture = try SealedFixture()
   }
 
-  private func worker(_ command: String, _ arguments: String...) throws -> Child {
+  private func worker(_ command: String, _ arguments: String..., keyFile: String? = nil) throws -> Child {
     try Child.run(
-      TemporaryStore.worker, [command, fixture.store.path, fixture.store.keyFile, fixture.vaultKeyFile] + arguments)
+      TemporaryStore.worker,
+      [command, fixture.store.path, fixture.store.keyFile, keyFile ?? fixture.vaultKeyFile] + arguments)
   }
 
   @Test("read what another one set, once they have unlocked the vault, each for itself")
@@ -83,9 +84,51 @@ import Testing
     #expect(proxy.pendingChangeCount == 0)
   }
 
+  @Test("go on when another one gives the vault a new key, where theirs came from a file")
+  func followed() async throws {
+    try fixture.set("s3cret")
+    let proxy = try ConnectionProxy(database: fixture.database)
+    try proxy.setObject("pending", forKey: "p", inCollection: "tokens")
+    var events = fixture.vault.events.makeAsyncIterator()
+    #expect(try worker("rotate-vault").status == 0)
+    #expect(await events.next() == .keyReplaced(isFollowed: true))
+    #expect(try fixture.object() == "s3cret")
+    #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
+    try proxy.setObject("new", forKey: "k", inCollection: "tokens")
+    try proxy.flushAndWait()
+    #expect(try fixture.object() == "new" && fixture.object(forKey: "p") == "pending")
+    fixture.vault.lock()
+    #expect(await events.next() == .locked)
+    // Nothing is followed by whoever has locked the vault.
+    #expect(try worker("rotate-vault").status == 0)
+    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
+  }
+
+  @Test("are locked when another one gives the vault a new key that is not in their file, until it is")
+  func missed() async throws {
+    try fixture.set("s3cret")
+    let proxy = try ConnectionProxy(database: fixture.database)
+    #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
+    let file = fixture.vaultKeyFile
+    // The worker finds the key where it always was; this process does not.
+    try FileManager.default.moveItem(atPath: file, toPath: file + "-away")
+    var events = fixture.vault.events.makeAsyncIterator()
+    #expect(try worker("rotate-vault", keyFile: file + "-away").status == 0)
+    #expect(await events.next() == .keyReplaced(isFollowed: false))
+    let locked = CofferError.locked(collection: "tokens")
+    #expect(throws: locked) { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
+    #expect(throws: locked) { try fixture.object(as: String.self) }
+    try FileManager.default.moveItem(atPath: file + "-away", toPath: file)
+    #expect(try fixture.object() == "s3cret")
+    #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
+    #expect(await events.next() == .keyReplaced(isFollowed: true))
+  }
+
   @Test("are locked when another one gives the vault a new key, and go on when they unlock it again")
   func rotation() throws {
     try fixture.set("s3cret")
+    // The key itself says nothing of where another one could be.
+    try fixture.vault.unlock(.key(KeyFile.read(at: fixture.vaultKeyFile)))
     #expect(try worker("rotate-vault").status == 0)
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
     try fixture.vault.unlock(fixture.vaultKey)

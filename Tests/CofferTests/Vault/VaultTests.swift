@@ -217,7 +217,7 @@ import Testing
     try fixture.set("s3cret")
     // Another database on the same file has keys of its own, as another process has.
     let other = try fixture.store.open()
-    try other.vault.unlock(fixture.vaultKey)
+    try other.vault.unlock(.key(KeyFile.read(at: fixture.vaultKeyFile)))
     let proxy = try ConnectionProxy(database: other, flushPolicy: .manually)
     #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
     try proxy.setObject("pending", forKey: "p", inCollection: "tokens")
