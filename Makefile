@@ -6,7 +6,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall demo test test-install examples acceptance docs sanitize soak fuzz load \
+.PHONY: help deps test-deps build release install uninstall package test-package demo test test-install examples acceptance docs sanitize soak fuzz load \
   bench lint format clean
 
 help: ## Show this list
@@ -23,6 +23,7 @@ build: deps ## Build everything, for debugging
 	$(SWIFT) build
 
 release: deps ## Build the tool as it is meant to be used
+	@Scripts/install-programs.sh python3
 	@Scripts/build-release.sh
 
 # With BINARY nothing is built, as for `sudo make install BINARY=.build/release/prefs` after `make release`.
@@ -34,6 +35,13 @@ ifeq ($(origin BINARY),file)
 	@$(MAKE) release
 endif
 	@Scripts/install.sh install '$(BINARY)'
+
+package: deps ## Make a Debian package of the tool (BINARY=)
+	@Scripts/install-programs.sh dpkg-shlibdeps=dpkg-dev lintian
+ifeq ($(origin BINARY),file)
+	@$(MAKE) release
+endif
+	@lintian --fail-on error,warning "$$(Scripts/package.sh '$(BINARY)' .build/package)" && ls .build/package/*.deb
 
 uninstall: ## Remove what install put there (PREFIX=/usr/local DESTDIR=)
 	@Scripts/install.sh uninstall
@@ -53,7 +61,13 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 # The tool that the tests have built: one for release takes minutes more, and says the same.
 test-install: ## Install into a folder that goes away, and check the manual page and the completions
 	@Scripts/install-programs.sh mandoc zsh fish
-	@Tests/Install/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)/prefs"
+	@folder=$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path) && \
+	  Scripts/manual-page "$$folder/prefs" >"$$folder/prefs.1" && Tests/Install/run "$$folder/prefs"
+
+# Not part of `make test`: it needs root, and the packages of a whole system.
+test-package: release ## Install, use, upgrade and remove the Debian package, in a system of its own
+	@Scripts/install-programs.sh dpkg-shlibdeps=dpkg-dev lintian debootstrap
+	@Tests/Package/run .build/release/prefs
 
 examples: test-deps ## Build and run the examples, and check what they say
 	@folder=$$(Scripts/build-examples.sh) && Examples/run "$$folder"

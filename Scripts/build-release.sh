@@ -47,4 +47,9 @@ esac
 for product; do
   # shellcheck disable=SC2086 # Words.
   "$swift" build -c release --product "$product" $options $static_cxx $linker
+  # Only who installs the tool needs its manual page.
+  if [ "$product" = prefs ] && command -v python3 >/dev/null 2>&1; then
+    folder=$("$swift" build -c release --show-bin-path)
+    Scripts/manual-page "$folder/prefs" >"$folder/prefs.1"
+  fi
 done

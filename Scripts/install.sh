@@ -46,14 +46,15 @@ put() {
 
 install_all() {
   binary=$1
-  command -v python3 >/dev/null 2>&1 || fail "the manual page needs python3"
+  page=$(dirname "$binary")/prefs.1
+  [ -f "$page" ] && [ ! "$binary" -nt "$page" ] || fail "there is no manual page beside $binary; build it with make release"
   # prefs starts nothing from a folder that others may write to.
   (umask 022 && mkdir -p "$beside")
   for program in $programs; do
     put "$(dirname "$binary")/$program" "$beside/$program"
   done
   put "$binary" "$tool"
-  write "$manual" "$here/manual-page" "$tool"
+  write "$manual" cat "$page"
   write "$bash" "$tool" completion bash
   write "$zsh" "$tool" completion zsh
   write "$fish" "$tool" completion fish

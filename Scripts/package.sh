@@ -1,0 +1,79 @@
+#!/bin/sh
+# Makes a Debian package of the tool: programs, manual page and completions, as `make install` puts them.
+#
+# Usage: package.sh BINARY FOLDER [VERSION]
+#
+# Prints the path of the package. Its version is the tool's; tests give it another. MAINTAINER names who answers for it.
+set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+binary=${1:?which program?}
+folder=${2:?where?}
+version=${3:-$("$binary" --version | cut -d ' ' -f 2)}
+maintainer=${MAINTAINER:-The Coffer authors <coffer@packages.example.org>}
+architecture=$(dpkg --print-architecture)
+
+mkdir -p "$folder"
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+umask 022
+root=$stage/debian/coffer
+share=$root/usr/share
+
+DESTDIR=$root PREFIX=/usr "$here/install.sh" install "$binary" >/dev/null
+# Debian's zsh looks for the completions of packages there.
+mkdir -p "$share/zsh/vendor-completions"
+mv "$share/zsh/site-functions/_prefs" "$share/zsh/vendor-completions/_prefs"
+rmdir "$share/zsh/site-functions"
+gzip -9n "$share/man/man1/prefs.1"
+# Nobody runs it: bash reads it.
+sed -i '1{/^#!/d}' "$share/bash-completion/completions/prefs"
+mkdir -p "$share/lintian/overrides"
+cat >"$share/lintian/overrides/coffer" <<END
+# The package that reads YAML has its libyaml inside, and cannot be linked to another.
+coffer: embedded-library libyaml *
+END
+
+documents=$share/doc/coffer
+mkdir -p "$documents" "$root/DEBIAN"
+cp "$here/../README.md" "$here/../SECURITY.md" "$here/../FORMAT.md" "$documents"
+{
+  printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n'
+  printf 'Upstream-Name: Coffer\n\nFiles: *\n'
+  sed -n 's/^Copyright (c) /Copyright: /p' "$here/../LICENSE"
+  printf 'License: Expat\n'
+  # Its text begins behind the copyright.
+  sed '1,/^Copyright/d; 1,/./{/^$/d}; s/^$/./; s/^/ /' "$here/../LICENSE"
+} >"$documents/copyright"
+gzip -9nc "$here/../CHANGELOG.md" >"$documents/NEWS.gz"
+{
+  printf 'coffer (%s) unstable; urgency=medium\n\n  * See NEWS.gz.\n\n' "$version"
+  printf ' -- %s  %s\n' "$maintainer" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct)}")"
+} | gzip -9n >"$documents/changelog.gz"
+
+# What the programs are linked to, in the versions whose symbols they use.
+printf 'Source: coffer\n\nPackage: coffer\nArchitecture: %s\n' "$architecture" >"$stage/debian/control"
+depends=$(cd "$stage" && dpkg-shlibdeps -O debian/coffer/usr/bin/prefs debian/coffer/usr/libexec/coffer/* |
+  sed -n 's/^shlibs:Depends=//p')
+# Packed addresses, see build-release.sh, which are no symbols.
+if readelf -d "$root/usr/bin/prefs" | grep -q RELR; then
+  depends=$(printf '%s' "$depends" | sed 's/libc6 (>= 2\.3[0-5])/libc6 (>= 2.36)/')
+fi
+cat >"$root/DEBIAN/control" <<END
+Package: coffer
+Version: $version
+Architecture: $architecture
+Maintainer: $maintainer
+Installed-Size: $(du -sk --exclude DEBIAN "$root" | cut -f 1)
+Depends: $depends
+Section: admin
+Priority: optional
+Description: encrypted settings and secrets, from the shell
+ Coffer keeps settings in one encrypted, authenticated file. The tool prefs
+ gets and sets them, watches them change, hands them to programs, and keeps
+ secrets in sealed collections, with a key of their own.
+END
+(cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+
+package=$folder/coffer_${version}_$architecture.deb
+dpkg-deb --root-owner-group --build "$root" "$package" >/dev/null
+printf '%s\n' "$package"
