@@ -16,7 +16,7 @@ import CofferStorage
 
 /// What the administrator of a host gives an application: defaults, and values that nobody may change.
 ///
-/// ``Preferences/open(application:at:key:layers:environment:declaring:strict:options:)`` reads it from the files of
+/// ``Preferences/open(application:at:key:layers:environment:declaring:strict:mode:options:)`` reads it from the files of
 /// `/etc/coffer/IDENTIFIER.d`:
 ///
 /// ```json
