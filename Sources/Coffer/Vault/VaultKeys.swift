@@ -119,10 +119,11 @@ package final class VaultKeys: Sendable {
 
   /// Ends what `prepare` began: the key is the current one, or forgotten.
   func settle(_ generation: UInt32, isCurrent: Bool) {
-    keys.withLock { keys in
+    let isUnlocked = keys.withLock { keys in
       if isCurrent { keys?.current = generation } else { keys?.byGeneration[generation] = nil }
+      return keys != nil
     }
-    if isCurrent { events.send(.keyReplaced(isFollowed: true)) }
+    if isCurrent { events.send(.keyReplaced(isFollowed: isUnlocked)) }
   }
 
   /// Forgets all keys, which wipes them.
