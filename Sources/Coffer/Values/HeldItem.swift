@@ -151,9 +151,11 @@ package struct HeldItem: Sendable {
 
   package var dates: ItemDates { box?.dates ?? .none }
 
+  @inline(__always)
   init(object: HeldValue, metadata: StoredValue?, dates: ItemDates = .none) {
     self.object = object
-    box = metadata == nil && dates == .none ? nil : Box(metadata: metadata, dates: dates)
+    box =
+      metadata == nil && dates.expires == nil && dates.due == nil ? nil : Box(metadata: metadata, dates: dates)
   }
 
   func with(object: HeldValue) -> HeldItem { HeldItem(object: object, metadata: metadata, dates: dates) }
