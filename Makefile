@@ -41,7 +41,7 @@ package: deps ## Make a Debian package of the tool (BINARY=)
 ifeq ($(origin BINARY),file)
 	@$(MAKE) release
 endif
-	@lintian --fail-on error,warning "$$(Scripts/package.sh '$(BINARY)' .build/package)" && ls .build/package/*.deb
+	@package=$$(Scripts/package.sh '$(BINARY)' .build/package) && lintian --fail-on error,warning "$$package" && echo "$$package"
 
 uninstall: ## Remove what install put there (PREFIX=/usr/local DESTDIR=)
 	@Scripts/install.sh uninstall

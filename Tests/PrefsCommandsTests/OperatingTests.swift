@@ -95,10 +95,6 @@ struct OperatingTests {
   func fullDisk() throws {
     let tool = try Tool()
     let script = """
-      set -e
-      mkdir disk && mount -t tmpfs -o size=900k,mode=700 tmpfs disk
-      export PREFS_STORE=$PWD/disk/s.coffer PREFS_KEY_FILE=$PWD/key
-      head -c 100000 /dev/urandom | base64 -w0 > value
       "$0" -q set small 1; "$0" set big - < value
       mkfifo words
       "$0" watch -v > /dev/null 2> words & watch=$!
@@ -110,10 +106,9 @@ struct OperatingTests {
       "$0" set more - < value; echo "set $?"
       "$0" doctor > doctor; echo "doctor $?"; cat doctor
       rm disk/fill; "$0" set more - < value; echo "set $?"
-      # Where the tests run on a thread of a pool, other signals are blocked in what they start.
-      kill -KILL $watch; wait $watch
+      kill $watch; wait $watch
       """
-    let text = try tool.onOwnMounts(script)
+    let text = try tool.onSmallDisk(script)
     #expect(text.contains("set 14\ndoctor 0\n") && text.hasSuffix("set 0\n"), "\(text)")
     #expect(text.contains("No problems found"))
   }
@@ -124,10 +119,6 @@ struct OperatingTests {
   func smallerCopy() throws {
     let tool = try Tool()
     let script = """
-      set -e
-      mkdir disk && mount -t tmpfs -o size=900k,mode=700 tmpfs disk
-      export PREFS_STORE=$PWD/disk/s.coffer PREFS_KEY_FILE=$PWD/key
-      head -c 100000 /dev/urandom | base64 -w0 > value
       "$0" -q set small 1; "$0" set cache/a - < value; "$0" set cache/b - < value
       head -c 2000000 /dev/zero > disk/fill 2> /dev/null || true
       set +e
@@ -141,7 +132,7 @@ struct OperatingTests {
       "$0" set more 1
       "$0" list; "$0" doctor > /dev/null; echo "doctor $?"
       """
-    let text = try tool.onOwnMounts(script)
+    let text = try tool.onSmallDisk(script)
     #expect(text == "unset 14\nmore\nsmall\ndoctor 0\n", "\(text)")
   }
 
@@ -200,19 +191,22 @@ struct OperatingTests {
 }
 
 extension Tool {
-  /// Runs a script of bash in its folder, with mounts that end with it; `$0` is the tool.
-  fileprivate func onOwnMounts(_ script: String) throws -> String {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
-    process.arguments = ["-m", "bash", "-c", script, Tool.executable]
-    process.currentDirectoryURL = home
-    process.environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": home.path]
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = Pipe()
-    try process.run()
-    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return text
+  /// Runs a script of bash, whose `$0` is the tool, with its store on a small disk and a file `value` that fills much of it.
+  ///
+  /// - Returns: What it prints.
+  fileprivate func onSmallDisk(_ script: String) throws -> String {
+    let beginning = """
+      set -e
+      cd
+      mkdir disk && mount -t tmpfs -o size=900k,mode=700 tmpfs disk
+      export PREFS_STORE=$PWD/disk/s.coffer PREFS_KEY_FILE=$PWD/key
+      head -c 100000 /dev/urandom | base64 -w0 > value
+
+      """
+    // The mount ends with the script.
+    return try run(
+      ["-m", "bash", "-c", beginning + script, Tool.executable], input: "".utf8,
+      environment: ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin"], program: "/usr/bin/unshare"
+    ).text
   }
 }

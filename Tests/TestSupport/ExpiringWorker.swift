@@ -1,5 +1,4 @@
 import Coffer
-import CofferCrypto
 import Foundation
 
 /// Sets values that expire, each being the time when it does, and finds none of them later.
@@ -22,10 +21,7 @@ package final class ExpiringWorker {
     database.core.clock.stop(at: 0)
     registration = try database.onCommit { [told] commit in
       let expired = commit.changedKeys().filter { commit.hasExpired(key: $0) }.map { "\(commit.snapshot):\($0)" }
-      told.state.withLock { told in
-        told.keys += expired
-        told.last = commit.snapshot
-      }
+      told.add(expired, of: commit.snapshot)
     }
   }
 
@@ -67,12 +63,30 @@ package final class ExpiringWorker {
 
   private func toldKeys(through last: UInt64) throws -> String {
     try proxy.flushAndWait()
-    let deadline = Date(timeIntervalSinceNow: 60)
-    while told.state.withLock({ $0.last }) < last, Date() < deadline { usleep(1000) }
-    return told.state.withLock { $0.keys.joined(separator: " ") }
+    return told.keys(through: last).joined(separator: " ")
   }
 
-  private final class Told: Sendable {
-    let state = Lock<(keys: [String], last: UInt64)>(([], 0))
+  /// What has been told so far; the condition protects it.
+  private final class Told: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var keys: [String] = []
+    private var last: UInt64 = 0
+
+    func add(_ expired: [String], of commit: UInt64) {
+      condition.withLock {
+        keys += expired
+        last = commit
+        condition.broadcast()
+      }
+    }
+
+    /// Waits for a commit, a minute at most.
+    func keys(through commit: UInt64) -> [String] {
+      let deadline = Date(timeIntervalSinceNow: 60)
+      return condition.withLock {
+        while last < commit, condition.wait(until: deadline) {}
+        return keys
+      }
+    }
   }
 }

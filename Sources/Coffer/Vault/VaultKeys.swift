@@ -25,6 +25,14 @@ package final class VaultKeys: Sendable {
     var source: KeySource?
     /// The generation whose key could not be read from `source`.
     var missedGeneration: UInt32?
+
+    /// Takes the current key.
+    mutating func take(_ key: VaultKey, of record: VaultRecord) {
+      byGeneration[record.generation] = key
+      current = record.generation
+      list = DeclaredList(record)
+      missedGeneration = nil
+    }
   }
 
   /// A vault's list of what is sealed, by the MAC of its record.
@@ -60,15 +68,12 @@ package final class VaultKeys: Sendable {
   func add(_ secret: SecretBytes, of record: VaultRecord, from source: KeySource?) throws {
     let key = try VaultKey(secret, of: record)
     keys.withLock { keys in
-      let list = DeclaredList(record)
       if keys?.vaultID != record.id {
-        keys = Keys(vaultID: record.id, current: record.generation, byGeneration: [:], list: list)
+        keys = Keys(
+          vaultID: record.id, current: record.generation, byGeneration: [:], list: DeclaredList(record))
       }
-      keys?.byGeneration[record.generation] = key
-      keys?.current = record.generation
-      keys?.list = list
+      keys?.take(key, of: record)
       keys?.source = source.flatMap { $0.canBeReadAgain ? $0 : nil }
-      keys?.missedGeneration = nil
     }
     isThere.store(true, ordering: .releasing)
     unlockCount.add(1, ordering: .acquiringAndReleasing)
@@ -102,10 +107,7 @@ package final class VaultKeys: Sendable {
     let hasFollowed = keys.withLock { keys -> Bool in
       // The vault may have been locked meanwhile, and stays so.
       guard keys?.vaultID == record.id, let current = keys?.current, record.generation > current else { return false }
-      keys?.byGeneration[record.generation] = key
-      keys?.current = record.generation
-      keys?.list = DeclaredList(record)
-      keys?.missedGeneration = nil
+      keys?.take(key, of: record)
       return true
     }
     if hasFollowed { events.send(.keyReplaced(isFollowed: true)) }

@@ -107,10 +107,11 @@ final class Tool: Sendable {
   ///   - input: What standard input holds.
   ///   - descriptors: What further descriptors hold.
   ///   - environment: Added to `HOME`, `PATH` and `XDG_RUNTIME_DIR`, which are all there is.
+  ///   - program: What to run in the place of the tool.
   @discardableResult
   func run(
     _ arguments: [String], input: some Sequence<UInt8>, descriptors: [Int32: String] = [:],
-    environment: [String: String] = [:]
+    environment: [String: String] = [:], program: String = executable
   ) throws -> Run {
     let id = UUID().uuidString
     var files: [(Int32, String, Int32)] = [(0, try write("in-\(id)", input), O_RDONLY)]
@@ -121,7 +122,7 @@ final class Tool: Sendable {
       files.append((descriptor, try write("fd\(descriptor)-\(id)", text.utf8), O_RDONLY))
     }
     defer { for (_, path, _) in files { unlink(path) } }
-    let child = try spawn(arguments, files: files, environment: environment)
+    let child = try spawn(arguments, files: files, environment: environment, program: program)
     let code = try Self.exitCode(of: child)
     return Run(
       code: code, output: try contents(files[1].1),
@@ -163,7 +164,7 @@ final class Tool: Sendable {
   /// There it is away from the terminal of whoever runs the tests, on which it would otherwise ask its questions.
   func spawn(
     _ arguments: [String], files: [(descriptor: Int32, path: String, flags: Int32)],
-    environment: [String: String] = [:]
+    environment: [String: String] = [:], program: String = executable
   ) throws -> pid_t {
     #if canImport(Darwin)
       var actions: posix_spawn_file_actions_t?
@@ -201,7 +202,7 @@ final class Tool: Sendable {
     variables.merge(environment) { $1 }
     let environmentWords = CWords(variables.map { "\($0.key)=\($0.value)" })
     let command =
-      (isRefusedKeyrings ? [Self.worker, "without-keyring", "-", "-"] : []) + [Self.executable] + arguments
+      (isRefusedKeyrings ? [Self.worker, "without-keyring", "-", "-"] : []) + [program] + arguments
     let argumentWords = CWords(command)
     var child: pid_t = 0
     let result = posix_spawn(
