@@ -1,7 +1,7 @@
 import Coffer
 
 /// Why a command stops: what to tell the user, and the exit code.
-struct Failure: Error {
+struct Failure: Error, CustomStringConvertible {
   let status: ExitStatus
   let message: String
 
@@ -9,6 +9,8 @@ struct Failure: Error {
     self.status = status
     self.message = message
   }
+
+  var description: String { message }
 }
 
 extension CofferError {

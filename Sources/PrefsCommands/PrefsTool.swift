@@ -75,7 +75,7 @@ public enum PrefsTool {
     let name = CommandArguments.commandName(in: arguments)
     let isExec = name == ExecCommand.configuration.commandName
     let code =
-      if isExec {
+      if isExec, !(error is ExitCode) {
         ExitStatus.ofExec(outcome.code)
       } else if name == DiffCommand.configuration.commandName, !(error is ExitCode) {
         ExitStatus.ofDiff(outcome.code)
@@ -105,6 +105,7 @@ public enum PrefsTool {
       } else {
         (error.exitStatus.rawValue, error.description)
       }
+    case let code as ExitCode: (code.rawValue, nil)
     // What the signal would have done, had the caller not chosen to ignore it.
     case is ClosedPipe: (128 + SIGPIPE, nil)
     default: outcomeOfParsing(error)

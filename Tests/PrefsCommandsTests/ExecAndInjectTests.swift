@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import PrefsCommands
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -146,6 +148,185 @@ import Testing
       "exec", "--key-fd", "5", "--", "sh", "-c", "if (: <&5) 2>/dev/null; then echo open; else echo closed; fi",
       descriptors: [5: key])
     #expect(run.code == 0 && run.text == "closed\n", "\(run.message)")
+  }
+
+  // MARK: - exec --watch
+
+  /// A program under `exec --watch`, which prints what it was given and goes on until a signal.
+  private struct Watched {
+    let child: pid_t
+    let output: LinePipe
+    let messages: LinePipe
+  }
+
+  private func watched(_ script: String, _ options: [String] = []) throws -> Watched {
+    let (output, messages) = (try LinePipe(tool.path("out")), try LinePipe(tool.path("messages")))
+    let child = try tool.spawn(
+      ["exec", "--watch", "-v", "-c", "web", "--only", "port,token"] + options + [
+        "--", "sh", "-c", script + "; echo $PORT $TOKEN; while :; do sleep 0.05; done",
+      ], files: [(0, "/dev/null", O_RDONLY), (1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)])
+    return Watched(child: child, output: output, messages: messages)
+  }
+
+  /// Waits until prefs says this.
+  private func expect(_ message: String, from watched: Watched) throws {
+    while !(try #require(try watched.messages.next()).contains(message)) {}
+  }
+
+  @Test("exec --watch starts the program anew for what it was given alone, and passes signals and its code on")
+  func watch() throws {
+    try tool.succeed("set", "web/token", "first", "--type", "string")
+    let watched = try watched("trap 'echo ended; exit 7' TERM")
+    #expect(try watched.output.next() == "8080 first")
+    try tool.succeed("set", "web/2nd", "eA==")
+    try expect("nothing that the program was given has changed", from: watched)
+    try tool.succeed("set", "web/port", "--int", "1")
+    #expect(try watched.output.lines(2) == ["ended", "1 first"])
+    try tool.succeed("set", "web/token", "second")
+    #expect(try watched.output.lines(2) == ["ended", "1 second"])
+    kill(watched.child, SIGTERM)
+    #expect(try watched.output.next() == "ended")
+    #expect(try Tool.exitCode(of: watched.child) == 7)
+  }
+
+  @Test("exec --watch starts the program anew when a value expires")
+  func watchExpiry() throws {
+    try tool.succeed("set", "web/token", "first", "--type", "string")
+    try tool.succeed("env", "create", "web@now")
+    try tool.succeed("set", "web@now/token", "second", "--expires-in", "2s")
+    let watched = try watched("trap 'exit 7' TERM", ["--env", "now"])
+    #expect(try watched.output.lines(2) == ["8080 second", "8080 first"])
+    kill(watched.child, SIGTERM)
+    #expect(try Tool.exitCode(of: watched.child) == 7)
+  }
+
+  @Test("exec --watch goes on with what it has while that cannot be given, and says so once")
+  func watchUnreadable() throws {
+    let watched = try watched("trap 'exit 7' TERM; unset TOKEN")
+    #expect(try watched.output.next() == "8080")
+    try tool.succeed("unset", "web/token")
+    try expect("goes on with the settings it has: there is no key \"token\"", from: watched)
+    kill(watched.child, SIGTERM)
+    #expect(try Tool.exitCode(of: watched.child) == 7)
+    #expect(try watched.output.next() == nil)
+  }
+
+  @Test("exec --watch starts no other program once its own was told to end")
+  func watchEnding() throws {
+    let watched = try watched("trap 'echo told' TERM; trap 'exit 7' HUP; unset TOKEN")
+    #expect(try watched.output.next() == "8080")
+    try tool.succeed("set", "web/port", "--int", "2")
+    #expect(try watched.output.next() == "told")
+    kill(watched.child, SIGTERM)
+    #expect(try watched.output.next() == "told")
+    kill(watched.child, SIGHUP)
+    #expect(try Tool.exitCode(of: watched.child) == 7)
+    #expect(try watched.output.next() == nil)
+  }
+
+  @Test("exec that stays passes these signals on", arguments: [SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])
+  func passedOn(_ signal: Int32) throws {
+    let watched = try watched("trap 'exit 9' \(signal); unset TOKEN", ["--mask"])
+    #expect(try watched.output.next() == "8080")
+    kill(watched.child, signal)
+    #expect(try Tool.exitCode(of: watched.child) == 9)
+  }
+
+  @Test("exec --watch --signal tells the program, which goes on, and for nothing else")
+  func watchSignal() throws {
+    let watched = try watched("trap 'echo told' HUP; unset TOKEN", ["--signal", "HUP"])
+    #expect(try watched.output.next() == "8080")
+    try tool.succeed("set", "web/2nd", "eA==")
+    try expect("nothing that the program was given has changed", from: watched)
+    try tool.succeed("set", "web/port", "--int", "2")
+    #expect(try watched.output.next() == "told")
+    kill(watched.child, SIGTERM)
+    #expect(try Tool.exitCode(of: watched.child) == 128 + SIGTERM)
+    #expect(try watched.output.next() == nil)
+  }
+
+  @Test("exec --watch ends with the code of a program that ends, and --signal wants it")
+  func watchCodes() throws {
+    #expect(try tool.run("exec", "--watch", "--", "sh", "-c", "exit 3").code == 3)
+    #expect(try tool.run("exec", "--watch", "--", "sh", "-c", "exit 0").code == 0)
+    #expect(try tool.run("exec", "--watch", "--", "no-such-program").code == 127)
+    #expect(try tool.run("exec", "--signal", "HUP", "--", "true").code == 125)
+    #expect(try tool.run("exec", "--watch", "--signal", "NONE", "--", "true").code == 125)
+  }
+
+  // MARK: - exec --mask
+
+  @Test("exec --mask replaces secrets and sealed values in both outputs, whole and line by line")
+  func mask() throws {
+    let script = #"echo "$TOKEN."; echo "$TOKEN." >&2; echo "line|hunter|hunter2|$PORT"; exit 5"#
+    let run = try tool.run("exec", "--mask", "-c", "web", "--", "sh", "-c", script)
+    #expect(run.code == 5 && run.text == "<secret>.\n<secret>|hunter|<secret>|8080\n", "\(run.text)")
+    #expect(run.message == "<secret>.\n")
+    let key = tool.path("vault.key")
+    try tool.succeed("seal", "other", "--vault-key-file", key)
+    try tool.succeed("set", "other/note", "-", "--vault-key-file", key, input: "sealed note")
+    let sealed = try tool.run("exec", "--mask", "-c", "other", "--vault-key-file", key, "--", "sh", "-c", "echo $NOTE")
+    #expect(sealed.text == "<secret>\n", "\(sealed.message)")
+  }
+
+  @Test("exec --mask says which secrets are too short to be found, and shows none of them in that")
+  func maskShort() throws {
+    try tool.succeed("set", "web/token", "--secret", "-", input: "long enough\nxyz")
+    let run = try tool.run("exec", "--mask", "-c", "web", "--", "true")
+    #expect(run.code == 0 && run.message.contains("TOKEN, or a line of it, is too short") && !run.message.contains("xyz"))
+  }
+
+  @Test("exec --mask keeps the order of both outputs where they are one file")
+  func maskOrder() throws {
+    let script = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done"
+    let path = tool.path("both")
+    let child = try tool.spawn(
+      ["exec", "--mask", "-c", "web", "--", "sh", "-c", script],
+      files: [(0, "/dev/null", O_RDONLY), (1, path, O_WRONLY | O_CREAT | O_APPEND), (2, path, O_WRONLY | O_APPEND)])
+    #expect(try Tool.exitCode(of: child) == 0)
+    let lines = String(decoding: try tool.contents(path), as: UTF8.self).split(separator: "\n")
+    #expect(lines == (1...9).flatMap { ["\($0)", "\($0)"] })
+  }
+
+  @Test("exec --mask ends a program whose output nobody reads")
+  func maskBrokenPipe() throws {
+    let output = try LinePipe(tool.path("out"))
+    let child = try tool.spawn(
+      ["exec", "--mask", "-c", "web", "--", "yes"],
+      files: [(0, "/dev/null", O_RDONLY), (1, output.path, O_WRONLY), (2, "/dev/null", O_WRONLY)])
+    #expect(try output.next() == "y")
+    output.close()
+    #expect(try Tool.exitCode(of: child) == 128 + SIGPIPE)
+  }
+
+  @Test("exec --watch --mask replaces the old secrets, too")
+  func maskAfterChange() throws {
+    try tool.succeed("set", "web/token", "--secret", "-", input: "first-token")
+    let watched = try watched("trap 'exit 7' TERM; echo first-token second-token", ["--mask"])
+    #expect(try watched.output.lines(2) == ["<secret> second-token", "8080 <secret>"])
+    try tool.succeed("set", "web/token", "--secret", "-", input: "second-token")
+    #expect(try watched.output.lines(2) == ["<secret> <secret>", "8080 <secret>"])
+    kill(watched.child, SIGTERM)
+    #expect(try Tool.exitCode(of: watched.child) == 7)
+  }
+
+  @Test("a mask finds secrets wherever the text is cut")
+  func maskCuts() {
+    var mask = SecretMask()
+    for secret in ["hunter2", "hunter2-longer", "rabbit", "bitter\nend of it"] { mask.add(Array(secret.utf8)) }
+    let text = Array("hunter hunter2 hunter2-long hunter2-longer rabrabbitter\nend of it\nbitter hunt".utf8)
+    let expected = "hunter <secret> <secret>-long <secret> rab<secret>ter\n<secret>\n<secret> hunt"
+    for first in text.indices {
+      for second in first...text.count {
+        var (shown, held): ([UInt8], [UInt8]) = ([], [])
+        for piece in [text[..<first], text[first..<second], text[second...]] {
+          let next = mask.masking(held + piece, isEnd: piece.endIndex == text.count)
+          shown += next.shown
+          held = next.held
+        }
+        #expect(String(decoding: shown + held, as: UTF8.self) == expected, "\(first) \(second)")
+      }
+    }
   }
 
   // MARK: - inject

@@ -146,6 +146,11 @@
       #expect(try tool.mode(tool.path("server.conf")) == 0o600)
     }
 
+    @Test("A program is started anew for changes, and its secrets stay out of what it prints")
+    func masked() throws {
+      try run("A program that reads its settings only at its start")
+    }
+
     @Test("What was in .env is in the store, under the same names")
     func dotenv() throws {
       try tool.write(".env", "# The shop\nexport GREETING=\"Good morning\"\nPORT=8080\nAPI_TOKEN='t0ken#with'\n".utf8)

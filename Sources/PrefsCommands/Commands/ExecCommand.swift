@@ -1,6 +1,14 @@
 import ArgumentParser
 import Coffer
 
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
 /// The command `prefs exec`.
 struct ExecCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -17,8 +25,20 @@ struct ExecCommand: ParsableCommand {
       CMD takes the place of prefs: signals, input, output and its exit code are its own. The exit code is 125 when prefs \
       fails, 126 when CMD cannot be executed, 127 when it is not found.
 
+      With --watch prefs stays, and starts CMD anew when what it was given changes, by any process: after a moment without \
+      commits it gets SIGTERM, and SIGKILL 10 seconds later; with --signal it gets that signal and goes on. While the \
+      settings cannot be read it goes on with those it has.
+
+      With --mask prefs stays, too, and CMD prints into pipes: secrets and values of sealed collections that it was given \
+      appear as <secret>, whole and line by line, and old ones after a change as well. What CMD encodes or cuts in pieces \
+      is not found, nor is a value of fewer than 4 bytes.
+
+      Where prefs stays, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends with CMD's exit code.
+
       Examples:
         prefs exec -c web -- ./server --port 8080
+        prefs exec --watch -c web -- ./server
+        prefs exec --mask -c deploy -- ./deploy.sh
         prefs exec -c common -c web --prefix APP_ -- env
         prefs exec -c aws --only access-key-id,secret-access-key --pristine -- /usr/bin/env
       """)
@@ -45,6 +65,16 @@ struct ExecCommand: ParsableCommand {
   @Flag(help: "Leave out the variables that prefs was started with.")
   var pristine = false
 
+  @Flag(help: "Start the program anew when what it was given changes.")
+  var watch = false
+
+  @Option(
+    help: ArgumentHelp("With --watch, send this signal instead: HUP, INT, TERM, USR1 or USR2.", valueName: "name"))
+  var signal: String?
+
+  @Flag(help: "Replace secrets in what the program prints.")
+  var mask = false
+
   @Argument(parsing: .postTerminator, help: ArgumentHelp("The program and its arguments.", valueName: "cmd"))
   var command: [String]
 
@@ -52,21 +82,74 @@ struct ExecCommand: ParsableCommand {
 
   mutating func validate() throws {
     if command.first ?? "" == "" { throw ValidationError("Name the program after --.") }
+    guard let signal else { return }
+    if !watch { throw ValidationError("--signal goes with --watch.") }
+    if Self.signals[CommandArguments.value(signal)] == nil {
+      throw ValidationError("--signal takes HUP, INT, TERM, USR1 or USR2.")
+    }
   }
+
+  private static let signals = ["HUP": SIGHUP, "INT": SIGINT, "TERM": SIGTERM, "USR1": SIGUSR1, "USR2": SIGUSR2]
 
   mutating func run() throws {
     let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
     let session = try Session(common, in: collections, takesCollections: true)
-    var variables = EnvironmentVariables(prefix: prefix)
-    for item in try session.read({ try items(collections, $0) }) {
-      try variables.add(item.key, in: item.collection, item.value)
+    if watch { throw ExitCode(try runWatched(session, collections)) }
+    let variables = try variables(try session.read { try items(collections, $0) })
+    closeKeyDescriptors()
+    if mask { throw ExitCode(try supervise { variables }) }
+    throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
+  }
+
+  private func runWatched(_ session: Session, _ collections: [NamedCollection]) throws -> Int32 {
+    try session.using(try session.openForReading()) { database in
+      closeKeyDescriptors()
+      let connection = try database.makeConnection()
+      return try supervise(
+        observing: { tell in
+          try database.onCommit { commit in
+            if collections.contains(where: { $0.shown.contains { commit.hasChange(inCollection: $0) } }) { tell() }
+          }
+        },
+        read: {
+          try variables(try session.unlocking(database) { try connection.read { try items(collections, $0) } })
+        })
     }
+  }
+
+  /// Runs the program, and stays.
+  ///
+  /// - Parameters:
+  ///   - observing: Begins to tell of commits that concern the program.
+  ///   - read: What it is to be given.
+  /// - Returns: Its exit code.
+  private func supervise(
+    observing: (@escaping @Sendable () -> Void) throws -> CommitRegistration? = { _ in nil },
+    read: @escaping () throws -> EnvironmentVariables
+  ) throws -> Int32 {
+    try HeldSignals.during(and: SupervisedProgram.passedOn) { signals in
+      // Before the first look, so that no change comes between.
+      let registration = try observing { HeldSignals.awaken() }
+      defer { registration?.cancel() }
+      let description = SupervisedProgram.Description(
+        words: command, addsInherited: !pristine, signal: signal.flatMap { Self.signals[CommandArguments.value($0)] },
+        output: mask ? try MaskedOutput() : nil)
+      return try SupervisedProgram(description, common, read: read).run(signals)
+    }
+  }
+
+  private func variables(_ items: [GivenItem]) throws -> EnvironmentVariables {
+    var variables = EnvironmentVariables(prefix: prefix)
+    for item in items { try variables.add(item.key, in: item.collection, item.value, isSecret: item.isSecret) }
     try checkLoading(variables.namesThatChangeLoading)
+    return variables
+  }
+
+  private func closeKeyDescriptors() {
     // What the key came through is not for the program.
-    for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd] {
+    for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd, common.vaultKeyFd] {
       if let descriptor, descriptor > 2 { FileDescriptor.closeOnExecution(descriptor) }
     }
-    throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
   }
 
   /// Whoever writes a setting of such a name decides what runs here.
@@ -81,10 +164,17 @@ struct ExecCommand: ParsableCommand {
       "warning: settings set \(list), which \(reason). --allow \(refused.joined(separator: ",")) says that they may.")
   }
 
+  private struct GivenItem {
+    let collection: String
+    let key: String
+    let value: Value
+    let isSecret: Bool
+  }
+
   private func items(
     _ collections: [NamedCollection], _ transaction: borrowing ReadTransaction
-  ) throws -> [(collection: String, key: String, value: Value)] {
-    var items: [(collection: String, key: String, value: Value)] = []
+  ) throws -> [GivenItem] {
+    var items: [GivenItem] = []
     for collection in collections {
       let managed = try ManagedSettings(ofApplication: collection.name)
       let all = try collection.shown.flatMap { try transaction.allKeys(inCollection: $0) } + managed.allKeys
@@ -92,10 +182,13 @@ struct ExecCommand: ParsableCommand {
       let keys = all.filter { seen.insert(ByteString($0)).inserted }
       if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }
       for key in keys where isWanted(key) {
-        let value =
-          try managed.locked(forKey: key)?.value
-          ?? KeyReference(key, in: collection).shownItem(transaction)?.value ?? managed.defaultValue(forKey: key)?.value
-        if let value { items.append((collection.name, key, value)) }
+        let locked = managed.locked(forKey: key)?.value
+        let shown = locked == nil ? try KeyReference(key, in: collection).shownItem(transaction) : nil
+        guard let value = locked ?? shown?.value ?? managed.defaultValue(forKey: key)?.value else { continue }
+        let isSealed =
+          try shown.map { try transaction.info(forKey: key, inCollection: $0.collection)?.kind == .sealed } ?? false
+        items.append(
+          GivenItem(collection: collection.name, key: key, value: value, isSecret: isSealed || value.kind == .secret))
       }
     }
     for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {

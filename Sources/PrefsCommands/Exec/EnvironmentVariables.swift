@@ -9,9 +9,11 @@ import Coffer
 #endif
 
 /// Settings as environment variables.
-struct EnvironmentVariables {
+struct EnvironmentVariables: Equatable {
   private let prefix: String
   private var values: [String: [UInt8]] = [:]
+  /// The names whose values are not for everybody's eyes.
+  private var secretNames: Set<String> = []
   /// Which entry has a name.
   private var sources: [String: String] = [:]
 
@@ -32,7 +34,7 @@ struct EnvironmentVariables {
   }
 
   /// - Throws: ``Failure`` when two keys become the same name, a key becomes none, or a value cannot be in an environment.
-  mutating func add(_ key: String, in collection: String, _ value: Value) throws {
+  mutating func add(_ key: String, in collection: String, _ value: Value, isSecret: Bool) throws {
     let name = Self.name(forKey: key, prefix: prefix)
     let source = "key \"\(key)\" in \(KeyReference.describe(collection))"
     guard !name.isEmpty else { throw Failure(.format, "\(source) has no name as a variable. Give a --prefix.") }
@@ -44,6 +46,12 @@ struct EnvironmentVariables {
       throw Failure(.format, "the value of \(source) holds a NUL, which no environment can. Choose others with --only.")
     }
     values[name] = bytes
+    if isSecret { secretNames.insert(name) }
+  }
+
+  /// Which values are not for everybody's eyes.
+  var secrets: [(name: String, value: [UInt8])] {
+    secretNames.sorted().compactMap { name in values[name].map { (name, $0) } }
   }
 
   /// The names that change how programs are found and loaded, or what an interpreter runs before its program.

@@ -1,3 +1,5 @@
+import Coffer
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -6,7 +8,7 @@
   import Glibc
 #endif
 
-/// A program that is to take the place of this one.
+/// A program that is to take the place of this one, or to run beside it.
 struct ProgramStart {
   /// Its name or path, and its arguments.
   let words: [String]
@@ -18,14 +20,35 @@ struct ProgramStart {
   /// A name without a slash is looked for in the `PATH` of this process, as the settings are for the program alone.
   func replaceProcess() -> Failure {
     CoreLimit.restore()
+    return attempt { execve($0, $1, $2) == 0 ? 0 : errno }
+  }
+
+  /// Starts the program beside this one.
+  ///
+  /// - Parameter output: Where it prints; nil for where this one does.
+  func start(output: MaskedOutput?) throws -> pid_t {
+    CoreLimit.restore()
+    // On Linux nothing of this process is dumped meanwhile: it stays undumpable (prctl(2)).
+    defer { try? CoreDumps.disable() }
+    var child: pid_t = 0
+    let failure = attempt { ChildProcess.spawn(&child, $0, $1, $2) { actions, _ in output?.redirect(&actions) } }
+    guard child > 0 else { throw failure }
+    return child
+  }
+
+  /// - Parameter run: Executes a path with arguments and an environment, and returns the code of what went wrong.
+  private func attempt(
+    _ run: (String, [UnsafeMutablePointer<CChar>?], [UnsafeMutablePointer<CChar>?]) -> Int32
+  ) -> Failure {
     let arguments = CStringList(words.map { Array($0.utf8) })
     let variables = CStringList(environment)
     let name = words.first ?? ""
     var code = ENOENT
     for path in Self.candidates(name) {
-      execve(path, arguments.pointers, variables.pointers)
+      let result = run(path, arguments.pointers, variables.pointers)
+      if result == 0 { break }
       // One that may not be executed does not hide another behind it (execvp(3)).
-      if errno != ENOENT, errno != ENOTDIR { code = errno }
+      if result != ENOENT, result != ENOTDIR { code = result }
       if ![ENOENT, ENOTDIR, EACCES].contains(code) { break }
     }
     let reason = "\(name): \(Failure.systemMessage(code))."
@@ -37,25 +60,5 @@ struct ProgramStart {
     let folders = (Environment.variable("PATH") ?? "/usr/bin:/bin").split(
       separator: ":", omittingEmptySubsequences: false)
     return folders.map { $0.isEmpty ? "./\(name)" : "\($0)/\(name)" }
-  }
-}
-
-/// Strings as C wants them.
-private final class CStringList {
-  let pointers: [UnsafeMutablePointer<CChar>?]
-
-  /// - Parameter strings: Without NULs.
-  init(_ strings: [[UInt8]]) {
-    pointers =
-      strings.map { bytes in
-        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
-        for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
-        copy[bytes.count] = 0
-        return copy
-      } + [nil]
-  }
-
-  deinit {
-    for pointer in pointers { pointer?.deallocate() }
   }
 }

@@ -51,7 +51,7 @@ package enum FormatsProgram {
   }
 
   private static func run(_ path: String, _ format: String, _ text: String) throws -> (answer: [UInt8], status: Int32) {
-    let (input, output) = (try Pipe(), try Pipe())
+    let (input, output) = (try PipePair(), try PipePair())
     defer { output.closeReading() }
     let child: pid_t
     do {
@@ -80,24 +80,5 @@ package enum FormatsProgram {
       guard errno == EINTR else { throw Failure.system(path, errno: errno) }
     }
     return (answer, status)
-  }
-
-  /// A pipe whose ends are away from 0 to 2, and which nobody inherits.
-  private struct Pipe {
-    let reading: Int32
-    let writing: Int32
-
-    init() throws {
-      var pair: [Int32] = [-1, -1]
-      guard pipe(&pair) == 0 else { throw Failure.system("a pipe", errno: errno) }
-      reading = fcntl(pair[0], F_DUPFD_CLOEXEC, 16)
-      writing = fcntl(pair[1], F_DUPFD_CLOEXEC, 16)
-      let code = errno
-      for descriptor in pair { close(descriptor) }
-      guard reading >= 0, writing >= 0 else { throw Failure.system("a pipe", errno: code) }
-    }
-
-    func closeReading() { close(reading) }
-    func closeWriting() { close(writing) }
   }
 }

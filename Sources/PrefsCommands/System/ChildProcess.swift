@@ -25,6 +25,19 @@ enum ChildProcess {
   static func start(
     _ path: String, _ words: [String], configure: (inout Actions, inout Attributes) -> Void = { _, _ in }
   ) throws -> pid_t {
+    var child: pid_t = 0
+    let words = CStringList(words.map { Array($0.utf8) })
+    let code = spawn(&child, path, words.pointers, environ, configure)
+    guard code == 0 else { throw Failure.system(path, errno: code) }
+    return child
+  }
+
+  /// posix_spawn(3), with what it returns.
+  static func spawn(
+    _ child: inout pid_t, _ path: String, _ words: [UnsafeMutablePointer<CChar>?],
+    _ environment: UnsafePointer<UnsafeMutablePointer<CChar>?>,
+    _ configure: (inout Actions, inout Attributes) -> Void
+  ) -> Int32 {
     #if canImport(Darwin)
       var actions: Actions = nil
       var attributes: Attributes = nil
@@ -39,11 +52,26 @@ enum ChildProcess {
       posix_spawnattr_destroy(&attributes)
     }
     configure(&actions, &attributes)
-    let words = words.map { (word: String) in strdup(word) } + [nil]
-    defer { for word in words { free(word) } }
-    var child: pid_t = 0
-    let code = posix_spawn(&child, path, &actions, &attributes, words, environ)
-    guard code == 0 else { throw Failure.system(path, errno: code) }
-    return child
+    return posix_spawn(&child, path, &actions, &attributes, words, environment)
+  }
+}
+
+/// Strings as C wants them.
+final class CStringList {
+  let pointers: [UnsafeMutablePointer<CChar>?]
+
+  /// - Parameter strings: Without NULs.
+  init(_ strings: [[UInt8]]) {
+    pointers =
+      strings.map { bytes in
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count + 1)
+        for (index, byte) in bytes.enumerated() { copy[index] = CChar(bitPattern: byte) }
+        copy[bytes.count] = 0
+        return copy
+      } + [nil]
+  }
+
+  deinit {
+    for pointer in pointers { pointer?.deallocate() }
   }
 }

@@ -150,10 +150,17 @@ package enum FileDescriptor {
       let code = errno
       switch code {
       case EINTR: continue
+      // Another process that shares a terminal or a pipe may have made it so.
+      case EAGAIN: waitForOutput(descriptor)
       case EPIPE: throw ClosedPipe()
       default: throw Failure.system(name, errno: code)
       }
     }
+  }
+
+  private static func waitForOutput(_ descriptor: Int32) {
+    var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    poll(&request, 1, -1)
   }
 
   /// Writes `bytes` to the file at `path`, made with mode 0600 when it is new.

@@ -13,23 +13,32 @@ import Synchronization
 /// A handler may do next to nothing, and so puts the signal's number into a pipe. Whoever holds the signals looks there, and
 /// what has come strikes when they are let go. Signals that the caller ignores stay ignored.
 final class HeldSignals {
-  private static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+  static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
   /// The end of the pipe that the handler writes to; of one holder at a time.
   private static let writer = Atomic<Int32>(-1)
+
+  /// In the pipe, what marks a signal that the kernel sent.
+  private static let kernelBit: UInt8 = 0x80
 
   private let descriptors: (read: Int32, write: Int32)
   private var previous: [(signal: Int32, action: sigaction)] = []
   /// What will strike when the signals are let go.
   private var received: Int32?
 
+  /// Whether the last signal that ``next(milliseconds:)`` returned came from the kernel, as one for a key of the terminal
+  /// does: all programs in the foreground have got it.
+  private(set) var isFromKernel = false
+
   /// Holds the signals back while `body` works.
-  static func during<R>(_ body: (HeldSignals) throws -> R) throws -> R {
-    let signals = try HeldSignals()
+  ///
+  /// - Parameter others: Signals besides those that end a process.
+  static func during<R>(and others: [Int32] = [], _ body: (HeldSignals) throws -> R) throws -> R {
+    let signals = try HeldSignals(others)
     defer { signals.release() }
     return try body(signals)
   }
 
-  private init() throws {
+  private init(_ others: [Int32]) throws {
     var pair: [Int32] = [-1, -1]
     guard pipe(&pair) == 0 else { throw Failure.system("a pipe", errno: errno) }
     descriptors = (pair[0], pair[1])
@@ -38,7 +47,7 @@ final class HeldSignals {
       _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     }
     Self.writer.store(descriptors.write, ordering: .relaxed)
-    for signal in Self.ending + [SIGCHLD] { hold(signal) }
+    for signal in Self.ending + others + [SIGCHLD] { hold(signal) }
   }
 
   private func hold(_ signal: Int32) {
@@ -46,19 +55,40 @@ final class HeldSignals {
     guard sigaction(signal, nil, &old) == 0, signal == SIGCHLD || !Hardening.isIgnoring(old) else { return }
     var action = sigaction()
     #if canImport(Darwin)
-      action.__sigaction_u.__sa_handler = Self.handler
+      action.__sigaction_u.__sa_sigaction = Self.handler
     #else
-      action.__sigaction_handler.sa_handler = Self.handler
+      action.__sigaction_handler.sa_sigaction = Self.handler
     #endif
+    action.sa_flags = SA_SIGINFO
     if sigaction(signal, &action, nil) == 0 { previous.append((signal, old)) }
   }
 
-  private static let handler: @convention(c) (Int32) -> Void = { signal in
-    let code = errno
-    var byte = UInt8(truncatingIfNeeded: signal)
-    _ = write(HeldSignals.writer.load(ordering: .relaxed), &byte, 1)
-    errno = code
+  private static let handler: @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void =
+    { signal, information, _ in
+      let code = errno
+      HeldSignals.put(UInt8(truncatingIfNeeded: signal) | (HeldSignals.isFromKernel(information) ? kernelBit : 0))
+      errno = code
+    }
+
+  private static func isFromKernel(_ information: UnsafeMutablePointer<siginfo_t>?) -> Bool {
+    #if canImport(Darwin)
+      // There the code does not tell; a signal to the program in the foreground is taken for one of the terminal.
+      tcgetpgrp(2) == getpgrp()
+    #else
+      (information?.pointee.si_code ?? 0) > 0
+    #endif
   }
+
+  private static func put(_ byte: UInt8) {
+    var byte = byte
+    _ = write(writer.load(ordering: .relaxed), &byte, 1)
+  }
+
+  /// What ``next(milliseconds:)`` returns after ``awaken()``; no signal has this number.
+  static let awakening: Int32 = 0
+
+  /// Ends the waiting of whoever holds the signals, from any thread.
+  static func awaken() { put(UInt8(awakening)) }
 
   private func release() {
     while let signal = next(milliseconds: 0) { note(signal) }
@@ -81,7 +111,9 @@ final class HeldSignals {
     var request = pollfd(fd: descriptors.read, events: Int16(POLLIN), revents: 0)
     while poll(&request, 1, milliseconds) < 0, errno == EINTR {}
     var byte: UInt8 = 0
-    return read(descriptors.read, &byte, 1) == 1 ? Int32(byte) : nil
+    guard read(descriptors.read, &byte, 1) == 1 else { return nil }
+    isFromKernel = byte & Self.kernelBit != 0
+    return Int32(byte & ~Self.kernelBit)
   }
 
   /// Waits until there is something to read from `descriptor`.

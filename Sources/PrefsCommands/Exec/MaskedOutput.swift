@@ -1,0 +1,90 @@
+import Dispatch
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// What programs print, on its way to where this one prints, with secrets replaced.
+final class MaskedOutput: Sendable {
+  /// A pipe, and which of standard output and standard error go through it.
+  private struct Route {
+    let pipe: PipePair
+    let descriptors: [Int32]
+  }
+
+  private let routes: [Route]
+  private let mask = Mutex(SecretMask())
+  private let readers = DispatchGroup()
+
+  init() throws {
+    // One pipe where both are one file: what is printed keeps its order.
+    let targets: [[Int32]] = Self.isSameFile(1, 2) ? [[1, 2]] : [[1], [2]]
+    routes = try targets.map { Route(pipe: try PipePair(), descriptors: $0) }
+    for route in routes {
+      DispatchQueue.global().async(group: readers) { self.forward(route.pipe.reading, to: route.descriptors[0]) }
+    }
+  }
+
+  private static func isSameFile(_ one: Int32, _ other: Int32) -> Bool {
+    var (first, second) = (stat(), stat())
+    guard fstat(one, &first) == 0, fstat(other, &second) == 0 else { return false }
+    return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+  }
+
+  /// Replaces a secret from now on.
+  ///
+  /// - Returns: Whether all of it will be: what is very short is not.
+  func add(_ secret: [UInt8]) -> Bool { mask.withLock { $0.add(secret) } }
+
+  /// Lets a program print into this.
+  func redirect(_ actions: inout ChildProcess.Actions) {
+    for route in routes {
+      for descriptor in route.descriptors {
+        posix_spawn_file_actions_adddup2(&actions, route.pipe.writing, descriptor)
+      }
+    }
+  }
+
+  /// Waits until everybody has gone who could print: a program may leave others behind. A signal ends the waiting.
+  func finish(_ signals: HeldSignals) {
+    for route in routes { route.pipe.closeWriting() }
+    readers.notify(queue: .global()) { HeldSignals.awaken() }
+    while readers.wait(timeout: .now()) == .timedOut {
+      if let signal = signals.next(milliseconds: -1), HeldSignals.ending.contains(signal) { return }
+    }
+  }
+
+  private func forward(_ source: Int32, to target: Int32) {
+    Self.blockBrokenPipe()
+    // Who prints then gets the signal that it would get without this in between.
+    defer { close(source) }
+    var held: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let count = read(source, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      let next = mask.withLock { $0.masking(held + chunk[..<max(0, count)], isEnd: count <= 0) }
+      held = next.held
+      do {
+        try FileDescriptor.writeAll(next.shown, to: target, named: target == 1 ? "standard output" : "standard error")
+      } catch {
+        if !(error is ClosedPipe) { Message.error("\(error)") }
+        return
+      }
+      if count <= 0 { return }
+    }
+  }
+
+  /// For this thread alone: programs that are started inherit nothing of it.
+  private static func blockBrokenPipe() {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGPIPE)
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+  }
+}

@@ -1,0 +1,149 @@
+import Coffer
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A program that runs beside this one, and is started anew, or told by a signal, when what it was given changes.
+final class SupervisedProgram {
+  /// What it is, and how it is to be treated.
+  struct Description {
+    let words: [String]
+    let addsInherited: Bool
+    /// What it gets instead of being started anew.
+    let signal: Int32?
+    let output: MaskedOutput?
+  }
+
+  /// How long nothing may be committed before it is looked whether something changed, and how long that may be put off.
+  private static let quiet = Duration.milliseconds(300)
+  private static let longestWait = Duration.seconds(5)
+  /// How long a program may take to end, and when a store that could not be read is looked at again.
+  private static let patience = Duration.seconds(10)
+
+  /// The signals that are passed on, besides those that end a process.
+  static let passedOn = [SIGUSR1, SIGUSR2]
+
+  private let description: Description
+  private let talking: any Talking
+  /// Reads what it is to be given now.
+  private let read: () throws -> EnvironmentVariables
+
+  private var child: pid_t = 0
+  private var given: EnvironmentVariables
+  /// What the next one gets, which is started when this one has ended.
+  private var replacement: EnvironmentVariables?
+  /// Whether it was told from outside to end: another is not started then.
+  private var isEnding = false
+  private var isUnreadable = false
+  private var firstCommit: ContinuousClock.Instant?
+  private var lookAt: ContinuousClock.Instant?
+  private var killAt: ContinuousClock.Instant?
+
+  init(
+    _ description: Description, _ talking: any Talking, read: @escaping () throws -> EnvironmentVariables
+  ) throws {
+    (self.description, self.talking, self.read) = (description, talking, read)
+    given = try read()
+  }
+
+  /// Runs the program until it ends by itself.
+  ///
+  /// - Returns: Its exit code, as a shell tells it.
+  /// - Throws: ``Failure`` when it cannot be started.
+  func run(_ signals: HeldSignals) throws -> Int32 {
+    try start()
+    while true {
+      if let status = status() {
+        guard let next = replacement else {
+          description.output?.finish(signals)
+          return status
+        }
+        (given, replacement, killAt) = (next, nil, nil)
+        try start()
+      }
+      switch signals.next(milliseconds: timeToWait) {
+      case nil, SIGCHLD: break
+      case HeldSignals.awakening: noteCommit()
+      case let signal?: pass(signal, isThereAlready: signals.isFromKernel)
+      }
+      if let time = killAt, time <= .now {
+        talking.detail("the program did not end within \(Self.patience), and is killed")
+        kill(child, SIGKILL)
+        killAt = nil
+      }
+      if let time = lookAt, time <= .now { look() }
+    }
+  }
+
+  private var timeToWait: Int32 {
+    guard let next = [lookAt, killAt].compactMap(\.self).min() else { return -1 }
+    return Int32(max(0, ContinuousClock.now.duration(to: next) / .milliseconds(1))) + 1
+  }
+
+  private func start() throws {
+    for secret in given.secrets where description.output?.add(secret.value) == false {
+      talking.note("warning: \(secret.name), or a line of it, is too short to be masked in what the program prints.")
+    }
+    let environment = given.block(addingInherited: description.addsInherited)
+    child = try ProgramStart(words: description.words, environment: environment).start(output: description.output)
+  }
+
+  /// How the program ended, as a shell tells it; nil while it runs.
+  private func status() -> Int32? {
+    var status: Int32 = 0
+    guard waitpid(child, &status, WNOHANG) == child else { return nil }
+    return status & 0x7f == 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f)
+  }
+
+  /// - Parameter isThereAlready: Whether the program has got it, too.
+  private func pass(_ signal: Int32, isThereAlready: Bool) {
+    if !isThereAlready { kill(child, signal) }
+    guard [SIGTERM, SIGINT, SIGQUIT].contains(signal) else { return }
+    // How long it takes to end is now up to whoever told it to.
+    (isEnding, replacement, killAt, lookAt) = (true, nil, nil, nil)
+  }
+
+  // MARK: - Changes
+
+  private func noteCommit() {
+    guard !isEnding else { return }
+    let first = firstCommit ?? .now
+    firstCommit = first
+    lookAt = min(.now + Self.quiet, first + Self.longestWait)
+  }
+
+  private func look() {
+    (lookAt, firstCommit) = (nil, nil)
+    do {
+      let now = try read()
+      isUnreadable = false
+      take(now)
+    } catch {
+      lookAt = .now + Self.patience
+      if !isUnreadable { talking.note("the program goes on with the settings it has: \(error)") }
+      isUnreadable = true
+    }
+  }
+
+  private func take(_ now: EnvironmentVariables) {
+    if replacement != nil {
+      replacement = now
+    } else if now == given {
+      talking.detail("nothing that the program was given has changed")
+    } else if let signal = description.signal {
+      talking.detail("what the program was given has changed: it gets signal \(signal)")
+      given = now
+      kill(child, signal)
+    } else {
+      talking.detail("what the program was given has changed: it is started anew")
+      replacement = now
+      kill(child, SIGTERM)
+      killAt = .now + Self.patience
+    }
+  }
+}

@@ -1,0 +1,26 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A pipe whose ends are away from 0 to 2, and which nobody inherits.
+struct PipePair {
+  let reading: Int32
+  let writing: Int32
+
+  init() throws {
+    var pair: [Int32] = [-1, -1]
+    guard pipe(&pair) == 0 else { throw Failure.system("a pipe", errno: errno) }
+    reading = fcntl(pair[0], F_DUPFD_CLOEXEC, 16)
+    writing = fcntl(pair[1], F_DUPFD_CLOEXEC, 16)
+    let code = errno
+    for descriptor in pair { close(descriptor) }
+    guard reading >= 0, writing >= 0 else { throw Failure.system("a pipe", errno: code) }
+  }
+
+  func closeReading() { close(reading) }
+  func closeWriting() { close(writing) }
+}
