@@ -273,7 +273,8 @@ import Testing
   func maskShort() throws {
     try tool.succeed("set", "web/token", "--secret", "-", input: "long enough\nxyz")
     let run = try tool.run("exec", "--mask", "-c", "web", "--", "true")
-    #expect(run.code == 0 && run.message.contains("TOKEN, or a line of it, is too short") && !run.message.contains("xyz"))
+    #expect(
+      run.code == 0 && run.message.contains("TOKEN, or a line of it, is too short") && !run.message.contains("xyz"))
   }
 
   @Test("exec --mask keeps the order of both outputs where they are one file")

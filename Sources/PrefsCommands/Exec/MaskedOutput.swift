@@ -50,7 +50,7 @@ final class MaskedOutput: Sendable {
     }
   }
 
-  /// Waits until everybody has gone who could print: a program may leave others behind. A signal ends the waiting.
+  /// Waits until everybody has gone who could print, or a signal comes: a program may leave others behind.
   func finish(_ signals: HeldSignals) {
     for route in routes { route.pipe.closeWriting() }
     readers.notify(queue: .global()) { HeldSignals.awaken() }

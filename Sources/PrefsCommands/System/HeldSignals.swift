@@ -63,12 +63,13 @@ final class HeldSignals {
     if sigaction(signal, &action, nil) == 0 { previous.append((signal, old)) }
   }
 
-  private static let handler: @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void =
-    { signal, information, _ in
-      let code = errno
-      HeldSignals.put(UInt8(truncatingIfNeeded: signal) | (HeldSignals.isFromKernel(information) ? kernelBit : 0))
-      errno = code
-    }
+  private static let handler:
+    @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void =
+      { signal, information, _ in
+        let code = errno
+        HeldSignals.put(UInt8(truncatingIfNeeded: signal) | (HeldSignals.isFromKernel(information) ? kernelBit : 0))
+        errno = code
+      }
 
   private static func isFromKernel(_ information: UnsafeMutablePointer<siginfo_t>?) -> Bool {
     #if canImport(Darwin)
