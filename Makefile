@@ -51,8 +51,8 @@ demo: deps ## Build the tool and take a short tour with it
 	@Scripts/demo.sh "$$($(SWIFT) build -c release --show-bin-path)/prefs"
 
 test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
-	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests
-	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test
+	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
+	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@$(MAKE) test-install
@@ -80,8 +80,9 @@ acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers 
 
 # A comment names the parameters that need words, and not the others; that is no warning here.
 docs: deps ## Build the reference and the articles into .build/documentation
-	COFFER_DOCUMENTATION=1 $(SWIFT) package --allow-writing-to-directory .build/documentation generate-documentation \
-	  --target Coffer --target CofferMaintenance --target CofferCompat --target CofferObservation --output-path .build/documentation \
+	COFFER_DOCUMENTATION=1 $(SWIFT) package --enable-all-traits --allow-writing-to-directory .build/documentation generate-documentation \
+	  --target Coffer --target CofferMaintenance --target CofferCompat --target CofferObservation \
+	  --target CofferMetrics --output-path .build/documentation \
   --enable-experimental-combined-documentation \
 	  --warnings-as-errors --disable-parameters-and-returns-validation
 

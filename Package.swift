@@ -38,14 +38,20 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
   products: [
     .library(name: "Coffer", targets: ["Coffer", "CofferMaintenance", "CofferCompat", "CofferObservation"]),
+    .library(name: "CofferMetrics", targets: ["CofferMetrics"]),
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     // Loaded by other programs' SQLite; see the README, The shell.
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ] + preload.products,
+  // What few programs need is resolved by nobody else.
+  traits: [
+    .trait(name: "Metrics", description: "The product CofferMetrics: numbers for swift-metrics.")
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
     // The formats of `prefs`; nothing that imports Coffer compiles them.
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
@@ -68,6 +74,12 @@ let package = Package(
     .target(name: "CofferCompat", dependencies: ["Coffer"], swiftSettings: strict),
     // Of its own, so that nobody else loads Observation.
     .target(name: "CofferObservation", dependencies: ["Coffer"], swiftSettings: strict),
+    .target(
+      name: "CofferMetrics",
+      dependencies: [
+        "Coffer", .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+      ],
+      swiftSettings: strict),
     .target(
       name: "PrefsCommands",
       dependencies: [
@@ -107,6 +119,13 @@ let package = Package(
       dependencies: [
         "Coffer", "CofferCompat", "CofferMaintenance", "CofferObservation", "CSQLite", "StoreWorker", "TestSupport",
         "prefs",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "CofferMetricsTests",
+      dependencies: [
+        "CofferMetrics", "CofferMaintenance", "TestSupport",
+        .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
       ],
       swiftSettings: strict),
     .testTarget(

@@ -9,7 +9,8 @@ let strict: [SwiftSetting] =
 let package = Package(
   name: "CofferExamples",
   platforms: [.macOS(.v15)],
-  dependencies: [.package(name: "Coffer", path: "..")],
+  // With the traits of the tests, so that nothing is built twice.
+  dependencies: [.package(name: "Coffer", path: "..", traits: ["Metrics"])],
   targets: ["AppConfiguration", "DownloadManager", "ManySettings", "Migration", "SecretsStore"].map { name in
     .executableTarget(
       name: name, dependencies: [.product(name: "Coffer", package: "Coffer")], path: name, exclude: ["expected.txt"],

@@ -37,6 +37,8 @@ package final class DatabaseCore: Sendable {
   }
 
   private let hasRules = Atomic<Bool>(false)
+  /// See ``takesDetour``.
+  private let isDetour: Atomic<Bool>
   private let onLogTooLarge: @Sendable () -> Void
   /// Goes on with a rotation that was cut short.
   let onUnfinishedRotation: @Sendable () -> Void
@@ -57,6 +59,7 @@ package final class DatabaseCore: Sendable {
     self.options = options
     self.onLogTooLarge = onLogTooLarge
     self.onUnfinishedRotation = onUnfinishedRotation
+    isDetour = Atomic(options.meter != nil)
     writer = Int64.random(in: .min ... .max)
     commits = CommitLog(writer: writer)
     expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
@@ -92,6 +95,7 @@ package final class DatabaseCore: Sendable {
   private func changeRules(_ change: (inout Rules) -> Void) {
     rules.withLock { change(&$0) }
     hasRules.store(true, ordering: .releasing)
+    isDetour.store(true, ordering: .releasing)
   }
 
   /// - Parameter collection: nil for all that have no rules of their own.
@@ -107,6 +111,9 @@ package final class DatabaseCore: Sendable {
 
   /// Whether values may be written and read otherwise than the standard way.
   var hasAnyRules: Bool { hasRules.load(ordering: .acquiring) }
+
+  /// Whether reads must leave the shortest way: values may be read otherwise than the standard way, or reads are counted.
+  var takesDetour: Bool { isDetour.load(ordering: .acquiring) }
 
   func rules(of collection: String) -> CollectionRules? {
     guard hasRules.load(ordering: .acquiring) else { return nil }

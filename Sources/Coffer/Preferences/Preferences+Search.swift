@@ -192,7 +192,7 @@ extension Preferences.Origin {
 extension ConnectionProxy {
   /// The object for a key as the value it is, by the shortest way: every getter of UserDefaults goes it.
   fileprivate func heldValue(forKey key: String, inCollection collection: String) throws -> Value? {
-    guard let held = try state.visible(key, in: collection).item?.object else { return nil }
+    guard let held = try state.visible(key, in: collection, isCounted: true).item?.object else { return nil }
     return try state.core.value(held, key, in: collection)
   }
 

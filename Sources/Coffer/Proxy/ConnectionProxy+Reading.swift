@@ -32,13 +32,13 @@ extension ConnectionProxy {
 
   @usableFromInline
   func string(_ key: String, _ collection: String) throws -> String? {
-    if !state.core.hasAnyRules, let string = state.string(key, collection) { return string }
+    if !state.core.takesDetour, let string = state.string(key, collection) { return string }
     return try decodedObject(key, collection)
   }
 
   @inline(__always)
   private func number<Number: Decodable>(_ key: String, _ collection: String) throws -> Number? {
-    if !state.core.hasAnyRules, let number: Number? = state.number(key, collection) { return number }
+    if !state.core.takesDetour, let number: Number? = state.number(key, collection) { return number }
     return try decodedObject(key, collection)
   }
 
@@ -104,6 +104,6 @@ extension ConnectionProxy {
 
   /// Both values for a key, as they show.
   private func item(_ key: String, in collection: String) throws -> HeldItem? {
-    try state.visible(key, in: collection).item
+    try state.visible(key, in: collection, isCounted: true).item
   }
 }

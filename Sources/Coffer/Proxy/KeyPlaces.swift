@@ -67,7 +67,7 @@ extension ProxyState {
   /// No lock and no hash: the counter of commits is compared with what it was known to be before the number was read.
   @inline(__always)
   func number<Object>(of key: Key<Object>, in places: KeyPlaces) -> Object?? {
-    guard !core.hasAnyRules, let item = places.item(key.place) else { return nil }
+    guard !core.takesDetour, let item = places.item(key.place) else { return nil }
     let count = countOfKnown
     guard let number: Object? = item._withUnsafeGuaranteedRef({ $0.scalar.number() }), isCurrent(count) else {
       return nil
@@ -78,7 +78,7 @@ extension ProxyState {
   /// The text that shows for a typed key, as `number(of:in:)`; nil where that has to be asked otherwise.
   @inline(__always)
   func string(of key: Key<String>, in places: KeyPlaces) -> String? {
-    guard !core.hasAnyRules, let item = places.item(key.place) else { return nil }
+    guard !core.takesDetour, let item = places.item(key.place) else { return nil }
     return lock.withShared {
       guard isCurrent else { return nil }
       return item._withUnsafeGuaranteedRef { $0.visibleText }

@@ -60,6 +60,7 @@ final class PendingChanges: Sendable {
     try change.checkSize(key, in: collection)
     try prepare(key, in: collection)
     try changing(durability) { state.add(change, key, in: collection) }
+    state.core.options.meter?.record(.set(count: 1))
   }
 
   /// A change of one key among several.
@@ -79,6 +80,7 @@ final class PendingChanges: Sendable {
     try changing(durability) {
       for change in changes { state.add(change.mutation, change.key, in: change.collection) }
     }
+    state.core.options.meter?.record(.set(count: changes.count))
   }
 
   /// Where someone listens, has to be known what a change changes.
@@ -168,6 +170,7 @@ final class PendingChanges: Sendable {
   private func enqueueRetry(after delay: DispatchTimeInterval) {
     connection.enqueue(after: delay) { session in
       self.retries.withLock { $0.isQueued = false }
+      self.state.core.options.meter?.record(.flushRetry)
       self.flush(through: self.lastNumber, session)
     }
   }
@@ -201,6 +204,8 @@ final class PendingChanges: Sendable {
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization,
     didCommit: ((Bool) -> Void)? = nil, _ body: () throws -> Result
   ) throws -> Result {
+    let stopwatch = state.core.options.meter.map { Stopwatch($0) }
+    var changeCount = 0
     var identity: CommitIdentity?
     var end: Int64 = 0
     let willCommit = { (commit: CommitIdentity?) in
@@ -224,6 +229,9 @@ final class PendingChanges: Sendable {
       }
       self.retries.withLock { $0.failureCount = 0 }
       identity = nil
+      guard let stopwatch, changeCount > 0 else { return }
+      stopwatch.record { .flush(changeCount: changeCount, duration: $0) }
+      stopwatch.meter.record(.pending(count: self.count))
     }
     defer {
       state.onSettling?()
@@ -243,6 +251,8 @@ final class PendingChanges: Sendable {
       // From now on a vault is looked for where others commit after this; one that was made before has to be found here.
       if isFirst { try session.lookForVault() }
       session.transaction.expectedChangeCount = taken.reduce(0) { $0 + $1.items.count }
+      changeCount = taken.reduce(0) { $0 + $1.count }
+      stopwatch?.meter.record(.pending(count: self.count))
       for batch in taken { for collection in batch.cleared { try session.removeAll(in: collection.name) } }
       try state.forEachChange(of: taken, through: number) { try $0.write(to: session) }
       let result = try body()
@@ -323,6 +333,8 @@ final class PendingChanges: Sendable {
     }
     let count = count
     let error = error as? CofferError ?? .unsupported(reason: "\(error)")
+    state.core.options.meter?.record(.flushFailure)
+    state.core.options.meter?.record(.pending(count: count))
     failures.send(ConnectionProxy.FlushFailure(error: error, pendingChangeCount: count))
     connection.database.options.logger.error("A flush failed; \(count) changes stay pending. \(error)")
     // Nothing can be written any more where the database was closed, or belongs to the parent process.

@@ -8,8 +8,21 @@ extension ProxyState {
   /// What shows for a key.
   ///
   /// What is in memory and current is found without a system call.
-  func visible(_ key: String, in collection: String) throws -> Knowledge {
-    let known = lock.withShared { () -> Knowledge in
+  ///
+  /// - Parameter isCounted: Whether it is a read of the program's.
+  func visible(_ key: String, in collection: String, isCounted: Bool = false) throws -> Knowledge {
+    let known = remembered(key, in: collection)
+    guard case .unknown = known else {
+      if isCounted { core.options.meter?.record(.read(fromMemory: true)) }
+      return known
+    }
+    if isCounted { core.options.meter?.record(.read(fromMemory: false)) }
+    return try resolve(key, in: collection)
+  }
+
+  @inline(__always)
+  private func remembered(_ key: String, in collection: String) -> Knowledge {
+    lock.withShared { () -> Knowledge in
       guard isCurrent else { return .unknown }
       guard let item = find(key, collection) else {
         return knowsAll(of: collection) ? .absent : .unknown
@@ -19,8 +32,6 @@ extension ProxyState {
         return item.visible
       }
     }
-    if case .unknown = known { return try resolve(key, in: collection) }
-    return known
   }
 
   /// The number that shows for a key, or nil inside where there is nothing; nil where that has to be asked otherwise.

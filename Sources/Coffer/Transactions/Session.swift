@@ -144,6 +144,7 @@ package final class Session {
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
+    let stopwatch = core.options.meter.map { Stopwatch($0) }
     return try core.gate.pass(
       timeout: core.options.busyTimeout, lending: owner?.lending, cancellation: cancellation
     ) {
@@ -151,6 +152,7 @@ package final class Session {
       try requireWritable()
       try cancellation?.check()
       try beginWrite(synchronization, cancellation)
+      stopwatch?.record { .lockWait($0) }
       refreshKnown()
       let time = core.clock.now
       let earlier = mode
@@ -285,7 +287,12 @@ package final class Session {
       core.feed.didCommit()
       if connection.hasOldEpochs { core.onUnfinishedRotation() }
       if let knownExpiry, knownExpiry != .max { core.expiries.expect(at: knownExpiry) }
-      if sequence % Self.logCheckInterval == 0 { core.checkLog(byteCount: (try? connection.logByteCount) ?? 0) }
+      let meter = core.options.meter
+      if meter != nil || sequence % Self.logCheckInterval == 0 {
+        let byteCount = (try? connection.logByteCount) ?? 0
+        core.checkLog(byteCount: byteCount)
+        meter?.record(.log(byteCount: byteCount))
+      }
     } else {
       // What this transaction knew may have been its own doing.
       forgetKnown()

@@ -71,6 +71,7 @@ extension Database {
   /// - Parameter progress: Gets the share that is done, from 0 to 1.
   /// - Throws: What keeps the verification from being made at all; what it finds is in the report.
   public func verify(progress: (Double) -> Void = { _ in }) throws -> VerificationReport {
+    let stopwatch = options.meter.map { Stopwatch($0) }
     let store = try storeOnDisk()
     let pages = try CofferError.translating { try store.verifyPages { progress($0 * 0.5) } }
     var problems = pages.problems(opensWithoutKey: store.opensWithoutKey)
@@ -86,7 +87,9 @@ extension Database {
       }
     }
     progress(1)
-    return VerificationReport(pages, tables.itemCount, tables.historicItemCount, problems + tables.problems)
+    problems += tables.problems
+    stopwatch?.record { .verification(problemCount: problems.count, duration: $0) }
+    return VerificationReport(pages, tables.itemCount, tables.historicItemCount, problems)
   }
 
   /// Reads and authenticates every page of a store, whether it still opens or not; its values are not looked at.
