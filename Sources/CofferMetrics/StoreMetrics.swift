@@ -65,6 +65,7 @@
       verificationProblems = meter("verification.problems")
     }
 
+    /// Hands a measurement on.
     public func record(_ measurement: DatabaseMeasurement) {
       switch measurement {
       case .read(let fromMemory): (fromMemory ? readsFromMemory : readsFromStore).increment()

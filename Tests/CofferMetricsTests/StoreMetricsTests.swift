@@ -95,11 +95,11 @@
         isDone.signal()
       }
       isDone.wait()
-      return try box.result.get()
+      return try #require(box.result).get()
     }
   }
 
   private final class Box<Value>: @unchecked Sendable {
-    var result: Result<Value, any Error>!
+    var result: Result<Value, any Error>?
   }
 #endif
