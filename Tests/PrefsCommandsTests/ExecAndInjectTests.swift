@@ -224,6 +224,15 @@ import Testing
     #expect(try watched.output.next() == nil)
   }
 
+  @Test("exec that stays ends by the signal that ended its program")
+  func endBySignal() throws {
+    let child = try tool.spawn(
+      ["exec", "--mask", "-c", "web", "--", "sh", "-c", "kill -USR1 $$"],
+      files: [(0, "/dev/null", O_RDONLY), (1, "/dev/null", O_WRONLY), (2, "/dev/null", O_WRONLY)])
+    var status: Int32 = 0
+    #expect(waitpid(child, &status, 0) == child && status & 0x7f == SIGUSR1)
+  }
+
   @Test("exec that stays passes these signals on", arguments: [SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])
   func passedOn(_ signal: Int32) throws {
     let watched = try watched("trap 'exit 9' \(signal); unset TOKEN", ["--mask"])

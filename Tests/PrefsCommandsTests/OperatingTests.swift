@@ -44,6 +44,21 @@ struct OperatingTests {
     }
   }
 
+  @Test("A key file that is gone is told with what else opens the store, where something does")
+  func goneKeyFile() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "a", "1")
+    let alone = try tool.run("get", "a", "--key-file", tool.path("none"))
+    #expect(alone.code == 6 && !alone.message.contains("What opens it"))
+    try tool.succeed("key", "recovery", "--label", "safe", "-o", tool.path("paper"))
+    for run in [
+      try tool.run("get", "a", "--key-file", tool.path("none")),
+      try tool.run("get", "a", environment: ["PREFS_KEY_FILE": tool.path("none")]),
+    ] {
+      #expect(run.code == 6 && run.message.contains("a recovery key labelled \"safe\" (--recovery-key-fd)"))
+    }
+  }
+
   @Test("The key of the vault comes by file, descriptor or environment, to any command, and nothing stays unlocked")
   func vaultKey() throws {
     let tool = try Tool()

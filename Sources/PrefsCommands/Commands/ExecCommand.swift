@@ -33,7 +33,7 @@ struct ExecCommand: ParsableCommand {
       appear as <secret>, whole and line by line, and old ones after a change as well. What CMD encodes or cuts in pieces \
       is not found, nor is a value of fewer than 4 bytes.
 
-      Where prefs stays, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends with CMD's exit code.
+      Where prefs stays, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends as CMD does: with its exit code, or by its signal.
 
       Examples:
         prefs exec -c web -- ./server --port 8080
@@ -94,14 +94,14 @@ struct ExecCommand: ParsableCommand {
   mutating func run() throws {
     let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
     let session = try Session(common, in: collections, takesCollections: true)
-    if watch { throw ExitCode(try runWatched(session, collections)) }
+    if watch { throw try runWatched(session, collections).takeOver() }
     let variables = try variables(try session.read { try items(collections, $0) })
     closeKeyDescriptors()
-    if mask { throw ExitCode(try supervise { variables }) }
+    if mask { throw try supervise { variables }.takeOver() }
     throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
   }
 
-  private func runWatched(_ session: Session, _ collections: [NamedCollection]) throws -> Int32 {
+  private func runWatched(_ session: Session, _ collections: [NamedCollection]) throws -> SupervisedProgram.End {
     try session.using(try session.openForReading()) { database in
       closeKeyDescriptors()
       let connection = try database.makeConnection()
@@ -122,11 +122,10 @@ struct ExecCommand: ParsableCommand {
   /// - Parameters:
   ///   - observing: Begins to tell of commits that concern the program.
   ///   - read: What it is to be given.
-  /// - Returns: Its exit code.
   private func supervise(
     observing: (@escaping @Sendable () -> Void) throws -> CommitRegistration? = { _ in nil },
     read: @escaping () throws -> EnvironmentVariables
-  ) throws -> Int32 {
+  ) throws -> SupervisedProgram.End {
     try HeldSignals.during(and: SupervisedProgram.passedOn) { signals in
       // Before the first look, so that no change comes between.
       let registration = try observing { HeldSignals.awaken() }

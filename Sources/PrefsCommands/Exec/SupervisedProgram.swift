@@ -1,3 +1,4 @@
+import ArgumentParser
 import Coffer
 
 #if canImport(Darwin)
@@ -51,17 +52,33 @@ final class SupervisedProgram {
     given = try read()
   }
 
+  /// How a program ended.
+  struct End {
+    /// As waitpid(2) tells it.
+    let status: Int32
+
+    /// Ends this process in the same way: who waits for it, as systemd does, tells a signal from an exit code.
+    ///
+    /// - Returns: The exit code, where there was no signal, or none that ends this process.
+    func takeOver() -> ExitCode {
+      let number = status & 0x7f
+      guard number != 0 else { return ExitCode((status >> 8) & 0xff) }
+      signal(number, SIG_DFL)
+      raise(number)
+      return ExitCode(128 + number)
+    }
+  }
+
   /// Runs the program until it ends by itself.
   ///
-  /// - Returns: Its exit code, as a shell tells it.
   /// - Throws: ``Failure`` when it cannot be started.
-  func run(_ signals: HeldSignals) throws -> Int32 {
+  func run(_ signals: HeldSignals) throws -> End {
     try start()
     while true {
-      if let status = status() {
+      if let end = end() {
         guard let next = replacement else {
           description.output?.finish(signals)
-          return status
+          return end
         }
         (given, replacement, killAt) = (next, nil, nil)
         try start()
@@ -93,11 +110,10 @@ final class SupervisedProgram {
     child = try ProgramStart(words: description.words, environment: environment).start(output: description.output)
   }
 
-  /// How the program ended, as a shell tells it; nil while it runs.
-  private func status() -> Int32? {
+  /// How the program ended; nil while it runs.
+  private func end() -> End? {
     var status: Int32 = 0
-    guard waitpid(child, &status, WNOHANG) == child else { return nil }
-    return status & 0x7f == 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f)
+    return waitpid(child, &status, WNOHANG) == child ? End(status: status) : nil
   }
 
   /// - Parameter isThereAlready: Whether the program has got it, too.

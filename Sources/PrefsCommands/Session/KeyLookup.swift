@@ -21,7 +21,7 @@ struct KeyLookup {
   /// Which kinds of secret can open it is readable without a key, so nobody is asked for a passphrase in vain, and a key
   /// that lies around for another store does not stand in the way of the question.
   ///
-  /// - Throws: ``Failure`` with the status `wrongKey`, which names what would open it.
+  /// - Throws: ``Failure`` with the status `wrongKey` or `keyUnavailable`, which names what else would open it.
   func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
     do {
       return try openAny(slots, open)
@@ -29,6 +29,9 @@ struct KeyLookup {
       throw Failure(
         .wrongKey,
         "wrong key: no slot of the store \(store) answers to it. \(SlotText.ways(slots)) Nothing was changed.")
+    } catch CofferError.keyUnavailable(let reason) where slots.count > 1 {
+      throw Failure(
+        .keyUnavailable, "\(CofferError.keyUnavailable(reason: reason).description) \(SlotText.ways(slots))")
     }
   }
 
@@ -57,11 +60,10 @@ struct KeyLookup {
       return Failure(
         .keyUnavailable, "the key file \(keyFile) is a symbolic link that leads nowhere. Mend the link, or remove it.")
     }
-    let hasRecoveryKey = slots.contains { $0.kind == .recoveryKey }
     return Failure(
       .keyUnavailable,
-      "the store opens with a key file, and there is none at \(keyFile). Name it with --key-file or PREFS_KEY_FILE"
-        + (hasRecoveryKey ? ", or give the recovery key with --recovery-key-fd." : "."))
+      "the store opens with a key file, and there is none at \(keyFile). Name it with --key-file or PREFS_KEY_FILE."
+        + (slots.count > 1 ? " \(SlotText.ways(slots))" : ""))
   }
 
   // MARK: - Creating
