@@ -39,6 +39,8 @@ let package = Package(
   products: [
     .library(name: "Coffer", targets: ["Coffer", "CofferMaintenance", "CofferCompat", "CofferObservation"]),
     .library(name: "CofferMetrics", targets: ["CofferMetrics"]),
+    .library(name: "CofferConfiguration", targets: ["CofferConfiguration"]),
+    .library(name: "CofferService", targets: ["CofferService"]),
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     // Loaded by other programs' SQLite; see the README, The shell.
@@ -46,12 +48,16 @@ let package = Package(
   ] + preload.products,
   // What few programs need is resolved by nobody else.
   traits: [
-    .trait(name: "Metrics", description: "The product CofferMetrics: numbers for swift-metrics.")
+    .trait(name: "Metrics", description: "The product CofferMetrics: numbers for swift-metrics."),
+    .trait(name: "Configuration", description: "The product CofferConfiguration: a provider for swift-configuration."),
+    .trait(name: "ServiceLifecycle", description: "The product CofferService: a service for swift-service-lifecycle."),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0", traits: []),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
     // The formats of `prefs`; nothing that imports Coffer compiles them.
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
@@ -78,6 +84,23 @@ let package = Package(
       name: "CofferMetrics",
       dependencies: [
         "Coffer", .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "CofferConfiguration",
+      dependencies: [
+        "Coffer",
+        .product(
+          name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "CofferService",
+      dependencies: [
+        "Coffer", .product(name: "Logging", package: "swift-log"),
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])),
       ],
       swiftSettings: strict),
     .target(
@@ -126,6 +149,17 @@ let package = Package(
       dependencies: [
         "CofferMetrics", "CofferMaintenance", "TestSupport",
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "CofferConfigurationTests",
+      dependencies: [
+        "CofferConfiguration", "CofferService", "CofferMaintenance",
+        .product(
+          name: "ConfigurationTesting", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
+        .product(
+          name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])),
       ],
       swiftSettings: strict),
     .testTarget(

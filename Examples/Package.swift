@@ -10,7 +10,7 @@ let package = Package(
   name: "CofferExamples",
   platforms: [.macOS(.v15)],
   // With the traits of the tests, so that nothing is built twice.
-  dependencies: [.package(name: "Coffer", path: "..", traits: ["Metrics"])],
+  dependencies: [.package(name: "Coffer", path: "..", traits: ["Configuration", "Metrics", "ServiceLifecycle"])],
   targets: ["AppConfiguration", "DownloadManager", "ManySettings", "Migration", "SecretsStore"].map { name in
     .executableTarget(
       name: name, dependencies: [.product(name: "Coffer", package: "Coffer")], path: name, exclude: ["expected.txt"],

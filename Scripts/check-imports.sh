@@ -4,7 +4,8 @@
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
-#   CofferCompat, CofferObservation, CofferMetrics -> Coffer    CofferStorage -> CSQLite
+#   CofferCompat, CofferObservation, CofferMetrics, CofferConfiguration, CofferService -> Coffer
+#                                                            CofferStorage -> CSQLite
 #           PrefsCommands, Coffer, CofferStorage -> CSystemCalls
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
@@ -19,7 +20,7 @@ allowed() {
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
     Sources/Coffer) echo "CofferStorage CofferCrypto CSystemCalls" ;;
     Sources/CofferMaintenance) echo "Coffer CofferStorage CofferCrypto" ;;
-    Sources/CofferCompat | Sources/CofferObservation | Sources/CofferMetrics) echo "Coffer" ;;
+    Sources/CofferCompat | Sources/CofferObservation | Sources/CofferMetrics | Sources/CofferConfiguration | Sources/CofferService) echo "Coffer" ;;
     Sources/PrefsCommands) echo "Coffer CofferMaintenance CSystemCalls" ;;
     Sources/PrefsFormats) echo "PrefsCommands Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;
@@ -30,12 +31,13 @@ allowed() {
     Tests/CofferStorageTests) echo "CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferMetricsTests) echo "Coffer CofferMaintenance CofferMetrics" ;;
+    Tests/CofferConfigurationTests) echo "Coffer CofferMaintenance CofferConfiguration CofferService" ;;
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance" ;;
     # Everything that comes beside these is built on the library alone.
-    *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics" ;;
+    *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService" ;;
   esac
 }
 

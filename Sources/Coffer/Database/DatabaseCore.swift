@@ -196,6 +196,13 @@ package final class DatabaseCore: Sendable {
     try object.value ?? value(.object, object.stored, key, in: collection)
   }
 
+  /// An object as it describes itself, and whether it is sealed in the store.
+  ///
+  /// - Throws: As `decode`.
+  func openedValue(_ item: HeldItem, _ key: String, in collection: String) throws -> (value: Value, isSealed: Bool) {
+    (try value(item.object, key, in: collection), item.object.kind == .sealed)
+  }
+
   /// A value as it describes itself.
   ///
   /// - Throws: As `decode`.

@@ -15,6 +15,12 @@ extension Value {
     return (try? JSONReader.value(text)) ?? self
   }
 
+  /// What a `Codable` value was encoded as; any other value itself.
+  package var decodedJSON: Value {
+    guard case .json(let text) = self else { return self }
+    return (try? JSONReader.value(text)) ?? self
+  }
+
   /// Text, and what numbers and truth values are as text; nil for all else.
   var asString: String? {
     switch scalar {

@@ -102,6 +102,13 @@ extension ConnectionProxy {
     try item(key, in: collection) != nil
   }
 
+  /// The object for a key as it describes itself, and whether it is sealed in the store; nil when there is none.
+  package func openedValue(
+    forKey key: String, inCollection collection: String
+  ) throws -> (value: Value, isSealed: Bool)? {
+    try item(key, in: collection).map { try database.core.openedValue($0, key, in: collection) }
+  }
+
   /// Both values for a key, as they show.
   private func item(_ key: String, in collection: String) throws -> HeldItem? {
     try state.visible(key, in: collection, isCounted: true).item

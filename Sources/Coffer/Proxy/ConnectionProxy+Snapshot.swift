@@ -18,6 +18,11 @@ extension ConnectionProxy {
         try core.decode(held.get().object, as: type, key, in: collection)
       }
 
+      /// The object as it describes itself, and whether it is sealed in the store.
+      package func openedValue() throws -> (value: Value, isSealed: Bool) {
+        try core.openedValue(held.get(), key, in: collection)
+      }
+
       /// The metadata; nil where there is none.
       ///
       /// - Throws: As ``object(as:)``.

@@ -60,7 +60,7 @@ final class PendingChanges: Sendable {
     try change.checkSize(key, in: collection)
     try prepare(key, in: collection)
     try changing(durability) { state.add(change, key, in: collection) }
-    state.core.options.meter?.record(.set(count: 1))
+    state.record(.set(count: 1))
   }
 
   /// A change of one key among several.
@@ -80,7 +80,7 @@ final class PendingChanges: Sendable {
     try changing(durability) {
       for change in changes { state.add(change.mutation, change.key, in: change.collection) }
     }
-    state.core.options.meter?.record(.set(count: changes.count))
+    state.record(.set(count: changes.count))
   }
 
   /// Where someone listens, has to be known what a change changes.
@@ -170,7 +170,7 @@ final class PendingChanges: Sendable {
   private func enqueueRetry(after delay: DispatchTimeInterval) {
     connection.enqueue(after: delay) { session in
       self.retries.withLock { $0.isQueued = false }
-      self.state.core.options.meter?.record(.flushRetry)
+      self.state.record(.flushRetry)
       self.flush(through: self.lastNumber, session)
     }
   }
@@ -333,8 +333,8 @@ final class PendingChanges: Sendable {
     }
     let count = count
     let error = error as? CofferError ?? .unsupported(reason: "\(error)")
-    state.core.options.meter?.record(.flushFailure)
-    state.core.options.meter?.record(.pending(count: count))
+    state.record(.flushFailure)
+    state.record(.pending(count: count))
     failures.send(ConnectionProxy.FlushFailure(error: error, pendingChangeCount: count))
     connection.database.options.logger.error("A flush failed; \(count) changes stay pending. \(error)")
     // Nothing can be written any more where the database was closed, or belongs to the parent process.

@@ -13,10 +13,10 @@ extension ProxyState {
   func visible(_ key: String, in collection: String, isCounted: Bool = false) throws -> Knowledge {
     let known = remembered(key, in: collection)
     guard case .unknown = known else {
-      if isCounted { core.options.meter?.record(.read(fromMemory: true)) }
+      if isCounted { record(.read(fromMemory: true)) }
       return known
     }
-    if isCounted { core.options.meter?.record(.read(fromMemory: false)) }
+    if isCounted { record(.read(fromMemory: false)) }
     return try resolve(key, in: collection)
   }
 
