@@ -54,6 +54,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Operating/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@$(MAKE) test-install

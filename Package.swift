@@ -41,8 +41,6 @@ let package = Package(
     .library(name: "CofferMetrics", targets: ["CofferMetrics"]),
     .library(name: "CofferConfiguration", targets: ["CofferConfiguration"]),
     .library(name: "CofferService", targets: ["CofferService"]),
-    .executable(name: "prefs", targets: ["prefs"]),
-    .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     // Loaded by other programs' SQLite; see the README, The shell.
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ] + preload.products,
@@ -53,14 +51,10 @@ let package = Package(
     .trait(name: "ServiceLifecycle", description: "The product CofferService: a service for swift-service-lifecycle."),
   ],
   dependencies: [
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0", traits: []),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
-    // The formats of `prefs`; nothing that imports Coffer compiles them.
-    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
-    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
   ] + documentation,
   targets: [
     .systemLibrary(
@@ -103,6 +97,27 @@ let package = Package(
           condition: .when(traits: ["ServiceLifecycle"])),
       ],
       swiftSettings: strict),
+  ] + preload.targets,
+  swiftLanguageModes: [.v6]
+)
+
+// Nobody who depends on Coffer by its address needs the tool and the tests, nor fetches what those are built on. SwiftPM reads
+// this file from the repository then, as if it lay at the root, and later in a folder of its own.
+let folder = Context.packageDirectory
+let isFetched =
+  folder == "/"
+  || ["/.build/checkouts/", "/SourcePackages/checkouts/", "/registry/downloads/"].contains { folder.contains($0) }
+if !isFetched {
+  package.products += [
+    .executable(name: "prefs", targets: ["prefs"]),
+    .executable(name: "prefs-formats", targets: ["prefs-formats"]),
+  ]
+  package.dependencies += [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+  ]
+  package.targets += [
     .target(
       name: "PrefsCommands",
       dependencies: [
@@ -166,9 +181,8 @@ let package = Package(
       name: "PrefsCommandsTests",
       dependencies: ["PrefsCommands", "PrefsFormats", "Coffer", "StoreWorker", "prefs", "prefs-formats"],
       swiftSettings: strict),
-  ] + preload.targets,
-  swiftLanguageModes: [.v6]
-)
+  ]
+}
 
 // The same readers, replayed by a test or driven by libFuzzer.
 if let fuzzer {
@@ -183,7 +197,7 @@ if let fuzzer {
       path: "Tests/Fuzzing", exclude: ["Corpus", "CFuzzer", "Replay", "run"], sources: ["Targets", "Driver"],
       swiftSettings: strict, linkerSettings: [.unsafeFlags(["-sanitize=address", fuzzer])]),
   ]
-} else {
+} else if !isFetched {
   package.targets.append(
     .testTarget(
       name: "FuzzingTests",
