@@ -72,7 +72,7 @@ test-package: release ## Install, use, upgrade and remove the Debian package, in
 	@Tests/Package/run .build/release/prefs
 
 examples: test-deps ## Build and run the examples, and check what they say
-	@folder=$$(Scripts/build-examples.sh) && Examples/run "$$folder"
+	@folder=$$(Scripts/build-examples.sh) && Examples/run "$$folder" && Tests/Replicas/run "$$folder"
 
 # Not part of `make test`: it builds GRDB and its tests, and takes more than a quarter of an hour.
 acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers beside ours

@@ -10,11 +10,29 @@ let package = Package(
   name: "CofferExamples",
   platforms: [.macOS(.v15)],
   // With the traits of the tests, so that nothing is built twice.
-  dependencies: [.package(name: "Coffer", path: "..", traits: ["Configuration", "Metrics", "ServiceLifecycle"])],
+  dependencies: [
+    .package(name: "Coffer", path: "..", traits: ["Configuration", "Metrics", "ServiceLifecycle"]),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0", traits: []),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
+  ],
   targets: ["AppConfiguration", "DownloadManager", "ManySettings", "Migration", "SecretsStore"].map { name in
     .executableTarget(
       name: name, dependencies: [.product(name: "Coffer", package: "Coffer")], path: name, exclude: ["expected.txt"],
       swiftSettings: strict)
-  },
+  } + [
+    .executableTarget(
+      name: "WebService",
+      dependencies: ["Coffer", "CofferConfiguration", "CofferMetrics", "CofferService"].map { name in
+        .product(name: name, package: "Coffer")
+      } + [
+        .product(name: "Configuration", package: "swift-configuration"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      path: "WebService", exclude: ["expected.txt"], swiftSettings: strict)
+  ],
   swiftLanguageModes: [.v6]
 )
