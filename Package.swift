@@ -41,6 +41,8 @@ let package = Package(
     .library(name: "CofferMetrics", targets: ["CofferMetrics"]),
     .library(name: "CofferConfiguration", targets: ["CofferConfiguration"]),
     .library(name: "CofferService", targets: ["CofferService"]),
+    // Without a trait: it fetches no package, and libcurl is wanted only where the product is named.
+    .library(name: "CofferFleet", targets: ["CofferFleet"]),
     // Loaded by other programs' SQLite; see the README, The shell.
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ] + preload.products,
@@ -62,6 +64,8 @@ let package = Package(
     .systemLibrary(
       name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CSystemCalls"),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .target(name: "CofferCrypto", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "CofferStorage", dependencies: ["CofferCrypto", "CSQLite", "CSystemCalls"], swiftSettings: strict),
     .target(name: "CofferExtension", dependencies: ["CofferStorage", "CSQLite"], swiftSettings: strict),
@@ -97,6 +101,7 @@ let package = Package(
           condition: .when(traits: ["ServiceLifecycle"])),
       ],
       swiftSettings: strict),
+    .target(name: "CofferFleet", dependencies: ["Coffer", "CCurl"], swiftSettings: strict),
   ] + preload.targets,
   swiftLanguageModes: [.v6]
 )
@@ -177,6 +182,9 @@ if !isFetched {
           condition: .when(traits: ["ServiceLifecycle"])),
       ],
       swiftSettings: strict),
+    .testTarget(
+      name: "CofferFleetTests", dependencies: ["CofferFleet", "CofferMaintenance", "TestSupport"], swiftSettings: strict
+    ),
     .testTarget(
       name: "PrefsCommandsTests",
       dependencies: ["PrefsCommands", "PrefsFormats", "Coffer", "StoreWorker", "prefs", "prefs-formats"],

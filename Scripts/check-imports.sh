@@ -4,6 +4,7 @@
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
+#   CofferFleet -> Coffer, CofferCrypto, CCurl
 #   CofferCompat, CofferObservation, CofferMetrics, CofferConfiguration, CofferService -> Coffer
 #                                                            CofferStorage -> CSQLite
 #           PrefsCommands, Coffer, CofferStorage -> CSystemCalls
@@ -14,13 +15,14 @@ cd "${1:-"$(dirname "$0")/.."}"
 # built on.
 allowed() {
   case "$1" in
-    Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls) echo "" ;;
+    Sources/CSQLite | Sources/COpenSSL | Sources/CSystemCalls | Sources/CCurl) echo "" ;;
     Sources/CofferCrypto) echo "COpenSSL" ;;
     Sources/CofferStorage) echo "CofferCrypto CSQLite CSystemCalls" ;;
     Sources/CofferExtension) echo "CofferStorage CSQLite" ;;
     Sources/Coffer) echo "CofferStorage CofferCrypto CSystemCalls" ;;
     Sources/CofferMaintenance) echo "Coffer CofferStorage CofferCrypto" ;;
     Sources/CofferCompat | Sources/CofferObservation | Sources/CofferMetrics | Sources/CofferConfiguration | Sources/CofferService) echo "Coffer" ;;
+    Sources/CofferFleet) echo "Coffer CofferCrypto CCurl" ;;
     Sources/PrefsCommands) echo "Coffer CofferMaintenance CSystemCalls" ;;
     Sources/PrefsFormats) echo "PrefsCommands Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;
@@ -32,12 +34,13 @@ allowed() {
     Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferMetricsTests) echo "Coffer CofferMaintenance CofferMetrics" ;;
     Tests/CofferConfigurationTests) echo "Coffer CofferMaintenance CofferConfiguration CofferService" ;;
+    Tests/CofferFleetTests) echo "CofferFleet Coffer CofferMaintenance CofferCrypto" ;;
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance" ;;
     # Everything that comes beside these is built on the library alone.
-    *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService" ;;
+    *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService CofferFleet" ;;
   esac
 }
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs what Coffer links against and Swift does not bring along: SQLite and OpenSSL with their headers, and
+# Installs what Coffer links against and Swift does not bring along: SQLite, OpenSSL and libcurl with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
 # its own, pass with GnuPG, and Python with `cryptography` and `jsonschema` or the means to install them. With the argument
 # `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
 has_libraries() {
-  command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto
+  command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto libcurl
 }
 
 has_test_tools() {
@@ -18,8 +18,8 @@ except ImportError:
   import ensurepip, venv' 2>/dev/null
 }
 
-debian="pkg-config libsqlite3-dev libssl-dev"
-brew="pkg-config sqlite openssl@3"
+debian="pkg-config libsqlite3-dev libssl-dev libcurl4-openssl-dev"
+brew="pkg-config sqlite openssl@3 curl"
 case "${1:-}" in
   tests)
     has_all() { has_libraries && has_test_tools; }
@@ -37,10 +37,10 @@ esac
 # Names the packages for whoever has to install them by hand, and gives up.
 give_up() {
   echo "install-deps: $1" >&2
-  echo "install-deps: please install pkg-config and the development files of SQLite 3 and OpenSSL 3:" >&2
+  echo "install-deps: please install pkg-config and the development files of SQLite 3, OpenSSL 3 and libcurl:" >&2
   echo "  Debian, Ubuntu:  $debian" >&2
-  echo "  Fedora:          pkgconf-pkg-config sqlite-devel openssl-devel" >&2
-  echo "  Alpine:          pkgconf sqlite-dev openssl-dev" >&2
+  echo "  Fedora:          pkgconf-pkg-config sqlite-devel openssl-devel libcurl-devel" >&2
+  echo "  Alpine:          pkgconf sqlite-dev openssl-dev curl-dev" >&2
   echo "  macOS, Homebrew: $brew" >&2
   exit 1
 }
