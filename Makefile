@@ -7,7 +7,7 @@ SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
 .PHONY: help deps test-deps build release install uninstall package test-package demo test test-install examples acceptance docs sanitize soak fuzz load \
-  bench lint format clean
+  bench bench-configuration lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -50,9 +50,10 @@ demo: deps ## Build the tool and take a short tour with it
 	@Scripts/build-release.sh
 	@Scripts/demo.sh "$$($(SWIFT) build -c release --show-bin-path)/prefs"
 
+# Without --skip-build, `swift test` builds everything anew, with other flags.
 test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
-	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits
+	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
@@ -84,8 +85,8 @@ acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers 
 docs: deps ## Build the reference and the articles into .build/documentation
 	COFFER_DOCUMENTATION=1 $(SWIFT) package --enable-all-traits --allow-writing-to-directory .build/documentation generate-documentation \
 	  --target Coffer --target CofferMaintenance --target CofferCompat --target CofferObservation \
-	  --target CofferMetrics --output-path .build/documentation \
-  --enable-experimental-combined-documentation \
+	  --target CofferMetrics --target CofferConfiguration --target CofferService \
+	  --output-path .build/documentation --enable-experimental-combined-documentation \
 	  --warnings-as-errors --disable-parameters-and-returns-validation
 
 # The tool's own tests stay out: they run another binary. So do those of the extension: programs without a sanitizer
@@ -114,6 +115,10 @@ bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS
 	  DESTDIR="$$built/installed" PREFIX=/usr Scripts/install.sh install "$$built/prefs" >/dev/null && \
 	  "$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/Benchmark" --rows '$(ROWS)' --rounds $(ROUNDS) \
 	  --prefs "$$built/installed/usr/bin/prefs" --storage-benchmark "$$built/StorageBenchmark" --package Benchmarks
+
+bench-configuration: deps ## Measure the provider for swift-configuration beside those of files and the environment
+	$(SWIFT) build -c release --package-path Benchmarks --product ConfigurationBenchmark
+	@"$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/ConfigurationBenchmark"
 
 soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
