@@ -6,9 +6,13 @@ let package = Package(
   name: "CofferBenchmarks",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Coffer", path: ".."),
+    .package(name: "Coffer", path: "..", traits: ["Configuration"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0", traits: ["JSON", "Reloading"]),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.5.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
   ],
   targets: [
     .systemLibrary(
@@ -23,6 +27,18 @@ let package = Package(
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
       path: "Benchmark"),
+    // Beside swift-configuration's own providers.
+    .executableTarget(
+      name: "ConfigurationBenchmark",
+      dependencies: [
+        .product(name: "Coffer", package: "Coffer"),
+        .product(name: "CofferConfiguration", package: "Coffer"),
+        .product(name: "Configuration", package: "swift-configuration"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "SystemPackage", package: "swift-system"),
+      ],
+      path: "ConfigurationBenchmark"),
   ],
   swiftLanguageModes: [.v6]
 )
