@@ -30,7 +30,7 @@ func serve(_ store: String) async throws {
   try database.vault.unlock(.credential("vault-key"))
   let settings = try ConnectionProxy(database: database)
   let config = ConfigReader(providers: [
-    EnvironmentVariablesProvider(), CofferProvider(settings, collections: ["web", "web-secrets"]),
+    EnvironmentVariablesProvider(), try CofferProvider(settings, collections: ["web", "web-secrets"]),
   ])
 
   let router = Router()

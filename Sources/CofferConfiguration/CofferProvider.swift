@@ -9,7 +9,7 @@
   /// let settings = try ConnectionProxy(database: database)
   /// let config = ConfigReader(providers: [
   ///   EnvironmentVariablesProvider(),
-  ///   CofferProvider(settings, collections: ["web@staging", "web"]),
+  ///   try CofferProvider(settings, collections: ["web@staging", "web"]),
   /// ])
   /// let port = config.int(forKey: "http.port", default: 8080)  // prefs set web/http.port --int 8080
   /// ```
@@ -22,16 +22,32 @@
   /// commas between. A value that is not of the type that is asked for is an error of its key (`CofferError.notDecodable`), and so
   /// is one of a sealed collection while the vault is locked (`.locked`). Values of type ``Secret`` and those of sealed collections are
   /// secrets of swift-configuration's, too: they are in no log of accesses.
+  ///
+  /// Declared settings are held to their declarations, as they are when the provider is made. A value of another type than
+  /// declared, or outside its limits, does not hide a good one in a later collection; without one, it is an error of its key
+  /// (`CofferError.invalidValue`). Declared defaults are not given: providers behind this one, and the default that a reader
+  /// names, would never be asked.
   public struct CofferProvider: ConfigProvider, CustomStringConvertible {
     private let proxy: ConnectionProxy
-    private let collections: [String]
+    private let places: [Place]
 
     /// - Parameters:
     ///   - proxy: What is read; its pending changes count.
     ///   - collections: Where keys are looked for; the first collection that has one counts.
-    public init(_ proxy: ConnectionProxy, collections: [String] = [""]) {
+    /// - Throws: `CofferError.damaged` when a declaration does not parse; `.closed`, `.inputOutput`.
+    public init(_ proxy: ConnectionProxy, collections: [String] = [""]) throws {
       precondition(!collections.isEmpty, "A provider needs a collection.")
-      (self.proxy, self.collections) = (proxy, collections)
+      self.proxy = proxy
+      places = try proxy.database.makeConnection().read { transaction in
+        let names = Set(try transaction.declaredSettings().map(\.declaration.name))
+        return try collections.map { collection in
+          var declarations: [String: Declaration] = [:]
+          for name in names {
+            declarations[name] = try transaction.declaration(forKey: name, inCollection: collection)
+          }
+          return Place(collection: collection, declarations: declarations)
+        }
+      }
     }
 
     /// What messages call it.
@@ -42,13 +58,15 @@
       "CofferProvider[\(proxy.database.path): \(collections.joined(separator: ", "))]"
     }
 
+    private var collections: [String] { places.map(\.collection) }
+
     // MARK: - Single values
 
     /// The value for a key, as it is now.
     ///
-    /// - Throws: `CofferError.notDecodable`, `.locked`, `.closed`, `.damaged` or `.inputOutput`.
+    /// - Throws: `CofferError.notDecodable`, `.invalidValue`, `.locked`, `.closed`, `.damaged` or `.inputOutput`.
     public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
-      try key.lookUp(in: collections, type) { name, collection in
+      try key.lookUp(in: places, type) { name, collection in
         try proxy.openedValue(forKey: name, inCollection: collection)
       }
     }
@@ -72,7 +90,7 @@
           ConfigUpdatesAsyncSequence<Result<LookupResult, any Error>, Never>
         ) async throws -> Return
     ) async throws -> Return {
-      let updates = Updates(try proxy.changes(inCollections: collections)) {
+      let updates = try Updates(of: collections, proxy) {
         Result { try value(forKey: key, type: type) }
       } isSame: { earlier, later in
         // An error may be another one each time.
@@ -89,7 +107,7 @@
     /// One that cannot be made has the error for every key.
     public func snapshot() -> any ConfigSnapshot {
       CofferSnapshot(
-        providerName: providerName, collections: collections,
+        providerName: providerName, places: places,
         content: Result { try proxy.snapshot(ofCollections: collections) })
     }
 
@@ -102,45 +120,59 @@
           ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>
         ) async throws -> Return
     ) async throws -> Return {
-      let updates = Updates(try proxy.changes(inCollections: collections), current: snapshot)
+      let updates = try Updates(of: collections, proxy, current: snapshot)
       return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
     }
   }
 
   private struct CofferSnapshot: ConfigSnapshot {
     let providerName: String
-    let collections: [String]
+    let places: [Place]
     let content: Result<ConnectionProxy.Snapshot, any Error>
 
     func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
       let content = try content.get()
-      return try key.lookUp(in: collections, type) { name, collection in
+      return try key.lookUp(in: places, type) { name, collection in
         try content.item(forKey: name, inCollection: collection)?.openedValue()
       }
     }
   }
 
+  /// A collection that a provider looks in, and the settings that are declared for it, by name.
+  private struct Place: Sendable {
+    let collection: String
+    let declarations: [String: Declaration]
+  }
+
   extension AbsoluteConfigKey {
-    /// The value that the first collection has.
+    /// The first good value that the collections have.
     ///
     /// - Parameter find: Gives the value of a key in a collection, and whether it is sealed there.
     fileprivate func lookUp(
-      in collections: [String], _ type: ConfigType,
+      in places: [Place], _ type: ConfigType,
       _ find: (_ name: String, _ collection: String) throws -> (value: Value, isSealed: Bool)?
     ) throws -> LookupResult {
       let name = components.joined(separator: ".")
-      for collection in collections {
-        guard let (value, isSealed) = try find(name, collection) else { continue }
+      var firstProblem: CofferError?
+      for place in places {
+        guard let (value, isSealed) = try find(name, place.collection) else { continue }
+        let declaration = place.declarations.isEmpty ? nil : place.declarations[name]
+        if let problem = declaration?.problem(of: value, showsValue: !isSealed) {
+          firstProblem =
+            firstProblem ?? .invalidValue(collection: place.collection, key: name, reason: problem)
+          continue
+        }
         guard let content = ConfigContent(value, as: type) else {
           throw CofferError.notDecodable(
-            collection: collection, key: name, storedType: value.kind.name, requestedType: type.rawValue,
+            collection: place.collection, key: name, storedType: value.kind.name, requestedType: type.rawValue,
             reason: "it cannot be converted")
         }
         return LookupResult(
-          encodedKey: Self.path(name, collection),
+          encodedKey: Self.path(name, place.collection),
           value: ConfigValue(content, isSecret: isSealed || value.kind == .secret))
       }
-      return LookupResult(encodedKey: Self.path(name, collections[0]), value: nil)
+      if let firstProblem { throw firstProblem }
+      return LookupResult(encodedKey: Self.path(name, places[0].collection), value: nil)
     }
 
     /// The key as `prefs` takes it.

@@ -1,33 +1,37 @@
 #if Configuration
   import Coffer
 
-  /// What something is now, and then after each change that makes it another.
+  /// What something is now, and then whenever it may have become another: after a change in the collections, and after the vault
+  /// was locked or unlocked.
   ///
-  /// Ends with the changes: when the proxy is closed, or the task is cancelled.
+  /// Ends when the proxy is closed, or the task is cancelled.
   struct Updates<Element: Sendable>: AsyncSequence, Sendable {
-    private let changes: ConnectionProxy.Changes
+    private let signals: Signals
     private let current: @Sendable () -> Element
     private let isSame: @Sendable (_ earlier: Element, _ later: Element) -> Bool
 
     init(
-      _ changes: ConnectionProxy.Changes, current: @escaping @Sendable () -> Element,
+      of collections: [String], _ proxy: ConnectionProxy, current: @escaping @Sendable () -> Element,
       isSame: @escaping @Sendable (_ earlier: Element, _ later: Element) -> Bool = { _, _ in false }
-    ) {
-      (self.changes, self.current, self.isSame) = (changes, current, isSame)
+    ) throws {
+      signals = Signals(try proxy.changes(inCollections: collections), proxy.database.vault.events)
+      (self.current, self.isSame) = (current, isSame)
     }
 
     struct Iterator: AsyncIteratorProtocol {
-      var changes: ConnectionProxy.Changes.Iterator
+      var signals: AsyncStream<Void>.Iterator
       let current: @Sendable () -> Element
       let isSame: @Sendable (Element, Element) -> Bool
       var last: Element?
+      /// What the signals come from goes when nobody iterates any more.
+      let source: Signals
 
       mutating func next() async -> Element? { await next(isolation: nil) }
 
       mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
         while true {
           // The first one is what there is now.
-          if last != nil, await changes.next(isolation: actor) == nil { return nil }
+          if last != nil, await signals.next(isolation: actor) == nil { return nil }
           let element = current()
           if let last, isSame(last, element) { continue }
           last = element
@@ -37,7 +41,28 @@
     }
 
     func makeAsyncIterator() -> Iterator {
-      Iterator(changes: changes.makeAsyncIterator(), current: current, isSame: isSame)
+      Iterator(signals: signals.stream.makeAsyncIterator(), current: current, isSame: isSame, source: signals)
     }
+  }
+
+  /// Two sources of events as one stream, in which those that nobody has waited for are one.
+  final class Signals: Sendable {
+    let stream: AsyncStream<Void>
+    private let tasks: [Task<Void, Never>]
+
+    /// - Parameter changes: Whose end is the stream's end.
+    init(_ changes: ConnectionProxy.Changes, _ vaultEvents: AsyncStream<VaultEvent>) {
+      let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+      self.stream = stream
+      tasks = [
+        Task {
+          for await _ in changes { continuation.yield() }
+          continuation.finish()
+        },
+        Task { for await _ in vaultEvents { continuation.yield() } },
+      ]
+    }
+
+    deinit { for task in tasks { task.cancel() } }
   }
 #endif

@@ -40,7 +40,7 @@
       let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
       for (key, value) in Self.settings { try proxy.setObject(value, forKey: key, inCollection: "web") }
       if place == .flushedInMemory || place == .flushedOnDisk { try proxy.flushAndWait() }
-      try await ProviderCompatTest(provider: CofferProvider(proxy, collections: ["none", "web"])).runTest()
+      try await ProviderCompatTest(provider: try CofferProvider(proxy, collections: ["none", "web"])).runTest()
       try proxy.close()
     }
 
@@ -85,7 +85,7 @@
 
     private func reader() throws -> (ConnectionProxy, ConfigReader) {
       let proxy = try ConnectionProxy(database: .inMemory())
-      return (proxy, ConfigReader(provider: CofferProvider(proxy)))
+      return (proxy, ConfigReader(provider: try CofferProvider(proxy)))
     }
 
     // MARK: - Collections
@@ -96,7 +96,7 @@
       try proxy.setObject("here", forKey: "place", inCollection: "web@staging")
       try proxy.setObject("there", forKey: "place", inCollection: "web")
       try proxy.setObject("common", forKey: "name", inCollection: "web")
-      let provider = CofferProvider(proxy, collections: ["web@staging", "web"])
+      let provider = try CofferProvider(proxy, collections: ["web@staging", "web"])
       let snapshot = provider.snapshot()
       try proxy.performBatch { batch in
         try batch.setObject("later", forKey: "place", inCollection: "web@staging")
@@ -119,7 +119,7 @@
       try proxy.setObject("plain", forKey: "name")
       try proxy.setObject("sealed", forKey: "token", inCollection: "vault")
       try proxy.flushAndWait()
-      let provider = CofferProvider(proxy, collections: ["", "vault"])
+      let provider = try CofferProvider(proxy, collections: ["", "vault"])
       for source in [provider.value, provider.snapshot().value]
         as [(AbsoluteConfigKey, ConfigType) throws -> LookupResult]
       {
@@ -136,12 +136,42 @@
       }
     }
 
+    // MARK: - Declared settings
+
+    @Test("passes over a value that is not as declared for a good one; without one, its key has an error")
+    func declared() throws {
+      let proxy = try ConnectionProxy(database: .inMemory())
+      try proxy.database.makeConnection().readWrite { transaction in
+        try transaction.declare(
+          [
+            Declaration("port", in: "web", type: .int, limits: [.range(minimum: 1, maximum: 65535)]),
+            Declaration("name", in: "web", type: .string),
+          ], by: "web")
+      }
+      let config = ConfigReader(provider: try CofferProvider(proxy, collections: ["web@staging", "web"]))
+      try proxy.setObject(8080, forKey: "port", inCollection: "web")
+      #expect(config.int(forKey: "port") == 8080)
+      for bad: Value in ["8081", 0] {
+        try proxy.setObject(bad, forKey: "port", inCollection: "web@staging")
+        #expect(config.int(forKey: "port") == 8080)
+      }
+      try proxy.setObject(99_999, forKey: "port", inCollection: "web")
+      let error = #expect(throws: CofferError.self) { try config.requiredInt(forKey: "port") }
+      // The first one in the order of the collections is the one to mend.
+      guard case .invalidValue("web@staging", "port", let reason) = error else {
+        return #expect(Bool(false), "\(error as Any)")
+      }
+      #expect(reason.contains("65535"))
+      try proxy.setObject("later", forKey: "name", inCollection: "web")
+      #expect(config.string(forKey: "name") == "later")
+    }
+
     // MARK: - Watching
 
     @Test("tells a value when another has committed it, and not when something else has changed")
     func watch() async throws {
       let (mine, others) = (try ConnectionProxy(database: store.open()), try store.open())
-      let provider = CofferProvider(mine, collections: ["web"])
+      let provider = try CofferProvider(mine, collections: ["web"])
       try await provider.watchValue(forKey: "port", type: .int) { updates in
         var values = updates.makeAsyncIterator()
         #expect(try await values.next()?.get().value == nil)
@@ -162,24 +192,44 @@
       }
     }
 
+    @Test("tells a sealed value when the vault is unlocked")
+    func watchSealed() async throws {
+      let database = try store.open()
+      let proxy = try ConnectionProxy(database: database)
+      try database.vault.create(key: store.key)
+      try database.vault.unlock(store.key)
+      try database.seal(collection: "vault")
+      try proxy.setObject("sealed", forKey: "token", inCollection: "vault")
+      database.vault.lock()
+      let provider = try CofferProvider(proxy, collections: ["vault"])
+      let key = store.key
+      try await provider.watchValue(forKey: "token", type: .string) { updates in
+        var values = updates.makeAsyncIterator()
+        let locked = try #require(await values.next())
+        #expect(throws: CofferError.locked(collection: "vault")) { try locked.get() }
+        try database.vault.unlock(key)
+        #expect(try await values.next()?.get().value?.content == .string("sealed"))
+      }
+    }
+
     @Test("ends the watching with its task, and with its proxy")
     func watchEnds() async throws {
       let proxy = try ConnectionProxy(database: .inMemory())
-      let provider = CofferProvider(proxy)
-      let count = { @Sendable () async throws -> Int in
+      let provider = try CofferProvider(proxy)
+      /// How many values there are until the watching ends; `onFirst` runs after the first one.
+      let count = { @Sendable (onFirst: @escaping @Sendable () throws -> Void) async throws -> Int in
         try await provider.watchValue(forKey: "a", type: .int) { updates in
           var count = 0
-          for await _ in updates { count += 1 }
+          for await _ in updates {
+            count += 1
+            if count == 1 { try onFirst() }
+          }
           return count
         }
       }
-      let task = Task { try await count() }
-      task.cancel()
-      #expect(try await task.value <= 1)
-      async let counted = count()
-      try await Task.sleep(for: .milliseconds(50))
-      try proxy.close()
-      #expect(try await counted == 1)
+      let task = Task { try await count { withUnsafeCurrentTask { $0?.cancel() } } }
+      #expect(try await task.value == 1)
+      #expect(try await count { try proxy.close() } == 1)
       #expect(throws: CofferError.closed) { try provider.snapshot().value(forKey: "a", type: .int) }
     }
 
