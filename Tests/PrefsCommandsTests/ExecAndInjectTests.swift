@@ -224,6 +224,24 @@ import Testing
     #expect(try watched.output.next() == nil)
   }
 
+  @Test("exec --watch ends a program that is stopped, to start it anew and when it is itself told to end")
+  func watchStopped() throws {
+    let watched = try watched("trap 'echo ended; exit 7' TERM; unset TOKEN; echo $$")
+    func stop() throws {
+      let program = try #require(try watched.output.next().flatMap(pid_t.init))
+      #expect(try watched.output.next() != nil)
+      kill(program, SIGSTOP)
+    }
+    try stop()
+    try tool.succeed("set", "web/port", "--int", "2")
+    // Killed after a while, it would not say so.
+    try #require(try watched.output.next() == "ended")
+    try stop()
+    kill(watched.child, SIGTERM)
+    #expect(try watched.output.next() == "ended")
+    #expect(try Tool.exitCode(of: watched.child) == 7)
+  }
+
   @Test("exec that stays ends by the signal that ended its program")
   func endBySignal() throws {
     let child = try tool.spawn(

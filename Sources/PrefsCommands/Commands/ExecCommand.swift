@@ -33,7 +33,8 @@ struct ExecCommand: ParsableCommand {
       appear as <secret>, whole and line by line, and old ones after a change as well. What CMD encodes or cuts in pieces \
       is not found, nor is a value of fewer than 4 bytes.
 
-      Where prefs stays, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends as CMD does: with its exit code, or by its signal.
+      Where prefs stays, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends as CMD does: with its exit code, \
+      or by its signal.
 
       Examples:
         prefs exec -c web -- ./server --port 8080

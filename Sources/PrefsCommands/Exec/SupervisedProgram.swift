@@ -120,6 +120,7 @@ final class SupervisedProgram {
   private func pass(_ signal: Int32, isThereAlready: Bool) {
     if !isThereAlready { kill(child, signal) }
     guard [SIGTERM, SIGINT, SIGQUIT].contains(signal) else { return }
+    kill(child, SIGCONT)
     // How long it takes to end is now up to whoever told it to.
     (isEnding, replacement, killAt, lookAt) = (true, nil, nil, nil)
   }
@@ -159,6 +160,8 @@ final class SupervisedProgram {
       talking.detail("what the program was given has changed: it is started anew")
       replacement = now
       kill(child, SIGTERM)
+      // One that is stopped would not notice.
+      kill(child, SIGCONT)
       killAt = .now + Self.patience
     }
   }
