@@ -12,8 +12,12 @@ enum CommandArguments {
   ///
   /// `CommandLine.arguments` repairs what is not UTF-8, and would so store another value than the one given.
   ///
-  /// - Throws: ``Failure`` with the status `usage` when an argument is not UTF-8.
+  /// - Throws: ``Failure`` with the status `usage` when an argument is not UTF-8, `other` when they cannot be read.
   static func ofThisProcess() throws -> [String] {
+    // On Linux Swift reads them from there.
+    guard CommandLine.argc > 0 else {
+      throw Failure(.other, "the arguments cannot be read without /proc. Mount it: mount -t proc proc /proc.")
+    }
     var arguments: [String] = []
     for index in 1..<max(1, Int(CommandLine.argc)) {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }

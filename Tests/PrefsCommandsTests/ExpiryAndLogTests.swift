@@ -110,6 +110,9 @@ import Testing
     #expect(try tool.succeed("log", "--since", "1h").split(separator: "\n").count == 4)
     #expect(try tool.succeed("log", "--since", "2199-01-01").isEmpty)
     #expect(try tool.run("log", "--since", "x").code == 2)
+    let none = try tool.run("log", "other")
+    #expect(none.code == 0 && none.text.isEmpty && none.message.contains("-c \"\""))
+    #expect(try tool.run("log", "none").message == "prefs: the log has no such change of collection \"none\".\n")
   }
 
   /// Has the store forget its commits, as it does after 10,000 more.

@@ -27,6 +27,17 @@ struct OperatingTests {
     try tool.succeed("set", "a", "2", "--must-exist")
   }
 
+  #if os(Linux)
+    @Test("Without /proc, where the arguments come from, that is said", .enabled(if: getuid() == 0, "it takes root"))
+    func noArguments() throws {
+      let script = #"mount -t tmpfs tmpfs /proc; exec "$0" get a"#
+      let run = try Tool().run(
+        ["-m", "sh", "-c", script, Tool.executable], input: "".utf8, environment: ["PATH": "/usr/bin:/bin"],
+        program: "/usr/bin/unshare")
+      #expect(run.code == 1 && run.text.isEmpty && run.message.hasPrefix("prefs: the arguments cannot be read"))
+    }
+  #endif
+
   // MARK: Keys
 
   @Test("A wrong key names the slots that would open the store, also one that was mistyped")
@@ -100,6 +111,8 @@ struct OperatingTests {
     #expect(try tool.succeed("get", "a", "-d", tool.store + "-replaced-1") == "new\n")
     try tool.succeed("restore-store", tool.path("monday.coffer"), "-q")
     #expect(try tool.run("restore-store", tool.path("none")).code == 4)
+    let itself = try tool.run("restore-store", tool.store)
+    #expect(itself.code == 2 && itself.message.contains("is the store itself"))
   }
 
   // MARK: No room

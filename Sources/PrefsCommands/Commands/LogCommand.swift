@@ -47,19 +47,24 @@ struct LogCommand: ParsableCommand {
 
   mutating func run() throws {
     let filter = try ChangeFilter(what, common)
-    let changes = try Session(common, in: filter.collection.map { [$0] } ?? []).read { transaction in
+    let (changes, isDefaultKey) = try Session(common, in: filter.collection.map { [$0] } ?? []).read { transaction in
       let commits = try transaction.rememberedCommits()
       var changes = commits.flatMap(filter.changes)
       if let collection = filter.collection?.name, let key = filter.key {
         let first = commits.first?.snapshot ?? .max
         changes = try Self.changes(of: key, in: collection, before: first, transaction) + changes
       }
-      return changes
+      return (changes, try what.map { try transaction.hasObject(forKey: CommandArguments.value($0)) } ?? false)
     }
     let wanted = changes.reversed().filter { change in
       since.map { since in change.time.map { $0 >= since.date } ?? false } ?? true
     }
     try write(wanted.prefix(limit ?? .max))
+    if wanted.isEmpty, let collection = filter.collection {
+      let name = filter.key.map { "key \"\($0)\" in " } ?? ""
+      let hint = isDefaultKey && filter.key == nil ? " Name a key of the default collection with -c \"\"." : ""
+      common.note("the log has no such change of \(name)\(KeyReference.describe(collection.name)).\(hint)")
+    }
   }
 
   /// What a key's history says of commits that the store no longer remembers, the oldest first.

@@ -28,6 +28,9 @@ struct RestoreStoreCommand: ParsableCommand {
   mutating func run() throws {
     let session = try Session(common)
     let backup = CommandArguments.value(backup)
+    if OutputFile.isPart(backup, ofStore: session.path) {
+      throw Failure(.usage, "\(backup) is the store itself; nothing was changed.")
+    }
     let lookup = KeyLookup(options: session.options, store: backup)
     let earlier = try lookup.open(try Database.slotKinds(at: backup)) { key in
       do {
