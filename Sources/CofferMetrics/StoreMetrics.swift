@@ -12,19 +12,21 @@
   ///
   /// Each has the dimension `store`:
   ///
-  /// | name | kind | |
-  /// | --- | --- | --- |
-  /// | `coffer.reads` | counter | items read; the dimension `from` is `memory` or `store` |
-  /// | `coffer.sets` | counter | keys set or removed |
-  /// | `coffer.pending` | meter | changes that are not committed yet |
-  /// | `coffer.flush.duration` | timer | from a flush's beginning, the wait for its lock included, to its commit |
-  /// | `coffer.flush.changes` | recorder | changes in one flush |
-  /// | `coffer.flush.failures` | counter | flushes that failed, and lost nothing |
-  /// | `coffer.flush.retries` | counter | how often such a one was tried again |
-  /// | `coffer.lock.wait` | timer | how long write transactions waited for others |
-  /// | `coffer.log.bytes` | meter | the size of the log after a commit |
-  /// | `coffer.verification.duration` | timer | how long `Database.verify()` took |
-  /// | `coffer.verification.problems` | meter | what it found the last time |
+  /// | name | kind | unit | |
+  /// | --- | --- | --- | --- |
+  /// | `coffer.reads` | counter | items | read through a proxy or `Preferences`; the dimension `from` is `memory`, for a hit, or `store` |
+  /// | `coffer.sets` | counter | keys | set or removed through a proxy or `Preferences` |
+  /// | `coffer.pending` | meter | changes | not committed yet |
+  /// | `coffer.flush.duration` | timer | time | from a flush's beginning, the wait for its lock included, to its commit |
+  /// | `coffer.flush.changes` | recorder | changes | in one flush |
+  /// | `coffer.flush.failures` | counter | flushes | that failed, and lost nothing |
+  /// | `coffer.flush.retries` | counter | flushes | tried again after one that failed |
+  /// | `coffer.lock.wait` | timer | time | that a write transaction waited for others |
+  /// | `coffer.log.bytes` | meter | bytes | of the log after a commit |
+  /// | `coffer.verification.duration` | timer | time | that `Database.verify()` took |
+  /// | `coffer.verification.problems` | meter | problems | that it found the last time |
+  ///
+  /// A timer records nanoseconds; the backend says in which unit it shows them, and milliseconds are what is asked for.
   public struct StoreMetrics: DatabaseMeter {
     private let readsFromMemory: Counter
     private let readsFromStore: Counter
