@@ -82,6 +82,19 @@
       #expect(try isWiped)
     }
 
+    @Test("Expiries and due dates stay, of keys with new values and of others")
+    func dates() throws {
+      for key in ["ui/theme", "ui/size"] {
+        try tool.succeed("set", key, "15", "--expires-at", "2199-01-01", "--due", "2198-01-01")
+      }
+      #expect(try edit("sed -i 's/theme.*/theme: light/' \"$1\"", "ui").code == 0)
+      #expect(try tool.succeed("get", "ui/theme") == "light\n")
+      for key in ["ui/theme", "ui/size"] {
+        let item = try tool.succeed("get", key, "--json")
+        #expect(item.contains(#""expires":"2199"#) && item.contains(#""due":"2198"#))
+      }
+    }
+
     @Test("The file is for its owner alone, and hides secrets unless they are to be shown")
     func privacy() throws {
       let script = "cp \"$1\" \"$HOME/seen\"; stat -c %a \"$1\" \"$(dirname \"$1\")\" > \"$HOME/modes\""

@@ -52,10 +52,20 @@ extension Date {
     self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
   }
 
-  /// In milliseconds since 1970, rounded down; what is too far away is as far as can be said.
+  /// In milliseconds since 1970; what is too far away is as far as can be said.
+  ///
+  /// Rounded to the nearest: a date made of milliseconds may lie a little before them.
   package var milliseconds: Int64 {
-    Int64(exactly: (timeIntervalSince1970 * 1000).rounded(.down))
-      ?? (self > Date(timeIntervalSince1970: 0) ? .max : .min)
+    Int64(exactly: (timeIntervalSince1970 * 1000).rounded()) ?? (self > Date(timeIntervalSince1970: 0) ? .max : .min)
+  }
+}
+
+extension ItemDates {
+  /// - Parameters:
+  ///   - expires: nil for never.
+  ///   - due: nil for never.
+  package init(expires: Date?, due: Date?) {
+    self.init(expires: expires?.milliseconds, due: due?.milliseconds)
   }
 }
 

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 // Typed keys on a proxy: what `Preferences` does beside its layers goes through here as well.
 
 extension ConnectionProxy {
@@ -176,6 +182,30 @@ extension ConnectionProxy {
       try removeObject(forKey: key.name, inCollection: collection, durability: durability)
     } else {
       try setObject(object, forKey: key.name, inCollection: collection, durability: durability)
+    }
+  }
+
+  /// Sets the value of a typed key for a time; nil, for one of an optional type, removes it.
+  ///
+  /// See `setObject(_:forKey:inCollection:expires:due:durability:)`.
+  ///
+  /// - Throws: As ``set(_:for:durability:)``.
+  public func set<Object>(
+    _ object: Object, for key: Key<Object>, expires: Date?, due: Date? = nil, durability: Durability = .asynchronous
+  ) throws {
+    try set(
+      object, for: key, inCollection: key.collection ?? "", dates: ItemDates(expires: expires, due: due),
+      durability: durability)
+  }
+
+  func set<Object>(
+    _ object: Object, for key: Key<Object>, inCollection collection: String, dates: ItemDates, durability: Durability
+  ) throws {
+    let object = try checked(object, for: key, in: collection)
+    if isNil(object) {
+      try removeObject(forKey: key.name, inCollection: collection, durability: durability)
+    } else {
+      try setObject(object, forKey: key.name, inCollection: collection, dates: dates, durability: durability)
     }
   }
 

@@ -162,10 +162,11 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   private func take(
     _ object: Object, _ session: Session, from oldName: String, _ oldCollection: String, to collection: String
   ) throws {
-    let metadata = try session.item(oldName, in: oldCollection)?.metadata.map {
-      try session.core.value(.metadata, $0, oldName, in: oldCollection)
+    let old = try session.item(oldName, in: oldCollection)
+    let metadata = try old?.metadata.map { try session.core.value(.metadata, $0, oldName, in: oldCollection) }
+    try session.change(name, in: collection) {
+      try $0.setting(object, metadata: metadata, dates: old?.dates ?? .none, name, in: collection)
     }
-    try session.change(name, in: collection) { try $0.setting(object, metadata: metadata, name, in: collection) }
     if ByteString(oldName) != ByteString(name) || ByteString(oldCollection) != ByteString(collection) {
       try session.remove(oldName, in: oldCollection)
     }

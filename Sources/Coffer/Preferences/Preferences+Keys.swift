@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 extension Preferences {
   // MARK: Reading
 
@@ -185,6 +191,25 @@ extension Preferences {
     let collection = place(of: key)
     try overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
     try proxy.set(object, for: key, inCollection: collection, durability: durability)
+  }
+
+  /// Sets the value of a typed key for a time; nil, for one of an optional type, removes it.
+  ///
+  /// ```swift
+  /// try preferences.set(.debug, for: .logLevel, expires: Date(timeIntervalSinceNow: 900))
+  /// ```
+  ///
+  /// See ``set(_:forKey:expires:due:)``.
+  ///
+  /// - Throws: As ``set(_:for:durability:)``.
+  public func set<Object>(
+    _ object: Object, for key: Key<Object>, expires: Date?, due: Date? = nil,
+    durability: ConnectionProxy.Durability = .asynchronous
+  ) throws {
+    let collection = place(of: key)
+    try overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
+    try proxy.set(
+      object, for: key, inCollection: collection, dates: ItemDates(expires: expires, due: due), durability: durability)
   }
 
   /// Removes what is set for a typed key; what is behind it in the search list shows again, at last its default.

@@ -17,7 +17,7 @@ extension Preferences {
   public enum ImportMode: Sendable {
     /// Those of other keys stay.
     case merge
-    /// All go.
+    /// All go, with their metadata, expiries and due dates.
     case replace
   }
 
@@ -27,7 +27,8 @@ extension Preferences {
   ///
   /// Layers, suites and registered defaults are left out. What property lists do not know is written as UserDefaults does:
   /// a URL as the path of its file, with `~` for the home folder, or as an archive of it; and what a `Codable` type was
-  /// encoded as in lists and dictionaries, in which form it reads back.
+  /// encoded as in lists and dictionaries, in which form it reads back. When a value expires or is due for renewal is not in
+  /// the list.
   ///
   /// The list is not encrypted.
   ///
@@ -50,7 +51,7 @@ extension Preferences {
   ///
   /// Lists of any format are read, those of UserDefaults among them. Types are exact: a truth value is no integer, a real
   /// number no integer even if it is whole. The archive that UserDefaults makes of a URL becomes that URL; all other data
-  /// stays what it is.
+  /// stays what it is. A setting that is there keeps its metadata, its expiry and its due date, unless all go.
   ///
   /// - Throws: `CofferError.malformedSettings` when the data is no property list with a dictionary; `.notEncodable`, naming
   ///   the key, when a value nests too deep; `.collectionNotAllowed`, and what a write transaction throws. Nothing was
@@ -75,7 +76,13 @@ extension Preferences {
     // Not through the proxy: its flush could put some of them into one batch and some into the next.
     try proxy.readWriteConnection.readWrite { transaction in
       if mode == .replace { try transaction.removeAllObjects(inCollection: collection) }
-      for (key, value) in settings { try transaction.setObject(value, forKey: key, inCollection: collection) }
+      for (key, value) in settings {
+        if try transaction.hasObject(forKey: key, inCollection: collection) {
+          try transaction.replaceObject(value, forKey: key, inCollection: collection)
+        } else {
+          try transaction.setObject(value, forKey: key, inCollection: collection)
+        }
+      }
     }
   }
 }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// A `UserDefaults`-style interface to a store: settings by name, with defaults, suites and a search list.
 ///
 /// ```swift
@@ -132,6 +138,28 @@ public final class Preferences: Sendable {
     let value = try value.flatMap { try Value.of($0, key, in: collection) }
     try overrides.requireUnlocked(key, key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection)
+  }
+
+  /// Sets the value for a key for a time.
+  ///
+  /// ```swift
+  /// try preferences.set(true, forKey: "maintenance", expires: Date(timeIntervalSinceNow: 7200))
+  /// ```
+  ///
+  /// From `expires` on the value is gone, for every program at once, and what is behind it in the search list shows again;
+  /// ``changes()`` tells soon after. Setting the key anew without a time clears both dates; ``update(_:_:)`` keeps them.
+  ///
+  /// - Parameters:
+  ///   - expires: By the clock of each host, to the millisecond; a time that is past removes the key. nil for a value that
+  ///     stays.
+  ///   - due: From when on the value should be set anew, a secret that has to be renewed, say: nothing happens then, but
+  ///     ``ItemInfo/due`` and `prefs list --due` tell. nil for never.
+  /// - Throws: As ``set(_:forKey:)-(Object?,_)``.
+  public func set<Object: Encodable>(
+    _ value: Object, forKey key: String, expires: Date?, due: Date? = nil
+  ) throws {
+    try overrides.requireUnlocked(key, key: key, in: collection)
+    try proxy.setObject(value, forKey: key, inCollection: collection, expires: expires, due: due)
   }
 
   /// Removes what is set for a key; what is behind it in the search list shows again, a registered default for instance.

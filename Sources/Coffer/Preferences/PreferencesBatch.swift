@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 extension Preferences {
   /// Changes of settings that are to be made in one step; see ``Preferences/performBatch(durability:_:)``.
   public struct Batch {
@@ -17,17 +23,32 @@ extension Preferences {
       try changes.setObject(value, forKey: key, inCollection: preferences.collection)
     }
 
+    /// Sets the value for a key for a time; see ``Preferences/set(_:forKey:expires:due:)``.
+    ///
+    /// - Throws: As ``Preferences/set(_:forKey:)-(Object?,_)``.
+    public mutating func set<Object: Encodable>(
+      _ value: Object, forKey key: String, expires: Date?, due: Date? = nil
+    ) throws {
+      try preferences.overrides.requireUnlocked(key, key: key, in: preferences.collection)
+      try changes.setObject(value, forKey: key, inCollection: preferences.collection, expires: expires, due: due)
+    }
+
     /// Sets the value of a typed key; nil, for one of an optional type, removes it.
     ///
+    /// - Parameters:
+    ///   - expires: From when on the value is gone; nil for one that stays.
+    ///   - due: From when on it should be set anew; nil for never.
     /// - Throws: As ``Preferences/set(_:for:durability:)``.
-    public mutating func set<Object>(_ object: Object, for key: Key<Object>) throws {
+    public mutating func set<Object>(
+      _ object: Object, for key: Key<Object>, expires: Date? = nil, due: Date? = nil
+    ) throws {
       let collection = preferences.place(of: key)
       try preferences.overrides.requireUnlocked(key.overrideName, key: key.name, in: collection)
       let object = try preferences.proxy.checked(object, for: key, in: collection)
       if isNil(object) {
         try changes.removeObject(forKey: key.name, inCollection: collection)
       } else {
-        try changes.setObject(object, forKey: key.name, inCollection: collection)
+        try changes.setObject(object, forKey: key.name, inCollection: collection, expires: expires, due: due)
       }
     }
 

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// Changes that are to be made in one step; see ``ConnectionProxy/performBatch(durability:_:)``.
 public struct ChangeBatch {
   private let proxy: ConnectionProxy
@@ -25,6 +31,17 @@ public struct ChangeBatch {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
     try add(try proxy.database.core.setting(object, metadata: metadata, key, in: collection), key, in: collection)
+  }
+
+  /// Sets the object for a key for a time, without metadata; see
+  /// ``ConnectionProxy/setObject(_:forKey:inCollection:expires:due:durability:)``.
+  ///
+  /// - Throws: As `setObject(_:forKey:inCollection:)`.
+  public mutating func setObject<Object: Encodable>(
+    _ object: Object, forKey key: String, inCollection collection: String = "", expires: Date?, due: Date? = nil
+  ) throws {
+    let dates = ItemDates(expires: expires, due: due)
+    try add(try proxy.database.core.setting(object, dates: dates, key, in: collection), key, in: collection)
   }
 
   /// Removes a key: what a literal `nil` means as an object.

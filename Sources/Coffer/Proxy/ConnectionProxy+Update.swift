@@ -9,7 +9,7 @@ extension ConnectionProxy {
   /// ```
   ///
   /// It is one write transaction, which also commits what is pending; the new object is committed when this returns. The
-  /// metadata stays, and so does the time when the item expires.
+  /// metadata, the expiry and the due date stay.
   ///
   /// - Parameters:
   ///   - durability: `.synced` waits for the disk too.
@@ -42,7 +42,7 @@ extension ConnectionProxy {
   /// ```
   ///
   /// It is one write transaction, which also commits what is pending. The expected object is compared with what is stored, as a
-  /// read returns it: only the new one goes through the sanitizers of ``CollectionRules``. The metadata stays.
+  /// read returns it: only the new one goes through the sanitizers of ``CollectionRules``. Metadata, expiry and due date stay.
   ///
   /// - Parameters:
   ///   - expected: nil for no object.

@@ -110,8 +110,16 @@ extension ConnectionProxy {
     _ object: Object, forKey key: String, inCollection collection: String = "", expires: Date?, due: Date? = nil,
     durability: Durability = .asynchronous
   ) throws {
+    try setObject(
+      object, forKey: key, inCollection: collection, dates: ItemDates(expires: expires, due: due),
+      durability: durability)
+  }
+
+  func setObject<Object: Encodable>(
+    _ object: Object, forKey key: String, inCollection collection: String, dates: ItemDates, durability: Durability
+  ) throws {
     try change(key, in: collection, durability) { core in
-      try core.setting(object, expires: expires, due: due, key, in: collection)
+      try core.setting(object, dates: dates, key, in: collection)
     }
   }
 
@@ -134,7 +142,7 @@ extension ConnectionProxy {
 
   // MARK: Replacing
 
-  /// Replaces the object for a key, keeping its metadata.
+  /// Replaces the object for a key, keeping its metadata, its expiry and its due date.
   ///
   /// Does nothing where there is no such key when it is flushed. nil removes the key.
   ///
@@ -159,7 +167,7 @@ extension ConnectionProxy {
     try removeObject(forKey: key, inCollection: collection, durability: durability)
   }
 
-  /// Replaces the metadata for a key, keeping its object.
+  /// Replaces the metadata for a key, keeping its object, its expiry and its due date.
   ///
   /// Does nothing where there is no such key when it is flushed. nil clears the metadata.
   ///

@@ -38,10 +38,10 @@ struct History {
     return rows
   }
 
-  /// One earlier value of an item, without its dates.
+  /// One earlier value of an item.
   func item(_ version: Int64, _ key: String, in collection: StoredCollection) throws -> HeldItem? {
     let statement = try connection.statement(
-      "SELECT type, data, metadata, NULL, NULL FROM history WHERE collection = ? AND key = ? AND version = ?")
+      "SELECT type, data, metadata, expires, NULL FROM history WHERE collection = ? AND key = ? AND version = ?")
     statement.bind(collection.id, at: 1)
     statement.bind(key, at: 2)
     statement.bind(version, at: 3)

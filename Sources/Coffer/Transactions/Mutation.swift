@@ -1,9 +1,3 @@
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 /// What is to become of a key: the form in which every write comes to the store, be it from a transaction, a proxy, a batch,
 /// a restored version or an import.
 ///
@@ -78,34 +72,28 @@ extension DatabaseCore {
   }
 
   package func setting<Object: Encodable, Metadata: Encodable>(
-    _ object: Object, metadata: Metadata?, _ key: String, in collection: String
+    _ object: Object, metadata: Metadata?, dates: ItemDates = .none, _ key: String, in collection: String
   ) throws -> Mutation {
     .set(
       HeldItem(
         object: try hold(object, key, in: collection),
-        metadata: try metadata.map { try encode(.metadata, $0, key, in: collection) }))
+        metadata: try metadata.map { try encode(.metadata, $0, key, in: collection) }, dates: dates))
   }
 
-  /// - Parameters:
-  ///   - expires: From when on the item is gone; nil for never.
-  ///   - due: From when on it should be set anew; nil for never.
   package func setting<Object: Encodable>(
-    _ object: Object, expires: Date?, due: Date?, _ key: String, in collection: String
+    _ object: Object, dates: ItemDates, _ key: String, in collection: String
   ) throws -> Mutation {
-    .set(
-      HeldItem(
-        object: try hold(object, key, in: collection), metadata: nil,
-        dates: ItemDates(expires: expires?.milliseconds, due: due?.milliseconds)))
+    .set(HeldItem(object: try hold(object, key, in: collection), metadata: nil, dates: dates))
   }
 
   /// Sets values that are serialized.
   func settingSerialized(
-    _ object: StoredValue, metadata: StoredValue?, _ key: String, in collection: String
+    _ object: StoredValue, metadata: StoredValue?, dates: ItemDates, _ key: String, in collection: String
   ) throws -> Mutation {
     .set(
       HeldItem(
         object: HeldValue(try sanitize(.object, object, key, in: collection)),
-        metadata: try metadata.map { try sanitize(.metadata, $0, key, in: collection) }))
+        metadata: try metadata.map { try sanitize(.metadata, $0, key, in: collection) }, dates: dates))
   }
 
   package func replacing<Object: Encodable>(object: Object, _ key: String, in collection: String) throws -> Mutation {

@@ -27,7 +27,9 @@ extension ReadWriteTransaction {
   /// }
   /// ```
   ///
-  /// What the key held until now becomes history in its turn. Restoring the present version changes nothing.
+  /// What the key held until now becomes history in its turn. Restoring the present version changes nothing. An expiry that is
+  /// still ahead comes back with the value; one that has passed does not, or the value would be gone again at once. History
+  /// keeps no due dates.
   ///
   /// - Throws: `CofferError.versionNotFound` with nothing changed; what a sanitizer throws.
   public borrowing func restoreObject(
@@ -45,7 +47,8 @@ extension ReadWriteTransaction {
       try session.change(key, in: collection) { core in
         try core.settingSerialized(
           core.opened(item.object, key, in: collection),
-          metadata: item.metadata.map { try core.opened(.metadata, $0, key, in: collection) }, key, in: collection)
+          metadata: item.metadata.map { try core.opened(.metadata, $0, key, in: collection) },
+          dates: session.isExpired(item.dates) ? .none : item.dates, key, in: collection)
       }
     }
   }

@@ -100,25 +100,29 @@ extension ReadWriteTransaction {
     _ object: Object, forKey key: String, inCollection collection: String = "", expires: Date?, due: Date? = nil
   ) throws {
     try session.change(key, in: collection) {
-      try $0.setting(object, expires: expires, due: due, key, in: collection)
+      try $0.setting(object, dates: ItemDates(expires: expires, due: due), key, in: collection)
     }
   }
 
   /// Sets object and metadata that were serialized before.
   ///
+  /// - Parameters:
+  ///   - expires: From when on the item is gone; nil for never.
+  ///   - due: From when on it should be set anew; nil for never.
   /// - Throws: What a sanitizer throws.
   public borrowing func setSerializedObject(
     _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
-    withMetadata metadata: SerializedValue? = nil
+    withMetadata metadata: SerializedValue? = nil, expires: Date? = nil, due: Date? = nil
   ) throws {
     try session.change(key, in: collection) {
-      try $0.settingSerialized(object.stored, metadata: metadata?.stored, key, in: collection)
+      try $0.settingSerialized(
+        object.stored, metadata: metadata?.stored, dates: ItemDates(expires: expires, due: due), key, in: collection)
     }
   }
 
   // MARK: Replacing
 
-  /// Replaces the object for a key, keeping its metadata.
+  /// Replaces the object for a key, keeping its metadata, its expiry and its due date.
   ///
   /// Does nothing where there is no such key. nil removes the key.
   ///
@@ -137,7 +141,7 @@ extension ReadWriteTransaction {
     try removeObject(forKey: key, inCollection: collection)
   }
 
-  /// Replaces the object for a key with one that was serialized before, keeping its metadata.
+  /// Replaces the object for a key with one that was serialized before, keeping its metadata, its expiry and its due date.
   ///
   /// Does nothing where there is no such key.
   ///
@@ -150,7 +154,7 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// Replaces the metadata for a key, keeping its object.
+  /// Replaces the metadata for a key, keeping its object, its expiry and its due date.
   ///
   /// Does nothing where there is no such key. nil clears the metadata.
   ///

@@ -73,6 +73,9 @@ extension Session {
     try reading { try items.due(before: date, at: transaction.time) }
   }
 
+  /// Whether an item with these dates is not there for the transaction.
+  package func isExpired(_ dates: ItemDates) -> Bool { dates.isExpired(at: transaction.time) }
+
   func nextExpiry() throws -> Int64? {
     try reading { try items.nextExpiry(after: transaction.time) }
   }

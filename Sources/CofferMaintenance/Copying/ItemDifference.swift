@@ -29,7 +29,7 @@ extension ItemDifference: CustomStringConvertible, CustomReflectable {
 extension Reading where Self: ~Copyable {
   /// What a collection holds otherwise than one of `other`, in the order of the keys' UTF-8 bytes.
   ///
-  /// Values and metadata count, versions and times don't. The time a comparison takes tells nothing of the values but their
+  /// Values and metadata count; versions, times, expiries and due dates don't. The time a comparison takes tells nothing of the values but their
   /// lengths.
   ///
   /// - Parameters:

@@ -17,7 +17,8 @@ package struct CopiedCollection {
 }
 
 extension ReadWriteTransaction {
-  /// Sets the items of `collections` with values and metadata as `source` has them: of this store or another.
+  /// Sets the items of `collections` with values, metadata, expiries and due dates as `source` has them: of this store or
+  /// another.
   ///
   /// What is sealed there is opened with that store's vault, and what goes into a sealed collection is sealed with this
   /// one's. Versions, times and history are not copied.
@@ -26,7 +27,8 @@ extension ReadWriteTransaction {
   ///   - mode: What becomes of the items that only this store has.
   ///   - isDryRun: Whether nothing is to be changed, and only said what would be.
   ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the copying.
-  ///   - willReplace: Is told of each item that would get another value or other metadata; what it throws ends the copying.
+  ///   - willReplace: Is told of each item that would get another value, other metadata or other dates; what it throws ends
+  ///     the copying.
   /// - Throws: `CofferError.locked` where a collection is sealed and its vault locked; `.notDecodable`.
   package borrowing func copyItems(
     _ collections: [CopiedCollection], from source: borrowing some Reading & ~Copyable, mode: ImportMode,
@@ -44,7 +46,8 @@ extension ReadWriteTransaction {
         let replaced = items.replacedCount
         _ = try items.set(
           PlainSource.Item(
-            collection: collection.newName, key: key, value: item.value, metadata: item.metadata, isSealed: isSealed),
+            collection: collection.newName, key: key, value: item.value, metadata: item.metadata,
+            dates: ItemDates(expires: item.expires, due: item.due), isSealed: isSealed),
           session)
         if items.replacedCount > replaced { try willReplace(key, collection.newName) }
         number += 1

@@ -4,7 +4,8 @@ import CofferStorage
 extension Database {
   /// Writes items into a new SQLite database in clear, which any program reads.
   ///
-  /// It has one table, `settings(collection, key, type, value, metadata_type, metadata, version, modified)`. Numbers, text
+  /// It has one table, `settings(collection, key, type, value, metadata_type, metadata, version, modified, expires, due)`.
+  /// Numbers, text
   /// and data stand there as themselves, dates as RFC 3339 where that loses nothing, else as seconds since 2001, lists and
   /// dictionaries as JSON where that loses nothing. What has no such form stands there as the store's own bytes
   /// (`FORMAT.md`, Values). ``importPlain(from:format:mode:isDryRun:progress:)`` makes the same values of it again, bit for
@@ -59,7 +60,7 @@ extension Session {
       """
       CREATE TABLE settings(
         collection TEXT NOT NULL, key TEXT NOT NULL, type TEXT NOT NULL, value, metadata_type TEXT, metadata,
-        version INTEGER NOT NULL, modified TEXT NOT NULL, PRIMARY KEY(collection, key))
+        version INTEGER NOT NULL, modified TEXT NOT NULL, expires TEXT, due TEXT, PRIMARY KEY(collection, key))
       """)
     let names = try collections ?? collectionNames()
     let total = try names.reduce(0) { try $0 + count(in: $1) }
@@ -80,7 +81,7 @@ extension Session {
   private func write(_ row: Items.Row, _ key: String, _ collection: String, to plain: SQLiteConnection) throws {
     let value = try core.value(row.item.object, key, in: collection)
     let metadata = try row.item.metadata.map { try core.value(.metadata, $0, key, in: collection) }
-    let statement = try plain.statement("INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    let statement = try plain.statement("INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
     statement.bind(collection, at: 1)
     statement.bind(key, at: 2)
     statement.bind(value.kind.name, at: 3)
@@ -92,6 +93,9 @@ extension Session {
     }
     statement.bind(row.version, at: 7)
     statement.bind(Timestamp.text(.init(milliseconds: row.modified)), at: 8)
+    for (date, index) in [(row.item.dates.expires, 9), (row.item.dates.due, 10)] as [(Int64?, Int32)] {
+      if let date { statement.bind(try PlainValue.column(for: .date(.init(milliseconds: date))), at: index) }
+    }
     try statement.run()
   }
 }

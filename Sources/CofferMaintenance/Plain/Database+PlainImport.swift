@@ -10,7 +10,8 @@ extension Database {
   /// ```
   ///
   /// The file is opened for reading, and nothing in it is trusted: views, virtual tables and computed columns are refused,
-  /// triggers never run. Versions and times are those of the import.
+  /// triggers never run. Versions and times are those of the import. An item is set whole: where the file has no metadata, no
+  /// expiry or no due date for it, it has none afterwards. One that has expired meanwhile is left out.
   ///
   /// - Parameters:
   ///   - mode: What becomes of the items that are there already.
@@ -52,7 +53,7 @@ extension Database {
 
   /// Sets settings that were read from a file of another format, all of them in one transaction.
   ///
-  /// Items that are there keep their metadata, which those formats don't have.
+  /// Items that are there keep metadata, expiry and due date, which those formats don't have.
   ///
   /// - Parameters:
   ///   - collections: The collections that the file has, those without settings among them.
@@ -91,7 +92,8 @@ public enum PlainImportFormat: Sendable {
   /// An SQLite database with a table `settings`, as ``Coffer/Database/exportPlain(to:collections:progress:willWrite:)`` writes it.
   ///
   /// Its columns may stand in any order, and only `key` and `value` need be there: without a collection, items go into the
-  /// default one; without a type, a value is what SQLite says it is. Other columns are left alone.
+  /// default one; without a type, a value is what SQLite says it is. `expires` and `due` are dates as in `value`. Other columns
+  /// are left alone.
   case sqlite
   /// A database of YapDatabase, with its table `database2`.
   ///
@@ -108,7 +110,7 @@ public struct PlainImportReport: Sendable, Equatable {
   public internal(set) var itemCount = 0
   /// How many of them are new.
   public internal(set) var insertedCount = 0
-  /// How many of them replaced another value, or other metadata.
+  /// How many of them replaced another value, other metadata, or another expiry or due date.
   public internal(set) var updatedCount = 0
   /// How many items were removed, because the file doesn't have them.
   public internal(set) var removedCount = 0
@@ -116,6 +118,8 @@ public struct PlainImportReport: Sendable, Equatable {
   public internal(set) var collections: [String] = []
   /// How many values and metadata are data because what wrote them is unknown.
   public internal(set) var opaqueCount = 0
+  /// How many more the file had that have expired, and were left out.
+  public internal(set) var expiredCount = 0
 
   /// How many values the file does not show, and were left as they are: redacted secrets.
   package internal(set) var redactedCount = 0

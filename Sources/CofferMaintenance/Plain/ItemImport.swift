@@ -15,7 +15,7 @@ struct ItemImport {
     self.lists = lists
   }
 
-  /// How many items that were there have another value, or other metadata.
+  /// How many items that were there have another value, other metadata or other dates.
   var replacedCount: Int { report.updatedCount }
 
   /// Notes that the file has these collections, though they may be empty.
@@ -23,19 +23,26 @@ struct ItemImport {
     for collection in collections { keys[ByteString(collection)] = [] }
   }
 
-  /// Sets value and metadata; says whether the key comes for the first time.
+  /// Sets value, metadata, expiry and due date; says whether the key comes for the first time.
+  ///
+  /// An item that has expired is left out, as if the file did not have it.
   mutating func set(_ item: PlainSource.Item, _ session: Session) throws -> Bool {
+    if session.isExpired(item.dates) {
+      keys[ByteString(item.collection), default: []].formUnion([])
+      report.expiredCount += 1
+      return true
+    }
     guard keys[ByteString(item.collection), default: []].insert(ByteString(item.key)).inserted else { return false }
     report.opaqueCount += item.opaqueCount
     try counting(item.key, item.collection, item.value, isSealed: item.isSealed, session) { _ in
       try session.change(item.key, in: item.collection) {
-        try $0.setting(item.value, metadata: item.metadata, item.key, in: item.collection)
+        try $0.setting(item.value, metadata: item.metadata, dates: item.dates, item.key, in: item.collection)
       }
     }
     return true
   }
 
-  /// Sets a value, and leaves the metadata as it is.
+  /// Sets a value, and leaves metadata, expiry and due date as they are.
   mutating func set(_ setting: ImportedSetting, _ session: Session) throws {
     keys[ByteString(setting.collection), default: []].insert(ByteString(setting.key))
     guard let value = setting.value else {

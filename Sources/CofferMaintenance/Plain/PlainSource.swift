@@ -28,7 +28,7 @@ struct PlainSource {
 
     var optional: [String] {
       switch self {
-      case .settings: ["collection", "type", "metadata_type", "metadata"]
+      case .settings: ["collection", "type", "metadata_type", "metadata", "expires", "due"]
       case .yapDatabase: []
       }
     }
@@ -39,6 +39,7 @@ struct PlainSource {
     let key: String
     let value: Value
     let metadata: Value?
+    var dates = ItemDates.none
     /// How many of the two are data because what wrote them is unknown.
     var opaqueCount = 0
     /// Whether it is sealed where it comes from.
@@ -95,7 +96,8 @@ private struct RowReader {
     let metadata = self["metadata"] ?? .null
     return PlainSource.Item(
       collection: try text("collection") ?? "", key: try name("key"), value: try value("value", typeColumn: "type"),
-      metadata: metadata == .null ? nil : try value("metadata", typeColumn: "metadata_type"))
+      metadata: metadata == .null ? nil : try value("metadata", typeColumn: "metadata_type"),
+      dates: ItemDates(expires: try date("expires"), due: try date("due")))
   }
 
   func yapItem() throws -> PlainSource.Item {
@@ -132,6 +134,14 @@ private struct RowReader {
       guard let text = String(validating: bytes, as: UTF8.self) else { throw failure(column, "it is not UTF-8") }
       return text
     default: throw failure(column, "it is no text")
+    }
+  }
+
+  private func date(_ column: String) throws -> Date? {
+    guard let date = self[column], date != .null else { return nil }
+    return try reading(column) {
+      guard case .date(let date) = try PlainValue.value(of: date, type: Value.Kind.date.name) else { return nil }
+      return date
     }
   }
 

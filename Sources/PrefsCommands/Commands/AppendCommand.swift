@@ -13,7 +13,7 @@ struct AppendCommand: ParsableCommand {
       elements; where none is declared, as `prefs set` reads it, so a number needs --int. Nothing else can be added to, texts \
       neither.
 
-      Others who add at the same time lose nothing: value and change are one transaction.
+      Others who add at the same time lose nothing: value and change are one transaction. Metadata, expiry and due date stay.
 
       Examples:
         prefs append editor/recent a.txt b.txt
@@ -68,7 +68,7 @@ struct AppendCommand: ParsableCommand {
       if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
         try transaction.setObject(new, forKey: reference.key, inCollection: reference.collection)
       } else {
-        // Its metadata stays.
+        // Metadata, expiry and due date stay.
         try transaction.replaceObject(new, forKey: reference.key, inCollection: reference.collection)
       }
     }

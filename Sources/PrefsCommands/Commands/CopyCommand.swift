@@ -9,8 +9,8 @@ struct CopyCommand: ParsableCommand {
     abstract: "Copy settings into another collection or another store.",
     discussion: """
       Copies one collection, or with --only some of its keys, or with --to alone all collections: values with their types, \
-      secrets and metadata, in one transaction, all of it or nothing. History stays where it is. A key that is there with \
-      another value is not replaced (exit code 9), unless --merge or --replace is given.
+      secrets, metadata, expiries and due dates, in one transaction, all of it or nothing. History stays where it is. A key \
+      that is there and differs in any of these is not replaced (exit code 9), unless --merge or --replace is given.
 
       What is sealed is opened with the vault of its store, and sealed again with the vault of the other one where the \
       collection is sealed there, too; where it is not, it is not copied into the clear without --force (exit code 11). The \
@@ -134,8 +134,8 @@ struct CopyCommand: ParsableCommand {
         guard mode == nil else { return }
         throw Failure(
           .conflict,
-          "key \"\(key)\" in \(KeyReference.describe(collection)) has another value already; nothing was changed. Replace "
-            + "such keys with --merge.")
+          "key \"\(key)\" in \(KeyReference.describe(collection)) is there already, and differs; nothing was changed. "
+            + "Replace such keys with --merge.")
       })
   }
 

@@ -8,8 +8,8 @@ struct EditCommand: ParsableCommand {
     abstract: "Change a collection in an editor.",
     discussion: """
       Opens the collection as a file in $VISUAL, $EDITOR or vi, and sets what was changed there in one transaction: a line \
-      that is new sets a key, one that is gone removes it. Keys that were not touched stay as they are, their metadata too. \
-      When a key that was changed in the editor has been changed by somebody else meanwhile, nothing is set (exit code 9).
+      that is new sets a key, one that is gone removes it. Keys that were not touched stay as they are, and one with a new value \
+      keeps its metadata, its expiry and its due date. When a key that was changed in the editor has been changed by somebody else meanwhile, nothing is set (exit code 9).
 
       The file lies in a folder that only you may enter, in $XDG_RUNTIME_DIR or beside the store, and is overwritten and \
       removed afterwards. Secrets show as no more than that, and stay as they are, unless --reveal is given; a sealed \

@@ -27,7 +27,7 @@ struct ExportCommand: ParsableCommand {
         env     One collection as lines NAME='value' for a POSIX shell: upper case, _ for other characters. All is text, \
       as `prefs get` prints it, and comes back as text; data is refused, and so are two keys of one name.
         sqlite  A database with one table, settings: collection, key, type, value, metadata_type, metadata, version, \
-      modified. Only this one keeps metadata.
+      modified, expires, due. Only this one keeps metadata, and when items expire or are due for renewal.
 
       What a format cannot hold exactly ends the export with exit code 8, before anything is written.
 
@@ -134,6 +134,10 @@ struct ExportCommand: ParsableCommand {
     if tree.metadataCount > 0 {
       let items = DisplayText.count(tree.metadataCount, "item has", "items have")
       common.note("\(items) metadata, which only the format sqlite keeps.")
+    }
+    if tree.datedCount > 0 {
+      let items = DisplayText.count(tree.datedCount, "item expires or is", "items expire or are")
+      common.note("\(items) due for renewal; only the format sqlite keeps the dates.")
     }
     return tree.itemCount
   }

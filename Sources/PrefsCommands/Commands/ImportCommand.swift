@@ -13,7 +13,9 @@ struct ImportCommand: ParsableCommand {
 
       The format is --format, else what the file's name ends with or its contents begin like. The formats plist, json, yaml, \
       toml and env are those of `prefs export`. Their files hold collections by name; with -c, the settings of that one, as \
-      what `defaults export` writes does. A secret that an export did not show stays as it is.
+      what `defaults export` writes does. A secret that an export did not show stays as it is. These formats have no metadata, \
+      expiries and due dates: items that are there keep their own. A database sets them with its items, and clears them \
+      where it has none; an item of it that has expired is left out.
         plist        XML, binary or the old text form; a URL archived by UserDefaults becomes that URL.
         yaml         One document of the core schema of YAML 1.2, with timestamps and !!binary: no and off are text. Aliases \
       are followed within bounds, merge keys and other tags refused.

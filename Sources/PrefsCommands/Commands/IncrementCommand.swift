@@ -9,7 +9,7 @@ struct IncrementCommand: ParsableCommand {
     discussion: """
       A missing key counts from 0, and becomes an integer, or a double when N has a point or --double is given. A number that \
       is stored keeps its type; a sum that does not fit it is refused, with exit code 8. Of several who count at the same \
-      time each gets a number of its own.
+      time each gets a number of its own. Metadata, expiry and due date stay.
 
       Examples:
         prefs increment visits
@@ -47,7 +47,7 @@ struct IncrementCommand: ParsableCommand {
         if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {
           try transaction.setObject(sum, forKey: reference.key, inCollection: reference.collection)
         } else {
-          // Its metadata stays.
+          // Metadata, expiry and due date stay.
           try transaction.replaceObject(sum, forKey: reference.key, inCollection: reference.collection)
         }
         return sum

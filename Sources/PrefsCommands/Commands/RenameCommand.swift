@@ -7,7 +7,7 @@ struct RenameCommand: ParsableCommand {
     commandName: "rename",
     abstract: "Give a value another key, in the same collection or another.",
     discussion: """
-      The value moves with its metadata, in one transaction. A key that is there is not replaced without --force (exit code \
+      The value moves with its metadata, its expiry and its due date, in one transaction. A key that is there is not replaced without --force (exit code \
       9), and a sealed value is not moved to where it would lie in clear (exit code 11). Where history is kept, earlier \
       values stay with the old key.
 
@@ -43,8 +43,10 @@ struct RenameCommand: ParsableCommand {
       if from.isSame(as: to) { return }
       if !force { try check(from, to, transaction) }
       guard let row = try transaction.serializedRow(forKey: from.key, inCollection: from.collection) else { return }
+      let info = try transaction.info(forKey: from.key, inCollection: from.collection)
       try transaction.setSerializedObject(
-        row.object, forKey: to.key, inCollection: to.collection, withMetadata: row.metadata)
+        row.object, forKey: to.key, inCollection: to.collection, withMetadata: row.metadata, expires: info?.expires,
+        due: info?.due)
       try transaction.removeObject(forKey: from.key, inCollection: from.collection)
     }
   }

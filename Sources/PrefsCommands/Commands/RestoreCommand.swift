@@ -8,7 +8,8 @@ struct RestoreCommand: ParsableCommand {
     abstract: "Bring back an earlier value.",
     discussion: """
       The value comes back with its metadata as a new version; what is there now becomes history in its turn. Removed keys \
-      come back, too. `prefs history KEY` lists the versions.
+      come back, too. `prefs history KEY` lists the versions. A value that expires later does so still; one whose time has \
+      passed comes back for good. History keeps no due dates: set them anew.
 
       Examples:
         prefs restore editor/theme@12

@@ -11,8 +11,8 @@ struct SetCommand: ParsableCommand {
       truth values and other types then need --type, or one of its short forms. A value that is not as declared, or does not \
       read as the type that is there, is refused with exit code 8.
 
-      With --expires-in or --expires-at the key is gone from then on, for every program at once. A value that is set anew \
-      stays, unless it gets a time, too, and so does its --due date.
+      With --expires-in or --expires-at the key is gone from then on, for every program at once. Setting a key anew without \
+      them, or without --due, clears expiry and due date; append, increment, edit and import keep them.
 
       Examples:
         prefs set editor/theme dark

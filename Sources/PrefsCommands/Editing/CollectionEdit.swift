@@ -92,7 +92,7 @@ struct CollectionEdit {
     for change in changes {
       try transaction.require(version: change.version, forKey: change.key, inCollection: collection)
       if change.version > 0 {
-        // Keeps the metadata; without a value it removes the key.
+        // Keeps metadata, expiry and due date; without a value it removes the key.
         try transaction.replaceObject(change.value, forKey: change.key, inCollection: collection)
       } else {
         try transaction.setObject(change.value, forKey: change.key, inCollection: collection)

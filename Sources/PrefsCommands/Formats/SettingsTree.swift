@@ -14,6 +14,8 @@ struct SettingsTree {
   private(set) var redactedCount = 0
   /// How many of them have metadata, which no text holds.
   private(set) var metadataCount = 0
+  /// How many of them expire, or are due for renewal, which no text holds either.
+  private(set) var datedCount = 0
 
   init(format: SettingsFormat, reveals: Bool, isBinary: Bool = false) {
     self.format = format
@@ -70,6 +72,8 @@ struct SettingsTree {
     _ collection: String, besides hidden: Set<ByteString>, to contents: inout [String: Value],
     _ transaction: borrowing some Reading & ~Copyable
   ) throws {
+    datedCount += try transaction.itemInfos(inCollection: collection)
+      .count { ($0.expires != nil || $0.due != nil) && !hidden.contains(ByteString($0.key)) }
     if try !reveals && transaction.isSealed(collection: collection) {
       for key in try transaction.allKeys(inCollection: collection) where !hidden.contains(ByteString(key)) {
         try insert(redacted(Redaction.sealed, key, collection, .sealed), key, collection, into: &contents)

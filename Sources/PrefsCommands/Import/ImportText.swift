@@ -22,6 +22,10 @@ struct ImportText {
         "\(DisplayText.count(report.opaqueCount, "value is", "values are")) in a form of the application's own, kept as data"
       )
     }
+    if report.expiredCount > 0 {
+      lines.append(
+        "\(DisplayText.count(report.expiredCount, "item has expired, and is", "items have expired, and are")) left out")
+    }
     if report.redactedCount > 0 {
       lines.append(
         "\(DisplayText.count(report.redactedCount, "secret", "secrets")) not shown in the file, left as they are")
@@ -37,7 +41,7 @@ struct ImportText {
         ("dryRun", isDryRun ? "true" : "false"), ("items", "\(report.itemCount)"), ("new", "\(report.insertedCount)"),
         ("changed", "\(report.updatedCount)"), ("unchanged", "\(report.unchangedCount)"),
         ("removed", "\(report.removedCount)"), ("data", "\(report.opaqueCount)"),
-        ("redacted", "\(report.redactedCount)"),
+        ("redacted", "\(report.redactedCount)"), ("expired", "\(report.expiredCount)"),
         ("collections", JSONText.array(report.collections.map(JSONText.quoted))),
       ] + (isDryRun ? [("changes", JSONText.array(report.changes.map(object)))] : []))
   }

@@ -145,6 +145,13 @@ import Testing
     #expect(try keys().isEmpty)
   }
 
+  @Test("have the millisecond that they were given, however often it is handed on")
+  func exact() {
+    for milliseconds in Int64(1_769_848_200_000)..<1_769_848_201_000 {
+      #expect(Date(milliseconds: milliseconds).milliseconds == milliseconds)
+    }
+  }
+
   // MARK: - Going
 
   @Test("go with the next write, before it and in a commit of their own that says so")

@@ -1,4 +1,5 @@
 import CofferStorage
+import Foundation
 import Testing
 
 @testable import Coffer
@@ -48,6 +49,23 @@ import Testing
     #expect(try row() == ["b", "b"])
     try fixture.set("d")
     #expect(try fixture.objects() == ["b", "c"])
+  }
+
+  @Test("brings back an expiry that is still ahead, and leaves out one that has passed")
+  func expiry() throws {
+    let clock = fixture.database.core.clock
+    clock.stop(at: 1000)
+    let expiry = Date(milliseconds: 2500)
+    try connection.readWrite { try $0.setObject("a", forKey: "k", inCollection: "kept", expires: expiry, due: expiry) }
+    func info() throws -> ItemInfo? { try connection.read { try $0.info(forKey: "k", inCollection: "kept") } }
+    let first = try #require(try info()?.version)
+    try fixture.set("b")
+    try restore(first)
+    #expect(try row() == ["a", "-"] && info()?.expires == expiry && info()?.due == nil)
+    clock.stop(at: 2500)
+    #expect(try row() == nil)
+    try restore(first)
+    #expect(try row() == ["a", "-"] && info()?.expires == nil)
   }
 
   @Test("of a version that is not there is an error, and changes nothing")
