@@ -33,7 +33,6 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
   private let registrar = ObservationRegistrar()
   /// Keeps the changes coming, from the first reading on.
   private let registration = Mutex<(any Sendable)?>(nil)
-  private let lastGood = Mutex<Preferences.GoodValue<Object>?>(nil)
 
   /// Makes a setting of a key.
   ///
@@ -45,16 +44,12 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
 
   /// The value of the setting.
   ///
-  /// Errors are reported, as by ``/Coffer/Preferences/subscript(_:)``. A value of another type, or one that does not keep to the
-  /// key's limits, is no new value: the last good one that was read here stays, but in a sealed collection, whose values nothing
-  /// keeps in clear.
+  /// Errors are reported, and bad values passed over for the last good one, as by ``/Coffer/Preferences/subscript(_:)``.
   public var value: Object {
     get {
       follow()
       registrar.access(self, keyPath: \.value)
-      let value = preferences.value(of: key, after: lastGood.withLock { $0 })
-      lastGood.withLock { $0 = value.isToKeep ? value : nil }
-      return value.object
+      return preferences[key]
     }
     set { preferences[key] = newValue }
   }

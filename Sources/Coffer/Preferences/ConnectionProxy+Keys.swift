@@ -11,8 +11,9 @@ extension ConnectionProxy {
 
   /// The value of a typed key: the one that is set, else its default.
   ///
-  /// A key without a collection is one of the default collection here. Setting cannot throw either: where it fails, as where
-  /// a value cannot be read, that is reported to the logger and to ``errors``.
+  /// A key without a collection is one of the default collection here. A value of another type, one that does not keep to the
+  /// key's limits, or one that cannot be read is no new value: the last good one that was read stays, but for a sealed
+  /// collection, and this is reported to the logger and to ``errors``. Where setting fails, that is reported, too.
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
@@ -55,53 +56,46 @@ extension ConnectionProxy {
 
   @usableFromInline
   func string(_ key: Key<String>) -> String {
-    guard key.isValid == nil else { return limitedString(key) }
-    return state.string(of: key, in: places) ?? reporting(key)
+    state.string(of: key, in: places) ?? reporting(key)
   }
 
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
-    guard key.isValid == nil else { return limitedNumber(key) }
-    return knownNumber(key) ?? reporting(key)
-  }
-
-  /// As that of `Preferences`.
-  @inline(never)
-  private func limitedNumber<Number>(_ key: Key<Number>) -> Number {
-    if let number = knownNumber(key), key.allows(number) { return number }
-    return reporting(key)
-  }
-
-  @inline(never)
-  private func limitedString(_ key: Key<String>) -> String {
-    if let text = state.string(of: key, in: places), key.allows(text) { return text }
-    return reporting(key)
-  }
-
-  @inline(__always)
-  private func knownNumber<Number>(_ key: Key<Number>) -> Number? {
-    guard let number: Number? = state.number(of: key, in: places) else { return nil }
+    guard let number: Number? = state.number(of: key, in: places) else { return reporting(key) }
     return number ?? key.defaultValue
   }
 
-  /// The value of a typed key; its default where that cannot be read, which is reported.
+  /// The value of a typed key; where that cannot be read, which is reported, the last good one, else its default.
   ///
   /// Not inlined: the short ways that end here then save no registers.
   @inline(never)
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {
     let collection = key.collection ?? ""
+    if let (object, version) = state.unchecked(of: key, in: places), key.allows(object ?? key.defaultValue) {
+      lastGood.note(
+        LastGoodValues.Entry(object: object ?? key.defaultValue, isDefault: object == nil), of: key, in: collection)
+      places.noteGood(version, at: key.place)
+      return object ?? key.defaultValue
+    }
+    let last = lastGood.entry(of: key, in: collection)
     do {
-      return try value(of: key)
+      let object = try value(of: key)
+      let isSealed = try state.isSealed(collection)
+      lastGood.note(isSealed ? nil : LastGoodValues.Entry(object: object), of: key, in: collection)
+      return object
     } catch {
       let problem = problem(
         error, of: key, in: collection, "collection \"\(collection)\"",
         try? object(forKey: key.name, inCollection: collection, as: Value.self))
       if let problem {
-        database.report(problem, instead: "the default")
+        database.report(problem, instead: last?.isDefault ?? true ? "the default" : "the last good value")
       } else {
         database.report(error, forKey: key.name, inCollection: collection)
       }
+      guard case CofferError.locked = error else { return last?.object ?? key.defaultValue }
+      // Sealed meanwhile.
+      lastGood.note(nil, of: key, in: collection)
       return key.defaultValue
     }
   }

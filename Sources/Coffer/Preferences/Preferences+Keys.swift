@@ -13,8 +13,10 @@ extension Preferences {
   /// if preferences[.theme] == .dark { preferences[.fontSize] += 1 }
   /// ```
   ///
-  /// Setting cannot throw either: where it fails, as where a value cannot be read, that is reported to the logger and to
-  /// ``errors``; ``value(of:)`` and ``set(_:for:durability:)`` throw. Between the reading and the setting of `+=` another
+  /// A value of another type, one that does not keep to the key's limits, or one that cannot be read is no new value: the last
+  /// good one that was read stays, and this is reported to the logger and to ``errors``. Of a sealed collection nothing is
+  /// remembered; there the next value of the search list shows, at last the default. Where setting fails, that is reported, too;
+  /// ``value(of:)`` and ``set(_:for:durability:)`` throw. Between the reading and the setting of `+=` another
   /// thread or process may set the value, too; use ``update(_:_:)`` to change a value atomically.
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
@@ -58,55 +60,77 @@ extension Preferences {
 
   @usableFromInline
   func string(_ key: Key<String>) -> String {
-    guard key.isValid == nil else { return limitedString(key) }
-    return proxy.state.string(of: key, in: places) ?? reporting(key)
+    proxy.state.string(of: key, in: places) ?? reporting(key)
   }
 
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
-    guard key.isValid == nil else { return limitedNumber(key) }
-    return knownNumber(key) ?? reporting(key)
-  }
-
-  /// Not inlined, and the last thing that its callers do: a call of the program's code in their midst would have every read
-  /// save registers for it.
-  @inline(never)
-  private func limitedNumber<Number>(_ key: Key<Number>) -> Number {
-    if let number = knownNumber(key), key.allows(number) { return number }
-    return reporting(key)
-  }
-
-  @inline(never)
-  private func limitedString(_ key: Key<String>) -> String {
-    if let text = proxy.state.string(of: key, in: places), key.allows(text) { return text }
-    return reporting(key)
-  }
-
-  @inline(__always)
-  private func knownNumber<Number>(_ key: Key<Number>) -> Number? {
     // What is not set in the application's collection may be set further down the search list.
-    if let number: Number? = proxy.state.number(of: key, in: places),
-      number != nil || key.collection != nil && !searchesBehindKeys
-    {
-      return number ?? key.defaultValue
+    guard let number: Number? = proxy.state.number(of: key, in: places), number != nil || key.collection != nil else {
+      return reporting(key)
     }
-    return nil
+    return number ?? key.defaultValue
   }
 
   /// The value of a typed key; what stands for it where that cannot be read, which is reported.
+  ///
+  /// Not inlined: the short ways that end here then save no registers.
+  @inline(never)
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {
     let collection = place(of: key)
-    // Layers above the store never change.
-    if overrides.find(key.overrideName) == nil { proxy.state.remember(key, in: collection, places) }
+    if let object = newValue(of: key, in: collection) { return object }
+    proxy.state.remember(key, in: collection, places)
+    let last = lastGood.entry(of: key, in: collection)
     do {
       let search = try search(for: key)
-      report(search, for: key)
-      return search.finding?.object ?? key.defaultValue
+      return accept(search, for: key, in: collection, after: last) ?? last?.object ?? key.defaultValue
     } catch {
       proxy.database.report(error, forKey: key.name, inCollection: collection)
-      return fallback(for: key)
+      if case CofferError.locked = error {
+        // Sealed meanwhile.
+        lastGood.note(nil, of: key, in: collection)
+        return fallback(for: key)
+      }
+      return last?.object ?? fallback(for: key)
     }
+  }
+
+  /// The value of a typed key where that is in memory and good: noted, and read by the short way from now on.
+  private func newValue<Object>(of key: Key<Object>, in collection: String) -> Object? {
+    guard let (object, version) = proxy.state.unchecked(of: key, in: places),
+      object != nil || key.collection != nil && !searchesBehindKeys,
+      // Asked after the version, which moves on when an administrator locks something.
+      overrides.find(key.overrideName) == nil
+    else { return nil }
+    let value = object ?? key.defaultValue
+    guard key.allows(value) else { return nil }
+    lastGood.note(LastGoodValues.Entry(object: value, isDefault: object == nil), of: key, in: collection)
+    places.noteGood(version, at: key.place)
+    return value
+  }
+
+  /// The value that a search has found, noted as the last good one; nil where `last` stays, as a bad one has come.
+  ///
+  /// Bad values are reported.
+  func accept<Object>(
+    _ search: Search<Object>, for key: Key<Object>, in collection: String, after last: LastGoodValues.Entry<Object>?
+  ) -> Object? {
+    // A default is worth no more than what is found further down.
+    if let last, !last.isDefault, search.hasProblems(besides: last.problems) {
+      report(search, for: key, instead: "the last good value")
+      return nil
+    }
+    report(search, for: key)
+    let object = search.finding?.object ?? key.defaultValue
+    let names = key.collection == nil ? searchedCollections.map(\.name) : places(of: key)
+    // Nothing keeps in clear what is sealed.
+    let isToKeep = names.allSatisfy { (try? proxy.state.isSealed($0)) == false }
+    lastGood.note(
+      isToKeep
+        ? LastGoodValues.Entry(object: object, problems: search.problems, isDefault: search.finding == nil) : nil,
+      of: key, in: collection)
+    return object
   }
 
   @usableFromInline
@@ -135,32 +159,6 @@ extension Preferences {
   /// - Throws: As ``value(of:)``.
   public func origin<Object>(of key: Key<Object>) throws -> Origin? {
     try foundValue(of: key)?.origin
-  }
-
-  /// A good value of a setting, and the bad ones that were passed over for it.
-  package struct GoodValue<Object: Sendable>: Sendable {
-    package let object: Object
-    fileprivate let problems: [SettingProblem]
-    /// Whether it may be kept: not in a sealed collection, whose values nothing keeps in clear.
-    package let isToKeep: Bool
-  }
-
-  /// The value of a typed key as the subscript gives it, but instead of a new bad one the last good one.
-  package func value<Object>(of key: Key<Object>, after last: GoodValue<Object>?) -> GoodValue<Object> {
-    do {
-      let search = try search(for: key)
-      if let last, search.hasProblems(besides: last.problems) {
-        report(search, for: key, instead: "the last good value")
-        return last
-      }
-      report(search, for: key)
-      let isSealed = try places(of: key).contains { try proxy.state.isSealed($0) }
-      return GoodValue(
-        object: search.finding?.object ?? key.defaultValue, problems: search.problems, isToKeep: !isSealed)
-    } catch {
-      // Reads again, and reports.
-      return GoodValue(object: self[key], problems: [], isToKeep: false)
-    }
   }
 
   private func foundValue<Object>(of key: Key<Object>) throws -> Finding<Object>? {

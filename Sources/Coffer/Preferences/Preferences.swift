@@ -55,8 +55,10 @@ public final class Preferences: Sendable {
   let suites: SuiteList
   /// The items of typed keys that nothing overrides.
   let places = KeyPlaces()
+  /// What stands for values that are bad now; suites share it, which a program may ask for anew at each use.
+  let lastGood: LastGoodValues
   /// Whether there is another place behind the collection that a typed key names.
-  let searchesBehindKeys: Bool
+  var searchesBehindKeys: Bool { environment != nil || overrides.hasManagedDefaults }
   /// The collections that all applications share.
   let globalCollections: [String]
 
@@ -84,14 +86,15 @@ public final class Preferences: Sendable {
 
   init(
     proxy: ConnectionProxy, collection: String, overrides: Overrides, registered: RegisteredDefaults,
-    suites: SuiteList = SuiteList(), isSuite: Bool = false, environment: String? = nil
+    suites: SuiteList = SuiteList(), isSuite: Bool = false, environment: String? = nil,
+    lastGood: LastGoodValues = LastGoodValues()
   ) {
     self.proxy = proxy
     self.environment = environment
     parent = collection
     self.collection = Self.names(collection, in: environment)[0]
     globalCollections = Self.names(Self.globalCollection, in: environment)
-    searchesBehindKeys = overrides.hasManagedDefaults || environment != nil
+    self.lastGood = lastGood
     self.isSuite = isSuite
     self.overrides = overrides
     self.registered = registered
@@ -211,7 +214,7 @@ public final class Preferences: Sendable {
   public func suite(named name: String) -> Preferences {
     Preferences(
       proxy: proxy, collection: name, overrides: overrides, registered: registered, isSuite: true,
-      environment: environment)
+      environment: environment, lastGood: lastGood)
   }
 
   /// Searches a suite after the collection of the application, and after the suites that were added before.

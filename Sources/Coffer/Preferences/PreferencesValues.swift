@@ -68,9 +68,7 @@ extension Preferences {
             preferences.report(search, for: key, instead: "the last good value")
             return .bad
           }
-          preferences.report(search, for: key)
-          lastProblems = search.problems
-          object = search.finding?.object ?? key.defaultValue
+          object = accept(search, preferences)
         } catch CofferError.closed {
           // The end of the stream is on its way; its default is not what the setting changed to.
           return .ended
@@ -80,6 +78,18 @@ extension Preferences {
         }
         last = (try? ValueCoder.encode(object).hash) ?? []
         return .value(object)
+      }
+
+      /// What was found; at first, where that is bad, the last good value that the program has read.
+      private mutating func accept(_ search: Search<Object>, _ preferences: Preferences) -> Object {
+        let collection = preferences.place(of: key)
+        let entry = last == nil ? preferences.lastGood.entry(of: key, in: collection) : nil
+        if let object = preferences.accept(search, for: key, in: collection, after: entry) {
+          lastProblems = search.problems
+          return object
+        }
+        lastProblems = entry?.problems ?? []
+        return entry?.object ?? key.defaultValue
       }
     }
 

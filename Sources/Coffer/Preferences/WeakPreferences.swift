@@ -15,6 +15,7 @@ struct WeakPreferences: Sendable {
   private let registered: RegisteredDefaults
   private let suites: SuiteList
   private let isSuite: Bool
+  private let lastGood: LastGoodValues
 
   init(_ preferences: Preferences) {
     proxy = WeakProxy(preferences.proxy)
@@ -24,6 +25,7 @@ struct WeakPreferences: Sendable {
     registered = preferences.registered
     suites = preferences.suites
     isSuite = preferences.isSuite
+    lastGood = preferences.lastGood
   }
 
   /// The settings, as long as their proxy is there.
@@ -31,7 +33,7 @@ struct WeakPreferences: Sendable {
     proxy.proxy.map {
       Preferences(
         proxy: $0, collection: collection, overrides: overrides, registered: registered, suites: suites,
-        isSuite: isSuite, environment: environment)
+        isSuite: isSuite, environment: environment, lastGood: lastGood)
     }
   }
 }

@@ -66,6 +66,8 @@ public final class ConnectionProxy: Sendable {
   let state: ProxyState
   /// The items of typed keys.
   let places = KeyPlaces()
+  /// What its own subscripts fall back to; the `Preferences` above it have layers, and so others.
+  let lastGood = LastGoodValues()
   let pending: PendingChanges
 
   /// So much of what is committed is kept in memory unless the program says otherwise.

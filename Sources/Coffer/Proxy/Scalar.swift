@@ -35,20 +35,27 @@ struct Scalar: ~Copyable {
     state.store((earlier & ~15) &+ 16 | content.kind.rawValue, ordering: .releasing)
   }
 
-  /// With or without the lock; nil during a change.
+  /// What tells what shows from what showed before; odd during a change.
   @inline(__always)
-  borrowing func load() -> (kind: Kind, word: UInt64)? {
-    let before = state.load(ordering: .acquiring)
-    let value = word.load(ordering: .acquiring)
-    guard before & 1 == 0, state.load(ordering: .relaxed) == before else { return nil }
-    return (Kind(rawValue: before & Kind.mask) ?? .other, value)
-  }
+  var version: UInt64 { state.load(ordering: .acquiring) }
 
-  /// The number where it is of this type, nil inside where the key is absent; nil otherwise.
+  /// The version of nothing: odd, and of more changes than there ever are.
+  static let noVersion = UInt64.max
+
+  /// The number where it is of this type, nil inside where the key is absent; nil otherwise, and during a change.
   @inline(__always)
   borrowing func number<Object>() -> Object?? {
-    guard let (kind, word) = load() else { return nil }
-    switch kind {
+    let version = version
+    return version & 1 == 0 ? number(of: version) : nil
+  }
+
+  /// The number as ``number()``, of one version; nil where there is another one by now.
+  @inline(__always)
+  borrowing func number<Object>(of version: UInt64) -> Object?? {
+    guard state.load(ordering: .acquiring) == version else { return nil }
+    let word = word.load(ordering: .acquiring)
+    guard state.load(ordering: .relaxed) == version else { return nil }
+    switch Kind(rawValue: version & Kind.mask) ?? .other {
     case .absent: return .some(nil)
     // Where an `Int` has 32 bits, the value may not fit.
     case .int where Object.self == Int.self && Int.bitWidth == 64:

@@ -52,7 +52,7 @@ extension Keys {
     try preferences.suite(named: "suite").set(5, forKey: "rate")
     for _ in 0..<1000 { #expect(preferences[.rate] == 5) }
     try preferences.suite(named: "suite").set(0, forKey: "rate")
-    #expect(preferences[.rate] == 12)
+    #expect(preferences[.rate] == 5)
     var reports: [String] = []
     for await report in errors {
       reports.append("\(report.problem?.description ?? ""): \(report.instead ?? "")")
@@ -63,8 +63,8 @@ extension Keys {
         "application/rate is 1 to 100, not 1000 (in the environment's SHOP_RATE): the default",
         "application/rate is of type int, not string (in collection \"application\"): the default",
         "application/rate is of type int, not string (in collection \"application\"): the default",
-        "application/rate is 1 to 100, not 0 (in collection \"suite\"): the default",
-        "application/rate is 1 to 100, not 400 (in collection \"global\"): the default",
+        "application/rate is 1 to 100, not 0 (in collection \"suite\"): the last good value",
+        "application/rate is 1 to 100, not 400 (in collection \"global\"): the last good value",
       ])
   }
 
@@ -91,11 +91,90 @@ extension Keys {
     preferences[.rate] = 50
     for _ in 0..<10 { #expect(preferences[.rate] == 50) }
     try preferences.set(500, forKey: "rate")
-    for _ in 0..<10 { #expect(preferences[.rate] == 12) }
+    for _ in 0..<10 { #expect(preferences[.rate] == 50) }
     try proxy.flushAndWait()
-    for _ in 0..<10 { #expect(preferences[.rate] == 12) }
+    for _ in 0..<10 { #expect(preferences[.rate] == 50) }
     try preferences.set(60, forKey: "rate")
     for _ in 0..<10 { #expect(preferences[.rate] == 60) }
+  }
+
+  @Test("leaves a program at the last good one that it has read, by whichever way it reads, and whoever sets it")
+  func lastGood() async throws {
+    let store = try TemporaryStore()
+    let preferences = try Preferences(database: try store.open(), collection: "shop")
+    let other = try Preferences(database: try store.open(), collection: "shop")
+    func set(_ value: Value, forKey key: String) throws {
+      try other.set(value, forKey: key)
+      try other.flushAndWait()
+    }
+    let property = Preference(Keys.rate, in: preferences)
+    var values = try preferences.values(of: .rate).makeAsyncIterator()
+    #expect(await values.next() == 12)
+    // The second good value is read by the short way only.
+    for good in [30, 31] {
+      try set(.int(Int64(good)), forKey: "rate")
+      for _ in 0..<3 { #expect(preferences[.rate] == good) }
+    }
+    try set("fast", forKey: "rate")
+    try set(1000, forKey: "rate")
+    for _ in 0..<3 { #expect(preferences[.rate] == 31 && property.wrappedValue == 31) }
+    // One who begins to listen now gets the same.
+    var late = try preferences.values(of: .rate).makeAsyncIterator()
+    #expect(await late.next() == 31)
+    try set(32, forKey: "rate")
+    #expect(preferences[.rate] == 32)
+    #expect(await late.next() == 32)
+    // A value that is removed is none that is bad.
+    try other.reset(.rate)
+    try other.flushAndWait()
+    #expect(preferences[.rate] == 12)
+    // A value read through a suite that is asked for anew each time.
+    preferences.suite(named: "acme")[.price] = 80
+    #expect(preferences.suite(named: "acme")[.price] == 80)
+    try preferences.proxy.setObject("free", forKey: "price", inCollection: "acme/billing")
+    #expect(preferences.suite(named: "acme")[.price] == 80 && preferences.suite(named: "globex")[.price] == 100)
+  }
+
+  @Test("leaves a proxy at the last good one, too, whatever its type")
+  func lastGoodOfProxy() throws {
+    let level = Key("level", in: "a", default: 0.5)
+    let name = Key("name", in: "a", default: "none", limits: .count(...5))
+    let list = Key("list", in: "a", default: [1])
+    (proxy[level], proxy[name], proxy[list]) = (0.75, "short", [2])
+    for _ in 0..<3 { #expect(proxy[level] == 0.75 && proxy[name] == "short" && proxy[list] == [2]) }
+    try proxy.setObject("x", forKey: "level", inCollection: "a")
+    try proxy.setObject("longer", forKey: "name", inCollection: "a")
+    try proxy.setObject(7, forKey: "list", inCollection: "a")
+    for _ in 0..<3 { #expect(proxy[level] == 0.75 && proxy[name] == "short" && proxy[list] == [2]) }
+    try proxy.removeAll(inCollection: "a")
+    #expect(proxy[level] == 0.5 && proxy[name] == "none" && proxy[list] == [1])
+  }
+
+  @Test("that cannot be read leaves the last good one, too")
+  func unreadable() throws {
+    preferences[.rate] = 40
+    #expect(preferences[.rate] == 40)
+    try preferences.close()
+    #expect(preferences[.rate] == 40)
+    #expect(throws: CofferError.closed) { try preferences.value(of: .rate) }
+  }
+
+  @Test("of a sealed collection leaves the default, for nothing is kept in clear; what was kept goes when it is sealed")
+  func sealedLater() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let preferences = try Preferences(database: database, collection: "pins")
+    preferences[.rate] = 44
+    #expect(preferences[.rate] == 44)
+    try database.vault.create(key: store.key)
+    try preferences.flushAndWait()
+    try database.seal(collection: "pins")
+    #expect(preferences[.rate] == 44)
+    #expect(preferences.lastGood.entry(of: .rate, in: "pins") == nil)
+    try preferences.set("x", forKey: "rate")
+    #expect(preferences[.rate] == 12)
+    database.vault.lock()
+    #expect(preferences[.rate] == 12)
   }
 }
 

@@ -140,4 +140,46 @@ import Testing
     }
     print("killed 20 times: \(oldCount) before the commit, \(newCount) after it")
   }
+
+  @Test("loses nothing where an old and a new version of a program take turns on one store, be they open all the time")
+  func turns() async throws {
+    let width = Key("width", default: 800)
+    let renamed = Key("window.width", default: 800, limits: .range(100...2000), formerly: .named("width"))
+    let old = Settings(version: "1.0") { width }
+    let new = Settings(version: "2.0") { renamed }
+    /// As a process of its own has it: another database.
+    func start(_ settings: Settings) throws -> Preferences {
+      let preferences = try Preferences(database: store.open(), collection: "shop")
+      try preferences.declare(settings)
+      return preferences
+    }
+    let first = try start(old)
+    try first.set(900, for: width, durability: .committed)
+    let second = try start(new)
+    #expect(second[renamed] == 900)
+    // The old one, still open, sees its default, and may set the old name anew.
+    #expect(first[width] == 800)
+    try first.set(3000, for: width, durability: .committed)
+    #expect(try start(old)[width] == 3000 && second[renamed] == 900)
+    // The new one has a value; the other is kept, and the declarations are the newer ones.
+    let third = try start(new)
+    #expect(third[renamed] == 900 && third.integer(forKey: "width") == 3000)
+    let versions = try await database.makeConnection().read { try $0.declaredSettings().map(\.version) }
+    #expect(versions == ["2.0"])
+    // Once the new name is free again, a value that it does not allow stays where it is, and is reported.
+    try third.reset(renamed)
+    try third.flushAndWait()
+    let fourth = try Preferences(database: store.open(), collection: "shop")
+    var errors = fourth.errors.makeAsyncIterator()
+    try fourth.declare(new)
+    #expect(await errors.next()?.problem?.key == "width")
+    #expect(fourth[renamed] == 800 && fourth.integer(forKey: "width") == 3000)
+    #expect(throws: CofferError.self) { try fourth.declare(new, strict: true) }
+    try first.set(1000, for: width, durability: .committed)
+    #expect(try start(new)[renamed] == 1000)
+    let history = try await database.makeConnection().read { transaction in
+      try transaction.history(forKey: "width", inCollection: "shop").map(\.value)
+    }
+    #expect(history.contains(900) && history.contains(1000))
+  }
 }

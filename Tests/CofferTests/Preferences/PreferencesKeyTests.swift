@@ -108,7 +108,7 @@ extension Keys {
     try preferences.register(defaults: ["retries": 4])
     #expect(preferences[.retries] == 4)
     try preferences.register(defaults: ["retries": 40])
-    #expect(preferences[.retries] == 3)
+    #expect(preferences[.retries] == 4)
     try proxy.setObject(13, forKey: "retries")
     #expect(proxy[.retries] == 3)
     // Each bad value once: what was refused, 12, "many", the registered 40, and the proxy's 13.
