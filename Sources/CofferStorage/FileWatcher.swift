@@ -8,14 +8,16 @@ import Dispatch
   import Darwin
 #endif
 
-/// Tells when another process has committed, without polling.
+/// Tells when another process has committed, or somebody has changed files, without polling.
 ///
 /// Writes through mapped memory raise no event, and the log is written before its commit can be seen: a writer therefore
 /// raises one after each commit. On Linux it opens and closes the log, on which no locks lie that closing would drop; to
 /// change a file's times, as it does elsewhere, would make each synced commit a third slower there, for the file system's
 /// own journal.
-package final class FileWatcher {
-  private let source: any DispatchSourceProtocol
+///
+/// Unchecked: it has nothing but constants, and sources may be cancelled on any thread.
+package final class FileWatcher: @unchecked Sendable {
+  private let sources: [any DispatchSourceProtocol]
 
   #if os(Linux)
     /// Watches the folder of `path`, inotify(7): the log comes and goes.
@@ -29,19 +31,73 @@ package final class FileWatcher {
         close(descriptor)
         throw error
       }
+      sources = [Self.source(descriptor, queue, handler) { $1 == name }]
+    }
+
+    /// Watches files and folders, with what lies directly in the folders, whether they are there already or not.
+    ///
+    /// A new file counts when it was closed, so that nobody reads half of one. Links are watched, not followed.
+    package init(paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
+      let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+      guard descriptor >= 0 else { throw StorageError(errno: errno, path: paths.first ?? "") }
+      do {
+        let watches = try Self.watch(WatchedFolders(paths), descriptor)
+        sources = [
+          Self.source(descriptor, queue, handler) { event, name in
+            // Without a name it is the folder itself, of which the one above tells, too.
+            guard let name, let (folder, names) = watches[event.wd], names.concerns(name) else { return false }
+            return event.mask & UInt32(IN_CREATE) == 0 || !Self.isBeingWritten("\(folder)/\(name)")
+          }
+        ]
+      } catch {
+        close(descriptor)
+        throw error
+      }
+    }
+
+    /// Whether something new is a file by itself, of which we hear again when it is closed; not a folder, or a link.
+    private static func isBeingWritten(_ path: String) -> Bool {
+      var status = stat()
+      return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1
+    }
+
+    private typealias Watches = [Int32: (folder: String, names: WatchedFolders.Names)]
+
+    /// - Returns: The folder of each watch, and what is of interest in it.
+    private static func watch(_ folders: WatchedFolders, _ descriptor: Int32) throws -> Watches {
+      let events = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB
+      var watches: Watches = [:]
+      for (folder, names) in folders.names {
+        let watch = inotify_add_watch(descriptor, folder, UInt32(events) | UInt32(IN_ONLYDIR))
+        if watch >= 0 {
+          // Two paths may lead to one folder.
+          watches[watch] = (folder, watches[watch].map { $0.names.union(names) } ?? names)
+        } else if ![ENOENT, ENOTDIR, EACCES].contains(errno) {
+          throw StorageError(errno: errno, path: folder)
+        }
+      }
+      return watches
+    }
+
+    private static func source(
+      _ descriptor: Int32, _ queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void,
+      isOfInterest: @escaping @Sendable (_ event: inotify_event, _ name: String?) -> Bool
+    ) -> any DispatchSourceProtocol {
       let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
       source.setEventHandler {
-        if Self.readEvents(descriptor, name: name) { handler() }
+        if Self.readEvents(descriptor, isOfInterest) { handler() }
       }
       source.setCancelHandler { close(descriptor) }
       source.activate()
-      self.source = source
+      return source
     }
 
     /// Takes all events that wait.
     ///
-    /// - Returns: Whether one of them, or an overflow, concerns the file called `name`.
-    private static func readEvents(_ descriptor: Int32, name: String) -> Bool {
+    /// - Returns: Whether one of them is of interest, or some were lost.
+    private static func readEvents(
+      _ descriptor: Int32, _ isOfInterest: (_ event: inotify_event, _ name: String?) -> Bool
+    ) -> Bool {
       let byteCount = 4096
       return withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: MemoryLayout<inotify_event>.alignment) {
         buffer in
@@ -53,13 +109,10 @@ package final class FileWatcher {
           while offset < count {
             let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
             let nameStart = offset + MemoryLayout<inotify_event>.size
-            if event.mask & UInt32(IN_Q_OVERFLOW) != 0 {
-              isConcerned = true
-            } else if event.len > 0,
-              String(cString: buffer.baseAddress!.advanced(by: nameStart).assumingMemoryBound(to: CChar.self)) == name
-            {
-              isConcerned = true
-            }
+            let name =
+              event.len == 0
+              ? nil : String(cString: buffer.baseAddress!.advanced(by: nameStart).assumingMemoryBound(to: CChar.self))
+            if event.mask & UInt32(IN_Q_OVERFLOW) != 0 || isOfInterest(event, name) { isConcerned = true }
             offset = nameStart + Int(event.len)
           }
         }
@@ -81,7 +134,37 @@ package final class FileWatcher {
         fileDescriptor: descriptor, eventMask: .attrib, queue: queue)
       source.setEventHandler(handler: handler)
       source.activate()
-      self.source = source
+      sources = [source]
+    }
+
+    /// Watches files and folders, with what lies directly in the folders, whether they are there already or not.
+    ///
+    /// Files that come later are watched by the next one: make it when this one tells of them.
+    package init(paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
+      let descriptors = try Self.open(WatchedFolders(paths).filesAndFolders)
+      sources = descriptors.map { descriptor in
+        let source = DispatchSource.makeFileSystemObjectSource(
+          fileDescriptor: descriptor, eventMask: [.write, .extend, .attrib, .link, .rename, .delete], queue: queue)
+        source.setEventHandler(handler: handler)
+        source.setCancelHandler { close(descriptor) }
+        source.activate()
+        return source
+      }
+    }
+
+    private static func open(_ paths: [String]) throws -> [Int32] {
+      var descriptors: [Int32] = []
+      for path in paths {
+        let descriptor = Darwin.open(path, O_EVTONLY | O_CLOEXEC)
+        if descriptor >= 0 {
+          descriptors.append(descriptor)
+        } else if ![ENOENT, ENOTDIR, EACCES].contains(errno) {
+          let error = StorageError(errno: errno, path: path)
+          for descriptor in descriptors { close(descriptor) }
+          throw error
+        }
+      }
+      return descriptors
     }
 
     /// Raises the event.
@@ -91,6 +174,6 @@ package final class FileWatcher {
   #endif
 
   deinit {
-    source.cancel()
+    for source in sources { source.cancel() }
   }
 }

@@ -18,7 +18,7 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SettingProblem {
-  init(collection: String, key: String, place: String, reason: String, value: Value? = nil) {
+  package init(collection: String, key: String, place: String, reason: String, value: Value? = nil) {
     self.collection = collection
     self.key = key
     self.place = place

@@ -2,7 +2,8 @@
 /// below.
 struct Overrides: Sendable {
   private let layers: [Preferences.Layer]
-  private let managed: ManagedSettings?
+  let source: ManagedSource?
+  private var managed: ManagedSettings? { source?.current }
 
   /// A value from a layer.
   struct Override {
@@ -12,16 +13,22 @@ struct Overrides: Sendable {
     let place: String
   }
 
-  init(_ layers: [Preferences.Layer], managed: ManagedSettings? = nil) {
-    self.managed = managed?.isEmpty ?? true ? nil : managed
+  init(_ layers: [Preferences.Layer], managed source: ManagedSource? = nil) {
+    self.source = source
     let order: [Preferences.Origin] = [.forced, .arguments, .environment]
     self.layers = order.flatMap { origin in layers.filter { $0.origin == origin && !$0.isEmpty } }
   }
 
   func find(_ key: String) -> Override? {
     // Most programs have none, and this is on the way to every setting.
-    if let managed, let entry = managed.locked[ByteString(key)] { return Self.locked(entry) }
-    guard !layers.isEmpty else { return nil }
+    if let managed, let entry = managed.locked[ByteString(key)] {
+      return Self.managed(entry, Preferences.Origin.locked)
+    }
+    return layers.isEmpty ? nil : findInLayers(key)
+  }
+
+  /// What shows where nothing is locked.
+  func findInLayers(_ key: String) -> Override? {
     for layer in layers {
       if let override = layer.override(forKey: key) { return override }
     }
@@ -30,7 +37,7 @@ struct Overrides: Sendable {
 
   /// The values of all layers that have one.
   func all(_ key: String) -> [Override] {
-    let locked = managed?.locked[ByteString(key)].map(Self.locked)
+    let locked = managed?.locked[ByteString(key)].flatMap { Self.managed($0, Preferences.Origin.locked) }
     if layers.isEmpty { return locked.map { [$0] } ?? [] }
     return [locked].compactMap(\.self) + layers.compactMap { $0.override(forKey: key) }
   }
@@ -42,20 +49,18 @@ struct Overrides: Sendable {
 
   /// The default that an administrator gives, below the stored settings.
   func managedDefault(_ key: String) -> Override? {
-    managed?.defaults[ByteString(key)].map { entry in
-      let file = entry.file ?? ""
-      return Override(entry: entry, origin: .managed(file: file), place: file)
-    }
+    managed?.defaults[ByteString(key)].flatMap { Self.managed($0, Preferences.Origin.managed) }
   }
 
-  private static func locked(_ entry: Preferences.Layer.Entry) -> Override {
-    let file = entry.file ?? ""
-    return Override(entry: entry, origin: .locked(file: file), place: file)
+  private static func managed(
+    _ entry: Preferences.Layer.Entry, _ origin: (ManagedSettings.Place) -> Preferences.Origin
+  ) -> Override? {
+    entry.place.map { Override(entry: entry, origin: origin($0), place: $0.description) }
   }
 
   /// - Throws: `CofferError.lockedByAdministrator`.
   func requireUnlocked(_ name: String, key: String, in collection: String) throws {
-    guard let file = managed?.locked[ByteString(name)]?.file else { return }
+    guard let file = managed?.locked[ByteString(name)]?.place?.file else { return }
     throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
   }
 

@@ -21,7 +21,8 @@ extension Preferences {
   /// ```
   ///
   /// Reports changes to effective values only: not a key that is set to the value it has, nor one that is hidden by another place of
-  /// the search list. What is changed in one batch makes one event. Registering defaults and adding suites is not told.
+  /// the search list. What is changed in one batch makes one event. What an administrator changes in ``ManagedSettings`` is reported
+  /// as from elsewhere. Registering defaults and adding suites is not reported.
   ///
   /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
   public func changes() throws -> Changes {
@@ -47,21 +48,38 @@ extension Preferences {
   }
 
   private func changes(_ interest: Interest) throws -> Changes {
+    let buffer = MergingBuffer<Change> { $0.merged(with: $1) }
+    buffer.attach(
+      try listen(interest) { [weak buffer] in
+        buffer?.add($0)
+      } finish: { [weak buffer] in
+        buffer?.finish()
+      })
+    return EventSequence(buffer)
+  }
+
+  /// Hands the changes of interest to `receive`, as long as what this returns is kept.
+  private func listen(
+    _ interest: Interest, _ receive: @escaping @Sendable (Change) -> Void, finish: @escaping @Sendable () -> Void = {}
+  ) throws -> any Sendable {
     let preferences = WeakPreferences(self)
-    return try proxy.events(ConnectionProxy.ChangeEvent.Interest(), merge: { $0.merged(with: $1) }) { event in
-      preferences.preferences?.change(event, interest)
+    let stored = try proxy.listen(ConnectionProxy.ChangeEvent.Interest()) { event in
+      if let change = preferences.preferences?.change(event, interest) { receive(change) }
+    } finish: {
+      finish()
     }
+    let managed = overrides.source?.listen { before, now in
+      if let change = preferences.preferences?.change(from: before, to: now, interest) { receive(change) }
+    }
+    return [stored, managed].compactMap(\.self)
   }
 
   /// Calls `body` when what these settings read for a typed key has changed, as long as what this returns is kept.
   ///
   /// - Returns: nil where changes cannot be had, which is reported.
   package func onChange(of key: Keys, _ body: @escaping @Sendable () -> Void) -> (any Sendable)? {
-    let preferences = WeakPreferences(self)
     do {
-      return try proxy.listen(ConnectionProxy.ChangeEvent.Interest()) { event in
-        if preferences.preferences?.change(event, .keys([key])) != nil { body() }
-      }
+      return try listen(.keys([key])) { _ in body() }
     } catch {
       proxy.database.report(error, forKey: key.name, inCollection: place(of: key))
       return nil
@@ -111,6 +129,57 @@ extension Preferences {
     return !searched[..<index].contains { name in
       (try? proxy.hasObject(forKey: place.key.string, inCollection: name.string)) ?? false
     }
+  }
+}
+
+// MARK: - What an administrator gives
+
+extension Preferences {
+  /// What shows otherwise now that managed settings have changed; nil for nothing of interest.
+  fileprivate func change(from before: ManagedSettings, to now: ManagedSettings, _ interest: Interest) -> Change? {
+    var places: Set<Change.Place> = []
+    for name in before.differingKeys(from: now).map(\.string) {
+      for (key, collection, searched) in settings(named: name, interest) {
+        let shown = [before, now].map { self.shown(name, key, in: searched, $0) }
+        if shown[0] != shown[1] {
+          places.insert(Change.Place(collection: ByteString(collection), key: ByteString(key)))
+        }
+      }
+    }
+    return places.isEmpty ? nil : Change(origin: .elsewhere, places: places, mayConcernAnyKey: false)
+  }
+
+  /// The settings that go by a name in the layers, with the collection of each and those where it may be stored.
+  private func settings(
+    named name: String, _ interest: Interest
+  ) -> [(key: String, collection: String, searched: [String])] {
+    let ofList = (key: name, collection: collection, searched: searchedCollections.map(\.name))
+    switch interest {
+    case .all:
+      // Beside the key of this name, a typed one that names a collection.
+      let slashes = name.utf8.indices.filter { name.utf8[$0] == UInt8(ascii: "/") }
+      return [ofList]
+        + slashes.map { slash in
+          let (named, key) = (String(name[..<slash]), String(name[name.utf8.index(after: slash)...]))
+          return (key, named, Self.names(isSuite ? "\(parent)/\(named)" : named, in: environment))
+        }
+    case .key(let key): return ByteString(key) == ByteString(name) ? [ofList] : []
+    case .keys(let keys):
+      return keys.filter { ByteString($0.overrideName) == ByteString(name) }
+        .map { key in key.collection.map { (key.name, $0, places(of: key)) } ?? ofList }
+    }
+  }
+
+  /// What shows for a name, were these the managed settings.
+  private func shown(
+    _ name: String, _ key: String, in collections: [String], _ managed: ManagedSettings
+  ) -> Value? {
+    if let locked = managed.locked[ByteString(name)] { return locked.value }
+    if let layer = overrides.findInLayers(name) { return layer.entry.value }
+    for collection in collections {
+      if let stored = try? proxy.object(forKey: key, inCollection: collection, as: Value.self) { return stored }
+    }
+    return managed.defaults[ByteString(name)]?.value ?? registered.value(forKey: name)
   }
 }
 

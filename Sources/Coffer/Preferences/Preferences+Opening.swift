@@ -36,7 +36,7 @@ extension Preferences {
     var options = options
     options.mode = mode ?? options.mode
     // Before a store is made.
-    let managed = try ManagedSettings(ofApplication: identifier)
+    let managed = try ManagedSource(following: ManagedSettings.Folders(ofApplication: identifier))
     let path = try path ?? StandardLocation.store(ofApplication: identifier)
     let key = try key ?? keyFile(of: identifier, store: path, options)
     let database = try Database.openOrCreate(at: path, key: key, options: options)
@@ -44,6 +44,7 @@ extension Preferences {
       proxy: try ConnectionProxy(database: database), collection: identifier,
       overrides: Overrides(layers, managed: managed), registered: RegisteredDefaults.ofProcess, environment: environment
     )
+    managed.start(for: preferences)
     try preferences.requireEnvironment()
     if let settings { try preferences.declare(settings, strict: strict) }
     return preferences

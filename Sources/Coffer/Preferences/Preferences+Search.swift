@@ -1,8 +1,8 @@
 extension Preferences {
   /// Which place of the search list answers for a key, from the first to be asked to the last.
   public enum Origin: Hashable, Sendable {
-    /// ``ManagedSettings``: an administrator has locked it, in this file.
-    case locked(file: String)
+    /// ``ManagedSettings``: an administrator has locked it, here.
+    case locked(ManagedSettings.Place)
     /// ``Layer/forced(_:)``.
     case forced
     /// ``Layer/arguments(_:)``.
@@ -17,8 +17,8 @@ extension Preferences {
     case suite(String)
     /// The collection ``Preferences/globalCollection``.
     case global
-    /// ``ManagedSettings``: a default of this host, in this file.
-    case managed(file: String)
+    /// ``ManagedSettings``: a default of this host, given here.
+    case managed(ManagedSettings.Place)
     /// ``Preferences/register(defaults:)``.
     case registered
   }
@@ -177,7 +177,7 @@ extension Preferences.Origin {
   /// The place in a sentence.
   var place: String {
     switch self {
-    case .locked(let file), .managed(let file): file
+    case .locked(let place), .managed(let place): place.description
     case .forced: "the forced settings"
     case .arguments: "the arguments"
     case .environment: "the environment"

@@ -11,7 +11,7 @@ extension Preferences {
     public let error: any Error
     /// What is wrong with a value that was found and passed over; nil where something else failed.
     public let problem: SettingProblem?
-    /// What is used instead of that value.
+    /// What is used instead; nil where that is for what has failed to say.
     public let instead: String?
   }
 }
@@ -26,13 +26,13 @@ extension ConnectionProxy {
 
 extension Database {
   /// Reports an error that cannot be thrown, to the logger and all listeners.
-  func report(_ error: any Error, forKey key: String?, inCollection collection: String) {
+  func report(_ error: any Error, forKey key: String?, inCollection collection: String, instead: String? = nil) {
     core.failures.send(
-      Preferences.Failure(collection: collection, key: key, error: error, problem: nil, instead: nil))
+      Preferences.Failure(collection: collection, key: key, error: error, problem: nil, instead: instead))
     // The text of an error that is not ours may quote the value.
     let reason = (error as? CofferError)?.description ?? "\(type(of: error))"
     let subject = key.map { "Key \"\($0)\" in collection" } ?? "Collection"
-    options.logger.error("\(subject) \"\(collection)\": \(reason)")
+    options.logger.error("\(subject) \"\(collection)\": \(reason)\(instead.map { " \($0) is used instead." } ?? "")")
   }
 
   /// Reports a bad value that was passed over, once.

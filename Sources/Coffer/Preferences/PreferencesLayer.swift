@@ -40,18 +40,18 @@ extension Preferences {
       let value: Value
       /// What it was read from; nil where the value was given as such.
       let text: String?
-      /// The file of ``ManagedSettings`` that it is from.
-      let file: String?
+      /// Where it stands, of ``ManagedSettings``.
+      let place: ManagedSettings.Place?
 
-      init(_ value: Value, file: String? = nil) {
+      init(_ value: Value, from place: ManagedSettings.Place? = nil) {
         self.value = value
-        self.file = file
+        self.place = place
         text = nil
       }
 
       init(text: String) {
         self.text = text
-        file = nil
+        place = nil
         value = SettingsText.value(text)
       }
     }

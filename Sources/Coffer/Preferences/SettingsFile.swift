@@ -29,10 +29,24 @@ enum SettingsFile {
   ///
   /// - Throws: `CofferError.malformedSettings`.
   static func settings(in data: Data, named name: String) throws -> [String: Value] {
-    if let text = String(data: data, encoding: .utf8), let json = try? JSONReader.value(text) {
-      return try settings(json, named: name)
+    try settingsAndLines(in: data, named: name).settings
+  }
+
+  /// The settings, and the lines on which they stand, by the names from the top; none of a binary property list.
+  ///
+  /// - Throws: As ``settings(in:named:)``.
+  static func settingsAndLines(
+    in data: Data, named name: String
+  ) throws -> (settings: [String: Value], lines: [[String]: Int]) {
+    if let text = String(data: data, encoding: .utf8), let json = try? JSONReader.valueAndLines(text) {
+      return (try settings(json.value, named: name), json.lines)
     }
-    return try settings(inPropertyList: data, named: name)
+    do {
+      let list = try PropertyListReader.valueAndLines(data)
+      return (try settings(list.value, named: name), list.lines)
+    } catch let problem as PropertyListReader.Problem {
+      throw CofferError.malformedSettings(source: name, reason: problem.reason)
+    }
   }
 
   /// The settings in a property list of any format.

@@ -48,7 +48,7 @@ struct DescribeCommand: ParsableCommand {
           setting: setting, value: isHidden ? .string("<secret>") : value, origin: origin,
           problem: declaration.problem(of: value))
       }
-      if let locked = managed.locked(forKey: reference.key) { return found(locked.value, locked.file) }
+      if let locked = managed.locked(forKey: reference.key) { return found(locked.value, locked.place.description) }
       for collection in reference.place.shown {
         guard let info = try transaction.info(forKey: reference.key, inCollection: collection) else { continue }
         let origin = reference.place.origin(collection)
@@ -58,7 +58,7 @@ struct DescribeCommand: ParsableCommand {
         return found(try transaction.value(forKey: reference.key, inCollection: collection) ?? .null, origin)
       }
       if let hostDefault = managed.defaultValue(forKey: reference.key) {
-        return found(hostDefault.value, hostDefault.file)
+        return found(hostDefault.value, hostDefault.place.description)
       }
       let fallback = declaration.defaultValue
       return Found(setting: setting, value: fallback, origin: fallback.map { _ in "default" }, problem: nil)

@@ -38,7 +38,8 @@ struct GetCommand: ParsableCommand {
   @Flag(help: "Print the bytes of the value as hexadecimal digits.")
   var hex = false
 
-  @Flag(help: "Print where the value comes from, store, default or an administrator's file, and a tab before it.")
+  @Flag(
+    help: "Print first where it comes from: store, default, parent:COLLECTION, or an administrator's FILE:LINE.")
   var showOrigin = false
 
   @Option(

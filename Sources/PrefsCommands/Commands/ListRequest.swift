@@ -25,8 +25,8 @@ struct ListRequest: Request {
   private enum Origin {
     case store
     case parent(String)
-    case locked(file: String)
-    case managed(file: String)
+    case locked(ManagedSettings.Place)
+    case managed(ManagedSettings.Place)
     case declared
   }
 
@@ -83,14 +83,14 @@ struct ListRequest: Request {
     try output.finish()
   }
 
-  private func locked(_ key: String, _ found: (value: Value, file: String)) -> Entry {
+  private func locked(_ key: String, _ found: (value: Value, place: ManagedSettings.Place)) -> Entry {
     Entry(
-      key: key, info: nil, origin: .locked(file: found.file), kind: found.value.kind.name, value: shown(found.value))
+      key: key, info: nil, origin: .locked(found.place), kind: found.value.kind.name, value: shown(found.value))
   }
 
-  private func given(_ key: String, _ found: (value: Value, file: String)) -> Entry {
+  private func given(_ key: String, _ found: (value: Value, place: ManagedSettings.Place)) -> Entry {
     Entry(
-      key: key, info: nil, origin: .managed(file: found.file), kind: found.value.kind.name, value: shown(found.value))
+      key: key, info: nil, origin: .managed(found.place), kind: found.value.kind.name, value: shown(found.value))
   }
 
   private func shown(_ value: Value) -> Value? { values || all ? value : nil }
@@ -120,7 +120,7 @@ struct ListRequest: Request {
   private func jsonOrigin(_ origin: Origin) -> String {
     switch origin {
     case .store: "store"
-    case .locked(let file), .managed(let file): file
+    case .locked(let place), .managed(let place): place.description
     default: Self.field(origin)
     }
   }
@@ -203,8 +203,8 @@ struct ListRequest: Request {
     switch origin {
     case .store: ""
     case .parent(let parent): "parent:\(parent)"
-    case .locked(let file): "locked:\(file)"
-    case .managed(let file): "managed:\(file)"
+    case .locked(let place): "locked:\(place)"
+    case .managed(let place): "managed:\(place)"
     case .declared: "default"
     }
   }

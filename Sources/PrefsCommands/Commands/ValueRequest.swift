@@ -18,7 +18,9 @@ struct ValueRequest: Request {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
     let managed = try reference.managed()
-    if let locked = managed.locked(forKey: reference.key) { return try emit(locked.value, origin: locked.file) }
+    if let locked = managed.locked(forKey: reference.key) {
+      return try emit(locked.value, origin: locked.place.description)
+    }
     let hostDefault = managed.defaultValue(forKey: reference.key)
     if let item = try item(session, isNeeded: fallback == nil && hostDefault == nil) {
       let origin = reference.place.origin(item.collection)
@@ -26,7 +28,7 @@ struct ValueRequest: Request {
         json ? Array(ItemJSON.text(item, origin: origin).utf8) : originField(origin) + encoded(item.value),
         endsLine: endsLine(item.value))
     } else if let hostDefault {
-      try emit(hostDefault.value, origin: hostDefault.file)
+      try emit(hostDefault.value, origin: hostDefault.place.description)
     } else {
       try emit(.string(fallback ?? ""), origin: "default")
     }

@@ -31,8 +31,19 @@ import Testing
       chmod("\(path)/\(name)", 0o644)
     }
 
-    func read() throws -> ManagedSettings {
-      try ManagedSettings(ofApplication: "app", in: ["\(path)/etc", "\(path)/own"])
+    /// Puts a file there whole.
+    func place(_ name: String, _ text: String) throws {
+      try write(".new", text)
+      rename("\(path)/.new", "\(path)/\(name)")
+    }
+
+    var folders: ManagedSettings.Folders { .init(ofApplication: "app", in: ["\(path)/etc", "\(path)/own"]) }
+
+    func read() throws -> ManagedSettings { try ManagedSettings(in: folders) }
+
+    /// Where a value stands, in a file of one line.
+    func place(_ name: String, line: Int? = 1) -> ManagedSettings.Place {
+      ManagedSettings.Place(file: "\(path)/\(name)", line: line)
     }
   }
 
@@ -41,9 +52,12 @@ import Testing
   init() throws { roots = try Roots() }
 
   private func preferences(_ layers: [Preferences.Layer] = []) throws -> Preferences {
-    Preferences(
+    let source = try ManagedSource(following: roots.folders)
+    let preferences = Preferences(
       proxy: try ConnectionProxy(database: .inMemory()), collection: "app",
-      overrides: Overrides(layers, managed: try roots.read()), registered: RegisteredDefaults())
+      overrides: Overrides(layers, managed: source), registered: RegisteredDefaults())
+    source.start(for: preferences)
+    return preferences
   }
 
   @Test("Files are read in the order of their names, JSON and property lists, and others are left alone")
@@ -55,7 +69,7 @@ import Testing
     try roots.write("etc/app.d/notes.txt", "nonsense")
     let settings = try preferences()
     #expect(["a", "b", "c", "d"].map(settings.integer) == [2, 2, 1, 3])
-    #expect(settings.origin(ofKey: "a") == .managed(file: "\(roots.path)/etc/app.d/20.json"))
+    #expect(settings.origin(ofKey: "a") == .managed(roots.place("etc/app.d/20.json")))
     #expect(settings.dictionaryRepresentation()["c"] as? Int == 1)
   }
 
@@ -67,7 +81,7 @@ import Testing
     #expect(settings.integer(forKey: "size") == 1)
     let size = Key("size", in: "editor", default: 3)
     #expect(settings[size] == 5 && settings[size] == 5)
-    #expect(try settings.origin(of: size) == .managed(file: "\(roots.path)/etc/app.d/a.json"))
+    #expect(try settings.origin(of: size) == .managed(roots.place("etc/app.d/a.json")))
     #expect(settings[Key("bad", default: 7)] == 7)
     try settings.proxy.setObject(2, forKey: "size", inCollection: Preferences.globalCollection)
     #expect(settings.integer(forKey: "size") == 2)
@@ -84,7 +98,7 @@ import Testing
     let settings = try preferences([.forced(["port": .int(1)]), .arguments(["program", "-debug", "true"])])
     let file = "\(roots.path)/etc/app.d/a.json"
     #expect(settings.integer(forKey: "port") == 80 && settings.objectIsForced(forKey: "port"))
-    #expect(settings.origin(ofKey: "port") == .locked(file: file))
+    #expect(settings.origin(ofKey: "port") == .locked(roots.place("etc/app.d/a.json")))
     #expect(!settings.bool(forKey: "debug"))
     let (port, host) = (Key("port", default: 0), Key("host", in: "web", default: ""))
     #expect(settings[port] == 80 && settings[host] == "h")
@@ -119,8 +133,10 @@ import Testing
   @Test("Without files nothing is managed")
   func none() throws {
     #expect(try roots.read().isEmpty)
-    #expect(try ManagedSettings(ofApplication: "other", in: ["\(roots.path)/etc", "\(roots.path)/none"]).isEmpty)
-    #expect(try ManagedSettings(ofApplication: "../app", in: ["\(roots.path)/etc"]).isEmpty)
+    for (application, root) in [("other", "etc"), ("other", "none"), ("../app", "etc")] {
+      let folders = ManagedSettings.Folders(ofApplication: application, in: ["\(roots.path)/\(root)"])
+      #expect(try ManagedSettings(in: folders).isEmpty)
+    }
   }
 
   @Test("What others can write to is refused: a file, its folder, one further up, and where a link leads")
@@ -157,5 +173,161 @@ import Testing
     let error = #expect(throws: CofferError.self) { try roots.read() }
     guard case .malformedSettings(let source, _)? = error else { throw try #require(error) }
     #expect(source == "\(roots.path)/etc/app.d/\(name)")
+  }
+
+  @Test("A value's line is that of its name, in JSON and in the text forms of property lists")
+  func lines() throws {
+    try roots.write(
+      "etc/app.d/1.json", "{\n  \"a\": {\n    \"x\": 1\n  }, \"b\":\n  2,\n  \"locked\": {\"c\": 3,\n\"a\": 4}}")
+    try roots.write(
+      "etc/app.d/2.plist",
+      "<plist>\n<dict>\n<key>d</key>\n<!-- -->\n<array/>\n<key>e</key><string>1</string></dict>\n</plist>")
+    try roots.write("etc/app.d/3.plist", "// Old.\n{ f = 1;\n g = { a = 1; }; }")
+    let managed = try roots.read()
+    let defaults = ["a", "b", "d", "e", "f", "g"].map { managed.defaultValue(forKey: $0)?.place.line }
+    #expect(defaults == [2, 4, 3, 6, 2, 3])
+    #expect(["c", "a"].map { managed.locked(forKey: $0)?.place.line } == [6, 7])
+    let list = try PropertyListSerialization.data(fromPropertyList: ["h": 1], format: .binary, options: 0)
+    try list.write(to: URL(filePath: "\(roots.path)/etc/app.d/4.plist"))
+    let place = try #require(try roots.read().defaultValue(forKey: "h")?.place)
+    #expect(place.line == nil && place.description == "\(roots.path)/etc/app.d/4.plist")
+  }
+}
+
+extension Keys {
+  fileprivate static let port = Key("port", default: 1)
+  fileprivate static let host = Key("host", in: "web", default: "none")
+}
+
+extension ManagedSettingsTests {
+  @Test("Files are followed while a program runs: new, changed and removed ones, and folders that come later")
+  func followed() async throws {
+    try FileManager.default.removeItem(atPath: "\(roots.path)/etc")
+    let settings = try preferences()
+    var changes = try settings.changes().makeAsyncIterator()
+    var ports = try settings.values(of: .port).makeAsyncIterator()
+    var hosts = try settings.values(of: .host).makeAsyncIterator()
+    for _ in 0..<3 { #expect(settings[.port] == 1 && settings[.host] == "none") }
+    #expect(await ports.next() == 1)
+    #expect(await hosts.next() == "none")
+
+    try FileManager.default.createDirectory(atPath: "\(roots.path)/new/app.d", withIntermediateDirectories: true)
+    try roots.write("new/app.d/a.json", #"{"port": 2, "web/host": "h"}"#)
+    rename("\(roots.path)/new", "\(roots.path)/etc")
+    let first = try #require(await changes.next())
+    #expect(first.origin == .elsewhere && first.concerns("port") && first.concerns(Keys.host))
+    #expect(first.keys == ["host", "port", "web/host"] && !first.mayConcernAnyKey)
+    #expect(await ports.next() == 2)
+    #expect(await hosts.next() == "h")
+    for _ in 0..<3 { #expect(settings[.port] == 2 && settings[.host] == "h") }
+
+    // A lock hides what is stored, to typed keys that were read before, too.
+    settings[.port] = 5
+    #expect(await ports.next() == 5)
+    for _ in 0..<3 { #expect(settings[.port] == 5) }
+    _ = await changes.next()
+    try roots.place("etc/app.d/b.json", #"{"locked": {"port": 6}}"#)
+    #expect(await ports.next() == 6)
+    for _ in 0..<3 { #expect(settings[.port] == 6 && settings.integer(forKey: "port") == 6) }
+    #expect(throws: CofferError.self) { try settings.set(7, for: .port) }
+    #expect(try #require(await changes.next()).keys == ["port"])
+
+    try FileManager.default.createDirectory(atPath: "\(roots.path)/etc/app.d/locks", withIntermediateDirectories: false)
+    try roots.place("etc/app.d/locks/c.json", #"{"web/host": "locked"}"#)
+    #expect(await hosts.next() == "locked")
+    try FileManager.default.removeItem(atPath: "\(roots.path)/etc")
+    #expect(await hosts.next() == "none")
+    #expect(await ports.next() == 5)
+    #expect(settings[.port] == 5)
+    try settings.set(7, for: .port)
+  }
+
+  @Test("A change of a file that shows nowhere is no event")
+  func hidden() async throws {
+    try roots.write("etc/app.d/a.json", #"{"port": 2}"#)
+    let settings = try preferences()
+    settings[.port] = 5
+    var changes = try settings.changes().makeAsyncIterator()
+    try roots.place("etc/app.d/a.json", #"{"port": 3}"#)
+    try roots.place("etc/app.d/b.json", #"{"locked": {"port": 5}}"#)
+    try roots.place("etc/app.d/c.json", #"{"other": 1}"#)
+    #expect(await changes.next()?.keys == ["other"])
+  }
+
+  @Test("What a link leads to is followed, and where a link is turned")
+  func links() async throws {
+    for name in ["one", "two"] {
+      try FileManager.default.createDirectory(
+        atPath: "\(roots.path)/\(name)", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+      try roots.write("\(name)/a.json", name == "one" ? #"{"port": 11}"# : #"{"port": 22}"#)
+    }
+    symlink("../../one", "\(roots.path)/etc/app.d/current")
+    symlink("current/a.json", "\(roots.path)/etc/app.d/a.json")
+    let settings = try preferences()
+    var ports = try settings.values(of: .port).makeAsyncIterator()
+    #expect(await ports.next() == 11)
+    // Written in place.
+    try roots.write("one/a.json", #"{"port": 12}"#)
+    #expect(await ports.next() == 12)
+    symlink("../../two", "\(roots.path)/etc/app.d/next")
+    rename("\(roots.path)/etc/app.d/next", "\(roots.path)/etc/app.d/current")
+    #expect(await ports.next() == 22)
+  }
+
+  @Test("A file that becomes unsafe, is malformed or TOML is reported once, and what was read last stays")
+  func becomesBad() async throws {
+    try roots.write("etc/app.d/a.json", #"{"port": 2, "locked": {"web/host": "h"}}"#)
+    let settings = try preferences()
+    var errors = settings.errors.makeAsyncIterator()
+    var ports = try settings.values(of: .port).makeAsyncIterator()
+    #expect(await ports.next() == 2)
+    let file = "\(roots.path)/etc/app.d/a.json"
+
+    chmod(file, 0o666)
+    let unsafe = try #require(await errors.next())
+    guard case CofferError.permissionDenied(file, _) = unsafe.error else { throw unsafe.error }
+    #expect(unsafe.instead == "what managed settings were before" && unsafe.key == nil)
+    // The same trouble again is not reported again: the next report is of other trouble.
+    chmod(file, 0o666)
+    #expect(settings[.port] == 2 && settings[.host] == "h")
+    #expect(throws: CofferError.self) { try settings.set("x", for: .host) }
+
+    try roots.place("etc/app.d/a.json", "{")
+    guard case CofferError.malformedSettings(file, _)? = await errors.next()?.error else {
+      Issue.record("not reported as malformed")
+      return
+    }
+    #expect(settings[.port] == 2)
+    try roots.place("etc/app.d/a.json", #"{"port": 3}"#)
+    #expect(await ports.next() == 3)
+    #expect(settings[.host] == "none")
+
+    try roots.place("etc/app.d/b.toml", "port = 4")
+    guard case CofferError.malformedSettings(_, let reason)? = await errors.next()?.error else {
+      Issue.record("TOML is not reported")
+      return
+    }
+    #expect(reason.contains("JSON") && settings[.port] == 3)
+    // As good again as before, and then bad again: told again.
+    unlink("\(roots.path)/etc/app.d/b.toml")
+    try roots.place("etc/app.d/a.json", #"{"port": 4}"#)
+    #expect(await ports.next() == 4)
+    chmod(file, 0o666)
+    #expect(await errors.next()?.instead == unsafe.instead)
+  }
+
+  @Test("Settings that are let go of follow nothing, and keep nothing alive")
+  func ended() async throws {
+    weak var source: ManagedSource?
+    do {
+      let settings = try preferences()
+      source = settings.overrides.source
+      var ports: Preferences.Values<Int>.Iterator? = try settings.values(of: .port).makeAsyncIterator()
+      #expect(await ports?.next() == 1)
+      #expect(source != nil)
+      ports = nil
+      try settings.close()
+    }
+    #expect(source == nil)
   }
 }

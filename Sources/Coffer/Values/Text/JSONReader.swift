@@ -16,13 +16,27 @@ package struct JSONReader {
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
+  /// nil where nobody asks for them.
+  private var lines: MemberLines?
 
   /// The value that the whole of `text` stands for.
   package static func value(_ text: String) throws(Problem) -> Value {
     var reader = JSONReader(bytes: Array(text.utf8))
-    let value = try reader.value()
-    reader.skipSpace()
-    guard reader.position == reader.bytes.count else { throw reader.problem("text after the value") }
+    return try reader.whole()
+  }
+
+  /// The value, and the lines on which names stand.
+  static func valueAndLines(_ text: String) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
+    var reader = JSONReader(bytes: Array(text.utf8))
+    reader.lines = MemberLines()
+    let value = try reader.whole()
+    return (value, reader.lines?.lines(in: reader.bytes) ?? [:])
+  }
+
+  private mutating func whole() throws(Problem) -> Value {
+    let value = try value()
+    skipSpace()
+    guard position == bytes.count else { throw problem("text after the value") }
     return value
   }
 
@@ -79,9 +93,11 @@ package struct JSONReader {
       let name = try string()
       skipSpace()
       guard take(":") else { throw problem("a colon is missing") }
+      lines?.begin(name, at: start)
       guard members.updateValue(try value(), forKey: name) == nil else {
         throw Problem(reason: "a name occurs twice", offset: start)
       }
+      lines?.end()
       skipSpace()
       if take("}") { return .dictionary(members) }
       guard take(",") else { throw problem("a comma or } is missing") }

@@ -14,18 +14,27 @@ package enum PropertyListReader {
     package let reason: String
   }
 
+  typealias ValueAndLines = (value: Value, lines: [[String]: Int])
+
   /// The value that `data` stands for.
-  package static func value(_ data: Data) throws(Problem) -> Value {
-    if data.starts(with: BinaryPropertyListReader.header) { return try BinaryPropertyListReader.value(Array(data)) }
+  package static func value(_ data: Data) throws(Problem) -> Value { try valueAndLines(data).value }
+
+  /// The value, and the lines on which keys stand, in text.
+  static func valueAndLines(_ data: Data) throws(Problem) -> ValueAndLines {
+    if data.starts(with: BinaryPropertyListReader.header) {
+      return (try BinaryPropertyListReader.value(Array(data)), [:])
+    }
     let bytes = try text(data)
     guard let first = bytes.first(where: { !AsciiSpace.contains($0) }) else { throw Problem(reason: "it is empty") }
-    guard first == UInt8(ascii: "<") else { return try TextPropertyListReader.value(bytes) }
+    guard first == UInt8(ascii: "<") else {
+      return try TextPropertyListReader.valueAndLines(bytes)
+    }
     do {
-      return try XMLPropertyListReader.value(bytes)
+      return try XMLPropertyListReader.valueAndLines(bytes)
     } catch {
       // The old text form writes data as `<0a 1b>`.
-      guard let value = try? TextPropertyListReader.value(bytes) else { throw error }
-      return value
+      guard let found = try? TextPropertyListReader.valueAndLines(bytes) else { throw error }
+      return found
     }
   }
 

@@ -10,18 +10,19 @@ struct TextPropertyListReader {
 
   private var scanner: ByteScanner
   private var depth = 0
+  private var lines = MemberLines()
 
-  /// The value that `bytes`, text in UTF-8, stand for.
-  static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
+  /// The value that `bytes`, text in UTF-8, stand for, and the lines on which keys stand.
+  static func valueAndLines(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> PropertyListReader.ValueAndLines {
     var reader = TextPropertyListReader(scanner: ByteScanner(bytes))
     let value = try reader.value()
     try reader.skipSpace()
-    if reader.scanner.isAtEnd { return value }
+    if reader.scanner.isAtEnd { return (value, reader.lines.lines(in: bytes)) }
     // A file of strings is the inside of a dictionary.
     reader = TextPropertyListReader(scanner: ByteScanner(bytes))
     let members = try reader.members()
     guard reader.scanner.isAtEnd else { throw reader.problem("there is more after its end") }
-    return .dictionary(members)
+    return (.dictionary(members), reader.lines.lines(in: bytes))
   }
 
   // MARK: Values
@@ -46,10 +47,13 @@ struct TextPropertyListReader {
     while true {
       try skipSpace()
       if scanner.isAtEnd || scanner.peek() == UInt8(ascii: "}") { return members }
+      let start = scanner.position
       let name = try string()
       try skipSpace()
       guard scanner.take("=") else { throw problem("an equals sign is missing") }
+      lines.begin(name, at: start)
       guard members.updateValue(try value(), forKey: name) == nil else { throw problem("a key occurs twice") }
+      lines.end()
       try skipSpace()
       guard scanner.take(";") || scanner.peek() == UInt8(ascii: "}") else { throw problem("a semicolon is missing") }
     }

@@ -16,11 +16,13 @@ struct XMLPropertyListReader {
 
   private var scanner: ByteScanner
   private var depth = 0
+  private var lines = MemberLines()
 
-  /// The value that `bytes`, text in UTF-8, stand for.
-  static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
+  /// The value that `bytes`, text in UTF-8, stand for, and the lines on which keys stand.
+  static func valueAndLines(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> PropertyListReader.ValueAndLines {
     var reader = XMLPropertyListReader(scanner: ByteScanner(bytes))
-    return try reader.document()
+    let value = try reader.document()
+    return (value, reader.lines.lines(in: bytes))
   }
 
   private mutating func document() throws(Problem) -> Value {
@@ -68,13 +70,16 @@ struct XMLPropertyListReader {
     var members: [String: Value] = [:]
     try enter()
     while try !takeEnd(of: tag) {
+      let start = scanner.position
       let key = try openingTag()
       guard key.name == "key" else { throw problem("a key is missing") }
       let name = try text(of: key)
       try skipMiscellaneous()
+      lines.begin(name, at: start)
       guard members.updateValue(try element(openingTag()), forKey: name) == nil else {
         throw problem("a key occurs twice")
       }
+      lines.end()
     }
     depth -= 1
     return members

@@ -1,0 +1,52 @@
+/// The folders to watch for a change of some paths: each path, for what it may be a folder of, and all folders above it, for what
+/// leads to it.
+struct WatchedFolders {
+  /// The names that are of interest in a folder.
+  enum Names {
+    case all
+    case some(Set<String>)
+
+    func concerns(_ name: String) -> Bool {
+      switch self {
+      case .all: true
+      case .some(let names): names.contains(name)
+      }
+    }
+
+    func union(_ other: Names) -> Names {
+      if case .some(let names) = self, case .some(let others) = other { .some(names.union(others)) } else { .all }
+    }
+  }
+
+  private(set) var names: [String: Names] = [:]
+
+  init(_ paths: [String]) {
+    for path in paths {
+      names[path] = .all
+      var place = path
+      while case let folder = FilePath.folder(above: place), folder != place {
+        let name = Names.some([FilePath.lastComponent(of: place)])
+        names[folder] = names[folder].map { $0.union(name) } ?? name
+        place = folder
+      }
+    }
+  }
+
+  #if !os(Linux)
+    /// The folders, and what lies in those of which everything is of interest.
+    var filesAndFolders: [String] {
+      names.flatMap { folder, names -> [String] in
+        guard case .all = names, let entries = opendir(folder) else { return [folder] }
+        defer { closedir(entries) }
+        var files: [String] = []
+        while let entry = readdir(entries) {
+          let name = withUnsafeBytes(of: entry.pointee.d_name) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+          }
+          if name != ".", name != ".." { files.append("\(folder)/\(name)") }
+        }
+        return [folder] + files
+      }
+    }
+  #endif
+}
