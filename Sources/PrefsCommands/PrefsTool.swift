@@ -100,10 +100,16 @@ public enum PrefsTool {
     switch error {
     case let failure as Failure: (failure.status.rawValue, failure.message)
     case let error as CofferError:
-      if case .invalidValue = error {
+      switch error {
+      case .invalidValue:
         (error.exitStatus.rawValue, "\(error.description) Nothing was changed; --force sets it all the same.")
-      } else {
-        (error.exitStatus.rawValue, error.description)
+      case .invalidSettings(let problems):
+        (
+          error.exitStatus.rawValue,
+          problems.map { "\(KeyReference.text($0.key, in: $0.collection)) is \($0.reason).\n" }.joined()
+            + "Nothing was changed; --force sets them all the same."
+        )
+      default: (error.exitStatus.rawValue, error.description)
       }
     case let code as ExitCode: (code.rawValue, nil)
     // What the signal would have done, had the caller not chosen to ignore it.

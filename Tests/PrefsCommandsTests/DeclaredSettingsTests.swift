@@ -163,6 +163,14 @@ struct DeclaredSettingsTests {
     try expectRefused("import", file, saying: port)
     try expectRefused("import", file, "--dry-run", saying: port)
     #expect(try tool.run("get", "shop/maintenance").code == 3)
+    // All that is wrong, in all collections, is said at once.
+    let many = #"{"shop": {"http.port": 0, "theme": "dark", "ratio": "half"}, "vault": {"pin": 0}, "x": {"y": 1}}"#
+    let run = try tool.run("import", "-", "--format", "json", input: many)
+    let lines = run.message.split(separator: "\n")
+    #expect(run.code == 8 && lines.count == 4 && lines[0].hasSuffix("shop/http.port is 1 to 65535, not 0."), "\(run)")
+    #expect(lines[1] == "shop/ratio is of type double, not string." && lines[2] == "vault/pin is 1 to 9999, not 0.")
+    #expect(lines[3].contains("--force"))
+    #expect(try tool.run("list", "x").code == 3 && tool.run("get", "shop/theme").code == 3)
     try tool.succeed("set", "shop/http.port", "65535")
     try expectRefused("increment", "shop/http.port", saying: port)
     try tool.succeed("set", "shop/sizes", "[1,2,3]")
@@ -184,6 +192,35 @@ struct DeclaredSettingsTests {
     try tool.succeed("import", file, "--force")
     #expect(try tool.succeed("get", "shop/http.port") == "0\n")
     try tool.succeed("copy", "other", "shop", "--merge", "--force")
+  }
+
+  @Test("The format sqlite takes declarations along, for applications that declare nothing where it goes")
+  func declarationsInPlainFile() throws {
+    try tool.succeed("set", "shop/http.port", "9090")
+    let (file, part) = (tool.path("all.sqlite"), tool.path("part.sqlite"))
+    let other = ["-d", tool.path("other.coffer")]
+    try tool.succeed("export", "-o", file)
+    let run = try tool.run(["import", file] + other, input: "".utf8)
+    #expect(run.code == 0 && run.text.contains("14 settings declared"), "\(run)")
+    let schema = ["schema", "--format", "json"]
+    #expect(try tool.run(schema + other, input: "".utf8).text == tool.run(schema, input: "".utf8).text)
+    #expect(try tool.run(["set", "shop/http.port", "0"] + other, input: "".utf8).code == 8)
+    let again = try tool.run(["import", file, "--json"] + other, input: "".utf8)
+    #expect(again.text.contains(#""declared":0"#), "\(again)")
+    // Of one collection, what is declared for it.
+    try tool.succeed("set", "vault/pin", "7")
+    try tool.succeed("export", "vault", "-o", part)
+    try tool.succeed("import", part, "-d", tool.path("part.coffer"))
+    #expect(try tool.succeed("list", "vault", "--values", "--plain", "-d", tool.path("part.coffer")) == "pin\t7\n")
+    #expect(try tool.run("describe", "shop/theme", "-d", tool.path("part.coffer")).code == 3)
+    // Another application's, which disagree with those that are here.
+    let conflict = tool.path("conflict.coffer")
+    let declaration = #"[{"name": "theme", "collection": "shop", "type": "int"}]"#
+    try tool.succeed(
+      "schema", "load", tool.write("int.json", declaration.utf8), "--application", "org.example.other", "-d", conflict)
+    let refused = try tool.run("import", file, "-d", conflict)
+    #expect(refused.code == 9 && refused.message.contains("org.example.other"), "\(refused)")
+    #expect(try tool.run("get", "shop/http.port", "-d", conflict).code == 3)
   }
 
   // MARK: - Looking

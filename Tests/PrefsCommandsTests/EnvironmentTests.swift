@@ -113,16 +113,73 @@ import Testing
     #expect(try tool.succeed("env", "list", "--plain") == "web@staging\t1\nweb@test\t1\n")
   }
 
-  @Test("diff lists the differences, and copy moves them")
+  @Test("diff compares what shows in an environment, whichever way it is named")
   func differences() throws {
-    #expect(try tool.run("diff", "web", "web@staging").code == 1)
+    #expect(try tool.succeed("diff", "web", "web@staging") == "")
     try tool.succeed("set", "web/port", "81", environment: Self.staging)
-    let diff = try tool.run("diff", "web", "web@staging", environment: Self.staging)
-    #expect(diff.code == 1 && diff.text.contains("port") && diff.text.contains("81"), "\(diff)")
-    #expect(try tool.run("diff", "web", "web@staging", "--env", "staging").code == 2)
-    try tool.succeed("copy", "web@staging", "web", "--only", "port", "--merge")
+    try tool.succeed("set", "web/new", "x", environment: Self.staging)
+    let expected = "+ new: \"x\"\n~ port: 80 -> 81\n"
+    for arguments in [["web", "web@staging"], ["web", "--env", "staging"], ["-c", "web", "--env", "staging"]] {
+      let diff = try tool.run(["diff"] + arguments, input: "".utf8)
+      #expect(diff.code == 1 && diff.text == expected, "\(arguments) \(diff)")
+    }
+    #expect(try tool.run("diff", "web@staging", "web").text == "- new: \"x\"\n~ port: 81 -> 80\n")
+    // The variable does not turn one side into the other.
+    #expect(try tool.run("diff", "web", "web@staging", environment: Self.staging).text == expected)
+    try tool.succeed("env", "create", "web@test")
+    try tool.succeed("set", "web/port", "82", "--env", "test")
+    #expect(try tool.run("diff", "web@test", "web@staging").text == "+ new: \"x\"\n~ port: 82 -> 81\n")
+    // Two collections in one environment.
+    try tool.succeed("set", "shop/port", "81", "--int")
+    try tool.succeed("env", "create", "shop@staging")
+    #expect(
+      try tool.run("diff", "shop", "web", "--env", "staging").text == "+ host: \"example.org\"\n+ new: \"x\"\n")
+    // With a file, and another store that has no such environment.
+    let file = try tool.write("web.json", #"{"host": "example.org", "port": 81}"#.utf8)
+    #expect(try tool.run("diff", "web", "--env", "staging", "--with", file).text == "- web@staging/new: \"x\"\n")
+    try tool.succeed("backup", tool.path("saved.coffer"))
+    try tool.succeed("set", "web/host", "elsewhere")
+    let saved = try tool.run("diff", "web", "--env", "staging", "--with", tool.path("saved.coffer"))
+    #expect(saved.text == "~ web@staging/host: \"elsewhere\" -> \"example.org\"\n", "\(saved)")
+    for (arguments, code) in [
+      (["web", "web@staging", "--env", "staging"], 2), (["web", "--env", "stagin"], 3), (["--env", "staging"], 2),
+      (["web", "web@stagin"], 3), (["web", "--env", "a/b"], 2), (["web"], 2),
+    ] as [([String], Int32)] {
+      let run = try tool.run(["diff"] + arguments, input: "".utf8)
+      #expect(run.code == code && run.text == "", "\(arguments) \(run)")
+    }
+  }
+
+  @Test("copy takes what is set in an environment that is named, and what shows with --env")
+  func copying() throws {
+    try tool.succeed("set", "web/port", "81", environment: Self.staging)
+    try tool.succeed("copy", "web@staging", "own")
+    #expect(try tool.succeed("list", "own", "--values", "--plain") == "port\t81\n")
+    try tool.succeed("copy", "web", "whole", "--env", "staging")
+    #expect(try tool.succeed("list", "whole", "--values", "--plain") == "host\texample.org\nport\t81\n")
+    // The variable does not count.
+    try tool.succeed("copy", "web", "plain", environment: Self.staging)
+    #expect(try tool.succeed("get", "plain/port") == "80\n")
+    try tool.succeed("copy", "web", "some", "--only", "host", "--env", "staging")
+    #expect(try tool.succeed("list", "some") == "host\n")
+    #expect(try tool.run("copy", "web", "some", "--only", "hosts", "--env", "staging").code == 3)
+    // From an environment to its parent, and back into it.
+    try tool.succeed("copy", "web", "web", "--env", "staging", "--merge")
     #expect(try tool.succeed("get", "web/port") == "81\n")
-    #expect(try tool.run("copy", "web", "shop", "--env", "staging").code == 2)
+    try tool.succeed("copy", "web", "web@staging", "--merge")
+    #expect(try tool.succeed("list", "web@staging") == "host\nport\n")
+    // Into another store, of the name that was given.
+    let other = tool.path("other.coffer")
+    try tool.succeed("set", "-d", other, "x", "y")
+    try tool.succeed("copy", "web", "--env", "staging", "--to", other)
+    #expect(try tool.succeed("list", "-d", other, "web", "--values", "--plain") == "host\texample.org\nport\t81\n")
+    for (arguments, code) in [
+      (["web@staging", "x", "--env", "staging"], 2), (["web", "x", "--env", "stagin"], 3),
+      (["--env", "staging", "--to", other], 2), (["web", "web@staging", "--env", "staging"], 2),
+    ] as [([String], Int32)] {
+      #expect(try tool.run(["copy"] + arguments, input: "".utf8).code == code, "\(arguments)")
+    }
+    #expect(try tool.run("get", "x/host").code == 3)
   }
 
   @Test("Programs, templates and exports get the whole of an environment")
@@ -141,8 +198,38 @@ import Testing
     #expect(object?["port"] as? Int == 81 && object?["host"] as? String == "example.org")
     #expect(try tool.succeed("export", "web@staging", "--format", "env") == "PORT='81'\n")
     #expect(try tool.run("export", "--env", "staging").code == 2)
-    #expect(
-      try tool.run("export", "web", "--format", "sqlite", "-o", tool.path("s.sqlite"), "--env", "staging").code == 2)
+    // This format holds collections by name: both, of which the same shows elsewhere.
+    let (file, other) = (tool.path("s.sqlite"), tool.path("other.coffer"))
+    try tool.succeed("set", "shop/x", "y")
+    try tool.succeed("export", "web", "-o", file, "--env", "staging")
+    try tool.succeed("import", file, "-d", other)
+    #expect(try tool.succeed("collections", "-d", other, "--plain") == "web\nweb@staging\n")
+    let shown = try tool.succeed("list", "-d", other, "web", "--values", "--plain", "--env", "staging")
+    #expect(shown == "host\tparent:web\texample.org\nport\t\t81\n")
+  }
+
+  @Test("A file of several collections goes to their environments, which have to be there, or nothing does")
+  func importedWhole() throws {
+    let json = #"{"web": {"port": 81}, "shop": {"x": 1}, "web@test": {"port": 82}}"#
+    let refused = try tool.run("import", "-", "--format", "json", "--env", "staging", input: json)
+    #expect(refused.code == 3 && refused.message.contains("shop@staging"), "\(refused)")
+    #expect(try tool.succeed("list", "web@staging") == "")
+    try tool.succeed("env", "create", "shop@staging")
+    try tool.succeed("env", "create", "web@test")
+    for environment in [["PREFS_ENV": "staging"], [:]] {
+      let option = environment.isEmpty ? ["--env", "staging"] : []
+      let run = try tool.run(["import", "-", "--format", "json"] + option, input: json.utf8, environment: environment)
+      #expect(run.code == 0, "\(run)")
+      #expect(try tool.succeed("get", "web/port", "--env", "staging") == "81\n")
+      #expect(try tool.succeed("get", "web@test/port") == "82\n" && tool.succeed("list", "shop@staging") == "x\n")
+      #expect(try tool.run("get", "shop/x").code == 3)
+      #expect(try tool.succeed("get", "web/port") == "80\n")
+      try tool.succeed("unset", "web@staging/port")
+    }
+    let both = #"{"web": {"port": 1}, "web@staging": {"port": 2}}"#
+    #expect(try tool.run("import", "-", "--format", "json", "--env", "staging", input: both).code == 8)
+    try tool.succeed("export", "-o", tool.path("all.sqlite"))
+    #expect(try tool.run("import", tool.path("all.sqlite"), "--env", "staging").code == 2)
   }
 
   // MARK: - Writing
@@ -162,7 +249,6 @@ import Testing
     try tool.succeed("import", "-", "-c", "web", "--format", "json", input: #"{"x": 1}"#, environment: Self.staging)
     #expect(try tool.succeed("list", "web@staging") == "hits\nnames\nport\nx\n")
     #expect(try tool.succeed("list", "web") == "host\nnames\nport\nvisits\n")
-    #expect(try tool.run("import", "-", "--format", "json", input: "{}", environment: Self.staging).code == 2)
     #expect(try tool.succeed("get", "web/visits") == "5\n" && tool.succeed("get", "web/names") == "[\"a\"]\n")
     try tool.succeed("unset", "web/x", "--env", "staging")
     #expect(try tool.run("unset", "web/host", "--env", "staging").code == 3)
@@ -232,7 +318,7 @@ import Testing
         == 13)
     let list = try tool.succeed("list", "web", "--plain", "--values", environment: managed)
     #expect(
-      list == "host\tparent:web\texample.org\nport\tlocked:\(file)\t79\nsize\tmanaged:\(file)\t12\n", "\(list)")
+      list == "host\tparent:web\texample.org\nport\tlocked:\(file):1\t79\nsize\tmanaged:\(file):1\t12\n", "\(list)")
   }
 
   @Test("An environment of a sealed collection is sealed, and made and removed with the vault unlocked alone")

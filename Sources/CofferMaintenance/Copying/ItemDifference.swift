@@ -27,7 +27,9 @@ extension ItemDifference: CustomStringConvertible, CustomReflectable {
 }
 
 extension Reading where Self: ~Copyable {
-  /// What a collection holds otherwise than one of `other`, in the order of the keys' UTF-8 bytes.
+  /// What a collection shows otherwise than one of `other`, in the order of the keys' UTF-8 bytes.
+  ///
+  /// Each of the two is given with those that show behind it, as the parent does behind an environment.
   ///
   /// Values and metadata count; versions, times, expiries and due dates don't. The time a comparison takes tells nothing of the values but their
   /// lengths.
@@ -37,23 +39,41 @@ extension Reading where Self: ~Copyable {
   ///   - skipped: Keys that are left out.
   /// - Throws: `CofferError.locked` where a collection is sealed and its vault locked; `.notDecodable`.
   package borrowing func differences(
-    inCollection collection: String, from other: borrowing some Reading & ~Copyable,
-    inCollection otherCollection: String, comparesMetadata: Bool = true, skipping skipped: Set<ByteString> = []
+    in collections: [String], from other: borrowing some Reading & ~Copyable, in otherCollections: [String],
+    comparesMetadata: Bool = true, skipping skipped: Set<ByteString> = []
   ) throws -> [ItemDifference] {
-    let keys = Set(try allKeys(inCollection: collection).map(ByteString.init))
-      .union(try other.allKeys(inCollection: otherCollection).map(ByteString.init)).subtracting(skipped)
-    var isSealed = try isSealed(collection: collection)
-    if try other.isSealed(collection: otherCollection) { isSealed = true }
+    let keys = try shownKeys(in: collections).union(try other.shownKeys(in: otherCollections)).subtracting(skipped)
+    let isSealed = try hasSealed(collections) || other.hasSealed(otherCollections)
     var differences: [ItemDifference] = []
     for key in keys.sorted() {
-      let before = try item(forKey: key.string, inCollection: collection)
-      let after = try other.item(forKey: key.string, inCollection: otherCollection)
+      let before = try shownItem(forKey: key.string, in: collections)
+      let after = try other.shownItem(forKey: key.string, in: otherCollections)
       let difference = ItemDifference(
         key: key.string, before: before, after: after, isOfValue: try !Self.isEqual(before?.value, after?.value),
         isOfMetadata: try comparesMetadata && !Self.isEqual(before?.metadata, after?.metadata), isSealed: isSealed)
       if difference.isOfValue || difference.isOfMetadata { differences.append(difference) }
     }
     return differences
+  }
+
+  /// The keys of some collections.
+  package borrowing func shownKeys(in collections: [String]) throws -> Set<ByteString> {
+    var keys: Set<ByteString> = []
+    for collection in collections { keys.formUnion(try allKeys(inCollection: collection).map(ByteString.init)) }
+    return keys
+  }
+
+  /// The item of the first of some collections that has one.
+  package borrowing func shownItem(forKey key: String, in collections: [String]) throws -> Item? {
+    for collection in collections {
+      if let item = try item(forKey: key, inCollection: collection) { return item }
+    }
+    return nil
+  }
+
+  private borrowing func hasSealed(_ collections: [String]) throws -> Bool {
+    for collection in collections where try isSealed(collection: collection) { return true }
+    return false
   }
 
   private static func isEqual(_ a: Value?, _ b: Value?) throws -> Bool {

@@ -4,16 +4,21 @@ import CofferStorage
 /// A collection to copy, or some of its keys.
 package struct CopiedCollection {
   package let name: String
+  /// What shows behind it and is copied, too: the parent of an environment.
+  package let parent: String?
   /// What it is called where it goes.
   package let newName: String
   /// The keys to copy; nil for all.
   package let keys: [String]?
 
-  package init(name: String, newName: String, keys: [String]? = nil) {
+  package init(name: String, parent: String? = nil, newName: String, keys: [String]? = nil) {
     self.name = name
+    self.parent = parent
     self.newName = newName
     self.keys = keys
   }
+
+  package var shown: [String] { [name] + [parent].compactMap(\.self) }
 }
 
 extension ReadWriteTransaction {
@@ -38,11 +43,16 @@ extension ReadWriteTransaction {
     var items = ItemImport(lists: isDryRun)
     items.begin(collections.map(\.newName))
     var number = 0
-    let total = try collections.reduce(0) { try $0 + ($1.keys?.count ?? source.numberOfKeys(inCollection: $1.name)) }
+    var total = 0
     for collection in collections {
-      let isSealed = try source.isSealed(collection: collection.name)
-      for key in try collection.keys ?? source.allKeys(inCollection: collection.name) {
-        guard let item = try source.item(forKey: key, inCollection: collection.name) else { continue }
+      total +=
+        try collection.keys?.count
+        ?? collection.shown.reduce(0) { try $0 + source.numberOfKeys(inCollection: $1) }
+    }
+    for collection in collections {
+      let isSealed = try collection.shown.contains { try source.isSealed(collection: $0) }
+      for key in try collection.keys ?? source.shownKeys(in: collection.shown).sorted().map(\.string) {
+        guard let item = try source.shownItem(forKey: key, in: collection.shown) else { continue }
         let replaced = items.replacedCount
         _ = try items.set(
           PlainSource.Item(

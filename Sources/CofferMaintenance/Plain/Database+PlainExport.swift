@@ -8,8 +8,9 @@ extension Database {
   /// Numbers, text
   /// and data stand there as themselves, dates as RFC 3339 where that loses nothing, else as seconds since 2001, lists and
   /// dictionaries as JSON where that loses nothing. What has no such form stands there as the store's own bytes
-  /// (`FORMAT.md`, Values). ``importPlain(from:format:mode:isDryRun:progress:)`` makes the same values of it again, bit for
-  /// bit.
+  /// (`FORMAT.md`, Values). What is declared of these collections stands in a second table, `declarations(application, version,
+  /// declaration)`, as JSON. ``importPlain(from:format:mode:isDryRun:progress:)`` makes the same values of it again, bit for bit,
+  /// and the same declarations.
   ///
   /// ```swift
   /// try database.exportPlain(to: "settings.sqlite", collections: ["ui"])
@@ -63,6 +64,7 @@ extension Session {
         version INTEGER NOT NULL, modified TEXT NOT NULL, expires TEXT, due TEXT, PRIMARY KEY(collection, key))
       """)
     let names = try collections ?? collectionNames()
+    try writeDeclarations(of: collections, to: plain)
     let total = try names.reduce(0) { try $0 + count(in: $1) }
     var written = 0
     for name in names {
@@ -76,6 +78,21 @@ extension Session {
     }
     try progress(1)
     return written
+  }
+
+  private func writeDeclarations(of collections: [String]?, to plain: SQLiteConnection) throws {
+    let names = collections.map { Set($0.flatMap { DeclarationTable.names($0).map { ByteString($0.name) } }) }
+    let declared = try DeclarationTable(connection: connection).all()
+      .filter { names?.contains(ByteString($0.declaration.collection)) ?? true }
+    guard !declared.isEmpty else { return }
+    try plain.execute("CREATE TABLE declarations(application TEXT NOT NULL, version TEXT, declaration TEXT NOT NULL)")
+    for setting in declared {
+      let statement = try plain.statement("INSERT INTO declarations VALUES (?, ?, ?)")
+      statement.bind(setting.application, at: 1)
+      if let version = setting.version { statement.bind(version, at: 2) }
+      statement.bind(setting.declaration.json, at: 3)
+      try statement.run()
+    }
   }
 
   private func write(_ row: Items.Row, _ key: String, _ collection: String, to plain: SQLiteConnection) throws {

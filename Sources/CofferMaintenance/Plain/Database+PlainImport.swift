@@ -11,7 +11,8 @@ extension Database {
   ///
   /// The file is opened for reading, and nothing in it is trusted: views, virtual tables and computed columns are refused,
   /// triggers never run. Versions and times are those of the import. An item is set whole: where the file has no metadata, no
-  /// expiry or no due date for it, it has none afterwards. One that has expired meanwhile is left out.
+  /// expiry or no due date for it, it has none afterwards. One that has expired meanwhile is left out. What the file says that
+  /// applications declare is declared here, too, but for those that have declared something here already.
   ///
   /// - Parameters:
   ///   - mode: What becomes of the items that are there already.
@@ -19,8 +20,9 @@ extension Database {
   ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the import, with nothing changed.
   /// - Throws: `CofferError.malformedSettings`, which names row and column, for a file that is no such database or holds
   ///   what is no value; `.wrongKeyForSource`; `.unsupported` when SQLCipher's library is missing; `.inputOutput` or
-  ///   `.permissionDenied`; `.lockedByAdministrator` for a value that `ManagedSettings` lock; as `Connection.readWrite`. Nothing
-  ///   is changed then.
+  ///   `.permissionDenied`; `.lockedByAdministrator` for a value that `ManagedSettings` lock; `.conflictingDeclarations`; where
+  ///   declarations are checked, `.invalidValue`, or `.invalidSettings` for several; as `Connection.readWrite`. Nothing is changed
+  ///   then.
   public func importPlain(
     from path: String, format: PlainImportFormat, mode: ImportMode = .merge, isDryRun: Bool = false,
     progress: (Double) throws -> Void = { _ in }
@@ -36,6 +38,7 @@ extension Database {
       var items = ItemImport(lists: isDryRun)
       let session = transaction.session
       var number = 0
+      try CofferError.translating { try items.declare(source.declared(), transaction) }
       try CofferError.translating {
         try source.readItems { item in
           number += 1
@@ -60,7 +63,8 @@ extension Database {
   ///   - mode: What becomes of the items that are there already.
   ///   - isDryRun: Whether nothing is to be changed, and only said what would be.
   ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the import, with nothing changed.
-  /// - Throws: `CofferError.notEncodable`, `.locked`; as `Connection.readWrite`. Nothing is changed then.
+  /// - Throws: `CofferError.notEncodable`, `.locked`; where declarations are checked, `.invalidValue`, or `.invalidSettings` for
+  ///   several; as `Connection.readWrite`. Nothing is changed then.
   package func importSettings(
     _ settings: [ImportedSetting], collections: [String], mode: ImportMode = .merge, isDryRun: Bool = false,
     progress: (Double) throws -> Void = { _ in }
@@ -116,6 +120,8 @@ public struct PlainImportReport: Sendable, Equatable {
   public internal(set) var removedCount = 0
   /// The collections that were read, in the order of their names.
   public internal(set) var collections: [String] = []
+  /// How many settings are declared that were not.
+  public internal(set) var declaredCount = 0
   /// How many values and metadata are data because what wrote them is unknown.
   public internal(set) var opaqueCount = 0
   /// How many more the file had that have expired, and were left out.

@@ -8,6 +8,8 @@ struct ItemImport {
   private var keys: [ByteString: Set<ByteString>] = [:]
   /// What an administrator has locked, by the collection of the application.
   private var managed: [ByteString: ManagedSettings] = [:]
+  /// What is not as it is declared to be.
+  private var problems: [(error: CofferError, problem: SettingProblem)] = []
   /// Whether each change is to be listed.
   private let lists: Bool
 
@@ -21,6 +23,18 @@ struct ItemImport {
   /// Notes that the file has these collections, though they may be empty.
   mutating func begin(_ collections: [String]) {
     for collection in collections { keys[ByteString(collection)] = [] }
+  }
+
+  /// Declares what applications do that have declared nothing here.
+  mutating func declare(
+    _ declared: [PlainSource.Declared], _ transaction: borrowing ReadWriteTransaction
+  ) throws {
+    let known = Set(try transaction.declaredSettings().map { ByteString($0.application) })
+    for (application, own) in Dictionary(grouping: declared, by: { ByteString($0.application) })
+    where !known.contains(application) {
+      try transaction.declare(own.map(\.declaration), by: application.string, version: own.first?.version)
+      report.declaredCount += own.count
+    }
   }
 
   /// Sets value, metadata, expiry and due date; says whether the key comes for the first time.
@@ -65,7 +79,14 @@ struct ItemImport {
     report.itemCount += 1
     let earlier = try session.version(key, in: collection)
     let before = lists && earlier > 0 ? try Self.value(key, collection, session) : nil
-    try body(earlier == 0)
+    do {
+      try body(earlier == 0)
+    } catch let error as CofferError {
+      // All of them are told at the end.
+      guard case .invalidValue(_, _, let reason) = error else { throw error }
+      let problem = SettingProblem(collection: collection, key: key, place: "what is imported", reason: reason)
+      problems.append((error, problem))
+    }
     guard try session.version(key, in: collection) != earlier else { return }
     try requireUnlocked(key, collection)
     if earlier == 0 { report.insertedCount += 1 } else { report.updatedCount += 1 }
@@ -87,6 +108,9 @@ struct ItemImport {
   mutating func end(
     _ mode: ImportMode, isDryRun: Bool, _ transaction: borrowing ReadWriteTransaction
   ) throws -> PlainImportReport {
+    if let first = problems.first {
+      throw problems.count == 1 ? first.error : .invalidSettings(problems.map(\.problem))
+    }
     if mode == .replace { try removeOthers(transaction) }
     if isDryRun { transaction.rollback() }
     report.collections = keys.keys.sorted().map(\.string)

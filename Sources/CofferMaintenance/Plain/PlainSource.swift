@@ -72,6 +72,28 @@ struct PlainSource {
     count = try database.count(ofTable: layout.rawValue)
   }
 
+  /// What an application declares.
+  struct Declared {
+    let application: String
+    let version: String?
+    let declaration: Declaration
+  }
+
+  /// The settings that the database says are declared.
+  ///
+  /// - Throws: As ``readItems(_:)``; `CofferError.malformedSettings` for a declaration that makes no sense.
+  func declared() throws -> [Declared] {
+    let (table, columns) = ("declarations", ["application", "version", "declaration"])
+    guard layout == .settings, let present = try database.columns(ofTable: table), columns.allSatisfy(present.contains)
+    else { return [] }
+    var declared: [Declared] = []
+    try database.readRows(ofTable: table, columns: columns) { row in
+      let reader = RowReader(path: path, number: declared.count + 1, columns: columns, row: row)
+      declared.append(try reader.declared())
+    }
+    return declared
+  }
+
   /// Hands all items to `body`, in the order of the rows.
   ///
   /// - Throws: `StorageError.unreadable`, naming row and column, for what is no item.
@@ -98,6 +120,16 @@ private struct RowReader {
       collection: try text("collection") ?? "", key: try name("key"), value: try value("value", typeColumn: "type"),
       metadata: metadata == .null ? nil : try value("metadata", typeColumn: "metadata_type"),
       dates: ItemDates(expires: try date("expires"), due: try date("due")))
+  }
+
+  func declared() throws -> PlainSource.Declared {
+    let json = try name("declaration")
+    do {
+      return PlainSource.Declared(
+        application: try name("application"), version: try text("version"), declaration: try Declaration(json: json))
+    } catch CofferError.malformedSettings(_, let reason) {
+      throw failure("declaration", reason)
+    }
   }
 
   func yapItem() throws -> PlainSource.Item {

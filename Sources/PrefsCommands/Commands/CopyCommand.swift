@@ -12,6 +12,10 @@ struct CopyCommand: ParsableCommand {
       secrets, metadata, expiries and due dates, in one transaction, all of it or nothing. History stays where it is. A key \
       that is there and differs in any of these is not replaced (exit code 9), unless --merge or --replace is given.
 
+      Of an environment named as a collection, as web@staging, what is set there is copied. With --env staging, what shows \
+      in web's environment staging is, with what comes from web itself; --env is for the first name alone, and PREFS_ENV does \
+      not count.
+
       What is sealed is opened with the vault of its store, and sealed again with the vault of the other one where the \
       collection is sealed there, too; where it is not, it is not copied into the clear without --force (exit code 11). The \
       other store has to be there; `prefs init` makes one, and `prefs backup` a whole copy.
@@ -19,6 +23,7 @@ struct CopyCommand: ParsableCommand {
       Examples:
         prefs copy web web@staging
         prefs copy web@staging web --only port,host --merge --dry-run
+        prefs copy web --env staging --to /srv/staging/settings.coffer
         prefs copy web --to /srv/web/settings.coffer --other-key-file /etc/web/key
         prefs copy --to settings.backup.coffer --merge
       """)
@@ -58,8 +63,13 @@ struct CopyCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  private var collection: String? { name.map(CommandArguments.value) ?? common.namedCollection }
-  private var newCollection: String? { newName.map(CommandArguments.value) ?? collection }
+  private var named: String? { name.map(CommandArguments.value) ?? common.namedCollection }
+  private var newCollection: String? { newName.map(CommandArguments.value) ?? named }
+
+  /// What is copied; the parent of an environment with it.
+  private func source() throws -> NamedCollection? {
+    try named.map { try NamedCollection($0, environment: common.env, isVariable: false) }
+  }
   private var keys: [String]? {
     only.isEmpty
       ? nil
@@ -69,16 +79,18 @@ struct CopyCommand: ParsableCommand {
   }
 
   mutating func validate() throws {
-    try common.refuseEnvironment()
     if to == "" { throw ValidationError("--to needs a path.") }
     if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collections without -c.") }
-    if collection == nil, !only.isEmpty { throw ValidationError("--only needs a collection.") }
+    try common.checkEnvironment(of: [named])
+    if named == nil, !only.isEmpty { throw ValidationError("--only needs a collection.") }
     if !only.isEmpty, mode == .replace { throw ValidationError("--replace removes all other keys; leave out --only.") }
     guard to == nil else { return try other.check(common) }
     guard let name, let newName else {
       throw ValidationError("Name the collection and where it goes: another collection, or a store by --to.")
     }
-    if name.utf8.elementsEqual(newName.utf8) { throw ValidationError("A collection is not copied onto itself.") }
+    if try (source()?.name ?? name).utf8.elementsEqual(newName.utf8) {
+      throw ValidationError("A collection is not copied onto itself.")
+    }
     if !other.isEmpty { throw ValidationError("The options of the other store are for --to.") }
   }
 
@@ -93,7 +105,7 @@ struct CopyCommand: ParsableCommand {
 
   private func copyWithin(_ session: Session) throws -> PlainImportReport {
     try session.using(try session.open()) { database in
-      try session.unlockVault(database, for: [collection, newCollection].compactMap(\.self))
+      try session.unlockVault(database, for: (source()?.shown ?? []) + [newCollection].compactMap(\.self))
       return try database.makeConnection().readWrite { try copy(from: $0, into: $0) }
     }
   }
@@ -101,7 +113,7 @@ struct CopyCommand: ParsableCommand {
   private func copy(_ session: Session, to path: String) throws -> PlainImportReport {
     let target = try other.session(path, common, force: force)
     return try session.using(try session.openForReading()) { database in
-      try session.unlockVault(database, for: collection.map { [$0] })
+      try session.unlockVault(database, for: source()?.shown)
       return try target.using(try target.open()) { other in
         let names = try newCollection.map { [$0] } ?? database.makeConnection().read { try $0.allCollections() }
         try target.unlockVault(other, for: names)
@@ -118,9 +130,9 @@ struct CopyCommand: ParsableCommand {
     from source: borrowing some Reading & ~Copyable, into target: borrowing ReadWriteTransaction
   ) throws -> PlainImportReport {
     let collections: [CopiedCollection]
-    if let collection, let newCollection {
-      try check(collection, source)
-      collections = [CopiedCollection(name: collection, newName: newCollection, keys: keys)]
+    if let from = try self.source(), let newCollection {
+      try check(from, source)
+      collections = [CopiedCollection(name: from.name, parent: from.parent, newName: newCollection, keys: keys)]
     } else {
       collections = try source.allCollections().map { CopiedCollection(name: $0, newName: $0) }
     }
@@ -139,10 +151,14 @@ struct CopyCommand: ParsableCommand {
       })
   }
 
-  private func check(_ collection: String, _ source: borrowing some Reading & ~Copyable) throws {
-    try KeyReference.requireItems(in: collection, source)
-    for key in keys ?? [] where try !source.hasObject(forKey: key, inCollection: collection) {
-      throw KeyReference(key, collection: collection).notFound(in: source)
+  private func check(_ collection: NamedCollection, _ source: borrowing some Reading & ~Copyable) throws {
+    if collection.parent != nil, let environment = CollectionEnvironment(collection: collection.name) {
+      guard try source.hasEnvironment(environment) else { throw try environment.notFound(in: source) }
+    }
+    try KeyReference.requireItems(in: collection.name, source)
+    let shown = try source.shownKeys(in: collection.shown)
+    if let missing = keys?.first(where: { !shown.contains(ByteString($0)) }) {
+      throw KeyReference(missing, in: collection).notFound(in: source)
     }
   }
 
@@ -150,11 +166,11 @@ struct CopyCommand: ParsableCommand {
     _ collection: CopiedCollection, _ source: borrowing some Reading & ~Copyable,
     _ target: borrowing ReadWriteTransaction
   ) throws {
-    guard try source.isSealed(collection: collection.name) else { return }
+    guard let sealed = try collection.shown.first(where: { try source.isSealed(collection: $0) }) else { return }
     if try target.isSealed(collection: collection.newName) { return }
     throw Failure(
       .refused,
-      "\(KeyReference.describe(collection.name)) is sealed, and \(KeyReference.describe(collection.newName)) is not where it "
+      "\(KeyReference.describe(sealed)) is sealed, and \(KeyReference.describe(collection.newName)) is not where it "
         + "goes; nothing was changed. Seal that one first, or copy the values into the clear with --force.")
   }
 }

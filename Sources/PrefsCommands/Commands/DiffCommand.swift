@@ -17,11 +17,16 @@ struct DiffCommand: ParsableCommand {
       secrets that an export did not show are left out, and so are metadata where a format has none. A text file beside one \
       collection holds the settings of that one.
 
+      An environment named as a collection, as web@staging, counts with what shows in it from its parent. With --env the \
+      collections are compared in that environment; one collection without --with is compared with itself there. All \
+      collections are compared each by itself. PREFS_ENV does not count.
+
       The exit codes are those of diff(1): 0 where all is alike, 1 where something differs, and 2 or more for trouble; what \
       is \"any other failure\" elsewhere is 2 here.
 
       Examples:
         prefs diff web web@staging
+        prefs diff web --env staging
         prefs diff --with settings.backup.coffer
         prefs diff web --with web.toml
         prefs diff web shop --with /srv/shop/settings.coffer --other-key-file /etc/shop/key --json
@@ -49,15 +54,24 @@ struct DiffCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  private var collection: String? { name.map(CommandArguments.value) ?? common.namedCollection }
-  private var otherCollection: String? { otherName.map(CommandArguments.value) ?? collection }
+  private var named: String? { name.map(CommandArguments.value) ?? common.namedCollection }
+  private var otherNamed: String? { otherName.map(CommandArguments.value) ?? named }
+
+  /// Whether a collection is compared with itself in the environment.
+  private var isWithItself: Bool { with == nil && otherName == nil }
+  private var collection: String? { isWithItself ? named : named.map(inEnvironment) }
+  private var otherCollection: String? { otherNamed.map(inEnvironment) }
+
+  private func inEnvironment(_ name: String) -> String { common.env.map { "\(name)@\($0)" } ?? name }
 
   mutating func validate() throws {
-    try common.refuseEnvironment()
     if with == "" { throw ValidationError("--with needs a path.") }
     if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collections without -c.") }
+    try common.checkEnvironment(of: [named, otherNamed])
     guard let with else {
-      if otherName == nil { throw ValidationError("Name two collections, or a store or file by --with.") }
+      if otherName == nil, common.env == nil || named == nil {
+        throw ValidationError("Name two collections, an environment of one by --env, or a store or file by --with.")
+      }
       if file.format != nil { throw ValidationError("--format is for --with.") }
       if !other.isEmpty { throw ValidationError("The options of the other store are for --with.") }
       return
@@ -72,13 +86,13 @@ struct DiffCommand: ParsableCommand {
     let session = try Session(common)
     let found: [DifferenceText] = try session.using(try session.openForReading()) { database in
       guard let with else {
-        try session.unlockVault(database, for: [collection, otherCollection].compactMap(\.self))
+        try session.unlockVault(database, for: Self.mayShow([collection, otherCollection]))
         return try database.makeConnection().read { transaction in
           for name in [collection, otherCollection] { try KeyReference.requireItems(in: name ?? "", transaction) }
           return try differences(transaction, transaction)
         }
       }
-      try session.unlockVault(database, for: collection.map { [$0] })
+      try session.unlockVault(database, for: collection.map { Self.mayShow([$0]) })
       return try isFile(with) ? differences(database, fromFile: with) : differences(database, fromStore: with)
     }
     if json {
@@ -87,6 +101,11 @@ struct DiffCommand: ParsableCommand {
       try StandardOutput.write(found.flatMap(\.lines).map { $0 + "\n" }.joined())
     }
     if found.contains(where: { !$0.differences.isEmpty }) { throw ExitCode(ExitStatus.differing) }
+  }
+
+  /// The collections, and those of which they are environments.
+  private static func mayShow(_ collections: [String?]) -> [String] {
+    collections.compactMap(\.self).flatMap { [$0] + [CollectionEnvironment(collection: $0)?.parent].compactMap(\.self) }
   }
 
   private func isFile(_ path: String) throws -> Bool {
@@ -102,7 +121,7 @@ struct DiffCommand: ParsableCommand {
   private func differences(_ database: Database, fromStore path: String) throws -> [DifferenceText] {
     let session = try other.session(path, common)
     return try session.using(try session.openForReading()) { other in
-      try session.unlockVault(other, for: otherCollection.map { [$0] })
+      try session.unlockVault(other, for: otherCollection.map { Self.mayShow([$0]) })
       return try differences(database, other)
     }
   }
@@ -126,7 +145,7 @@ struct DiffCommand: ParsableCommand {
   ) throws -> [DifferenceText] {
     try first.makeConnection().read { first in
       try second.makeConnection().read { second in
-        if let collection, let otherCollection, try second.numberOfKeys(inCollection: otherCollection) == 0,
+        if let collection, let otherCollection, try second.shownKeys(in: second.shown(otherCollection)).isEmpty,
           !hidden.contains(where: { $0.collection.utf8.elementsEqual(collection.utf8) })
         {
           try KeyReference.requireItems(in: collection, first)
@@ -140,20 +159,28 @@ struct DiffCommand: ParsableCommand {
     _ first: borrowing ReadTransaction, _ second: borrowing ReadTransaction, comparesMetadata: Bool = true,
     hidden: [ImportedSetting] = []
   ) throws -> [DifferenceText] {
-    let names: [(String, String)]
-    if let collection {
-      names = [(collection, otherCollection ?? collection)]
-    } else {
-      names = Set((try first.allCollections() + second.allCollections()).map(ByteString.init)).sorted()
-        .map { ($0.string, $0.string) }
+    guard let collection else {
+      let names = try Set((first.allCollections() + second.allCollections()).map(ByteString.init)).sorted()
+      return try names.map(\.string).map {
+        try differences($0, [$0], first, $0, [$0], second, comparesMetadata, hidden)
+      }
     }
-    return try names.map { name, otherName in
-      let skipped = hidden.filter { $0.collection.utf8.elementsEqual(otherName.utf8) }.map { ByteString($0.key) }
-      return DifferenceText(
-        collection: name, otherCollection: otherName,
-        differences: try first.differences(
-          inCollection: name, from: second, inCollection: otherName, comparesMetadata: comparesMetadata,
-          skipping: Set(skipped)))
-    }
+    let otherCollection = otherCollection ?? collection
+    return [
+      try differences(
+        collection, first.shown(collection), first, otherCollection, second.shown(otherCollection), second,
+        comparesMetadata, hidden)
+    ]
+  }
+
+  private func differences(
+    _ name: String, _ shown: [String], _ first: borrowing ReadTransaction, _ otherName: String,
+    _ otherShown: [String], _ second: borrowing ReadTransaction, _ comparesMetadata: Bool, _ hidden: [ImportedSetting]
+  ) throws -> DifferenceText {
+    let skipped = hidden.filter { $0.collection.utf8.elementsEqual(otherName.utf8) }.map { ByteString($0.key) }
+    return DifferenceText(
+      collection: name, otherCollection: otherName,
+      differences: try first.differences(
+        in: shown, from: second, in: otherShown, comparesMetadata: comparesMetadata, skipping: Set(skipped)))
   }
 }

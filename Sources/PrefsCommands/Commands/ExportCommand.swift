@@ -26,8 +26,12 @@ struct ExportCommand: ParsableCommand {
       which takes all. URLs are archived as by UserDefaults; UUIDs and nulls stand there as in toml.
         env     One collection as lines NAME='value' for a POSIX shell: upper case, _ for other characters. All is text, \
       as `prefs get` prints it, and comes back as text; data is refused, and so are two keys of one name.
-        sqlite  A database with one table, settings: collection, key, type, value, metadata_type, metadata, version, \
-      modified, expires, due. Only this one keeps metadata, and when items expire or are due for renewal.
+        sqlite  A database with a table settings: collection, key, type, value, metadata_type, metadata, version, \
+      modified, expires, due; and what is declared in a table declarations: application, version, declaration. Only this one keeps \
+      metadata, declarations, and when items expire or are due for renewal.
+
+      With --env, what shows in that environment of the collection is written. Of the format sqlite, which holds collections by \
+      their names, both are: the environment, and the collection that shows behind it.
 
       What a format cannot hold exactly ends the export with exit code 8, before anything is written.
 
@@ -91,17 +95,13 @@ struct ExportCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = try common.collection(name)
-    if chosenFormat == .sqlite, collection?.parent != nil {
-      throw Failure(
-        .usage, "The format sqlite holds collections as they are. Name the environment's own, as in web@staging.")
-    }
     let session = try Session(common, in: collection.map { [$0] } ?? [])
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
     let count =
       try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, collection, session) }
-      ?? exportDatabase(collection?.name, session)
+      ?? exportDatabase(collection, session)
     guard let output else { return }
     common.note("\(output) holds its settings in clear: delete it when it is no longer needed.")
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
@@ -144,16 +144,18 @@ struct ExportCommand: ParsableCommand {
 
   // MARK: - SQLite
 
-  private func exportDatabase(_ collection: String?, _ session: Session) throws -> Int {
+  private func exportDatabase(_ collection: NamedCollection?, _ session: Session) throws -> Int {
     guard let output else { return 0 }
     return try session.using(try session.openForReading()) { database in
       try session.unlocking(database) {
-        if let collection { try database.makeConnection().read { try KeyReference.requireItems(in: collection, $0) } }
+        if let collection {
+          try database.makeConnection().read { try KeyReference.requireItems(in: collection.name, $0) }
+        }
         var count = 0
         try ProgressBar.during("exporting", common) { progress in
           try OutputFile.place(at: output) { temporary, check in
             count = try database.exportPlain(
-              to: temporary, collections: collection.map { [$0] },
+              to: temporary, collections: collection?.shown,
               progress: {
                 try check()
                 progress($0)

@@ -13,18 +13,20 @@ struct ImportCommand: ParsableCommand {
 
       The format is --format, else what the file's name ends with or its contents begin like. The formats plist, json, yaml, \
       toml and env are those of `prefs export`. Their files hold collections by name; with -c, the settings of that one, as \
-      what `defaults export` writes does. A secret that an export did not show stays as it is. These formats have no metadata, \
-      expiries and due dates: items that are there keep their own. A database sets them with its items, and clears them \
+      what `defaults export` writes does. With --env, each collection's settings go to that environment of it, which has to be there; \
+      one that is an environment by its name keeps it. A secret that an export did not show stays as it is. These formats have no \
+      metadata, expiries and due dates: items that are there keep their own. A database sets them with its items, and clears them \
       where it has none; an item of it that has expired is left out.
         plist        XML, binary or the old text form; a URL archived by UserDefaults becomes that URL.
         yaml         One document of the core schema of YAML 1.2, with timestamps and !!binary: no and off are text. Aliases \
       are followed within bounds, merge keys and other tags refused.
         toml         Dates need an offset; a day alone is its midnight in UTC.
         env          Lines NAME=value with shell quotes, export and comments; all values are text, nothing is expanded.
-        sqlite       What `prefs export` writes.
+        sqlite       What `prefs export` writes, declarations of applications among it that declare nothing here yet.
         yapdatabase  A database of YapDatabase.
         sqlcipher    One of the last two, encrypted by SQLCipher, whose library has to be installed.
-      A name that occurs twice, text that is not UTF-8, and a number that does not fit are exit code 8.
+      What is not as it is declared to be is refused as a whole, with all that is wrong, unless --force is given. A name that \
+      occurs twice, text that is not UTF-8, and a number that does not fit are exit code 8.
 
       Examples:
         prefs import settings.yaml
@@ -62,15 +64,23 @@ struct ImportCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = try common.namedCollection.map(common.inEnvironment)
-    if collection == nil { try common.refuseEnvironmentOfMany() }
-    let session = try Session(common, in: collection.map { [$0] } ?? [], force: declared.force)
+    var session = try Session(common, in: collection.map { [$0] } ?? [], force: declared.force)
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
     }
     // Before a store is made for it.
-    let source = try ImportedFile(file, options, collection: collection?.name, noInput: common.noInput)
+    var source = try ImportedFile(file, options, collection: collection?.name, noInput: common.noInput)
     if source.isDatabase, !common.collection.isEmpty {
       throw Failure(.usage, "A database names its collections itself; leave out -c. Nothing was changed.")
+    }
+    if collection == nil, common.hasEnvironment {
+      guard !source.isDatabase else {
+        throw Failure(
+          .usage, "A database names its collections itself, environments among them: leave out --env and PREFS_ENV.")
+      }
+      let places = try source.collections.map(common.inEnvironmentUnlessOne)
+      source = try source.renamingCollections { try common.inEnvironmentUnlessOne($0).name }
+      session = try Session(common, in: places, force: declared.force)
     }
     let report = try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in
       try session.unlocking(database) {

@@ -39,6 +39,29 @@ struct SettingsFile {
     }
   }
 
+  /// The same settings in collections of other names.
+  ///
+  /// - Throws: ``Failure`` where two collections get one name.
+  func renamingCollections(_ rename: (String) throws -> String) throws -> SettingsFile {
+    var names: [String: String] = [:]
+    for collection in collections {
+      let name = try rename(collection)
+      if names.values.contains(name) {
+        throw Failure(.format, "two collections of the file are \"\(name)\". Nothing was changed.")
+      }
+      names[collection] = name
+    }
+    return SettingsFile(
+      collections: collections.compactMap { names[$0] },
+      settings: settings.map {
+        ImportedSetting(collection: names[$0.collection] ?? $0.collection, key: $0.key, value: $0.value)
+      })
+  }
+
+  private init(collections: [String], settings: [ImportedSetting]) {
+    (self.collections, self.settings) = (collections, settings)
+  }
+
   private static func members(named name: String, _ tree: () throws -> Value) throws -> [String: Value] {
     do {
       guard case .dictionary(let members) = try tree() else {

@@ -17,6 +17,9 @@ struct ImportText {
       "\(items) in \(collections): \(report.insertedCount) new, \(report.updatedCount) changed, "
         + "\(report.unchangedCount) as they were"
         + (report.removedCount == 0 ? "" : "; \(DisplayText.count(report.removedCount, "other", "others")) removed"))
+    if report.declaredCount > 0 {
+      lines.append("\(DisplayText.count(report.declaredCount, "setting", "settings")) declared")
+    }
     if report.opaqueCount > 0 {
       lines.append(
         "\(DisplayText.count(report.opaqueCount, "value is", "values are")) in a form of the application's own, kept as data"
@@ -42,6 +45,7 @@ struct ImportText {
         ("changed", "\(report.updatedCount)"), ("unchanged", "\(report.unchangedCount)"),
         ("removed", "\(report.removedCount)"), ("data", "\(report.opaqueCount)"),
         ("redacted", "\(report.redactedCount)"), ("expired", "\(report.expiredCount)"),
+        ("declared", "\(report.declaredCount)"),
         ("collections", JSONText.array(report.collections.map(JSONText.quoted))),
       ] + (isDryRun ? [("changes", JSONText.array(report.changes.map(object)))] : []))
   }

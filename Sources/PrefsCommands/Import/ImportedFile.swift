@@ -71,6 +71,20 @@ struct ImportedFile {
     return file.settings.filter { $0.value == nil }
   }
 
+  /// The same settings, of the collections' environments.
+  func renamingCollections(_ rename: (String) throws -> String) throws -> ImportedFile {
+    guard case .settings(let file) = contents else { return self }
+    return ImportedFile(path: path, contents: .settings(try file.renamingCollections(rename)))
+  }
+
+  private init(path: String, contents: Contents) { (self.path, self.contents) = (path, contents) }
+
+  /// The collections of a text file.
+  var collections: [String] {
+    guard case .settings(let file) = contents else { return [] }
+    return file.collections
+  }
+
   /// Sets what it holds, in one transaction.
   func importInto(
     _ database: Database, mode: ImportMode = .merge, isDryRun: Bool = false, progress: (Double) -> Void = { _ in }

@@ -75,16 +75,38 @@ extension CommonOptions {
     return options
   }
 
-  /// Refuses an environment where collections are written by names that a file has.
-  func refuseEnvironmentOfMany() throws {
-    guard let environment else { return }
-    let source = environment.isVariable ? "PREFS_ENV names" : "--env names"
-    throw Failure(.usage, "\(source) an environment, and that is one of a collection. Name the collection with -c.")
+  /// Whether an environment is asked for.
+  var hasEnvironment: Bool { environment != nil }
+
+  /// The collection in the environment that is asked for, or as it is where its name says one already.
+  func inEnvironmentUnlessOne(_ collection: String) throws -> NamedCollection {
+    try NamedCollection(collection, environment: environment?.name, isVariable: true)
   }
 
-  /// Refuses `--env` where collections are named whole.
-  func refuseEnvironment() throws {
-    if env != nil { throw ValidationError("Name the environments themselves, as in web@staging, without --env.") }
+  /// Refuses `--env` for all collections, and for those that are environments by their names.
+  func checkEnvironment(of collections: [String?]) throws {
+    guard let env else { return }
+    for collection in collections {
+      guard let collection else { throw ValidationError("--env is for one collection. Name it.") }
+      if CollectionEnvironment(collection: collection) != nil {
+        throw ValidationError("\(collection) is an environment by its name; leave out --env.")
+      }
+      do {
+        _ = try CollectionEnvironment(env, of: collection)
+      } catch CofferError.unsupported(let reason) {
+        throw ValidationError("There is no such environment: \(reason).")
+      }
+    }
+  }
+}
+
+extension Reading where Self: ~Copyable {
+  /// A collection and what shows behind it: the parent, where it is an environment.
+  borrowing func shown(_ collection: String) throws -> [String] {
+    guard let environment = CollectionEnvironment(collection: collection), try hasEnvironment(environment) else {
+      return [collection]
+    }
+    return [collection, environment.parent]
   }
 }
 
