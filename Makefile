@@ -136,9 +136,10 @@ load: deps ## Use one store from four processes of four threads, and see whether
 	$(SWIFT) build -c release --product Load
 	@"$$($(SWIFT) build -c release --show-bin-path)/Load" $(MINUTES) .build/load.svg
 
-lint: ## Check the format of the sources and who imports whom
+lint: ## Check the format of the sources, who imports whom, and where unchecked means stand
 	$(SWIFT) format lint --strict --recursive $(SOURCES)
 	@Scripts/check-imports.sh
+	@Scripts/check-unchecked.sh
 
 format: ## Format the sources in place
 	$(SWIFT) format --in-place --recursive $(SOURCES)

@@ -17,20 +17,9 @@ extension ConnectionProxy {
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
-      // What is asked for most is answered without generic code: the program's compiler knows the type.
-      if Object.self == Int.self {
-        return unsafeBitCast(integer(unsafeDowncast(key, to: Key<Int>.self)), to: Object.self)
-      }
-      if Object.self == Bool.self {
-        return unsafeBitCast(boolean(unsafeDowncast(key, to: Key<Bool>.self)), to: Object.self)
-      }
-      if Object.self == Double.self {
-        return unsafeBitCast(double(unsafeDowncast(key, to: Key<Double>.self)), to: Object.self)
-      }
-      if Object.self == String.self {
-        return unsafeBitCast(string(unsafeDowncast(key, to: Key<String>.self)), to: Object.self)
-      }
-      return reporting(key)
+      PlainType.value(
+        of: Object.self, int: integer(PlainType.same(key)), bool: boolean(PlainType.same(key)),
+        double: double(PlainType.same(key)), string: string(PlainType.same(key)), otherwise: reporting(key))
     }
     set { setReporting(newValue, for: key) }
   }

@@ -13,12 +13,9 @@ extension ConnectionProxy {
   public func object<Object: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self
   ) throws -> Object? {
-    // What is asked for most is answered without generic code: the program's compiler knows the type.
-    if Object.self == Int.self { return unsafeBitCast(try integer(key, collection), to: Object?.self) }
-    if Object.self == Bool.self { return unsafeBitCast(try boolean(key, collection), to: Object?.self) }
-    if Object.self == Double.self { return unsafeBitCast(try double(key, collection), to: Object?.self) }
-    if Object.self == String.self { return unsafeBitCast(try string(key, collection), to: Object?.self) }
-    return try decodedObject(key, collection)
+    try PlainType.value(
+      of: Object.self, int: integer(key, collection), bool: boolean(key, collection), double: double(key, collection),
+      string: string(key, collection), otherwise: decodedObject(key, collection))
   }
 
   @usableFromInline

@@ -20,16 +20,12 @@ extension ConnectionProxy {
     durability: Durability = .asynchronous
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection, durability: durability) }
-    // What is set most is held without generic code: the program's compiler knows the type.
-    if Object.self == Int.self { return try set(unsafeBitCast(object, to: Int.self), key, collection, durability) }
-    if Object.self == Bool.self { return try set(unsafeBitCast(object, to: Bool.self), key, collection, durability) }
-    if Object.self == Double.self {
-      return try set(unsafeBitCast(object, to: Double.self), key, collection, durability)
-    }
-    if Object.self == String.self {
-      return try set(unsafeBitCast(object, to: String.self), key, collection, durability)
-    }
-    try setEncoded(object, key, collection, durability)
+    try PlainType.match(
+      Object.self, int: set(PlainType.same(object, as: Int.self), key, collection, durability),
+      bool: set(PlainType.same(object, as: Bool.self), key, collection, durability),
+      double: set(PlainType.same(object, as: Double.self), key, collection, durability),
+      string: set(PlainType.same(object, as: String.self), key, collection, durability),
+      otherwise: setEncoded(object, key, collection, durability))
   }
 
   @usableFromInline
@@ -129,7 +125,7 @@ extension ConnectionProxy {
   ) throws {
     try checkMayWrite(collection)
     // The database lives as long as its proxy: no reference is counted.
-    let change = try Unmanaged.passUnretained(database.core)._withUnsafeGuaranteedRef(body)
+    let change = try Borrowed(database.core).withObject(body)
     try pending.add(change, key, in: collection, durability: durability)
   }
 

@@ -27,7 +27,7 @@ extension ProxyState {
       guard let item = find(key, collection) else {
         return knowsAll(of: collection) ? .absent : .unknown
       }
-      return item._withUnsafeGuaranteedRef { item in
+      return item.withObject { item in
         item.noteRead()
         return item.visible
       }
@@ -37,10 +37,9 @@ extension ProxyState {
   /// The number that shows for a key, or nil inside where there is nothing; nil where that has to be asked otherwise.
   @inline(__always)
   func number<Object>(_ key: String, _ collection: String) -> Object?? {
-    guard Object.self == Int.self || Object.self == Bool.self || Object.self == Double.self else { return nil }
-    return lock.withShared { () -> Object?? in
+    lock.withShared { () -> Object?? in
       guard isCurrent, let item = find(key, collection) else { return nil }
-      return item._withUnsafeGuaranteedRef { item in
+      return item.withObject { item in
         item.noteRead()
         return item.scalar.number()
       }
@@ -51,7 +50,7 @@ extension ProxyState {
   func string(_ key: String, _ collection: String) -> String? {
     lock.withShared {
       guard isCurrent, let item = find(key, collection) else { return nil }
-      return item._withUnsafeGuaranteedRef { item in
+      return item.withObject { item in
         item.noteRead()
         return item.visibleText
       }
@@ -125,7 +124,7 @@ extension ProxyState {
   /// What shows for a key, as of a snapshot; nil when a flush of ours has gone further.
   func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
     let (known, collection, loadsAll) = lock.withExclusive { () -> (Knowledge, ProxyCollection, Bool) in
-      let item = self.item(key, in: name).takeUnretainedValue()
+      let item = self.item(key, in: name).object
       item.noteRead()
       let known = item.visible
       guard case .unknown = known else { return (known, item.collection, false) }
@@ -138,7 +137,7 @@ extension ProxyState {
     return lock.withExclusive { () -> Knowledge? in
       guard isUsable(last) else { return nil }
       // Perhaps another item than before: that may have been let go of meanwhile.
-      let item = self.item(key, in: name).takeUnretainedValue()
+      let item = self.item(key, in: name).object
       setCommitted(stored, of: item)
       return item.visible
     }
@@ -177,7 +176,7 @@ extension ProxyState {
     }
     return lock.withExclusive {
       guard isUsable(last) else { return false }
-      for row in rows { setCommitted(row.item, of: item(row.key, in: collection).takeUnretainedValue()) }
+      for row in rows { setCommitted(row.item, of: item(row.key, in: collection).object) }
       forEachItem(of: collection) { item in
         settle(item)
         guard item.committed == .unknown else { return }
@@ -307,7 +306,7 @@ extension ProxyState {
     for (key, change) in change.keys {
       // Of keys that nobody asked for, a complete collection has to know that they are not absent.
       guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
-      let item = item(key, in: collection).takeUnretainedValue()
+      let item = item(key, in: collection).object
       if isAnnounced { foreign?.add(item, before: item.lastVisible, after: .unknown, kind: change.kind) }
       forget(item)
     }
@@ -342,7 +341,7 @@ extension ProxyState {
     lock.withExclusive {
       // An item may have been let go of meanwhile; another has its place then.
       func current(_ item: ProxyItem) -> ProxyItem {
-        self.item(ByteString(item.key), in: item.collection).takeUnretainedValue()
+        self.item(ByteString(item.key), in: item.collection).object
       }
       if isUsable(last) { for (item, stored) in read { setCommitted(stored, of: current(item)) } }
       var foreign = foreign

@@ -10,7 +10,7 @@ extension ProxyState {
   func add(_ change: Mutation, _ key: String, in name: String) {
     // The table keeps it: no reference is counted.
     let reference = item(key, in: name)
-    reference._withUnsafeGuaranteedRef { item in
+    reference.withObject { item in
       settle(item)
       if isWithoutEffect(change, item) { return }
       announcing(item) {
@@ -26,7 +26,7 @@ extension ProxyState {
     let number = lastNumber
     let index = batches.count - 1
     batches[index].items.removeAll { reference in
-      reference._withUnsafeGuaranteedRef { item in
+      reference.withObject { item in
         guard item.collection === collection else { return false }
         item.removePending { $0 == number }
         return true
@@ -64,14 +64,14 @@ extension ProxyState {
 
   /// Drops the changes of a key that no flush has taken.
   func reset(_ key: String, in name: String) {
-    guard let item = find(key, name)?.takeUnretainedValue() else { return }
+    guard let item = find(key, name)?.object else { return }
     settle(item)
     announcing(item) {
       item.removePending { $0 > takenNumber }
       item.update()
     }
     for index in batches.indices where batches[index].number > takenNumber {
-      batches[index].items.removeAll { $0.toOpaque() == Unmanaged.passUnretained(item).toOpaque() }
+      batches[index].items.removeAll { $0.refers(to: item) }
     }
     dropBatches { $0.count == 0 }
   }
@@ -105,12 +105,12 @@ extension ProxyState {
   /// A change that a flush writes.
   struct TakenChange {
     /// The table keeps it: what a flush has taken stays pending until that is settled or has failed.
-    let item: Unmanaged<ProxyItem>
+    let item: Borrowed<ProxyItem>
     let change: Mutation
 
     @inline(__always)
     func write(to session: Session) throws {
-      try item._withUnsafeGuaranteedRef { try session.apply(change, $0.key, in: $0.collection.name) }
+      try item.withObject { try session.apply(change, $0.key, in: $0.collection.name) }
     }
   }
 
@@ -139,7 +139,7 @@ extension ProxyState {
           while index > start {
             index -= 1
             let reference = batch.items[index]
-            reference._withUnsafeGuaranteedRef { item in
+            reference.withObject { item in
               // One that a later batch changes too is written once, with the later one.
               guard !later.contains(where: { item.hasPending(in: $0.number) }),
                 batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
@@ -237,7 +237,7 @@ extension ProxyState {
     }
     let items = settling.batches[settling.next.batch].items
     let end = min(settling.next.item + count, items.count)
-    for item in items[settling.next.item..<end] { item._withUnsafeGuaranteedRef { settle($0, settling) } }
+    for item in items[settling.next.item..<end] { item.withObject { settle($0, settling) } }
     self.settling?.next = end < items.count ? (settling.next.batch, end) : (settling.next.batch + 1, 0)
     return true
   }
@@ -267,7 +267,7 @@ extension ProxyState {
   ///
   /// - Parameter isKnown: Whether nobody else has committed since what is known.
   func didChange(_ key: String, in name: String, from before: HeldItem?, to after: HeldItem?, isKnown: Bool) {
-    let item = item(key, in: name).takeUnretainedValue()
+    let item = item(key, in: name).object
     settle(item)
     let show = { (held: HeldItem?) -> Knowledge in held.map { .item($0) } ?? .absent }
     item.committed = isKnown ? show(after) : .unknown

@@ -18,7 +18,7 @@ extension ProxyState {
 
   private func sealing(_ change: Mutation, _ key: String, in collection: String) throws -> Mutation {
     let present = lock.withShared {
-      find(key, collection)?._withUnsafeGuaranteedRef { $0.visible.item }
+      find(key, collection)?.withObject { $0.visible.item }
     }
     func sealed(_ value: StoredValue, _ part: ItemPart, _ present: StoredValue?) throws -> StoredValue {
       try core.vault.seal(value, part, key, in: collection, keeping: present)

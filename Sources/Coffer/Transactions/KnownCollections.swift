@@ -17,24 +17,24 @@ final class KnownCollections {
 
   @exclusivity(unchecked) private var table = HashTable<Entry>()
   /// Kept by the table: no reference is counted to compare its name.
-  @exclusivity(unchecked) private var last: Unmanaged<Entry>?
+  @exclusivity(unchecked) private var last: Borrowed<Entry>?
 
   subscript(name: String) -> StoredCollection? {
-    get { entry(ByteString(name))?._withUnsafeGuaranteedRef { $0.collection } }
+    get { entry(ByteString(name))?.withObject { $0.collection } }
     set {
       let name = ByteString(name)
-      if let entry = entry(name) { return entry._withUnsafeGuaranteedRef { $0.collection = newValue } }
+      if let entry = entry(name) { return entry.withObject { $0.collection = newValue } }
       guard let newValue else { return }
       if table.count >= Self.maximumCount { removeAll() }
       let entry = Entry(name: name, collection: newValue)
       table.insert(entry, hash: name.keyHash)
-      last = Unmanaged.passUnretained(entry)
+      last = Borrowed(entry)
     }
   }
 
   @inline(__always)
-  private func entry(_ name: ByteString) -> Unmanaged<Entry>? {
-    if let last, last._withUnsafeGuaranteedRef({ $0.name == name }) { return last }
+  private func entry(_ name: ByteString) -> Borrowed<Entry>? {
+    if let last, last.withObject({ $0.name == name }) { return last }
     guard let entry = table.find(name.keyHash, { $0.name == name }) else { return nil }
     last = entry
     return entry

@@ -34,17 +34,11 @@ package enum HeldValue: Sendable {
   /// A value that needs no encoding; nil for one of another type.
   @inline(__always)
   init?<Object>(unencoded object: Object) {
-    if Object.self == Int.self {
-      self = .int(Int64(unsafeBitCast(object, to: Int.self)))
-    } else if Object.self == String.self {
-      self = .string(unsafeBitCast(object, to: String.self))
-    } else if Object.self == Bool.self {
-      self = .bool(unsafeBitCast(object, to: Bool.self))
-    } else if Object.self == Double.self {
-      self = .double(unsafeBitCast(object, to: Double.self))
-    } else {
-      return nil
-    }
+    let held: HeldValue? = PlainType.match(
+      Object.self, int: .int(Int64(PlainType.same(object, as: Int.self))), bool: .bool(PlainType.same(object)),
+      double: .double(PlainType.same(object)), string: .string(PlainType.same(object)), otherwise: nil)
+    guard let held else { return nil }
+    self = held
   }
 
   /// The value where it is of just this type, else what `decode` makes of it.
@@ -57,10 +51,10 @@ package enum HeldValue: Sendable {
     switch self {
     // Where an `Int` has 32 bits, the value may not fit.
     case .int(let value) where Object.self == Int.self && Int.bitWidth == 64:
-      unsafeBitCast(Int(truncatingIfNeeded: value), to: Object.self)
-    case .string(let value) where Object.self == String.self: unsafeBitCast(value, to: Object.self)
-    case .bool(let value) where Object.self == Bool.self: unsafeBitCast(value, to: Object.self)
-    case .double(let value) where Object.self == Double.self: unsafeBitCast(value, to: Object.self)
+      PlainType.same(Int(truncatingIfNeeded: value))
+    case .string(let value) where Object.self == String.self: PlainType.same(value)
+    case .bool(let value) where Object.self == Bool.self: PlainType.same(value)
+    case .double(let value) where Object.self == Double.self: PlainType.same(value)
     default: try decode(stored)
     }
   }

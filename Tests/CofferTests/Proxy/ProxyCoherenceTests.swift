@@ -51,7 +51,7 @@ import Testing
   }
 
   private func item(_ key: String) throws -> ProxyItem {
-    try #require(proxy.state.lock.withShared { proxy.state.find(key, "")?.takeUnretainedValue() })
+    try #require(proxy.state.lock.withShared { proxy.state.find(key, "")?.object })
   }
 
   @Test("4.14 sees another process's commit with the next read")

@@ -373,10 +373,10 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
   /// Batches don't keep their items: each has to be one that the table keeps, with something pending.
   private func checkBatches() {
     let isSound = proxy.state.lock.withExclusive {
-      let kept = ["a", "b"].compactMap { proxy.state.find($0, collection)?.toOpaque() }
+      let kept = ["a", "b"].compactMap { proxy.state.find($0, collection)?.object }
       return proxy.state.batches.allSatisfy { batch in
         batch.items.allSatisfy { item in
-          kept.contains(item.toOpaque()) && item._withUnsafeGuaranteedRef { $0.hasPending(in: batch.number) }
+          item.withObject { item in kept.contains { $0 === item } && item.hasPending(in: batch.number) }
         }
       }
     }

@@ -28,7 +28,7 @@ struct HashTableTests {
     }
     func check(_ comment: Comment) {
       let isEachFound = kept.allSatisfy { number, element in
-        table.find(element.hash) { $0.number == number }?.takeUnretainedValue() === element
+        table.find(element.hash) { $0.number == number }?.object === element
       }
       #expect(isEachFound && table.count == kept.count, comment)
     }

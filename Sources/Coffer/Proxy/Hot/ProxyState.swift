@@ -33,8 +33,8 @@ import Synchronization
 ///
 /// No code of the user's runs with the lock held.
 ///
-/// Unchecked: all that is neither atomic nor constant is protected as above. So the runtime need not look for accesses that
-/// overlap, which was a fifth of a `set`.
+/// Unchecked: all that is neither atomic nor constant is protected as above. For what each `set`, read or flush
+/// touches, the runtime does not look for accesses that overlap: that was a fifth of a `set`.
 final class ProxyState: @unchecked Sendable {
   let lock = ReadersWriterLock()
   /// Reads what is committed; nobody else uses it, so no transaction and no long-lived read stands in its way.
@@ -58,9 +58,8 @@ final class ProxyState: @unchecked Sendable {
 
   // MARK: Items
 
-  /// The items by collection and key; behind a pointer, so that a read of it costs no check for a change in the middle of
-  /// another.
-  private let table = {
+  /// The items by collection and key; behind a pointer, so that the search for one is inlined.
+  let table = {
     let table = UnsafeMutablePointer<HashTable<ProxyItem>>.allocate(capacity: 1)
     table.initialize(to: HashTable())
     return table
@@ -76,7 +75,7 @@ final class ProxyState: @unchecked Sendable {
 
   /// The item of a key, if there is one.
   @inline(__always)
-  func find(_ key: String, _ collection: String) -> Unmanaged<ProxyItem>? {
+  func find(_ key: String, _ collection: String) -> Borrowed<ProxyItem>? {
     key.withUTF8Bytes { key in
       collection.withUTF8Bytes { name in
         let nameHash = KeyHash.hash(name, seed: seed)
@@ -88,7 +87,7 @@ final class ProxyState: @unchecked Sendable {
   /// The collection of this name, if the proxy has met it.
   func knownCollection(_ name: String) -> ProxyCollection? {
     name.withUTF8Bytes { name in
-      collections.find(KeyHash.hash(name, seed: seed)) { $0.matches(name) }?.takeUnretainedValue()
+      collections.find(KeyHash.hash(name, seed: seed)) { $0.matches(name) }?.object
     }
   }
 
@@ -107,22 +106,22 @@ final class ProxyState: @unchecked Sendable {
 
   /// The item of a key, made where it is missing; the table keeps it until the next sweep.
   @inline(__always)
-  func item(_ key: String, in name: String) -> Unmanaged<ProxyItem> {
+  func item(_ key: String, in name: String) -> Borrowed<ProxyItem> {
     find(key, name) ?? makeItem(ByteString(key), in: collection(name))
   }
 
-  func item(_ key: ByteString, in collection: ProxyCollection) -> Unmanaged<ProxyItem> {
+  func item(_ key: ByteString, in collection: ProxyCollection) -> Borrowed<ProxyItem> {
     find(key.string, collection.name) ?? makeItem(key, in: collection)
   }
 
   @inline(never)
-  private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> Unmanaged<ProxyItem> {
+  private func makeItem(_ key: ByteString, in collection: ProxyCollection) -> Borrowed<ProxyItem> {
     let hash = key.string.withUTF8Bytes { KeyHash.hash($0, seed: collection.hash) }
     let item = ProxyItem(key, in: collection, committed: collection.isComplete ? .absent : .unknown)
     table.pointee.insert(item, hash: hash)
     charge(item)
     item.update()
-    return Unmanaged.passUnretained(item)
+    return Borrowed(item)
   }
 
   var itemCount: Int { table.pointee.count }
@@ -153,15 +152,15 @@ final class ProxyState: @unchecked Sendable {
   }
 
   /// How often the vault had been unlocked when the read that is under way began.
-  @exclusivity(unchecked) var readUnlockCount = 0
+  var readUnlockCount = 0
 
   /// Of which of the stores that followed each other under one name what is known was read.
-  @exclusivity(unchecked) var generation = 0
+  var generation = 0
 
   /// Kept as long as somebody may read it.
   ///
   /// Changed with the lock held and on the reader's queue, and so read with either.
-  @exclusivity(unchecked) var counter: CommitCounter? {
+  var counter: CommitCounter? {
     didSet { counterWord.store(counter?.word ?? UnsafePointer(Self.noCounter), ordering: .releasing) }
   }
 
@@ -202,7 +201,7 @@ final class ProxyState: @unchecked Sendable {
     /// The collections that are cleared before any of its changes is made.
     var cleared: [ProxyCollection] = []
     /// The items with a change in it; as long as they have one, the table keeps them.
-    var items: [Unmanaged<ProxyItem>] = []
+    var items: [Borrowed<ProxyItem>] = []
     /// How many writes of others had been queued when it was opened.
     let queuedWriteCount: UInt64
 
@@ -211,7 +210,7 @@ final class ProxyState: @unchecked Sendable {
     /// Lends the items to `body` one by one, without counting references to them.
     @inline(__always)
     func forEachItem(_ body: (ProxyItem) -> Void) {
-      for item in items { item._withUnsafeGuaranteedRef(body) }
+      for item in items { item.withObject(body) }
     }
   }
 
@@ -227,7 +226,7 @@ final class ProxyState: @unchecked Sendable {
     didSet { if isClosed { knownCount.store(0, ordering: .releasing) } }
   }
   /// How many calls are about to close it, and whether one has.
-  @exclusivity(unchecked) var closing = (callCount: 0, isDone: false)
+  var closing = (callCount: 0, isDone: false)
   /// The commit that a flush is about to make, and the batches that go with it.
   ///
   /// `hasMore` says whether it changes something beside them.
@@ -240,117 +239,17 @@ final class ProxyState: @unchecked Sendable {
   @exclusivity(unchecked) var queuedWriteCount: UInt64 = 0
   @exclusivity(unchecked) var endedWriteCount: UInt64 = 0
   /// Which collections show what is committed; nil for all.
-  @exclusivity(unchecked) private(set) var fetchFilter: CollectionFilter?
+  var fetchFilter: CollectionFilter?
+  /// How often it was set.
+  var fetchFilterCount = 0
   /// Which collections take changes; nil for all.
-  @exclusivity(unchecked) var writeFilter: CollectionFilter? {
+  var writeFilter: CollectionFilter? {
     didSet { hasWriteFilter.store(writeFilter != nil, ordering: .releasing) }
   }
   /// Readable without the lock.
   let hasWriteFilter = Atomic<Bool>(false)
 
   var changeCount: Int { batches.reduce(0) { $0 + $1.count } }
-
-  func setFetchFilter(_ filter: CollectionFilter?) {
-    settleAll()
-    fetchFilter = filter
-    fetchFilterCount += 1
-    forEachCollection { $0.isHidden = filter == nil ? false : nil }
-    table.pointee.forEach { $0.update() }
-  }
-
-  @exclusivity(unchecked) private var fetchFilterCount = 0
-
-  /// Asks the fetch filter for a collection, outside of the lock: it is the user's code.
-  ///
-  /// - Returns: Whether it hides the collection.
-  @discardableResult
-  func askFetchFilter(_ name: String) -> Bool {
-    while true {
-      let (known, filter, count) = lock.withShared {
-        (knownCollection(name)?.isHidden, fetchFilter, fetchFilterCount)
-      }
-      if let known { return known }
-      let isHidden = !(filter?.allows(name) ?? true)
-      let isSet = lock.withExclusive {
-        guard fetchFilterCount == count else { return false }
-        let collection = collection(name)
-        collection.isHidden = isHidden
-        forEachItem(of: collection) { $0.update() }
-        return true
-      }
-      if isSet { return isHidden }
-    }
-  }
-
-  // MARK: Size
-
-  /// How much of what is committed is kept, in bytes.
-  @exclusivity(unchecked) var cacheByteLimit: Int {
-    didSet { vainSlotCount = 0 }
-  }
-
-  @exclusivity(unchecked) private(set) var cacheByteCount = 0
-  /// What an item costs beside its key and its values.
-  private static let itemByteCount = 240
-
-  /// Counts an item for what it holds now.
-  func charge(_ item: ProxyItem) {
-    var cost = Self.itemByteCount + 2 * item.key.utf8.count
-    if case .item(let held) = item.committed { cost += held.byteCount }
-    // Most of the time it is the same: writing it would take the cache line from the core that sets the item next.
-    guard cost != item.cost else { return }
-    cacheByteCount += cost - item.cost
-    item.cost = cost
-  }
-
-  /// Lets go of what was not read since it came by the last time, until the cache is within its limit.
-  ///
-  /// In steps, between which others have the lock: letting go of thousands of items takes milliseconds. Called without it.
-  ///
-  /// - Parameter stepCount: After how many steps to leave the rest to others: whoever reads has not made all of it.
-  func sweep(stepCount: Int = .max) {
-    for _ in 0..<stepCount {
-      guard lock.withExclusive({ sweepSome() }) else { return }
-    }
-  }
-
-  /// How many slots of the table one step looks at.
-  static let slotsPerStep = 256
-  /// How many slots were looked at since something was let go of, a flush has settled, or the limit was set.
-  @exclusivity(unchecked) var vainSlotCount = 0
-
-  /// One step.
-  ///
-  /// - Returns: Whether there is more to do.
-  func sweepSome() -> Bool {
-    // What is being settled refers to items without keeping them; the flush comes here when it has done that.
-    guard settling == nil else { return false }
-    if table.pointee.isGrowing {
-      table.pointee.move(slotCount: Self.slotsPerStep)
-      return true
-    }
-    let count = itemCount
-    table.pointee.sweep(slotCount: Self.slotsPerStep, while: { cacheByteCount > cacheByteLimit }) { item in
-      // Batches, and what a flush has taken, refer to items with something pending without keeping them.
-      guard !item.hasPending, !item.isRemembered, !item.wasRead.load(ordering: .relaxed) else {
-        item.wasRead.store(false, ordering: .relaxed)
-        return false
-      }
-      cacheByteCount -= item.cost
-      item.collection.isComplete = false
-      return true
-    }
-    if itemCount < count { table.pointee.shrink() }
-    let isWithinLimit = cacheByteCount <= cacheByteLimit
-    if isWithinLimit || itemCount < count {
-      vainSlotCount = 0
-      return !isWithinLimit
-    }
-    // Twice round without any, all have something pending, or must stay: one step each time will do until that changes.
-    let most = 2 * table.pointee.capacity
-    vainSlotCount = min(vainSlotCount + Self.slotsPerStep, most)
-    return vainSlotCount < most
-  }
 
   /// Runs between a flush's commit and the moment when the proxy hears of it; for tests.
   var onCommit: (() -> Void)?
@@ -361,9 +260,19 @@ final class ProxyState: @unchecked Sendable {
   /// Runs when closing has failed, before changes are taken again; for tests.
   var onCloseFailure: (() -> Void)?
 
+  // MARK: Size
+
+  /// How much of what is committed is kept, in bytes.
+  var cacheByteLimit: Int {
+    didSet { vainSlotCount = 0 }
+  }
+  var cacheByteCount = 0
+  /// How many slots were looked at since something was let go of, a flush has settled, or the limit was set.
+  @exclusivity(unchecked) var vainSlotCount = 0
+
   // MARK: Who listens
 
   let listeners = ChangeListeners()
   /// What listeners have not been told yet.
-  @exclusivity(unchecked) var unannounced: [ChangeListeners.Batch] = []
+  var unannounced: [ChangeListeners.Batch] = []
 }

@@ -13,7 +13,7 @@
 struct HashTable<Element: AnyObject>: ~Copyable {
   private struct Slot {
     var hash: UInt64
-    var element: Unmanaged<Element>?
+    var element: Borrowed<Element>?
   }
 
   private var slots: UnsafeMutablePointer<Slot>
@@ -32,7 +32,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   }
 
   deinit {
-    forEach { Unmanaged.passUnretained($0).release() }
+    forEach { Borrowed($0).release() }
     Self.deallocate(slots)
     if let earlier { Self.deallocate(earlier.slots) }
   }
@@ -47,7 +47,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   /// The element with this hash for which `matches` holds.
   @inline(__always)
-  borrowing func find(_ hash: UInt64, _ matches: (Element) -> Bool) -> Unmanaged<Element>? {
+  borrowing func find(_ hash: UInt64, _ matches: (Element) -> Bool) -> Borrowed<Element>? {
     if let element = Self.find(hash, slots, capacity, matches) { return element }
     guard let earlier else { return nil }
     return Self.find(hash, earlier.slots, earlier.capacity, matches)
@@ -56,10 +56,10 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   @inline(__always)
   private static func find(
     _ hash: UInt64, _ slots: UnsafeMutablePointer<Slot>, _ capacity: Int, _ matches: (Element) -> Bool
-  ) -> Unmanaged<Element>? {
+  ) -> Borrowed<Element>? {
     var index = Int(truncatingIfNeeded: hash) & (capacity - 1)
     while let element = slots[index].element {
-      if slots[index].hash == hash, element._withUnsafeGuaranteedRef(matches) { return element }
+      if slots[index].hash == hash, element.withObject(matches) { return element }
       index = (index + 1) & (capacity - 1)
     }
     return nil
@@ -71,10 +71,10 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     move(slotCount: 16)
     if 2 * count >= capacity { resize(2 * capacity) }
     count += 1
-    place(Unmanaged.passRetained(element), hash)
+    place(Borrowed.passRetained(element), hash)
   }
 
-  private mutating func place(_ element: Unmanaged<Element>, _ hash: UInt64) {
+  private mutating func place(_ element: Borrowed<Element>, _ hash: UInt64) {
     var index = Int(truncatingIfNeeded: hash) & (capacity - 1)
     while slots[index].element != nil { index = (index + 1) & (capacity - 1) }
     slots[index] = Slot(hash: hash, element: element)
@@ -121,7 +121,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
       guard isNeeded() else { return }
       hand &= capacity - 1
       // Another element may take the place of a removed one.
-      if slots[hand].element?._withUnsafeGuaranteedRef(isRemoved) ?? false { remove(at: hand) } else { hand += 1 }
+      if slots[hand].element?.withObject(isRemoved) ?? false { remove(at: hand) } else { hand += 1 }
     }
   }
 
@@ -151,11 +151,11 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   borrowing func forEach(_ body: (Element) -> Void) {
     for index in 0..<capacity {
-      if let element = slots[index].element { body(element.takeUnretainedValue()) }
+      if let element = slots[index].element { body(element.object) }
     }
     guard let earlier else { return }
     for index in earlier.movedCount..<earlier.capacity {
-      if let element = earlier.slots[index].element { body(element.takeUnretainedValue()) }
+      if let element = earlier.slots[index].element { body(element.object) }
     }
   }
 }

@@ -23,11 +23,11 @@ final class ProxyCollection: @unchecked Sendable {
   /// Whether the fetch filter hides what is committed; nil when it has not been asked yet.
   @exclusivity(unchecked) var isHidden: Bool?
   /// Whether it is sealed; nil when that is not known, or may have changed.
-  @exclusivity(unchecked) var isSealed: Bool?
+  var isSealed: Bool?
   /// Whether every committed item of it is known: an unknown key is absent.
   @exclusivity(unchecked) var isComplete = false
   /// How often something of it had to be read from the store since it was last complete.
-  @exclusivity(unchecked) var missCount = 0
+  var missCount = 0
 
   init(_ name: ByteString, hash: UInt64, clock: DatabaseClock) {
     self.name = name.string
@@ -86,7 +86,7 @@ final class ProxyItem: @unchecked Sendable {
   /// Whether it was read since a sweep of the cache came by.
   let wasRead = Atomic<Bool>(false)
   /// Whether a typed key remembers it: it must stay.
-  @exclusivity(unchecked) var isRemembered = false
+  var isRemembered = false
 
   init(_ key: ByteString, in collection: ProxyCollection, committed: Knowledge) {
     self.collection = collection

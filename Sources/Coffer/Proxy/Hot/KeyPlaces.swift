@@ -50,9 +50,9 @@ final class KeyPlaces: @unchecked Sendable {
 
   /// The item at a position, if one is remembered, and the version of it that was found to be good.
   @inline(__always)
-  func item(_ position: Position) -> (item: Unmanaged<ProxyItem>, goodVersion: UInt64)? {
+  func item(_ position: Position) -> (item: Borrowed<ProxyItem>, goodVersion: UInt64)? {
     guard let place = place(position), let item = place.pointee.item.load(ordering: .acquiring) else { return nil }
-    return (Unmanaged.fromOpaque(item), place.pointee.goodVersion.load(ordering: .acquiring))
+    return (Borrowed.fromOpaque(item), place.pointee.goodVersion.load(ordering: .acquiring))
   }
 
   /// Has the item's value be read without a check from now on, as long as it is of this version.
@@ -70,7 +70,7 @@ final class KeyPlaces: @unchecked Sendable {
       for index in 0..<count { (places + index).initialize(to: Place()) }
       chunk.pointee.store(UnsafeMutableRawPointer(places), ordering: .releasing)
     }
-    place(position)?.pointee.item.store(Unmanaged.passUnretained(item).toOpaque(), ordering: .releasing)
+    place(position)?.pointee.item.store(Borrowed(item).toOpaque(), ordering: .releasing)
   }
 }
 
@@ -83,7 +83,7 @@ extension ProxyState {
   func number<Object>(of key: Key<Object>, in places: KeyPlaces) -> Object?? {
     guard !core.takesDetour, let (item, version) = places.item(key.place) else { return nil }
     let count = countOfKnown
-    guard let number: Object? = item._withUnsafeGuaranteedRef({ $0.scalar.number(of: version) }), isCurrent(count)
+    guard let number: Object? = item.withObject({ $0.scalar.number(of: version) }), isCurrent(count)
     else { return nil }
     return .some(number)
   }
@@ -94,7 +94,7 @@ extension ProxyState {
     guard !core.takesDetour, let (item, version) = places.item(key.place) else { return nil }
     return lock.withShared {
       guard isCurrent else { return nil }
-      return item._withUnsafeGuaranteedRef { $0.scalar.version == version ? $0.visibleText : nil }
+      return item.withObject { $0.scalar.version == version ? $0.visibleText : nil }
     }
   }
 
@@ -104,7 +104,7 @@ extension ProxyState {
     guard !core.takesDetour, let (item, _) = places.item(key.place) else { return nil }
     return lock.withShared {
       guard isCurrent else { return nil }
-      return item._withUnsafeGuaranteedRef { item in
+      return item.withObject { item in
         let version = item.scalar.version
         if let text = item.visibleText as? Object { return (text, version) }
         guard let number: Object? = item.scalar.number() else { return nil }
@@ -124,7 +124,7 @@ extension ProxyState {
   func remember(_ key: Keys, in collection: String, _ places: KeyPlaces) {
     guard places.item(key.place) == nil else { return }
     lock.withExclusive {
-      places.remember(item(key.name, in: collection).takeUnretainedValue(), at: key.place)
+      places.remember(item(key.name, in: collection).object, at: key.place)
     }
   }
 }

@@ -5,15 +5,17 @@ import Synchronization
 /// The first word counts the changes, is odd during one, and says what the second word is: a sequence lock, with one
 /// writer at a time.
 struct Scalar: ~Copyable {
-  enum Kind: UInt64 {
-    /// Not a number, or not known: to be asked under the lock.
-    case other = 0
-    case absent = 2
-    case int = 4
-    case bool = 6
-    case double = 8
+  /// Not an enumeration: what makes one of a raw value may be called, and each read would call it.
+  struct Kind: Equatable {
+    let rawValue: UInt64
 
-    static let mask: UInt64 = 14
+    /// Not a number, or not known: to be asked under the lock.
+    static var other: Kind { Kind(rawValue: 0) }
+    static var absent: Kind { Kind(rawValue: 2) }
+    static var int: Kind { Kind(rawValue: 4) }
+    static var bool: Kind { Kind(rawValue: 6) }
+    static var double: Kind { Kind(rawValue: 8) }
+    static var mask: UInt64 { 14 }
   }
 
   /// One of a change is 16, so that the kind has the bits 1 to 3.
@@ -55,7 +57,7 @@ struct Scalar: ~Copyable {
     guard state.load(ordering: .acquiring) == version else { return nil }
     let word = word.load(ordering: .acquiring)
     guard state.load(ordering: .relaxed) == version else { return nil }
-    switch Kind(rawValue: version & Kind.mask) ?? .other {
+    switch Kind(rawValue: version & Kind.mask) {
     case .absent: return .some(nil)
     // Where an `Int` has 32 bits, the value may not fit.
     case .int where Object.self == Int.self && Int.bitWidth == 64:
