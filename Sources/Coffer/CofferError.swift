@@ -166,7 +166,7 @@ extension CofferError: CustomStringConvertible {
       "There is a file at \(path) already. Choose another path; nothing was written."
     case .damaged(let part, let reason):
       "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup"
-        + (part == "envelope" ? "." : ", or save what is readable with `prefs salvage`.")
+        + (part == "envelope" ? "." : ", or salvage what is readable.")
     case .busy:
       "The store is busy: another connection or process holds its lock. Try again, or raise the busy timeout."
     case .diskFull(let path):
@@ -205,8 +205,8 @@ extension CofferError: CustomStringConvertible {
     case .lockedByAdministrator(let collection, let key, let file):
       "Key \"\(key)\" in collection \"\(collection)\" is locked by an administrator, in \(file). Nothing was changed."
     case .environmentNotFound(let environment, let collection):
-      "Collection \"\(collection)\" has no environment \"\(environment)\". It is made by `prefs env create "
-        + "\(collection)@\(environment)`. Nothing was changed."
+      "Collection \"\(collection)\" has no environment \"\(environment)\". Create it first, or name one that exists; "
+        + "nothing was changed."
     case .malformedSettings(let source, let reason):
       "No settings can be read from \(source): \(reason). Nothing was changed."
     case .nestedTransaction:

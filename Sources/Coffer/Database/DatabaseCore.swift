@@ -15,11 +15,10 @@ package final class DatabaseCore: Sendable {
   package let expiries: Expiries
   let commits: CommitLog
   let feed: CommitFeed
-  /// Settings that could not be read or set, where no error could be thrown.
-  let failures = Broadcast<Preferences.Failure>()
-  /// Whether settings had been declared when the database was opened.
+  /// What layers above keep for this database.
+  let attachments = Attachments()
+  /// Whether the store had the tables of declarations when it was opened.
   let hasDeclarations = Atomic<Bool>(false)
-  let reportedProblems = Lock(ReportedProblems())
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)
 

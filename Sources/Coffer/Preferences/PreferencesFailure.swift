@@ -1,3 +1,4 @@
+import CofferCrypto
 import Logging
 
 extension Preferences {
@@ -16,18 +17,28 @@ extension Preferences {
   }
 }
 
+/// The settings of one database that could not be read or set, where no error could be thrown.
+private final class SettingReports: Sendable {
+  let failures = Broadcast<Preferences.Failure>()
+  let problems = Lock(ReportedProblems())
+}
+
+extension DatabaseCore {
+  fileprivate var settingReports: SettingReports { attachments.object(SettingReports()) }
+}
+
 extension ConnectionProxy {
   /// What could not be read or set from now on by typed keys and `Preferences`, where the caller could not be told by a
   /// thrown error.
   ///
   /// All of the database is meant. Each call gives a stream of its own, which ends when the database is gone.
-  public var errors: AsyncStream<Preferences.Failure> { database.core.failures.stream() }
+  public var errors: AsyncStream<Preferences.Failure> { database.core.settingReports.failures.stream() }
 }
 
 extension Database {
   /// Reports an error that cannot be thrown, to the logger and all listeners.
   func report(_ error: any Error, forKey key: String?, inCollection collection: String, instead: String? = nil) {
-    core.failures.send(
+    core.settingReports.failures.send(
       Preferences.Failure(collection: collection, key: key, error: error, problem: nil, instead: instead))
     // The text of an error that is not ours may quote the value.
     let reason = (error as? CofferError)?.description ?? "\(type(of: error))"
@@ -37,8 +48,8 @@ extension Database {
 
   /// Reports a bad value that was passed over, once.
   func report(_ problem: SettingProblem, instead: String) {
-    guard core.reportedProblems.withLock({ $0.insert(problem) }) else { return }
-    core.failures.send(
+    guard core.settingReports.problems.withLock({ $0.insert(problem) }) else { return }
+    core.settingReports.failures.send(
       Preferences.Failure(
         collection: problem.collection, key: problem.key,
         error: CofferError.invalidValue(collection: problem.collection, key: problem.key, reason: problem.reason),

@@ -134,7 +134,7 @@ import Testing
     let database = try Database.open(at: store.path, key: store.key, options: .init(isReadOnly: true))
     let status = try database.status()
     #expect(status.epochCount == 2 && status.notes.count == (Store.noteOnSQLite == nil ? 2 : 3))
-    #expect(status.notes[0].contains("prefs rotate") && status.notes[1].contains("0123456789abcdef.tmp"))
+    #expect(status.notes[0].contains("Rotate again") && status.notes[1].contains("0123456789abcdef.tmp"))
     #expect(try database.verify().problems.isEmpty)
     try database.close()
   }
