@@ -74,18 +74,19 @@ struct Overrides: Sendable {
     for layer in layers.reversed() {
       switch layer.content {
       case .values(let own): values.merge(own.mapValues(\.value)) { $1 }
-      case .variables(let own, _):
+      case .variables(let own, let prefix):
         // Keys of higher layers may go by a variable, too; these replace them afterwards.
         var unknown = own
         for key in values.keys {
-          let name = EnvironmentName.of(key.string)
+          let name = EnvironmentName.of(key.string, prefix: prefix)
           guard let entry = own[name] else { continue }
           values[key] = entry.value
           unknown[name] = nil
         }
+        let start = EnvironmentName.of("", prefix: prefix)
         for (name, entry) in unknown {
-          let key = name.lowercased()
-          if EnvironmentName.of(key) == name { values[ByteString(key)] = entry.value }
+          let key = String(decoding: name.utf8.dropFirst(start.utf8.count), as: UTF8.self).lowercased()
+          if EnvironmentName.of(key, prefix: prefix) == name { values[ByteString(key)] = entry.value }
         }
       }
     }
@@ -120,27 +121,28 @@ extension Preferences.Layer {
   func override(forKey key: String) -> Overrides.Override? {
     switch content {
     case .values(let values):
-      values[ByteString(key)].map { entry in
+      return values[ByteString(key)].map { entry in
         let place = origin == .arguments ? "the argument -\(key)" : "the forced settings"
         return Overrides.Override(entry: entry, origin: origin, place: place)
       }
     case .variables(let values, let prefix):
-      values[EnvironmentName.of(key)].map { entry in
-        Overrides.Override(
-          entry: entry, origin: origin, place: "the environment's \(prefix)\(EnvironmentName.of(key))")
-      }
+      let name = EnvironmentName.of(key, prefix: prefix)
+      return values[name].map { Overrides.Override(entry: $0, origin: origin, place: "the environment's \(name)") }
     }
   }
 }
 
 /// What keys are called in an environment.
 package enum EnvironmentName {
-  /// The name with its ASCII letters in upper case, and `_` for every other character that is no digit.
-  package static func of(_ key: String) -> String {
+  /// Prefix and key with their ASCII letters in upper case, and `_` for every other character that is not a digit.
+  ///
+  /// Before a digit at the beginning stands `_`: shells have no variable that begins with a digit.
+  package static func of(_ key: String, prefix: String) -> String {
     var name = ""
-    for scalar in key.unicodeScalars {
+    for scalar in (prefix + key).unicodeScalars {
       switch scalar {
-      case "A"..."Z", "0"..."9": name.unicodeScalars.append(scalar)
+      case "A"..."Z": name.unicodeScalars.append(scalar)
+      case "0"..."9": name += name.isEmpty ? "_\(scalar)" : "\(scalar)"
       case "a"..."z": name.unicodeScalars.append(Unicode.Scalar(UInt8(scalar.value - 32)))
       default: name += "_"
       }

@@ -32,7 +32,7 @@ extension Preferences {
 
     enum Content: Sendable {
       case values([ByteString: Entry])
-      /// What variables are called that a key goes by, without their prefix.
+      /// By the names of the variables.
       case variables([String: Entry], prefix: String)
     }
 
@@ -102,20 +102,20 @@ extension Preferences {
 
     // MARK: Environment
 
-    /// The environment of the program: the variables that begin with `prefix`.
+    /// The environment of the program: the variables whose names begin with `prefix`.
     ///
-    /// The rest of a variable's name stands for every key that becomes it when its letters are made upper case and all
-    /// but `A`-`Z` and `0`-`9` is made `_`, as `prefs exec` names its variables: with the prefix `EXAMPLE_` the keys
-    /// `windowWidth`, and `window.width`, are found in `EXAMPLE_WINDOWWIDTH`, and `EXAMPLE_WINDOW_WIDTH`. Where all keys
-    /// are listed, a variable for no known key stands as its name in lower case.
+    /// A key is found in the variable that `prefs exec --prefix` makes of it: prefix and key, their letters in upper case, and
+    /// `_` for everything but `A`-`Z` and `0`-`9`. With the prefix `EXAMPLE_`, or `example.`, the key `windowWidth` is found
+    /// in `EXAMPLE_WINDOWWIDTH`, and `window.width` in `EXAMPLE_WINDOW_WIDTH`. A name that would begin with a digit has `_`
+    /// before it. Where all keys are listed, a variable for no known key stands as the rest of its name in lower case.
     ///
     /// Values are read as those of ``arguments(_:)``.
     public static func environment(
       prefix: String, _ variables: [String: String] = ProcessInfo.processInfo.environment
     ) -> Layer {
       var values: [String: Entry] = [:]
-      for (name, text) in variables where name.utf8.count > prefix.utf8.count && name.utf8.starts(with: prefix.utf8) {
-        let name = String(decoding: name.utf8.dropFirst(prefix.utf8.count), as: UTF8.self)
+      let start = EnvironmentName.of("", prefix: prefix).utf8
+      for (name, text) in variables where name.utf8.count > start.count && name.utf8.starts(with: start) {
         values[name] = Entry(text: text)
       }
       return Layer(.environment, .variables(values, prefix: prefix))

@@ -21,21 +21,9 @@ struct EnvironmentVariables: Equatable {
     self.prefix = prefix
   }
 
-  /// The name of the variable for a key.
-  static func name(forKey key: String, prefix: String) -> String {
-    let name = (prefix + key).unicodeScalars.map { scalar -> Character in
-      switch scalar {
-      case "A"..."Z", "0"..."9": Character(scalar)
-      case "a"..."z": Character(Unicode.Scalar(UInt8(scalar.value) - 32))
-      default: "_"
-      }
-    }
-    return (name.first?.isNumber ?? false ? "_" : "") + String(name)
-  }
-
   /// - Throws: ``Failure`` when two keys become the same name, a key becomes none, or a value cannot be in an environment.
   mutating func add(_ key: String, in collection: String, _ value: Value, isSecret: Bool) throws {
-    let name = Self.name(forKey: key, prefix: prefix)
+    let name = EnvironmentName.of(key, prefix: prefix)
     let source = "key \"\(key)\" in \(KeyReference.describe(collection))"
     guard !name.isEmpty else { throw Failure(.format, "\(source) has no name as a variable. Give a --prefix.") }
     if let other = sources.updateValue(source, forKey: name) {

@@ -26,7 +26,7 @@ enum EnvironmentFile {
   ///
   /// - Throws: ``FormatProblem``.
   static func name(_ key: String) throws -> String {
-    let name = EnvironmentVariables.name(forKey: key, prefix: "")
+    let name = EnvironmentName.of(key, prefix: "")
     guard !name.isEmpty else { throw FormatProblem("an empty key has no name as a variable") }
     return name
   }

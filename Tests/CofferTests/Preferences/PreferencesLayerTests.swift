@@ -175,6 +175,22 @@ import Testing
     try expectSameRepresentation(preferences)
   }
 
+  @Test(
+    "names the variable of a key as `prefs exec --prefix` does",
+    arguments: [
+      ("port", "my_", "MY_PORT"), ("2nd", "my_", "MY_2ND"), ("2nd", "", "_2ND"), ("port", "2.", "_2_PORT"),
+      ("window.width", "example.", "EXAMPLE_WINDOW_WIDTH"), ("_2nd", "", "_2ND"),
+    ])
+  func variableNames(key: String, prefix: String, name: String) throws {
+    #expect(EnvironmentName.of(key, prefix: prefix) == name)
+    let preferences = preferences(.environment(prefix: prefix, [name: "found", prefix + key: "not this one"]))
+    #expect(preferences.string(forKey: key) == "found")
+    // Without a known key: as one that the variable stands for.
+    let listed = try #require(preferences.dictionaryRepresentation().keys.first)
+    #expect(EnvironmentName.of(listed, prefix: prefix) == name)
+    try expectSameRepresentation(preferences)
+  }
+
   // MARK: Types
 
   private enum Level: Int, Codable { case low = 1, high }
