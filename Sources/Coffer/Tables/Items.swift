@@ -170,31 +170,58 @@ package struct Items {
 
   /// Sets both values of an item.
   ///
-  /// - Parameter author: Who does; nil where the collection keeps no history.
+  /// - Parameters:
+  ///   - author: Who does; nil where the collection keeps no history.
+  ///   - isUpdate: Whether it probably changes an item that is there; a wrong guess only takes longer.
   /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
   func set(
-    _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64, author: String? = nil
+    _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64, author: String? = nil,
+    isUpdate: Bool = false
   ) throws -> ChangeKind? {
-    // Nearly every item: what is NULL by the statement costs less than what is bound to be.
+    func run(_ sql: StaticString) throws -> SQLiteConnection.UpsertResult {
+      try self.run(sql, item, key, in: collection, version: version, time: time, author: author)
+    }
+    // Nearly every item.
     let isPlain = item.dates == .none && author == nil
-    let statement = try connection.statement(
-      isPlain
-        ? """
-        INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, NULL, NULL, NULL, ?5, ?4) ON CONFLICT DO UPDATE
-        SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7, expires = NULL, due = NULL, author = NULL
-        WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT NULL OR due IS NOT NULL
-        """
-        : """
-        INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?8, ?9, ?10, ?5, ?4) ON CONFLICT DO UPDATE
-        SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7, expires = ?8, due = ?9, author = ?10
-        WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT ?8 OR due IS NOT ?9
-        """)
+    if isUpdate, isPlain, try run(Self.plainUpdate) != .unchanged { return .updated }
+    return switch try run(isPlain ? Self.plainUpsert : Self.upsert) {
+    case .inserted: .inserted
+    case .updated: .updated
+    case .unchanged: nil
+    }
+  }
+
+  private static let upsert: StaticString = """
+    INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?8, ?9, ?10, ?5, ?4) ON CONFLICT DO UPDATE
+    SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7, expires = ?8, due = ?9, author = ?10
+    WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT ?8 OR due IS NOT ?9
+    """
+  /// What is NULL by the statement costs less than what is bound to be.
+  private static let plainUpsert: StaticString = """
+    INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, NULL, NULL, NULL, ?5, ?4) ON CONFLICT DO UPDATE
+    SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7, expires = NULL, due = NULL, author = NULL
+    WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT NULL OR due IS NOT NULL
+    """
+  /// Finds the row once and does not open the index of what expires; an upsert searches twice, and opens it.
+  ///
+  /// Changes nothing where there is no such item, an equal one, or one with dates or an author: that is for the upsert.
+  private static let plainUpdate: StaticString = """
+    UPDATE items SET type = ?3, data = ?4, metadata = ?5, version = ?6, modified = ?7
+    WHERE collection = ?1 AND key = ?2 AND (type <> ?3 OR data <> ?4 OR metadata IS NOT ?5)
+      AND expires IS NULL AND due IS NULL AND author IS NULL
+    """
+
+  private func run(
+    _ sql: StaticString, _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64,
+    author: String?
+  ) throws -> SQLiteConnection.UpsertResult {
+    let statement = try connection.statement(sql)
     statement.bind(collection, at: 1)
     statement.bind(Int64(item.object.kind.rawValue), at: 3)
-    statement.bind(item.metadata?.tagged, at: 5)
     statement.bind(version, at: 6)
     statement.bind(time, at: 7)
     // What is not bound is NULL.
+    if let metadata = item.metadata { statement.bind(metadata.tagged, at: 5) }
     if let expires = item.dates.expires { statement.bind(expires, at: 8) }
     if let due = item.dates.due { statement.bind(due, at: 9) }
     if let author { statement.bind(author, at: 10) }
@@ -202,11 +229,7 @@ package struct Items {
       try item.object.withUnsafeBytes { data in
         statement.bind(borrowingText: key, at: 2)
         statement.bind(borrowing: data, at: 4)
-        return switch try connection.runUpsert(statement) {
-        case .inserted: .inserted
-        case .updated: .updated
-        case .unchanged: nil
-        }
+        return try connection.runUpsert(statement)
       }
     }
   }

@@ -13,12 +13,12 @@ extension Session {
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
       // Most of the time nobody asks what was there.
       if isObserved || stored.history != nil || transaction.keepsAllHistory || stored.isSealed || item.isSealed {
-        try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
-      } else if let kind = try items.set(
-        item, key, in: stored.id, version: newVersion(), time: transaction.time)
-      {
-        recordUnobserved(kind, key, in: collection, id: stored.id)
+        return try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
       }
+      let kind = try items.set(
+        item, key, in: stored.id, version: newVersion(), time: transaction.time, isUpdate: lastSet == .updated)
+      lastSet = kind
+      if let kind { recordUnobserved(kind, key, in: collection, id: stored.id) }
     }
   }
 

@@ -42,6 +42,8 @@ package final class Session {
   @exclusivity(unchecked) var transaction = TransactionState()
   /// When the next item expires, or sooner; `.max` where none will, nil where that is not known.
   var knownExpiry: Int64?
+  /// What became of the item that was set last, which is what the next one's is guessed by; nil where it stayed as it was.
+  @exclusivity(unchecked) var lastSet: ChangeKind?
   /// Where the change log ended last.
   var knownEnd: ChangeLog.End?
   /// The data version after the last commit of this connection, as of which the end of the log and the collections are

@@ -38,6 +38,39 @@ import Testing
     }
   }
 
+  @Test(
+    "1.3 become what they are set to, whatever became of the one that was set before",
+    arguments: [ChangeKind.inserted, .updated, nil])
+  func setAfterAnother(_ earlier: ChangeKind?) throws {
+    let expiry = Date(timeIntervalSinceNow: 3600)
+    try connection.readWrite { transaction in
+      try transaction.setObject("x", forKey: "equal")
+      try transaction.setObject("y", forKey: "other")
+      try transaction.setObject("x", forKey: "expiring", expires: expiry)
+      try transaction.setObject("y", forKey: "expiring other", expires: expiry)
+      try transaction.setObject("y", forKey: "with metadata", withMetadata: 1)
+      try transaction.setObject("same", forKey: "before")
+    }
+    var kinds: [String: ChangeKind] = [:]
+    for key in ["absent", "equal", "other", "expiring", "expiring other", "with metadata"] {
+      try connection.readWrite { transaction in
+        let before = earlier == .inserted ? "before \(key)" : "before"
+        try transaction.setObject(earlier == .updated ? key : "same", forKey: before)
+        try transaction.setObject("x", forKey: key)
+      }
+      try connection.read { transaction in
+        kinds[key] = try transaction.rememberedCommits().last?.kind(forKey: key)
+        let item = try #require(try transaction.item(forKey: key))
+        #expect(item.value == "x" && item.metadata == nil && item.expires == nil, "\(key)")
+      }
+    }
+    #expect(
+      kinds == [
+        "absent": .inserted, "other": .updated, "expiring": .updated, "expiring other": .updated,
+        "with metadata": .updated,
+      ])
+  }
+
   @Test("1.3 are copied as they are stored")
   func serialized() throws {
     try connection.readWrite { transaction in
