@@ -5,6 +5,8 @@ import Synchronization
 /// What all connections of one database share.
 package final class DatabaseCore: Sendable {
   let options: Database.Options
+  /// Whether somebody counts: asked where looking for the meter would cost more than what is counted.
+  let isMetered: Bool
   /// Tells the commits of this database from those of others in the change log.
   let writer: Int64
   let gate = WriterGate()
@@ -56,14 +58,18 @@ package final class DatabaseCore: Sendable {
     onUnfinishedRotation: @escaping @Sendable () -> Void, onExpiry: @escaping @Sendable () -> Void
   ) {
     self.options = options
+    isMetered = options.meter != nil
     self.onLogTooLarge = onLogTooLarge
     self.onUnfinishedRotation = onUnfinishedRotation
-    isDetour = Atomic(options.meter != nil)
+    isDetour = Atomic(isMetered)
     writer = Int64.random(in: .min ... .max)
     commits = CommitLog(writer: writer)
     expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
     feed = CommitFeed(path: path, commits: commits, expiries: expiries, connect: connect, follow: onReplacement)
   }
+
+  /// Started now; nil where nobody counts.
+  func stopwatch() -> Stopwatch? { isMetered ? options.meter.map { Stopwatch($0) } : nil }
 
   /// Who makes the transactions that do not say it themselves, as the tables have it.
   var authorText: String {

@@ -44,7 +44,9 @@ public enum DatabaseMeasurement: Sendable, Equatable {
 }
 
 /// The time since it was made, for a meter.
-package struct Stopwatch {
+///
+/// An object, as there hardly ever is one: copying none costs nothing.
+package final class Stopwatch: Sendable {
   package let meter: any DatabaseMeter
   private let start = ContinuousClock.now
 

@@ -204,7 +204,7 @@ final class PendingChanges: Sendable {
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization,
     didCommit: ((Bool) -> Void)? = nil, _ body: () throws -> Result
   ) throws -> Result {
-    let stopwatch = state.core.options.meter.map { Stopwatch($0) }
+    let stopwatch = state.core.stopwatch()
     var changeCount = 0
     var identity: CommitIdentity?
     var end: Int64 = 0

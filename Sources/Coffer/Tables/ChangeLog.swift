@@ -66,10 +66,14 @@ package struct ChangeLog {
     statement.bind(noise, at: 2)
     statement.bind(time, at: 3)
     statement.bind(writer, at: 4)
-    if let author { statement.bind(author, at: 5) }
     statement.bind(total, at: 6)
-    statement.bind(keys, at: 7)
-    try statement.run()
+    try keys.withUnsafeBytes { keys in
+      try (author ?? "").withUTF8Bytes { text in
+        if author != nil { statement.bind(borrowingText: text, at: 5) }
+        statement.bind(borrowing: keys, at: 7)
+        try statement.run()
+      }
+    }
     if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
     return End(sequence: sequence, total: total)
   }

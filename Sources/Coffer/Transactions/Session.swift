@@ -146,7 +146,7 @@ package final class Session {
   ) throws -> Result {
     try requireWritable()
     try cancellation?.check()
-    let stopwatch = core.options.meter.map { Stopwatch($0) }
+    let stopwatch = core.stopwatch()
     return try core.gate.pass(
       timeout: core.options.busyTimeout, lending: owner?.lending, cancellation: cancellation
     ) {
@@ -289,11 +289,10 @@ package final class Session {
       core.feed.didCommit()
       if connection.hasOldEpochs { core.onUnfinishedRotation() }
       if let knownExpiry, knownExpiry != .max { core.expiries.expect(at: knownExpiry) }
-      let meter = core.options.meter
-      if meter != nil || sequence % Self.logCheckInterval == 0 {
+      if core.isMetered || sequence % Self.logCheckInterval == 0 {
         let byteCount = (try? connection.logByteCount) ?? 0
         core.checkLog(byteCount: byteCount)
-        meter?.record(.log(byteCount: byteCount))
+        core.options.meter?.record(.log(byteCount: byteCount))
       }
     } else {
       // What this transaction knew may have been its own doing.

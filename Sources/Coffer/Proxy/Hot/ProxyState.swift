@@ -40,19 +40,15 @@ final class ProxyState: @unchecked Sendable {
   /// Reads what is committed; nobody else uses it, so no transaction and no long-lived read stands in its way.
   let reader: Connection
   let core: DatabaseCore
-  /// Whether somebody counts: asked on the shortest ways, where ``record(_:)`` would cost more than what it counts.
-  private let isMetered: Bool
-
   /// Hands a measurement to whoever counts.
   @inline(__always)
   func record(_ measurement: @autoclosure () -> DatabaseMeasurement) {
-    if isMetered { core.options.meter?.record(measurement()) }
+    if core.isMetered { core.options.meter?.record(measurement()) }
   }
 
   init(reader: Connection, cacheByteLimit: Int) {
     self.reader = reader
     core = reader.database.core
-    isMetered = core.options.meter != nil
     self.cacheByteLimit = cacheByteLimit
   }
 
