@@ -37,6 +37,7 @@ package enum Mutation: Sendable {
   }
 
   /// How many bytes of values it holds.
+  @inline(__always)
   var byteCount: Int {
     switch self {
     case .set(let item): item.byteCount

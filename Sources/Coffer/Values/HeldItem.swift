@@ -160,7 +160,8 @@ package struct HeldItem: Sendable {
   @inline(__always)
   var expires: Bool { box != nil && dates.expires != nil }
 
-  var byteCount: Int { object.byteCount + (metadata?.bytes.count ?? 0) }
+  @inline(__always)
+  var byteCount: Int { object.byteCount + (box?.metadata?.bytes.count ?? 0) }
 
   /// Whether one of its values is ciphertext of its own.
   @inline(__always)

@@ -49,6 +49,12 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   @inline(__always)
   borrowing func find(_ hash: UInt64, _ matches: (Element) -> Bool) -> Borrowed<Element>? {
     if let element = Self.find(hash, slots, capacity, matches) { return element }
+    return earlier == nil ? nil : findEarlier(hash, matches)
+  }
+
+  /// Not inlined: seldom needed, and what is inlined twice makes the whole too long to be inlined anywhere.
+  @inline(never)
+  private borrowing func findEarlier(_ hash: UInt64, _ matches: (Element) -> Bool) -> Borrowed<Element>? {
     guard let earlier else { return nil }
     return Self.find(hash, earlier.slots, earlier.capacity, matches)
   }
