@@ -4,7 +4,8 @@
 /// A carrier is not trusted: what it keeps is sealed, and its answers are verified by those who hold the keys. It can withhold,
 /// and say that it fails.
 ///
-/// Names consist of `a-z`, `0-9`, `-`, `.` and `/`, where `/` begins a folder; none begins with `.` or `/`.
+/// Names consist of `a-z`, `0-9`, `-`, `.` and `/`, where `/` begins a folder; none begins with `.` or `/`, and none is longer
+/// than 200 characters.
 public protocol Carrier: Sendable {
   /// What messages call it: its address, without a password.
   var description: String { get }
@@ -93,7 +94,8 @@ public struct CarrierRevision: Hashable, Sendable {
 
 /// What a carrier's stream of changes says.
 public enum CarrierEvent: Hashable, Sendable {
-  /// These objects changed, as of a revision; what one commit changed comes in one event.
+  /// These objects changed, as of a revision, each name once and in no particular order. What one commit changed comes in one
+  /// event, which may be that of several commits.
   case changed([CarrierChange], CarrierRevision)
   /// What changed is no longer known: everything has to be read anew. The stream ends.
   case readAll
@@ -124,8 +126,10 @@ public enum CarrierError: Error, Hashable, Sendable {
   case refused(carrier: String, reason: String)
   /// The address, or an option of it, is wrong.
   case badAddress(String, reason: String)
-  /// More than a request may hold; nothing was sent.
+  /// An object, or without a name a whole commit, has more bytes than the carrier takes; nothing was sent.
   case tooLarge(name: String?, byteCount: Int, limit: Int)
+  /// A commit has more changes than the carrier takes at once; nothing was sent.
+  case tooManyChanges(count: Int, limit: Int)
   /// It answers with something that makes no sense.
   case garbled(carrier: String, reason: String)
 }

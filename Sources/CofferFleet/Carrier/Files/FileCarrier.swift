@@ -1,0 +1,162 @@
+import CofferCrypto
+import Dispatch
+
+/// A carrier that is a folder: on a disk, an NFS mount, a stick, or anything that rsync, git or an S3 mount brings along.
+///
+///     let carrier = try FileCarrier(address: "file:///srv/fleets/web")
+///
+/// In the folder:
+///
+/// - `objects/3f/records_0a1b…`: an object, in a folder that is called by the first byte of its name's SHA-256; `_` stands for
+///   `/`. In the file: the SHA-256 of the object, then the object, so that a file of which a part is missing is noticed. Every
+///   other file in there is ignored.
+/// - `pending`: a commit of several changes while it is being made (``PendingCommit``). What a writer that was killed has left is
+///   completed by the next one.
+/// - `lock`: flock(2). Writers exclude each other and all readers, readers exclude writers. Over NFS this holds between hosts where
+///   locks go to the server: NFSv4, or NFSv3 with its lock daemon, and neither `nolock` nor `local_lock` among the options of
+///   the mount. Copies that a tool keeps in step, as rsync and git do, have no common lock: let one host write to each copy.
+/// - `temporary`: files that have not got their name yet. A writer removes what it finds there.
+///
+/// Files have mode 0660 and folders 0770, less what the umask takes away: others of the system get nothing, and a group shares
+/// the folder where it has the set-group-ID bit and the umask is 007. The folder is made by a commit on the condition that an object is
+/// absent, which begins a fleet, and by nothing else, so that a missing mount is noticed.
+///
+/// Readers look every half second whether a folder has changed, and now and then at each file, for file systems on which folders
+/// have no times.
+public final class FileCarrier: Carrier {
+  /// The address.
+  public let description: String
+  /// What one commit may hold: 4,096 changes, 16 MiB, and 1 MiB an object.
+  public let limits = CarrierLimits(operationCount: 4096, requestByteCount: 16 << 20, objectByteCount: 1 << 20)
+
+  let folder: CarrierFolder
+  let pollInterval: Duration
+  private let queue = DispatchQueue(label: "coffer.carrier.file", attributes: .concurrent)
+  /// What was last seen: a stream of changes that begins there needs to read nothing.
+  private let lastSnapshot = Lock<FolderSnapshot?>(nil)
+
+  /// A carrier in the folder of an address.
+  ///
+  /// - Parameter address: `file://` and an absolute path, in which `%20` stands for a space, for instance.
+  /// - Throws: ``CarrierError/badAddress(_:reason:)``.
+  public convenience init(address: String) throws(CarrierError) {
+    try self.init(address: CarrierAddress(address), pollInterval: .milliseconds(500))
+  }
+
+  init(address: CarrierAddress, pollInterval: Duration) throws(CarrierError) {
+    folder = try CarrierFolder(address: address)
+    description = address.text
+    self.pollInterval = pollInterval
+  }
+
+  // MARK: - Reading
+
+  /// Hands over all objects, folder by folder, while no writer changes anything.
+  public func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
+    let (revision, snapshot) = try await readSnapshot(body)
+    keep(snapshot)
+    return revision
+  }
+
+  func readSnapshot(
+    _ body: ([CarrierObject]) throws -> Void
+  ) async throws -> (CarrierRevision, FolderSnapshot) {
+    let lock = try await lockForReading()
+    defer { withExtendedLifetime(lock) {} }
+    let folder = folder
+    var snapshot = FolderSnapshot()
+    for shard in try await onQueue({ try folder.shards() }) {
+      let before = snapshot
+      let (after, objects) = try await onQueue {
+        var after = before
+        let update = try after.update(shard, of: folder)
+        if let path = update.incompletePath { throw folder.incomplete(path) }
+        return (after, update.changes.compactMap(\.object))
+      }
+      snapshot = after
+      try Task.checkCancellation()
+      if !objects.isEmpty { try body(objects) }
+    }
+    return (snapshot.revision, snapshot)
+  }
+
+  /// The objects of these names that there are.
+  public func read(_ names: [String]) async throws -> [CarrierObject] {
+    for name in names { checkName(name) }
+    let lock = try await lockForReading()
+    defer { withExtendedLifetime(lock) {} }
+    let folder = folder
+    return try await onQueue {
+      try names.compactMap { name in
+        try folder.object(name).map { CarrierObject(name: name, bytes: $0) }
+      }
+    }
+  }
+
+  // MARK: - Writing
+
+  /// Makes all changes, or none; durable when it returns.
+  public func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
+    try check(changes, condition)
+    let folder = folder
+    if condition.bytes == nil { try await onQueue { try folder.make() } }
+    let lock = try await FolderLock.take(.exclusive, of: folder)
+    defer { withExtendedLifetime(lock) {} }
+    try Task.checkCancellation()
+    return try await onQueue {
+      try folder.removeTemporaryFiles()
+      try PendingCommit.complete(in: folder)
+      guard try folder.object(condition.name) == condition.bytes else { return false }
+      try PendingCommit(changes: changes, condition: condition).make(in: folder)
+      return true
+    }
+  }
+
+  // MARK: - Changes
+
+  /// What changes from a revision on; changes that follow each other within half a second come as one event.
+  ///
+  /// From a revision that this instance has given last, nothing is read twice. From another one everything is read once, and the
+  /// stream begins with ``CarrierEvent/readAll`` where anything has changed since.
+  public func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
+    let watch = FolderWatch(carrier: self, revision: revision)
+    return AsyncThrowingStream { try await watch.next() }
+  }
+
+  func snapshot(at revision: CarrierRevision) -> FolderSnapshot? {
+    lastSnapshot.withLock { $0?.revision == revision ? $0 : nil }
+  }
+
+  func keep(_ snapshot: FolderSnapshot) { lastSnapshot.withLock { $0 = snapshot } }
+
+  // MARK: - Locks and queues
+
+  /// The lock of readers, behind which no commit is half made; nil where there is no lock file, as in a copy.
+  func lockForReading() async throws -> FolderLock? {
+    let folder = folder
+    while true {
+      let lock = try await FolderLock.take(.shared, of: folder)
+      guard try await onQueue({ try PendingCommit.isLeft(in: folder) }) else { return lock }
+      withExtendedLifetime(lock) {}
+      try await completePendingCommit()
+    }
+  }
+
+  private func completePendingCommit() async throws {
+    let folder = folder
+    do {
+      let lock = try await FolderLock.take(.exclusive, of: folder)
+      try await onQueue { try PendingCommit.complete(in: folder) }
+      withExtendedLifetime(lock) {}
+    } catch CarrierError.refused {
+      throw folder.unreachable("a commit is unfinished, and this host may not write here; another one completes it")
+    }
+  }
+
+  /// Runs what waits for a disk or a server where no task waits for it.
+  func onQueue<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      queue.async { continuation.resume(with: Swift.Result { try body() }) }
+    }
+  }
+}

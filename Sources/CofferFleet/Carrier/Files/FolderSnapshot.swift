@@ -1,0 +1,123 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// What was last seen of a folder, without the objects themselves, so that only what changes has to be read.
+struct FolderSnapshot: Sendable {
+  private struct Entry {
+    let stamp: FileStamp?
+    let digest: ObjectDigest
+  }
+
+  private struct Shard {
+    var stamp: FileStamp?
+    var entries: [String: Entry] = [:]
+  }
+
+  private var shards: [String: Shard] = [:]
+  private var hash = ObjectSetHash()
+
+  /// What the carrier calls this state.
+  ///
+  /// It follows from the objects alone, so that copies of a folder agree.
+  var revision: CarrierRevision { CarrierRevision(text: hash.text) }
+
+  /// The shards in which something may have changed since they were last seen, of those that there are or were.
+  func suspects(among present: [String], of folder: CarrierFolder) -> [String] {
+    shards(and: present).filter { shard in
+      guard let known = shards[shard]?.stamp else { return true }
+      return known != FileStamp(of: folder.shardPath(shard))
+    }
+  }
+
+  func shards(and present: [String]) -> [String] { Set(present).union(shards.keys).sorted() }
+
+  struct Update {
+    var changes: [CarrierChange] = []
+    /// A file that is not whole.
+    ///
+    /// It counts as it was before, and is looked at again.
+    var incompletePath: String?
+  }
+
+  /// Looks at a shard's files, and reads those that are new or look changed.
+  mutating func update(_ shard: String, of folder: CarrierFolder) throws -> Update {
+    var update = Update()
+    let path = folder.shardPath(shard)
+    // Before its names are read: what changes after that is seen the next time.
+    var stamp = FileStamp(of: path)
+    var known = shards.removeValue(forKey: shard)?.entries ?? [:]
+    var entries: [String: Entry] = [:]
+    for file in try folder.fileNames(in: path) ?? [] {
+      guard let name = try CarrierFolder.objectName(ofFile: file, in: shard) else { continue }
+      let old = known[name]
+      let fileStamp = FileStamp(of: "\(path)/\(file)")
+      if let old, let fileStamp, old.stamp == fileStamp {
+        entries[name] = old
+      } else {
+        switch try folder.file(at: "\(path)/\(file)") {
+        case .absent: continue
+        case .incomplete:
+          update.incompletePath = "\(path)/\(file)"
+          stamp = nil
+          entries[name] = old
+        case .whole(let object, let digest):
+          entries[name] = Entry(stamp: fileStamp, digest: digest)
+          if old?.digest != digest {
+            update.changes.append(.put(CarrierObject(name: name, bytes: object)))
+            if let old { try hash.remove(name, old.digest) }
+            try hash.add(name, digest)
+          }
+        }
+      }
+      known[name] = nil
+    }
+    for (name, old) in known {
+      update.changes.append(.remove(name: name))
+      try hash.remove(name, old.digest)
+    }
+    if stamp != nil || !entries.isEmpty { shards[shard] = Shard(stamp: stamp, entries: entries) }
+    return update
+  }
+}
+
+/// By what a change of a file or folder is noticed: which one it is, its size and its times.
+struct FileStamp: Hashable, Sendable {
+  private let inode: UInt64
+  private let byteCount: Int64
+  private let modified: Int64
+  private let changed: Int64
+
+  /// nil where there is none, and where it has changed so lately that another change may leave it the same times: file systems count
+  /// in steps of up to two seconds.
+  init?(of path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    inode = UInt64(status.st_ino)
+    byteCount = Int64(status.st_size)
+    (modified, changed) = (status.modificationNanoseconds, status.changeNanoseconds)
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    guard max(modified, changed) < now.nanoseconds - 3_000_000_000 else { return nil }
+  }
+}
+
+extension timespec {
+  fileprivate var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
+}
+
+extension stat {
+  #if canImport(Darwin)
+    fileprivate var modificationNanoseconds: Int64 { st_mtimespec.nanoseconds }
+    fileprivate var changeNanoseconds: Int64 { st_ctimespec.nanoseconds }
+  #else
+    fileprivate var modificationNanoseconds: Int64 { st_mtim.nanoseconds }
+    fileprivate var changeNanoseconds: Int64 { st_ctim.nanoseconds }
+  #endif
+
+  var isRegularFile: Bool { st_mode & S_IFMT == S_IFREG }
+}

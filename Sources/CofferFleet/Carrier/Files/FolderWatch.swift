@@ -1,0 +1,74 @@
+/// The stream of a folder's changes: each call looks until there is one.
+actor FolderWatch {
+  private let carrier: FileCarrier
+  private let revision: CarrierRevision
+  /// nil before the first look, and after the end.
+  private var snapshot: FolderSnapshot?
+  private var isBegun = false
+  private var nextListing = ContinuousClock.now
+  /// Of a commit that is long done, and lies there because a copy still has it.
+  private var staleCommit: FileStamp?
+
+  init(carrier: FileCarrier, revision: CarrierRevision) { (self.carrier, self.revision) = (carrier, revision) }
+
+  /// The next event; nil at the end.
+  func next() async throws -> CarrierEvent? {
+    while true {
+      do {
+        guard try await begin() else { return .readAll }
+        if snapshot == nil { return nil }
+        if let event = try await look() { return event }
+      } catch is CancellationError {
+        return nil
+      } catch CarrierError.unreachable {
+        // A mount may come back, and a file that is being copied become whole.
+      }
+      guard (try? await Task.sleep(for: carrier.pollInterval)) != nil else { return nil }
+    }
+  }
+
+  /// - Returns: Whether the folder is as it was at the revision; else the stream ends.
+  private func begin() async throws -> Bool {
+    guard !isBegun else { return true }
+    snapshot = carrier.snapshot(at: revision)
+    if snapshot == nil {
+      let (now, seen) = try await carrier.readSnapshot { _ in }
+      if now == revision { snapshot = seen }
+    }
+    isBegun = true
+    return snapshot != nil
+  }
+
+  private func look() async throws -> CarrierEvent? {
+    guard let before = snapshot else { return nil }
+    let start = ContinuousClock.now
+    let isListing = start >= nextListing
+    guard try await isSuspect(before) || isListing else { return nil }
+    let lock = try await carrier.lockForReading()
+    defer { withExtendedLifetime(lock) {} }
+    let folder = carrier.folder
+    let (after, changes, stale) = try await carrier.onQueue {
+      var (after, changes) = (before, [CarrierChange]())
+      let present = try folder.shards()
+      for shard in isListing ? after.shards(and: present) : after.suspects(among: present, of: folder) {
+        changes += try after.update(shard, of: folder).changes
+      }
+      return (after, changes, FileStamp(of: folder.pendingPath))
+    }
+    (snapshot, staleCommit) = (after, stale)
+    // At most a thousandth of the time goes into this.
+    if isListing { nextListing = .now + max(.seconds(30), start.duration(to: .now) * 1000) }
+    guard !changes.isEmpty else { return nil }
+    carrier.keep(after)
+    return .changed(changes, after.revision)
+  }
+
+  /// Whether there is anything to look at behind the lock.
+  private func isSuspect(_ snapshot: FolderSnapshot) async throws -> Bool {
+    let (folder, stale) = (carrier.folder, staleCommit)
+    return try await carrier.onQueue {
+      if folder.hasPendingFile, stale == nil || FileStamp(of: folder.pendingPath) != stale { return true }
+      return try !snapshot.suspects(among: folder.shards(), of: folder).isEmpty
+    }
+  }
+}

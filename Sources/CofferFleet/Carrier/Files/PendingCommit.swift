@@ -1,0 +1,149 @@
+/// A commit of several changes on its way into a folder.
+///
+/// It lies in the file `pending`, durable, before the first of its changes is made, and until the last one is: from then on it
+/// happens, even when its writer is killed. Whoever takes the folder's lock next completes it. A copy of the folder can still have
+/// it when it is long done; so it counts only as long as its condition is met.
+///
+/// In the file, behind the digest that all files have: a byte, 1, for this format; the name of the condition; a byte, 1, and
+/// the SHA-256 of the object that it asks for, or 0, when that has to be absent; then each change: a byte, 1, the name and the
+/// object, or 0 and the name, when it is removed. Names and objects come after their length, four bytes, the highest first.
+struct PendingCommit {
+  private let conditionName: String
+  private let conditionDigest: ObjectDigest?
+  /// The object of the condition is the last.
+  private let changes: [CarrierChange]
+
+  /// What the largest commit takes.
+  static let byteLimit = 20 << 20
+
+  init(changes: [CarrierChange], condition: CarrierCondition) throws {
+    conditionName = condition.name
+    conditionDigest = try condition.bytes.map { try ObjectDigest(of: $0) }
+    self.changes = changes.filter { $0.name != condition.name } + changes.filter { $0.name == condition.name }
+  }
+
+  // MARK: - With the folder locked
+
+  func make(in folder: CarrierFolder) throws {
+    // A single change is made by one call of the system, at once or not at all.
+    guard changes.count > 1 else { return try apply(in: folder) }
+    try folder.save(encoded, at: folder.pendingPath)
+    try folder.syncFolder(above: folder.pendingPath)
+    try apply(in: folder)
+    try Self.remove(from: folder)
+  }
+
+  /// Whether there is one that still has to happen.
+  static func isLeft(in folder: CarrierFolder) throws -> Bool {
+    guard let commit = try read(in: folder) else { return false }
+    return try folder.object(commit.conditionName).map { try ObjectDigest(of: $0) } == commit.conditionDigest
+  }
+
+  /// Makes the changes of one that is left.
+  static func complete(in folder: CarrierFolder) throws {
+    guard let commit = try read(in: folder) else { return }
+    if try isLeft(in: folder) { try commit.apply(in: folder) }
+    try remove(from: folder)
+  }
+
+  private func apply(in folder: CarrierFolder) throws {
+    var shards: Set<String> = []
+    for change in changes {
+      let path = try folder.objectPath(change.name)
+      switch change {
+      case .put(let object): try folder.put(object.name, object.bytes)
+      case .remove: guard try folder.remove(path) else { continue }
+      }
+      shards.insert(CarrierFolder.folder(above: path))
+    }
+    for shard in shards { try folder.sync(shard) }
+  }
+
+  private static func remove(from folder: CarrierFolder) throws {
+    try folder.remove(folder.pendingPath)
+    // It must not be back after a power cut, when its condition may be met again.
+    try folder.syncFolder(above: folder.pendingPath)
+  }
+
+  // MARK: - The file
+
+  private var encoded: [UInt8] {
+    var bytes: [UInt8] = [1]
+    bytes.append(counted: conditionName.utf8)
+    bytes.append(conditionDigest == nil ? 0 : 1)
+    bytes += conditionDigest?.bytes ?? []
+    for change in changes {
+      switch change {
+      case .put(let object):
+        bytes.append(1)
+        bytes.append(counted: object.name.utf8)
+        bytes.append(counted: object.bytes)
+      case .remove(let name):
+        bytes.append(0)
+        bytes.append(counted: name.utf8)
+      }
+    }
+    return bytes
+  }
+
+  /// - Returns: nil when there is none, or a copy of it that is not whole.
+  private static func read(in folder: CarrierFolder) throws -> PendingCommit? {
+    guard case .whole(let bytes, _) = try folder.file(at: folder.pendingPath) else { return nil }
+    var reader = PendingReader(bytes: bytes[...])
+    guard reader.byte() == 1 else {
+      throw folder.unreachable("\(folder.pendingPath) was written by a newer version of this program")
+    }
+    guard let commit = PendingCommit(&reader) else {
+      throw folder.unreachable("\(folder.pendingPath) is damaged; where no program is writing, remove it")
+    }
+    return commit
+  }
+
+  private init?(_ reader: inout PendingReader) {
+    guard let name = reader.name(), let hasDigest = reader.byte(), hasDigest <= 1 else { return nil }
+    conditionName = name
+    conditionDigest = hasDigest == 1 ? reader.digest() : nil
+    guard hasDigest == 0 || conditionDigest != nil else { return nil }
+    var changes: [CarrierChange] = []
+    while let kind = reader.byte() {
+      guard kind <= 1, let name = reader.name() else { return nil }
+      if kind == 0 {
+        changes.append(.remove(name: name))
+      } else {
+        guard let bytes = reader.counted() else { return nil }
+        changes.append(.put(CarrierObject(name: name, bytes: Array(bytes))))
+      }
+    }
+    self.changes = changes
+  }
+}
+
+private struct PendingReader {
+  var bytes: ArraySlice<UInt8>
+
+  mutating func byte() -> UInt8? { bytes.popFirst() }
+
+  mutating func counted() -> ArraySlice<UInt8>? {
+    guard let length = part(4), let part = part(length.reduce(0) { $0 << 8 | Int($1) }) else { return nil }
+    return part
+  }
+
+  mutating func name() -> String? {
+    counted().map { String(decoding: $0, as: UTF8.self) }.flatMap { CarrierName.isValid($0) ? $0 : nil }
+  }
+
+  mutating func digest() -> ObjectDigest? { part(ObjectDigest.byteCount).flatMap { ObjectDigest(bytes: Array($0)) } }
+
+  private mutating func part(_ count: Int) -> ArraySlice<UInt8>? {
+    guard count <= bytes.count else { return nil }
+    defer { bytes = bytes.dropFirst(count) }
+    return bytes.prefix(count)
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(counted bytes: some Collection<UInt8>) {
+    for shift in [24, 16, 8, 0] { append(UInt8(truncatingIfNeeded: bytes.count >> shift)) }
+    append(contentsOf: bytes)
+  }
+}
