@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs what Coffer links against and Swift does not bring along: SQLite, OpenSSL and libcurl with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
-# its own, pass with GnuPG, and Python with `cryptography` and `jsonschema` or the means to install them. With the argument
-# `benchmarks` also LMDB with its headers. Does nothing when all are there.
+# its own, pass with GnuPG, etcd with etcdctl, the openssl tool, and Python with `cryptography` and `jsonschema` or the means to
+# install them. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
 has_libraries() {
@@ -11,7 +11,8 @@ has_libraries() {
 
 has_test_tools() {
   command -v sqlite3 >/dev/null 2>&1 && command -v sqlcipher >/dev/null 2>&1 && command -v pass >/dev/null 2>&1 &&
-    command -v gpg >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
+    command -v gpg >/dev/null 2>&1 && command -v etcd >/dev/null 2>&1 && command -v etcdctl >/dev/null 2>&1 &&
+    command -v openssl >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
     python3 -c 'try:
   import cryptography, jsonschema
 except ImportError:
@@ -23,8 +24,8 @@ brew="pkg-config sqlite openssl@3 curl"
 case "${1:-}" in
   tests)
     has_all() { has_libraries && has_test_tools; }
-    debian="$debian sqlite3 sqlcipher pass gnupg python3 python3-venv python3-cryptography python3-jsonschema"
-    brew="$brew sqlcipher pass gnupg python"
+    debian="$debian sqlite3 sqlcipher pass gnupg etcd-server etcd-client openssl python3 python3-venv python3-cryptography python3-jsonschema"
+    brew="$brew sqlcipher pass gnupg etcd python"
     ;;
   benchmarks)
     has_all() { has_libraries && pkg-config --exists lmdb; }

@@ -67,7 +67,7 @@ struct PendingCommit {
 
   // MARK: - The file
 
-  private var encoded: [UInt8] {
+  var encoded: [UInt8] {
     var bytes: [UInt8] = [1]
     bytes.append(counted: conditionName.utf8)
     bytes.append(conditionDigest == nil ? 0 : 1)

@@ -1,0 +1,176 @@
+import Coffer
+import CofferCrypto
+
+/// A carrier that is an etcd, version 3.4 or later, reached by the JSON gateway that each member has.
+///
+///     let carrier = try EtcdCarrier(
+///       address: "etcds://coffer@etcd-1,etcd-2,etcd-3/fleets/web?ca=/etc/coffer/etcd-ca.pem", password: password)
+///
+/// In the address stand the members, with a port where it is not 2379, of which each is asked when the one before fails; and what the
+/// carrier's keys begin with: here `/fleets/web/`. `etcds` stands for TLS: `ca` is a file with the authorities that members are
+/// checked against, by default the system's; `cert` and `key` are those of this client, in PEM. etcd refuses there a client certificate that
+/// has a common name.
+///
+/// A user's password is given separately; it is kept in memory that is locked and wiped, and sent only to get a token. The environment
+/// is not consulted, neither for proxies nor for anything else.
+///
+/// Changes are heard as etcd streams them. When the stream breaks, it goes on at the next member where it was; when etcd no longer has
+/// what came in between, or was restored from a snapshot, it ends with ``CarrierEvent/readAll``. A restored etcd that has come
+/// as far as the lost one while nobody was connected looks the same where its cluster's id is the same: compare everything now and
+/// then.
+public final class EtcdCarrier: Carrier {
+  /// The address.
+  public var description: String { address.text }
+  /// What one commit may hold: 128 changes and 1.5 MB, which are etcd's limits, and 1 MiB an object.
+  public let limits = CarrierLimits(operationCount: 128, requestByteCount: 1_500_000, objectByteCount: 1 << 20)
+
+  let session: EtcdSession
+  /// How long a stream may be silent: etcd says every ten minutes that nothing has happened.
+  let silenceLimit: Duration
+  private var address: EtcdAddress { session.address }
+
+  /// A carrier at this address; nothing is asked of it yet.
+  ///
+  /// - Parameter password: The user's, in UTF-8, where the address names one.
+  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also where one of user and password is missing.
+  public convenience init(address: String, password: SecretBytes? = nil) throws(CarrierError) {
+    try self.init(address: address, password: password, silenceLimit: .seconds(900))
+  }
+
+  init(address text: String, password: SecretBytes?, silenceLimit: Duration) throws(CarrierError) {
+    let address = try EtcdAddress(text)
+    guard address.user == nil || password != nil else {
+      throw .badAddress(text, reason: "it names a user, whose password is missing")
+    }
+    guard password == nil || address.user != nil else {
+      throw .badAddress(text, reason: "there is a password, and no user whose it is: write etcd://user@host/prefix")
+    }
+    session = EtcdSession(address: address, password: password)
+    self.silenceLimit = silenceLimit
+  }
+
+  // MARK: - Reading
+
+  /// Hands over all objects, in parts of about a megabyte.
+  ///
+  /// Where etcd's history is compacted meanwhile, it throws ``CarrierError/unreachable(carrier:reason:)``: begin anew.
+  public func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
+    var (start, limit, revision) = (address.prefix, 16, EtcdRevision?.none)
+    while true {
+      let range = EtcdJSON.range(from: start, toEndOf: address.prefix)
+      let request = "{\(range),\"limit\":\"\(limit)\",\"revision\":\"\(revision?.number ?? 0)\"}"
+      guard let answer = try await session.ask("/v3/kv/range", request, mayBeTooLong: limit > 1) else {
+        limit = max(1, limit / 8)
+        continue
+      }
+      let answered = try EtcdRevision(header: answer["header"], of: address)
+      let page = try answer["kvs"].etcdList.map { try object($0) }
+      let objects = page.compactMap(\.object)
+      if !objects.isEmpty { try body(objects) }
+      revision = revision ?? answered
+      guard answer["more"].etcdFlag, let last = page.last?.key else { return (revision ?? answered).text }
+      guard !last.lexicographicallyPrecedes(start) else {
+        throw CarrierError.garbled(carrier: description, reason: "it gives keys again that it has given")
+      }
+      start = last + [0]
+      let byteCount = page.reduce(0) { $0 + $1.key.count + ($1.object?.bytes.count ?? 0) + 64 }
+      limit = min(max(1, (page.count << 20) / byteCount), limit * 8, 5000)
+    }
+  }
+
+  /// The objects of these names that there are.
+  public func read(_ names: [String]) async throws -> [CarrierObject] {
+    for name in names { checkName(name) }
+    var (rest, count, revision, objects) = (names[...], limits.operationCount, Int64(0), [CarrierObject]())
+    while !rest.isEmpty {
+      let ranges = rest.prefix(count).map { name in
+        "{\"request_range\":{\(EtcdJSON.bytes("key", address.key(of: name))),\"revision\":\"\(revision)\"}}"
+      }
+      guard
+        let answer = try await session.ask(
+          "/v3/kv/txn", "{\"success\":[\(ranges.joined(separator: ","))]}", mayBeTooLong: count > 1)
+      else {
+        count = max(1, count / 8)
+        continue
+      }
+      if revision == 0 { revision = try EtcdRevision(header: answer["header"], of: address).number }
+      for response in answer["responses"].etcdList {
+        objects += try response["response_range"]["kvs"].etcdList.compactMap { try object($0).object }
+      }
+      rest = rest.dropFirst(count)
+    }
+    return objects
+  }
+
+  /// What a key has; without an object for one that is none of the carrier's.
+  func object(_ pair: Value?) throws(CarrierError) -> (key: [UInt8], object: CarrierObject?) {
+    guard let key = pair["key"].etcdBytes, let bytes = pair["value"].etcdBytes, key.starts(with: address.prefix) else {
+      throw .garbled(carrier: description, reason: "it gives a key that was not asked for, or no base64")
+    }
+    return (key, address.name(of: key).map { CarrierObject(name: $0, bytes: bytes) })
+  }
+
+  // MARK: - Writing
+
+  /// Makes all changes, or none, in one transaction of etcd.
+  public func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
+    try check(changes, condition)
+    try Task.checkCancellation()
+    let key = EtcdJSON.bytes("key", address.key(of: condition.name))
+    let target = condition.bytes.map { "\"target\":\"VALUE\",\(EtcdJSON.bytes("value", $0))" }
+    let compare = "{\(key),\"result\":\"EQUAL\",\(target ?? "\"target\":\"CREATE\",\"create_revision\":\"0\"")}"
+    let ordered = changes.filter { $0.name != condition.name } + changes.filter { $0.name == condition.name }
+    let operations = ordered.map(operation).joined(separator: ",")
+    let answer = try await session.ask(
+      "/v3/kv/txn", "{\"compare\":[\(compare)],\"success\":[\(operations)]}", isRepeatable: false)
+    // Without a header it is none of etcd's answers.
+    _ = try EtcdRevision(header: answer["header"], of: address)
+    return answer["succeeded"].etcdFlag
+  }
+
+  private func operation(_ change: CarrierChange) -> String {
+    let key = EtcdJSON.bytes("key", address.key(of: change.name))
+    return switch change {
+    case .put(let object): "{\"request_put\":{\(key),\(EtcdJSON.bytes("value", object.bytes))}}"
+    case .remove: "{\"request_delete_range\":{\(key)}}"
+    }
+  }
+
+  // MARK: - Changes
+
+  /// What changes from a revision on, an event for each commit.
+  public func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
+    let watch = EtcdWatch(carrier: self, revision: EtcdRevision(revision))
+    return AsyncThrowingStream { try await watch.next() }
+  }
+
+  /// What the whole cluster has come to, whichever member is asked.
+  func currentRevision() async throws -> EtcdRevision {
+    let answer = try await session.ask(
+      "/v3/kv/range", "{\(EtcdJSON.bytes("key", address.prefix)),\"count_only\":true}")
+    return try EtcdRevision(header: answer["header"], of: address)
+  }
+}
+
+/// A revision of one cluster: `cluster id-revision`.
+struct EtcdRevision: Equatable, Sendable {
+  let cluster: String
+  var number: Int64
+
+  /// - Throws: ``CarrierError/garbled(carrier:reason:)`` where it is none of etcd's answers.
+  init(header: Value?, of address: EtcdAddress) throws(CarrierError) {
+    (cluster, number) = (header["cluster_id"].etcdText, header["revision"].etcdNumber)
+    guard !cluster.isEmpty, number > 0 else {
+      throw .garbled(carrier: address.text, reason: "it says neither which cluster it is nor the revision")
+    }
+  }
+
+  /// nil for one that another carrier has given.
+  init?(_ revision: CarrierRevision) {
+    let parts = revision.text.split(separator: "-")
+    guard parts.count == 2, let number = Int64(parts[1]), number > 0 else { return nil }
+    (cluster, self.number) = (String(parts[0]), number)
+  }
+
+  var text: CarrierRevision { CarrierRevision(text: "\(cluster)-\(number)") }
+}

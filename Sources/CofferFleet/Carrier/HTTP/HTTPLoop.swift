@@ -1,0 +1,97 @@
+internal import CCurl
+import CofferCrypto
+import Dispatch
+
+/// The thread on which libcurl makes all transfers of the process.
+///
+/// One, however many there are: a thousand streams that wait for a server cost sockets, not threads. It waits without using
+/// the processor.
+final class HTTPLoop: Sendable {
+  static let shared = HTTPLoop()
+
+  private enum Command {
+    case start(HTTPTransfer)
+    case cancel(HTTPTransfer)
+    case resume(HTTPTransfer)
+  }
+
+  private let commands = Lock<[Command]>([])
+  // Not checked by the compiler: any thread may call curl_multi_wakeup(3); everything else is the loop's thread's.
+  private nonisolated(unsafe) let multi: UnsafeMutableRawPointer
+
+  private init() {
+    curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+    guard let multi = curl_multi_init() else { fatalError("libcurl has no memory to begin with.") }
+    self.multi = multi
+    // It never comes back, and so has a thread for itself.
+    DispatchQueue(label: "coffer.carrier.http").async { self.run() }
+  }
+
+  /// Sends a request and takes the whole response.
+  ///
+  /// - Parameter limit: How many bytes the response's body may have.
+  func response(to request: HTTPRequest, limit: Int) async throws(HTTPFailure) -> HTTPResponse {
+    let transfer = HTTPTransfer(request, on: self)
+    var body: [UInt8] = []
+    while let bytes = try await transfer.next() {
+      body += bytes
+      guard body.count <= limit else {
+        transfer.cancel()
+        throw .tooLong
+      }
+    }
+    return HTTPResponse(status: transfer.status, body: body)
+  }
+
+  func start(_ transfer: HTTPTransfer) { tell(.start(transfer)) }
+  func cancel(_ transfer: HTTPTransfer) { tell(.cancel(transfer)) }
+  func resume(_ transfer: HTTPTransfer) { tell(.resume(transfer)) }
+
+  private func tell(_ command: Command) {
+    commands.withLock { $0.append(command) }
+    curl_multi_wakeup(multi)
+  }
+
+  // MARK: - On the loop's thread
+
+  private func run() {
+    var running: [ObjectIdentifier: RunningTransfer] = [:]
+    while true {
+      for command in commands.withLock({ exchange(&$0) }) { carry(out: command, in: &running) }
+      var count: Int32 = 0
+      curl_multi_perform(multi, &count)
+      while let message = curl_multi_info_read(multi, &count) {
+        let handle = message.pointee.easy_handle
+        guard message.pointee.msg == CURLMSG_DONE,
+          let (id, ended) = running.first(where: { $0.value.handle == handle })
+        else { continue }
+        let result = coffer_curl_result(message)
+        curl_multi_remove_handle(multi, handle)
+        running[id] = nil
+        ended.finish(result)
+      }
+      // Ends at once for what was commanded meanwhile.
+      curl_multi_poll(multi, nil, 0, 60_000, nil)
+    }
+  }
+
+  private func carry(out command: Command, in running: inout [ObjectIdentifier: RunningTransfer]) {
+    switch command {
+    case .start(let transfer):
+      let started = RunningTransfer(transfer)
+      running[ObjectIdentifier(transfer)] = started
+      curl_multi_add_handle(multi, started.handle)
+    case .cancel(let transfer):
+      guard let ended = running.removeValue(forKey: ObjectIdentifier(transfer)) else { return }
+      curl_multi_remove_handle(multi, ended.handle)
+    case .resume(let transfer):
+      guard let paused = running[ObjectIdentifier(transfer)] else { return }
+      curl_easy_pause(paused.handle, CURLPAUSE_CONT)
+    }
+  }
+
+  private func exchange(_ commands: inout [Command]) -> [Command] {
+    defer { commands = [] }
+    return commands
+  }
+}

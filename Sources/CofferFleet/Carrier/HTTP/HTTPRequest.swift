@@ -1,0 +1,56 @@
+import CofferCrypto
+
+/// A POST of JSON.
+struct HTTPRequest: Sendable {
+  var url: String
+  var body: HTTPBody
+  /// Lines such as `Authorization: abc`.
+  var headers: [String] = []
+  var tls = HTTPTLS()
+  /// For all of it; nil for a response that goes on.
+  var timeout: Duration? = .seconds(15)
+  var connectTimeout = Duration.seconds(5)
+}
+
+enum HTTPBody: Sendable {
+  case bytes([UInt8])
+  case secret(SecretBytes)
+
+  func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    switch self {
+    case .bytes(let bytes): try bytes.withUnsafeBytes(body)
+    case .secret(let secret): try secret.withUnsafeBytes(body)
+    }
+  }
+}
+
+/// Paths of files in PEM, for https.
+struct HTTPTLS: Sendable, Equatable {
+  /// The authorities that servers are checked against; nil for the system's.
+  var authorities: String?
+  var certificate: String?
+  var key: String?
+}
+
+struct HTTPResponse: Sendable {
+  let status: Int
+  let body: [UInt8]
+}
+
+/// Why there is no whole response.
+enum HTTPFailure: Error {
+  case cancelled
+  /// The response is longer than was allowed.
+  case tooLong
+  case silent(for: Duration)
+  /// - Parameter wasSent: Whether the server may have got the request.
+  case connection(HTTPProblem, reason: String, wasSent: Bool)
+}
+
+enum HTTPProblem {
+  case unreachable
+  /// A certificate is not accepted, on either side.
+  case refused
+  /// The answer is not HTTP.
+  case garbled
+}

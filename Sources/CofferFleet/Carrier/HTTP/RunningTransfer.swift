@@ -1,0 +1,116 @@
+internal import CCurl
+
+/// A transfer with its handle of libcurl; of the loop's thread alone.
+final class RunningTransfer {
+  let transfer: HTTPTransfer
+  let handle: UnsafeMutableRawPointer
+  private var headers: UnsafeMutablePointer<curl_slist>?
+  private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+  init(_ transfer: HTTPTransfer) {
+    guard let handle = curl_easy_init() else { fatalError("libcurl has no memory left for a request.") }
+    (self.transfer, self.handle) = (transfer, handle)
+    errorText.pointee = 0
+    let request = transfer.request
+    setConnection(request)
+    setSecurity(request.tls)
+    setBody(request)
+  }
+
+  deinit {
+    curl_easy_cleanup(handle)
+    curl_slist_free_all(headers)
+    errorText.deallocate()
+  }
+
+  private func setConnection(_ request: HTTPRequest) {
+    set(CURLOPT_URL, request.url)
+    // The environment, ~/.netrc and the server don't lead anywhere else.
+    coffer_curl_allow_http_only(handle)
+    set(CURLOPT_PROXY, "")
+    set(CURLOPT_NOPROXY, "*")
+    set(CURLOPT_FOLLOWLOCATION, 0)
+    set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+    set(CURLOPT_NOSIGNAL, 1)
+    set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.milliseconds)
+    if let timeout = request.timeout { set(CURLOPT_TIMEOUT_MS, timeout.milliseconds) }
+    // A host that is gone is noticed within a minute or so, also where nothing is sent.
+    set(CURLOPT_TCP_KEEPALIVE, 1)
+    set(CURLOPT_TCP_KEEPIDLE, 30)
+    set(CURLOPT_TCP_KEEPINTVL, 10)
+    coffer_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText)
+  }
+
+  private func setSecurity(_ tls: HTTPTLS) {
+    set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+    if let path = tls.authorities { set(CURLOPT_CAINFO, path) }
+    if let path = tls.certificate { set(CURLOPT_SSLCERT, path) }
+    if let path = tls.key { set(CURLOPT_SSLKEY, path) }
+  }
+
+  private func setBody(_ request: HTTPRequest) {
+    // Large bodies are sent without asking before.
+    for header in request.headers + ["Content-Type: application/json", "Expect:"] {
+      headers = curl_slist_append(headers, header)
+    }
+    coffer_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
+    set(CURLOPT_POST, 1)
+    coffer_curl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.withUnsafeBytes(\.count)))
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    // Without a way back to its beginning the body is sent once: libcurl does not repeat a request on its own whose
+    // connection ends before the answer, and which may have been carried out.
+    coffer_curl_set_pointer(handle, CURLOPT_READDATA, context)
+    coffer_curl_set_transfer(handle, CURLOPT_READFUNCTION) { bytes, size, count, context in
+      let running = Unmanaged<RunningTransfer>.fromOpaque(context!).takeUnretainedValue()
+      return running.transfer.send(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+    }
+    coffer_curl_set_pointer(handle, CURLOPT_WRITEDATA, context)
+    coffer_curl_set_transfer(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+      let running = Unmanaged<RunningTransfer>.fromOpaque(context!).takeUnretainedValue()
+      let part = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      let isTaken = running.transfer.receive(part, status: running.number(CURLINFO_RESPONSE_CODE))
+      return isTaken ? size * count : Int(CURL_WRITEFUNC_PAUSE)
+    }
+  }
+
+  // MARK: - The end
+
+  func finish(_ result: CURLcode) {
+    guard result != CURLE_OK else { return transfer.finish(.success(()), status: number(CURLINFO_RESPONSE_CODE)) }
+    let text = String(cString: errorText)
+    let reason = text.isEmpty ? String(cString: curl_easy_strerror(result)) : text
+    // Nothing of a request is sent before TLS stands.
+    transfer.finish(
+      .failure(.connection(problem(result, reason), reason: reason, wasSent: number(CURLINFO_REQUEST_SIZE) > 0)))
+  }
+
+  private func problem(_ result: CURLcode, _ reason: String) -> HTTPProblem {
+    switch result {
+    case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
+      .refused
+    // A server says by an alert of TLS that it does not accept a certificate.
+    case CURLE_RECV_ERROR where reason.contains("alert"), CURLE_SEND_ERROR where reason.contains("alert"),
+      CURLE_SSL_CONNECT_ERROR where reason.contains("alert"):
+      .refused
+    case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING: .garbled
+    default: .unreachable
+    }
+  }
+
+  // MARK: - Options
+
+  private func set(_ option: CURLoption, _ value: Int) { coffer_curl_set_number(handle, option, value) }
+  private func set(_ option: CURLoption, _ value: String) { coffer_curl_set_text(handle, option, value) }
+
+  private func number(_ info: CURLINFO) -> Int {
+    var value = 0
+    coffer_curl_get_number(handle, info, &value)
+    return value
+  }
+}
+
+extension Duration {
+  fileprivate var milliseconds: Int {
+    Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000)
+  }
+}

@@ -1,0 +1,308 @@
+import CofferCrypto
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CofferFleet
+
+@Suite(
+  "An etcd as a carrier", .serialized, .timeLimit(.minutes(3)),
+  .enabled(if: EtcdServer.isInstalled, "etcd is not installed"))
+struct EtcdCarrierTests {
+  private let prefix = "test-\(UUID().uuidString)"
+
+  // MARK: - The stream of changes
+
+  @Test("says that everything is to be read when what came in between was compacted")
+  func compaction() async throws {
+    let server = try await EtcdServer()
+    let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
+    try await carrier.swapHead(from: nil, to: [1])
+    let revision = try await carrier.contents().revision
+    try await carrier.swapHead(from: [1], to: [2])
+    try await carrier.swapHead(from: [2], to: [3])
+    try await server.compact()
+    let log = EventLog(carrier, after: revision)
+    #expect(try await log.next() == .readAll)
+    #expect(try await log.next() == nil)
+  }
+
+  @Test("goes on while etcd compacts what has been heard")
+  func compactionDuringWatch() async throws {
+    let server = try await EtcdServer()
+    let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
+    try await carrier.swapHead(from: nil, to: [1])
+    let log = EventLog(carrier, after: try await carrier.contents().revision)
+    async let told = log.changes(upTo: "head", [6])
+    for head in UInt8(1)...5 {
+      try await carrier.swapHead(from: [head], to: [head + 1])
+      try await server.compact()
+    }
+    // Those that the stream had not heard may be gone; then it says so.
+    do {
+      let heads = try await told.map { $0.name }
+      #expect(heads == Array(repeating: "head", count: 5))
+    } catch is StreamEnded {}
+  }
+
+  @Test("goes on where it was when etcd is killed and begins again, with what changed meanwhile")
+  func restart() async throws {
+    let server = try await EtcdServer()
+    let address = server.address(prefix: prefix)
+    let carrier = try EtcdCarrier(address: address)
+    try await carrier.swapHead(from: nil, to: [1])
+    let log = EventLog(carrier, after: try await carrier.contents().revision)
+    for round in UInt8(1)...3 {
+      async let told = log.changes(upTo: "head", [round + 1])
+      try await server.restart()
+      try await EtcdCarrier(address: address).swapHead(from: [round], to: [round + 1])
+      #expect(try await told == [.put("head", [round + 1])])
+    }
+  }
+
+  @Test("goes on at another member when the leader of three is killed, and no acknowledged commit is lost")
+  func lostLeader() async throws {
+    let server = try await EtcdServer(.init(memberCount: 3))
+    let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
+    try await carrier.swapHead(from: nil, to: [0])
+    let log = EventLog(
+      try EtcdCarrier(address: server.address(prefix: prefix)), after: try await carrier.contents().revision)
+    async let told = log.changes(upTo: "head", [40])
+    var acknowledged: [UInt8] = []
+    var head: UInt8 = 0
+    while head < 40 {
+      if head == 10, let leader = try server.leader(), leader.isRunning { leader.kill() }
+      do {
+        if try await carrier.swapHead(from: [head], to: [head + 1], [.put("records/\(head + 1)", [head])]) {
+          acknowledged.append(head + 1)
+          head += 1
+        } else {
+          head = try #require(try await carrier.bytes("head")?.first)
+        }
+      } catch let error as CarrierError {
+        // The answer was lost, or no leader is elected yet: what is there tells.
+        guard case .unreachable = error else { throw error }
+        try await waiting(upTo: .seconds(30)) {
+          guard let now = try? await carrier.bytes("head")?.first else { return false }
+          head = now
+          return true
+        }
+      }
+    }
+    #expect(acknowledged.count > 30)
+    let names = Set(try await carrier.contents().objects.keys)
+    #expect(acknowledged.allSatisfy { names.contains("records/\($0)") })
+    let heads = try await told.compactMap { $0.name == "head" ? $0.object?.bytes.first : nil }
+    #expect(heads == Array(1...40))
+  }
+
+  @Test(
+    "says that everything is to be read when etcd was restored from a snapshot, to watches and after a reconnection")
+  func restoredSnapshot() async throws {
+    let server = try await EtcdServer()
+    let address = server.address(prefix: prefix)
+    let carrier = try EtcdCarrier(address: address)
+    try await carrier.swapHead(from: nil, to: [1])
+    try server.saveSnapshot()
+    for head in UInt8(1)...5 { try await carrier.swapHead(from: [head], to: [head + 1]) }
+    let revision = try await carrier.contents().revision
+    let log = EventLog(carrier, after: revision)
+    async let event = log.next()
+    try await server.restoreSnapshot()
+    #expect(try await event == .readAll)
+    #expect(try await EventLog(EtcdCarrier(address: address), after: revision).next() == .readAll)
+    #expect(try await carrier.contents().objects == ["head": [1]])
+  }
+
+  @Test("says that everything is to be read after a revision of another cluster or carrier")
+  func revisionOfAnotherCarrier() async throws {
+    let carrier = try EtcdCarrier(address: try await EtcdServer.common().address(prefix: prefix))
+    #expect(try await EventLog(carrier, after: CarrierRevision(text: "0123456789abcdef")).next() == .readAll)
+    #expect(try await EventLog(carrier, after: CarrierRevision(text: "17-5")).next() == .readAll)
+  }
+
+  @Test("is asked for anew when nothing was heard for so long, and misses nothing")
+  func silence() async throws {
+    let server = try await EtcdServer(.init(arguments: ["--experimental-watch-progress-notify-interval", "60s"]))
+    let address = server.address(prefix: prefix)
+    let carrier = try EtcdCarrier(address: address, password: nil, silenceLimit: .milliseconds(200))
+    let writer = try EtcdCarrier(address: address)
+    try await writer.swapHead(from: nil, to: [1])
+    let log = EventLog(carrier, after: try await carrier.contents().revision)
+    async let told = log.changes(upTo: "head", [9])
+    for head in UInt8(1)...8 {
+      try await Task.sleep(for: .milliseconds(100))
+      try await writer.swapHead(from: [head], to: [head + 1])
+    }
+    #expect(try await told.map { $0.object?.bytes } == (2...9).map { [$0] })
+  }
+
+  @Test("takes the objects of others' prefixes for none of its own")
+  func prefixes() async throws {
+    let server = try await EtcdServer.common()
+    let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
+    let other = try EtcdCarrier(address: server.address(prefix: "\(prefix)-other"))
+    try await carrier.swapHead(from: nil, to: [1])
+    let log = EventLog(carrier, after: try await carrier.contents().revision)
+    try await other.swapHead(from: nil, to: [7])
+    try await carrier.swapHead(from: [1], to: [2])
+    #expect(try await log.changes(upTo: "head", [2]) == [.put("head", [2])])
+    #expect(try await carrier.contents().objects == ["head": [2]])
+  }
+
+  // MARK: - Large answers
+
+  @Test("reads objects whose sizes differ a thousandfold")
+  func sizes() async throws {
+    let carrier = try EtcdCarrier(address: try await EtcdServer.common().address(prefix: prefix))
+    var expected: [String: [UInt8]] = [:]
+    var head: UInt8 = 0
+    func commit(_ objects: [CarrierObject]) async throws {
+      try await carrier.swapHead(from: head == 0 ? nil : [head], to: [head + 1], objects.map(CarrierChange.put))
+      head += 1
+      for object in objects { expected[object.name] = object.bytes }
+    }
+    for part in 0..<8 { try await commit((0..<100).map { CarrierObject(name: "a/\(part)-\($0)", bytes: [1]) }) }
+    for part in 0..<40 {
+      try await commit([
+        CarrierObject(name: "b/\(part)", bytes: .init(repeating: 2, count: carrier.limits.objectByteCount))
+      ])
+    }
+    expected["head"] = [head]
+    #expect(try await carrier.contents().objects == expected)
+    let names = Array(expected.keys)
+    #expect(try await Set(carrier.read(names).map(\.name)) == Set(names))
+  }
+
+  // MARK: - Users
+
+  @Test("lets a user with the password in, and says of another one what is wrong, without it")
+  func users() async throws {
+    let server = try await EtcdServer()
+    try server.enableUsers(prefix: prefix)
+    let carrier = try EtcdCarrier(
+      address: server.address(prefix: prefix, user: "web"), password: SecretBytes(copying: #"se"cr\et"#))
+    #expect(try await carrier.swapHead(from: nil, to: [1]))
+    let log = EventLog(carrier, after: try await carrier.contents().revision)
+    try await carrier.swapHead(from: [1], to: [2])
+    #expect(try await log.changes(upTo: "head", [2]) == [.put("head", [2])])
+
+    let address = server.address(prefix: prefix, user: "web")
+    let wrong = try EtcdCarrier(address: address, password: SecretBytes(copying: "wrong-password"))
+    await expectRefusal("authentication failed") { _ = try await wrong.contents() }
+    await expectRefusal("authentication failed") { try await wrong.swapHead(from: [2], to: [3]) }
+    await expectRefusal("authentication failed") {
+      _ = try await EventLog(wrong, after: carrier.contents().revision).next()
+    }
+    await expectRefusal("user name is empty") {
+      _ = try await EtcdCarrier(address: server.address(prefix: prefix)).contents()
+    }
+    let elsewhere = try EtcdCarrier(
+      address: server.address(prefix: "elsewhere", user: "web"), password: SecretBytes(copying: #"se"cr\et"#))
+    await expectRefusal("permission denied") { _ = try await elsewhere.contents() }
+    await expectRefusal("permission denied") {
+      _ = try await EventLog(elsewhere, after: carrier.contents().revision).next()
+    }
+  }
+
+  @Test("gets a new token when the old one has expired, also for its stream")
+  func expiredToken() async throws {
+    let server = try await EtcdServer(.init(arguments: ["--auth-token-ttl", "1"]))
+    try server.enableUsers(prefix: prefix)
+    let carrier = try EtcdCarrier(
+      address: server.address(prefix: prefix, user: "web"), password: SecretBytes(copying: #"se"cr\et"#))
+    try await carrier.swapHead(from: nil, to: [1])
+    let revision = try await carrier.contents().revision
+    // Etcd looks once a second which have expired.
+    try await Task.sleep(for: .seconds(4))
+    let log = EventLog(carrier, after: revision)
+    async let told = log.changes(upTo: "head", [2])
+    #expect(try await carrier.swapHead(from: [1], to: [2]))
+    #expect(try await told == [.put("head", [2])])
+    try await server.restart()
+    #expect(try await carrier.swapHead(from: [2], to: [3]))
+    #expect(try await log.changes(upTo: "head", [3]) == [.put("head", [3])])
+  }
+
+  @Test("goes on without a token where etcd knows no users")
+  func noUsers() async throws {
+    let carrier = try EtcdCarrier(
+      address: try await EtcdServer.common().address(prefix: prefix, user: "web"), password: SecretBytes(copying: "any")
+    )
+    #expect(try await carrier.swapHead(from: nil, to: [1]))
+  }
+
+  // MARK: - Certificates
+
+  @Test("is reached by TLS with a client's certificate, and with none or another authority it is not")
+  func certificates() async throws {
+    let certificates = try TestCertificates()
+    let server = try await EtcdServer(.init(tls: certificates))
+    let carrier = try EtcdCarrier(address: server.address(prefix: prefix, query: certificates.query()))
+    #expect(try await carrier.swapHead(from: nil, to: [1]))
+    let revision = try await carrier.contents().revision
+    try await carrier.swapHead(from: [1], to: [2])
+    #expect(try await EventLog(carrier, after: revision).changes(upTo: "head", [2]) == [.put("head", [2])])
+
+    let others = try TestCertificates()
+    for query in [
+      certificates.query(authority: others.authority), others.query(authority: certificates.authority), others.query(),
+      certificates.query(hasClient: false), "?ca=/none.pem", "",
+    ] {
+      let stranger = try EtcdCarrier(address: server.address(prefix: prefix, query: query))
+      await expectRefusal("127.0.0.1") { _ = try await stranger.contents() }
+      await expectRefusal("127.0.0.1") { try await stranger.swapHead(from: [2], to: [3]) }
+      await expectRefusal("127.0.0.1") { _ = try await EventLog(stranger, after: revision).next() }
+    }
+    #expect(try await carrier.bytes("head") == [2])
+  }
+
+  private func expectRefusal(_ reason: String, _ body: () async throws -> Void) async {
+    await #expect {
+      try await body()
+    } throws: { error in
+      guard case .refused(_, let text) = error as? CarrierError else { return false }
+      return text.contains(reason) && !"\(error)".contains("password") && !"\(error)".contains("cr\\et")
+    }
+  }
+}
+
+extension EtcdServer {
+  /// Forgets all revisions but the last.
+  func compact() async throws {
+    let status = try control(["endpoint", "status", "--write-out=json"]).text
+    let revision = try #require(status.firstMatch(of: /"revision":(\d+)/)?.1)
+    try control(["compact", "--physical", String(revision)])
+  }
+
+  /// Kills all members, and begins anew with their data.
+  func restart() async throws {
+    for member in members { member.kill() }
+    for member in members { try member.start() }
+    try await waitUntilReady()
+  }
+
+  private var snapshotPath: String { members[0].folder.file("snapshot") }
+
+  func saveSnapshot() throws {
+    try #require(try control(["snapshot", "save", snapshotPath], endpoints: [members[0]]).status == 0)
+  }
+
+  /// As an administrator does it who has lost the data.
+  func restoreSnapshot() async throws {
+    members[0].kill()
+    try members[0].restore(from: snapshotPath)
+    try members[0].start()
+    try await waitUntilReady()
+  }
+
+  /// Lets the user `web` at a prefix, with the password `se"cr\et`.
+  func enableUsers(prefix: String) throws {
+    for arguments in [
+      ["user", "add", "root:root"], ["user", "add", #"web:se"cr\et"#], ["role", "add", "web"],
+      ["role", "grant-permission", "web", "readwrite", "--prefix=true", "/\(prefix)/"],
+      ["user", "grant-role", "web", "web"],
+      ["user", "grant-role", "root", "root"], ["auth", "enable"],
+    ] { try #require(try control(arguments).status == 0, "\(arguments)") }
+  }
+}

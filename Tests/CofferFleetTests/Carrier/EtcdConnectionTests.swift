@@ -1,0 +1,143 @@
+import Foundation
+import Testing
+
+@testable import CofferFleet
+
+@Suite("An etcd that cannot be talked to", .timeLimit(.minutes(1)))
+struct EtcdConnectionTests {
+  @Test("is unreachable where nothing listens, for reading and writing, and its stream waits until cancelled")
+  func refusedConnection() async throws {
+    let port = try LoopbackPort.free(count: 1)[0]
+    let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(port)/test")
+    await expect("unreachable") { _ = try await carrier.contents() }
+    await expect("unreachable") { try await carrier.swapHead(from: nil, to: [1]) }
+    let log = EventLog(carrier, after: CarrierRevision(text: "1-1"))
+    let task = Task { try await log.next() }
+    try await Task.sleep(for: .milliseconds(100))
+    task.cancel()
+    #expect(try await task.value == nil)
+  }
+
+  @Test(
+    "is garbled when it says something else than etcd does",
+    arguments: [
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+      "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[1,]", "HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\n<html>",
+      "HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "SSH-2.0-OpenSSH\r\n",
+      "\u{0}\u{1}\n",
+    ])
+  func garbage(_ answer: String) async throws {
+    let server = try LoopbackServer(saying: answer)
+    let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(server.port)/test")
+    await expect("garbled") { _ = try await carrier.contents() }
+    await expect("garbled") { try await carrier.swapHead(from: nil, to: [1]) }
+    await expect("garbled") { _ = try await EventLog(carrier, after: CarrierRevision(text: "1-1")).next() }
+  }
+
+  @Test("is unreachable when it ends a connection without an answer, or in the middle of one")
+  func shortAnswer() async throws {
+    for answer in ["HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", "HTTP/1.1 200 OK\r\n"] {
+      let server = try LoopbackServer(saying: answer)
+      let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(server.port)/test")
+      await expect("unreachable") { _ = try await carrier.contents() }
+      await expect("unreachable") { try await carrier.swapHead(from: nil, to: [1]) }
+    }
+  }
+
+  @Test("is left when it hangs and the task is cancelled")
+  func hanging() async throws {
+    let server = try LoopbackServer(saying: "")
+    let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(server.port)/test")
+    let reading = Task { _ = try await carrier.contents() }
+    let writing = Task { _ = try await carrier.swapHead(from: nil, to: [1]) }
+    let log = EventLog(carrier, after: CarrierRevision(text: "1-1"))
+    let listening = Task { try await log.next() }
+    try await Task.sleep(for: .milliseconds(200))
+    for task in [reading, writing] {
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    listening.cancel()
+    #expect(try await listening.value == nil)
+  }
+
+  @Test("is passed over for the next one, also when it talks nonsense", .enabled(if: EtcdServer.isInstalled))
+  func nextEndpoint() async throws {
+    let etcd = try await EtcdServer.common()
+    let dead = try LoopbackPort.free(count: 1)[0]
+    let garbling = try LoopbackServer(saying: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+    let prefix = UUID().uuidString
+    for port in [dead, garbling.port] {
+      let address = etcd.address(prefix: "\(prefix)-\(port)").replacing("etcd://", with: "etcd://127.0.0.1:\(port),")
+      let carrier = try EtcdCarrier(address: address)
+      let revision = try await carrier.contents().revision
+      #expect(try await EtcdCarrier(address: address.replacing("127.0.0.1:\(dead),", with: "")).read(["head"]).isEmpty)
+      #expect(try await carrier.swapHead(from: nil, to: [1]))
+      let log = EventLog(try EtcdCarrier(address: address), after: revision)
+      #expect(try await log.changes(upTo: "head", [1]) == [.put("head", [1])])
+    }
+    // Nothing was sent to the one that does not listen, and so the commit may go to the next.
+    let address = etcd.address(prefix: prefix).replacing("etcd://", with: "etcd://127.0.0.1:\(dead),")
+    #expect(try await EtcdCarrier(address: address).swapHead(from: nil, to: [1]))
+  }
+
+  @Test("does not get a commit after another member has, whose answer was lost")
+  func lostAnswer() async throws {
+    let first = try LoopbackServer(saying: "HTTP/1.1 200 OK\r\n")
+    let second = try LoopbackServer(
+      saying:
+        "HTTP/1.1 200 OK\r\nContent-Length: 56\r\n\r\n{\"header\":{\"cluster_id\":\"1\",\"revision\":\"2\"},\"succeeded\":true}"
+    )
+    let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(first.port),127.0.0.1:\(second.port)/test")
+    await expect("unreachable") { try await carrier.swapHead(from: nil, to: [1]) }
+  }
+
+  // MARK: - Addresses
+
+  @Test(
+    "has an address whose parts make sense",
+    arguments: [
+      "etcd://host", "etcd://host/", "etcd:///prefix", "etcd://a,,b/prefix", "http://host/prefix",
+      "etcd://host/prefix?ca=/ca.pem",
+      "etcds://host/prefix?cert=/c.pem", "etcds://host/prefix?timeout=5", "etcds://host/prefix?ca",
+      "etcd://ho st/prefix",
+      "etcds://host/prefix?ca=a&ca=b", "etcd://user@host/prefix", "host:2379",
+    ])
+  func badAddress(_ address: String) {
+    #expect {
+      _ = try EtcdCarrier(address: address)
+    } throws: { error in
+      if case .badAddress(address, _) = error as? CarrierError { true } else { false }
+    }
+  }
+
+  @Test("has an address without a password, which an error does not repeat")
+  func passwordInAddress() {
+    #expect {
+      _ = try EtcdCarrier(address: "etcd://web:hunter2@host/prefix")
+    } throws: { error in
+      guard case .badAddress = error as? CarrierError else { return false }
+      return !"\(error)".contains("hunter2") && "\(error)".contains("password")
+    }
+  }
+
+  @Test("has the usual port, unless the address has another one")
+  func endpoints() throws {
+    let address = try EtcdAddress("etcds://a,b:1,[::1],[::1]:7/x/y/?ca=/ca%20file.pem")
+    #expect(address.endpoints == ["https://a:2379", "https://b:1", "https://[::1]:2379", "https://[::1]:7"])
+    #expect(address.prefix == Array("/x/y/".utf8))
+    #expect(address.tls == HTTPTLS(authorities: "/ca file.pem"))
+  }
+
+  private func expect(_ kind: String, _ body: () async throws -> Void) async {
+    await #expect {
+      try await body()
+    } throws: { error in
+      switch error as? CarrierError {
+      case .unreachable: kind == "unreachable"
+      case .garbled: kind == "garbled"
+      default: false
+      }
+    }
+  }
+}
