@@ -6,7 +6,7 @@ import Testing
 struct CarrierConformanceTests {
   @Test("is empty at first, and its head absent", arguments: CarrierKind.allCases)
   func empty(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     #expect(try await carrier.contents().objects.isEmpty)
     #expect(try await carrier.read(["head"]).isEmpty)
     #expect(try await carrier.read([]).isEmpty)
@@ -14,7 +14,8 @@ struct CarrierConformanceTests {
 
   @Test("makes all changes of a commit whose condition is met, and none otherwise", arguments: CarrierKind.allCases)
   func conditions(_ kind: CarrierKind) async throws {
-    let (carrier, other) = try await { ($0.carrier, $0.other) }(TestCarrier(kind))
+    let carrier = try await TestCarrier(kind)
+    let other = try carrier.other()
     #expect(try await carrier.swapHead(from: nil, to: [1], [.put("records/a", [10]), .put("records/b", [])]))
     #expect(try await !other.swapHead(from: nil, to: [2], [.put("records/a", [20])]))
     #expect(try await !other.swapHead(from: [9], to: [2], [.put("records/a", [20]), .remove(name: "records/b")]))
@@ -25,7 +26,7 @@ struct CarrierConformanceTests {
 
   @Test("can remove the object of the condition", arguments: CarrierKind.allCases)
   func removal(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     try await carrier.swapHead(from: nil, to: [1])
     #expect(try await carrier.commit([.remove(name: "head")], if: CarrierCondition(name: "head", bytes: [1])))
     #expect(try await carrier.contents().objects.isEmpty)
@@ -33,7 +34,7 @@ struct CarrierConformanceTests {
 
   @Test("reads the objects of given names that there are", arguments: CarrierKind.allCases)
   func reading(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     try await carrier.swapHead(from: nil, to: [1], (0..<300).prefix(100).map { .put("records/\($0)", [UInt8($0)]) })
     let names = (0..<300).map { "records/\($0)" }
     let objects = try await carrier.read(names)
@@ -43,7 +44,7 @@ struct CarrierConformanceTests {
 
   @Test("hands over many objects in pieces, each once", arguments: CarrierKind.allCases)
   func manyObjects(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     var expected: [String: [UInt8]] = [:]
     for round in UInt8(1)...12 {
       let objects = (0..<100).map {
@@ -58,20 +59,21 @@ struct CarrierConformanceTests {
 
   @Test("ends a reading with the error that its reader throws", arguments: CarrierKind.allCases)
   func readerThrows(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     try await carrier.swapHead(from: nil, to: [1])
     await #expect(throws: StreamEnded.self) { try await carrier.readAll { _ in throw StreamEnded() } }
   }
 
   @Test("lets exactly one of several racing committers win", arguments: CarrierKind.allCases)
   func race(_ kind: CarrierKind) async throws {
-    let carriers = try await TestCarrier(kind)
+    let carrier = try await TestCarrier(kind)
+    let other = try carrier.other()
     var head: [UInt8]?
     for round in UInt8(0)..<5 {
       let old = head
       let winners = try await withThrowingTaskGroup(of: UInt8?.self) { group in
         for racer in UInt8(0)..<6 {
-          let carrier = racer % 2 == 0 ? carriers.carrier : carriers.other
+          let carrier = racer % 2 == 0 ? carrier : other
           group.addTask {
             let changes = (0..<5).map { CarrierChange.put("records/\($0)", [round, racer]) }
             return try await carrier.swapHead(from: old, to: [round, racer], changes) ? racer : nil
@@ -81,25 +83,26 @@ struct CarrierConformanceTests {
       }
       try #require(winners.count == 1)
       head = [round, winners[0]]
-      let contents = try await carriers.carrier.contents().objects
+      let contents = try await carrier.contents().objects
       #expect(contents.count == 6 && contents.values.allSatisfy { $0 == head })
     }
   }
 
   @Test("is never seen between two commits", arguments: CarrierKind.allCases)
   func atomicity(_ kind: CarrierKind) async throws {
-    let carriers = try await TestCarrier(kind)
-    try await carriers.carrier.swapHead(from: nil, to: [0], (0..<20).map { .put("records/\($0)", [0]) })
+    let carrier = try await TestCarrier(kind)
+    let other = try carrier.other()
+    try await carrier.swapHead(from: nil, to: [0], (0..<20).map { .put("records/\($0)", [0]) })
     let isDone = Flag()
     async let mixtures = {
       var mixtures = 0
       repeat {
-        if Set(try await carriers.other.contents().objects.values).count != 1 { mixtures += 1 }
+        if Set(try await other.contents().objects.values).count != 1 { mixtures += 1 }
       } while !isDone.isSet
       return mixtures
     }()
     for round in UInt8(1)...15 {
-      try await carriers.carrier.swapHead(
+      try await carrier.swapHead(
         from: [round - 1], to: [round], (0..<20).map { .put("records/\($0)", [round]) })
     }
     isDone.set()
@@ -110,17 +113,18 @@ struct CarrierConformanceTests {
 
   @Test("tells every later change in its order, none twice", arguments: CarrierKind.allCases)
   func changes(_ kind: CarrierKind) async throws {
-    let carriers = try await TestCarrier(kind)
-    try await carriers.carrier.swapHead(from: nil, to: [0], [.put("records/old", [1])])
-    let revision = try await carriers.other.contents().revision
+    let carrier = try await TestCarrier(kind)
+    let other = try carrier.other()
+    try await carrier.swapHead(from: nil, to: [0], [.put("records/old", [1])])
+    let revision = try await other.contents().revision
     // Some come before the stream is asked for, the others while it runs.
     for round in UInt8(1)...4 {
-      try await carriers.carrier.swapHead(from: [round - 1], to: [round], [.put("records/\(round)", [round])])
+      try await carrier.swapHead(from: [round - 1], to: [round], [.put("records/\(round)", [round])])
     }
-    let log = EventLog(carriers.other, after: revision)
+    let log = EventLog(other, after: revision)
     async let told = log.changes(upTo: "head", [20])
     for round in UInt8(5)...20 {
-      try await carriers.carrier.swapHead(from: [round - 1], to: [round], [.put("records/\(round)", [round])])
+      try await carrier.swapHead(from: [round - 1], to: [round], [.put("records/\(round)", [round])])
     }
     let changes = try await told
     let heads = changes.compactMap {
@@ -135,18 +139,19 @@ struct CarrierConformanceTests {
 
   @Test("tells the changes of one commit in one event", arguments: CarrierKind.allCases)
   func wholeCommits(_ kind: CarrierKind) async throws {
-    let carriers = try await TestCarrier(kind)
-    try await carriers.carrier.swapHead(from: nil, to: [0], [.put("records/gone", [0])])
-    let log = EventLog(carriers.other, after: try await carriers.other.contents().revision)
+    let carrier = try await TestCarrier(kind)
+    let other = try carrier.other()
+    try await carrier.swapHead(from: nil, to: [0], [.put("records/gone", [0])])
+    let log = EventLog(other, after: try await other.contents().revision)
     async let event = log.next()
     let changes: [CarrierChange] =
       (0..<100).map { .put("records/\($0)", [UInt8($0)]) } + [.remove(name: "records/gone")]
-    try await carriers.carrier.swapHead(from: [0], to: [1], changes)
+    try await carrier.swapHead(from: [0], to: [1], changes)
     guard case .changed(let told, let revision)? = try await event else { throw StreamEnded() }
     #expect(told.count == 102 && Set(told) == Set(changes + [.put("head", [1])]))
     // The stream can be taken up where it was left.
-    let next = EventLog(carriers.other, after: revision)
-    try await carriers.carrier.swapHead(from: [1], to: [2])
+    let next = EventLog(other, after: revision)
+    try await carrier.swapHead(from: [1], to: [2])
     #expect(try await next.changes(upTo: "head", [2]) == [.put("head", [2])])
   }
 
@@ -154,11 +159,12 @@ struct CarrierConformanceTests {
     "ends its stream of changes when the task is cancelled, also while nothing happens", arguments: CarrierKind.allCases
   )
   func cancelledStream(_ kind: CarrierKind) async throws {
-    let carriers = try await TestCarrier(kind)
-    try await carriers.carrier.swapHead(from: nil, to: [0])
-    let log = EventLog(carriers.other, after: try await carriers.other.contents().revision)
+    let carrier = try await TestCarrier(kind)
+    let other = try carrier.other()
+    try await carrier.swapHead(from: nil, to: [0])
+    let log = EventLog(other, after: try await other.contents().revision)
     let task = Task { try await log.next() }
-    try await carriers.carrier.swapHead(from: [0], to: [1])
+    try await carrier.swapHead(from: [0], to: [1])
     #expect(try await task.value != nil)
     let waiting = Task { try await log.next() }
     waiting.cancel()
@@ -167,7 +173,7 @@ struct CarrierConformanceTests {
 
   @Test("does nothing for a task that was cancelled before", arguments: CarrierKind.allCases)
   func cancelledCommit(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       return try await carrier.swapHead(from: nil, to: [1])
@@ -180,7 +186,7 @@ struct CarrierConformanceTests {
 
   @Test("refuses what is too large before anything is sent", arguments: CarrierKind.allCases)
   func tooLarge(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     let limits = carrier.limits
     let large = limits.objectByteCount + 1
     await #expect(throws: CarrierError.tooLarge(name: "records/a", byteCount: large, limit: limits.objectByteCount)) {
@@ -203,7 +209,7 @@ struct CarrierConformanceTests {
 
   @Test("takes what is as large as may be", arguments: CarrierKind.allCases)
   func largest(_ kind: CarrierKind) async throws {
-    let carrier = try await TestCarrier(kind).carrier
+    let carrier = try await TestCarrier(kind)
     let limits = carrier.limits
     let object = [UInt8](repeating: 7, count: limits.objectByteCount)
     #expect(try await carrier.swapHead(from: nil, to: [1], [.put("records/large", object)]))

@@ -36,7 +36,8 @@ struct EtcdConnectionTests {
 
   @Test("is unreachable when it ends a connection without an answer, or in the middle of one")
   func shortAnswer() async throws {
-    for answer in ["HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", "HTTP/1.1 200 OK\r\n"] {
+    for answer in ["HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"]
+    {
       let server = try LoopbackServer(saying: answer)
       let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(server.port)/test")
       await expect("unreachable") { _ = try await carrier.contents() }
@@ -83,7 +84,7 @@ struct EtcdConnectionTests {
 
   @Test("does not get a commit after another member has, whose answer was lost")
   func lostAnswer() async throws {
-    let first = try LoopbackServer(saying: "HTTP/1.1 200 OK\r\n")
+    let first = try LoopbackServer(saying: "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
     let second = try LoopbackServer(
       saying:
         "HTTP/1.1 200 OK\r\nContent-Length: 56\r\n\r\n{\"header\":{\"cluster_id\":\"1\",\"revision\":\"2\"},\"succeeded\":true}"

@@ -136,13 +136,15 @@ struct FileCarrierTests {
     let old = try Data(contentsOf: URL(filePath: try path(of: "records/a")))
     try await carrier.swapHead(from: [1], to: [2], [.put("records/a", [2])])
     let log = EventLog(carrier, after: try await carrier.contents().revision)
-    let source = try FileCarrier(in: try ScratchFolder())
+    let sourceFolder = try ScratchFolder()
+    let source = try FileCarrier(in: sourceFolder)
     try await source.swapHead(from: nil, to: [1], [.put("records/new", [5])])
 
     let new = try path(of: "records/new")
     try FileManager.default.createDirectory(
       atPath: URL(filePath: new).deletingLastPathComponent().path, withIntermediateDirectories: true)
-    try FileManager.default.copyItem(atPath: source.folder.objectPath("records/new"), toPath: new)
+    try FileManager.default.copyItem(
+      atPath: source.folder.objectPath("records/new"), toPath: new)
     #expect(try await log.changes(upTo: "records/new", [5]) == [.put("records/new", [5])])
     try old.write(to: URL(filePath: try path(of: "records/a")), options: .atomic)
     #expect(try await log.changes(upTo: "records/a", [1]) == [.put("records/a", [1])])

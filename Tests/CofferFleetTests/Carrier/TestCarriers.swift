@@ -11,25 +11,48 @@ enum CarrierKind: CaseIterable, CustomTestStringConvertible {
   var testDescription: String { self == .file ? "a folder" : "etcd" }
 }
 
-/// An empty carrier of its own.
-struct TestCarrier {
-  let carrier: any Carrier
-  /// Another one at the same place, as another host has it.
-  let other: any Carrier
+/// An empty carrier of its own, with what it lies in.
+struct TestCarrier: Carrier {
+  private let carrier: any Carrier
+  private let makeOther: @Sendable () throws -> any Carrier
   private let folder: ScratchFolder?
 
   init(_ kind: CarrierKind) async throws {
     switch kind {
     case .file:
       let folder = try ScratchFolder()
-      (carrier, other) = (try FileCarrier(in: folder), try FileCarrier(in: folder))
       self.folder = folder
+      makeOther = { try FileCarrier(in: folder) }
     case .etcd:
       guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
       let address = try await EtcdServer.common().address(prefix: "test-\(UUID().uuidString)")
-      (carrier, other) = (try EtcdCarrier(address: address), try EtcdCarrier(address: address))
       folder = nil
+      makeOther = { try EtcdCarrier(address: address) }
     }
+    carrier = try makeOther()
+  }
+
+  private init(_ carrier: any Carrier, like other: TestCarrier) {
+    (self.carrier, makeOther, folder) = (carrier, other.makeOther, other.folder)
+  }
+
+  /// Another one at the same place, as another host has it.
+  func other() throws -> TestCarrier { TestCarrier(try makeOther(), like: self) }
+
+  var description: String { carrier.description }
+  var limits: CarrierLimits { carrier.limits }
+
+  func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
+    try await carrier.readAll(body)
+  }
+  func read(_ names: [String]) async throws -> [CarrierObject] { try await carrier.read(names) }
+
+  func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
+    try await carrier.commit(changes, if: condition)
+  }
+
+  func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
+    carrier.changes(after: revision)
   }
 }
 
@@ -73,9 +96,11 @@ private struct HandedOverTwice: Error { let name: String }
 /// Events of a stream, as they come, for a test that makes changes meanwhile.
 actor EventLog {
   private var iterator: AsyncThrowingStream<CarrierEvent, any Error>.Iterator
-  private(set) var changes: [CarrierChange] = []
+  /// Kept, with what it lies in.
+  private let carrier: any Carrier
 
   init(_ carrier: any Carrier, after revision: CarrierRevision) {
+    self.carrier = carrier
     iterator = carrier.changes(after: revision).makeAsyncIterator()
   }
 

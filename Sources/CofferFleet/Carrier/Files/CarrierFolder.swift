@@ -162,7 +162,7 @@ struct CarrierFolder: Sendable {
 
   /// Writes a file that is there as a whole or not at all.
   ///
-  /// Its name is durable after ``syncFolder(above:)``.
+  /// It is durable after ``sync(_:)``, and its name after ``syncFolder(above:)``.
   func save(_ bytes: [UInt8], at path: String) throws {
     try makeFolder(temporaryPath)
     let temporary = "\(temporaryPath)/\(try RandomSource.bytes(count: 8).map(Self.hex).joined())"
@@ -171,7 +171,6 @@ struct CarrierFolder: Sendable {
     do {
       defer { close(descriptor) }
       try writeAll(try ObjectDigest(of: bytes).bytes + bytes, to: descriptor, path)
-      guard fsync(descriptor) == 0 else { throw failure(errno, path) }
     } catch {
       unlink(temporary)
       throw error
@@ -203,13 +202,13 @@ struct CarrierFolder: Sendable {
 
   func syncFolder(above path: String) throws(CarrierError) { try sync(Self.folder(above: path)) }
 
-  /// Makes the names in a folder durable.
-  func sync(_ folder: String) throws(CarrierError) {
-    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure(errno, folder) }
+  /// Makes a file durable, or the names in a folder.
+  func sync(_ path: String) throws(CarrierError) {
+    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure(errno, path) }
     defer { close(descriptor) }
-    // Mounts that are no file systems of their own have no such thing.
-    guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure(errno, folder) }
+    // Some mounts have no such thing.
+    guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure(errno, path) }
   }
 
   /// Removes what writers have left that were killed; the caller has the lock.

@@ -36,6 +36,14 @@ struct FolderSnapshot: Sendable {
 
   func shards(and present: [String]) -> [String] { Set(present).union(shards.keys).sorted() }
 
+  /// Whether anything may have changed since it was last seen.
+  ///
+  /// - Parameter staleCommit: Of a pending commit that has been looked at.
+  func isSuspect(_ folder: CarrierFolder, staleCommit: FileStamp?) throws -> Bool {
+    if folder.hasPendingFile, staleCommit == nil || FileStamp(of: folder.pendingPath) != staleCommit { return true }
+    return try !suspects(among: folder.shards(), of: folder).isEmpty
+  }
+
   struct Update {
     var changes: [CarrierChange] = []
     /// A file that is not whole.

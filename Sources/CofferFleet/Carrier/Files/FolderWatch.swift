@@ -43,11 +43,12 @@ actor FolderWatch {
     guard let before = snapshot else { return nil }
     let start = ContinuousClock.now
     let isListing = start >= nextListing
-    guard try await isSuspect(before) || isListing else { return nil }
+    let (folder, stale) = (carrier.folder, staleCommit)
+    let isSuspect = try await carrier.onQueue { try before.isSuspect(folder, staleCommit: stale) }
+    guard isSuspect || isListing else { return nil }
     let lock = try await carrier.lockForReading()
     defer { withExtendedLifetime(lock) {} }
-    let folder = carrier.folder
-    let (after, changes, stale) = try await carrier.onQueue {
+    let (after, changes, lookedAt) = try await carrier.onQueue {
       var (after, changes) = (before, [CarrierChange]())
       let present = try folder.shards()
       for shard in isListing ? after.shards(and: present) : after.suspects(among: present, of: folder) {
@@ -55,20 +56,11 @@ actor FolderWatch {
       }
       return (after, changes, FileStamp(of: folder.pendingPath))
     }
-    (snapshot, staleCommit) = (after, stale)
+    (snapshot, staleCommit) = (after, lookedAt)
     // At most a thousandth of the time goes into this.
     if isListing { nextListing = .now + max(.seconds(30), start.duration(to: .now) * 1000) }
     guard !changes.isEmpty else { return nil }
     carrier.keep(after)
     return .changed(changes, after.revision)
-  }
-
-  /// Whether there is anything to look at behind the lock.
-  private func isSuspect(_ snapshot: FolderSnapshot) async throws -> Bool {
-    let (folder, stale) = (carrier.folder, staleCommit)
-    return try await carrier.onQueue {
-      if folder.hasPendingFile, stale == nil || FileStamp(of: folder.pendingPath) != stale { return true }
-      return try !snapshot.suspects(among: folder.shards(), of: folder).isEmpty
-    }
   }
 }

@@ -2,7 +2,7 @@ import CofferCrypto
 
 /// A SHA-256.
 struct ObjectDigest: Hashable, Sendable {
-  fileprivate let words: SIMD4<UInt64>
+  fileprivate let words: FourWords
 
   static let byteCount = SHA256.byteCount
 
@@ -17,7 +17,7 @@ struct ObjectDigest: Hashable, Sendable {
   /// - Precondition: There are ``byteCount`` of them.
   init(bytes: [UInt8]) {
     precondition(bytes.count == Self.byteCount, "A SHA-256 has 32 bytes.")
-    words = bytes.withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
+    words = bytes.withUnsafeBytes { $0.loadUnaligned(as: FourWords.self) }
   }
 
   var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
@@ -27,19 +27,35 @@ struct ObjectDigest: Hashable, Sendable {
 ///
 /// It tells states of a folder apart. Against people who choose objects so that two states look alike, the signed head helps.
 struct ObjectSetHash: Hashable, Sendable {
-  private var sum = SIMD4<UInt64>(repeating: 0)
+  private var sum = FourWords()
 
-  mutating func add(_ name: String, _ digest: ObjectDigest) throws { sum &+= try Self.term(name, digest) }
-  mutating func remove(_ name: String, _ digest: ObjectDigest) throws { sum &-= try Self.term(name, digest) }
+  mutating func add(_ name: String, _ digest: ObjectDigest) throws { sum.combine(try Self.term(name, digest), &+) }
+  mutating func remove(_ name: String, _ digest: ObjectDigest) throws { sum.combine(try Self.term(name, digest), &-) }
 
-  private static func term(_ name: String, _ digest: ObjectDigest) throws -> SIMD4<UInt64> {
+  private static func term(_ name: String, _ digest: ObjectDigest) throws -> FourWords {
     try ObjectDigest(of: digest.bytes + Array(name.utf8)).words
   }
 
   var text: String {
-    (0..<4).map { index in
-      let digits = String(sum[index], radix: 16)
+    [sum.a, sum.b, sum.c, sum.d].map { word in
+      let digits = String(word, radix: 16)
       return String(repeating: "0", count: 16 - digits.count) + digits
     }.joined()
+  }
+}
+
+/// Four words, added one by one.
+///
+/// Not `SIMD4`, which wants an alignment of 32 bytes: frames of async functions have 16, and were freed in the wrong order
+/// (Swift 6.3).
+struct FourWords: Hashable, BitwiseCopyable {
+  var a: UInt64 = 0
+  var b: UInt64 = 0
+  var c: UInt64 = 0
+  var d: UInt64 = 0
+
+  mutating func combine(_ other: FourWords, _ operation: (UInt64, UInt64) -> UInt64) {
+    self = FourWords(
+      a: operation(a, other.a), b: operation(b, other.b), c: operation(c, other.c), d: operation(d, other.d))
   }
 }
