@@ -214,7 +214,7 @@ struct FileCarrierTests {
     let cancelled = Task { try await carrier.swapHead(from: [1], to: [3]) }
     cancelled.cancel()
     await #expect(throws: CancellationError.self) { try await cancelled.value }
-    withExtendedLifetime(held) {}
+    held?.release()
     #expect(try await waiting.value)
     #expect(try await carrier.bytes("head") == [2])
   }

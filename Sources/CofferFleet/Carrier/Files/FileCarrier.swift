@@ -137,7 +137,7 @@ public final class FileCarrier: Carrier {
     while true {
       let lock = try await FolderLock.take(.shared, of: folder)
       guard try await onQueue({ try PendingCommit.isLeft(in: folder) }) else { return lock }
-      withExtendedLifetime(lock) {}
+      lock?.release()
       try await completePendingCommit()
     }
   }

@@ -59,5 +59,8 @@ final class FolderLock: Sendable {
       && there.st_dev == opened.st_dev
   }
 
+  /// Lets go of it before this goes.
+  func release() { flock(descriptor, LOCK_UN) }
+
   deinit { close(descriptor) }
 }
