@@ -8,7 +8,8 @@ final class PlainDatabase: TextStore {
   static let name = StoreKind.plain.rawValue
 
   private enum SQL: Int, CaseIterable {
-    case begin, beginImmediate, commit, selectCollection, insertCollection, selectItem, selectAll, upsert, lastChange
+    case begin, beginImmediate, commit, selectCollection, insertCollection, selectItem, selectAll, update, upsert,
+      lastChange
     case insertChange, sweepChanges
 
     var text: String {
@@ -18,16 +19,26 @@ final class PlainDatabase: TextStore {
       case .commit: "COMMIT"
       case .selectCollection: "SELECT id FROM collections WHERE name = ?"
       case .insertCollection: "INSERT INTO collections(name) VALUES (?) RETURNING id"
-      case .selectItem: "SELECT type, data, metadata FROM items WHERE collection = ? AND key = ?"
+      case .selectItem:
+        """
+        SELECT type, data, metadata, expires, due FROM items
+        WHERE collection = ? AND key = ? AND (expires IS NULL OR expires > ?)
+        """
       case .selectAll: "SELECT key, type, data FROM items ORDER BY collection, key"
+      case .update:
+        """
+        UPDATE items SET type = ?3, data = ?4, metadata = ?5, version = ?6, modified = ?7
+        WHERE collection = ?1 AND key = ?2 AND (type <> ?3 OR data <> ?4 OR metadata IS NOT ?5)
+          AND expires IS NULL AND due IS NULL AND author IS NULL
+        """
       case .upsert:
         """
-        INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, ?5, ?4) ON CONFLICT DO UPDATE
-        SET type = ?3, data = ?4, metadata = ?5, version = ?6, modified = ?7
-        WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5
+        INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, NULL, NULL, NULL, ?5, ?4) ON CONFLICT DO UPDATE
+        SET type = ?3, data = ?4, metadata = ?5, version = ?6, modified = ?7, expires = NULL, due = NULL, author = NULL
+        WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT NULL OR due IS NOT NULL
         """
       case .lastChange: "SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1"
-      case .insertChange: "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?)"
+      case .insertChange: "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, 'uid 0', ?5, ?6)"
       case .sweepChanges:
         """
         DELETE FROM changes WHERE sequence < max(?1, (
@@ -42,10 +53,12 @@ final class PlainDatabase: TextStore {
       id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
     CREATE TABLE items(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
-      type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
+      type INTEGER NOT NULL, expires INTEGER, due INTEGER, author TEXT, metadata BLOB, data BLOB NOT NULL,
+      PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID;
+    CREATE INDEX items_by_expiry ON items(expires) WHERE expires IS NOT NULL;
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
+      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
     """
 
   /// What is known as of a data version, as in Coffer.
@@ -58,6 +71,8 @@ final class PlainDatabase: TextStore {
 
   private let handle: OpaquePointer
   private var version: Int64 = 0
+  /// Whether the last set of this transaction found its item.
+  private var isUpdating = true
   private var known: Known?
   private var statements = [OpaquePointer?](repeating: nil, count: SQL.allCases.count)
 
@@ -92,6 +107,7 @@ final class PlainDatabase: TextStore {
         let select = try statement(.selectItem)
         sqlite3_bind_int64(select, 1, id)
         bind(key, select, 2)
+        sqlite3_bind_int64(select, 3, 1_700_000_000_000)
         return try first(select) { select in
           let bytes = UnsafeRawBufferPointer(
             start: sqlite3_column_blob(select, 1), count: Int(sqlite3_column_bytes(select, 1)))
@@ -142,6 +158,7 @@ final class PlainDatabase: TextStore {
   /// - Parameter changes: What that row says of the keys; see `changes(of:)`.
   func set(_ texts: [String], for keys: [String], changes: [UInt8]) throws {
     try run(.beginImmediate)
+    isUpdating = true
     var known = if let known, known.dataVersion == dataVersion { known } else { try readKnown() }
     for (key, text) in zip(keys, texts) { try set(text, for: key, in: known.collection) }
     known.sequence += 1
@@ -188,18 +205,27 @@ final class PlainDatabase: TextStore {
     }
   }
 
+  /// As Coffer does: an update first, as long as items are there.
   private func set(_ text: String, for key: String, in collection: Int64) throws {
-    let upsert = try statement(.upsert)
+    version += 1
+    if isUpdating {
+      try run(.update, text, key, collection)
+      isUpdating = sqlite3_changes(handle) > 0
+    }
+    if !isUpdating { try run(.upsert, text, key, collection) }
+  }
+
+  private func run(_ sql: SQL, _ text: String, _ key: String, _ collection: Int64) throws {
+    let statement = try statement(sql)
     try withUTF8(key) { key in
       try withUTF8(text) { text in
-        sqlite3_bind_int64(upsert, 1, collection)
-        bind(key, upsert, 2)
-        sqlite3_bind_int64(upsert, 3, 5)
-        sqlite3_bind_blob64(upsert, 4, text.baseAddress, UInt64(text.count), nil)
-        version += 1
-        sqlite3_bind_int64(upsert, 6, version)
-        sqlite3_bind_int64(upsert, 7, 1_700_000_000_000)
-        try finish(upsert)
+        sqlite3_bind_int64(statement, 1, collection)
+        bind(key, statement, 2)
+        sqlite3_bind_int64(statement, 3, 5)
+        sqlite3_bind_blob64(statement, 4, text.baseAddress, UInt64(text.count), nil)
+        sqlite3_bind_int64(statement, 6, version)
+        sqlite3_bind_int64(statement, 7, 1_700_000_000_000)
+        try finish(statement)
       }
     }
   }
