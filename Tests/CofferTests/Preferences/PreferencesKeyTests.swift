@@ -119,7 +119,7 @@ extension Keys {
     }
     #expect(reports.allSatisfy { $0.key == "retries" })
     #expect(reports.map(\.collection) == Array(repeating: "application", count: 4) + [""])
-    #expect(reports.map(\.instead) == [nil, "the default", "the default", "the default", "the default"])
+    #expect(reports.map(\.instead) == [nil, "the default", "the default", "the last good value", "the default"])
     try preferences.set(2, forKey: "retries")
     #expect(preferences[.retries] == 2)
   }
