@@ -84,6 +84,27 @@ import Testing
     #expect(try tool.succeed("list", "web", "--values", "--plain") == "host\th\nport\t8080\n")
   }
 
+  @Test("check looks at what is given and locked, too, and names the line")
+  func check() throws {
+    let declared =
+      #"[{"name": "port", "collection": "web", "type": "int", "limits": [{"maximum": 79}]}, "#
+      + #"{"name": "width", "collection": "ui", "type": "int"}]"#
+    try tool.succeed("schema", "load", tool.write("declared.json", declared.utf8), "--application", "web")
+    try tool.succeed("unset", "web/port")
+    try tool.write("managed/web.d/10.json", "{\"prot\": 1, \"ui/width\": \"wide\",\n \"locked\": {\"port\": 80}}".utf8)
+    let check = try run("check")
+    #expect(
+      check.text == """
+        web/port in \(file):2 is 79 or less, not 80.
+        web/prot in \(file):1 is not declared; did you mean "web/port"?
+        web/ui/width in \(file):1 is of type int, not string.
+
+        """)
+    #expect(check.code == 8)
+    #expect(try run("check", "ui").code == 0)
+    #expect(try tool.succeed("check") == "")
+  }
+
   @Test("exec and inject give programs what is locked, and the defaults")
   func programs() throws {
     let variables = try run("exec", "-c", "web", "--prefix", "M_", "--pristine", "--", "/usr/bin/env").text

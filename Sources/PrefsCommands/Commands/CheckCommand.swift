@@ -8,8 +8,8 @@ struct CheckCommand: ParsableCommand {
     abstract: "Compare the values with what their settings are declared to be.",
     discussion: """
       Looks at the collections for which programs have declared settings, or at the one that is named: for keys that nobody \
-      declares, values of another type or out of their limits, and settings that are deprecated. The exit code is 8 when it \
-      finds something; that a setting is deprecated alone does not change it. No values of secrets or sealed collections are \
+      declares, values of another type or out of their limits, and settings that are deprecated. What an administrator of this \
+      host gives or locks is looked at, too. The exit code is 8 when it finds something; that a setting is deprecated alone does not change it. No values of secrets or sealed collections are \
       shown.
 
       Examples:
@@ -48,8 +48,8 @@ struct CheckCommand: ParsableCommand {
     let collection = try common.collection(name)
     let findings = try Session(common, in: collection.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
-      return try (collection.map { [$0.name] } ?? transaction.allCollections()).flatMap {
-        try Self.findings($0, declared, transaction)
+      return try (collection.map { [$0.name] } ?? Self.collections(declared, transaction)).flatMap {
+        try Self.findings($0, declared, transaction) + Self.managedFindings($0, declared)
       }
     }
     if json {
@@ -63,6 +63,49 @@ struct CheckCommand: ParsableCommand {
       try output.finish()
     }
     if findings.contains(where: { $0.kind != .deprecated }) { throw ExitCode(ExitStatus.format.rawValue) }
+  }
+
+  /// Those of the store, and those for which something is declared alone.
+  private static func collections(
+    _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
+  ) throws -> [String] {
+    let names = try transaction.allCollections() + declared.settings.map(\.declaration.collection)
+    return Set(names.map(ByteString.init)).sorted().map(\.string)
+  }
+
+  /// What is wrong in the files of `/etc/coffer`.
+  private static func managedFindings(_ collection: String, _ declared: DeclaredKeys) throws -> [Finding] {
+    // An environment has those of its parent.
+    guard CollectionEnvironment(collection: collection) == nil else { return [] }
+    let managed = try ManagedSettings(ofApplication: collection)
+    return managed.allKeys.flatMap { key -> [Finding] in
+      let given = [managed.locked(forKey: key), managed.defaultValue(forKey: key)].compactMap(\.self)
+      guard let declaration = declaration(ofManaged: key, in: collection, declared) else {
+        guard !declared.settings(in: collection).isEmpty else { return [] }
+        let near = declared.near(key, in: collection)
+        let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
+        return given.map {
+          Finding(
+            collection: collection, key: key, kind: .unknown, text: "in \($0.place) is not declared\(hint)", near: near)
+        }
+      }
+      return given.compactMap { value, place in
+        declaration.problem(of: value, showsValue: declaration.type != .secret).map { problem in
+          Finding(
+            collection: collection, key: key, kind: declaration.type.accepts(value) ? .limit : .type,
+            text: "in \(place) is \(problem).")
+        }
+      }
+    }
+  }
+
+  /// A name in those files is a key of the application's collection, or another collection and a key.
+  private static func declaration(
+    ofManaged name: String, in collection: String, _ declared: DeclaredKeys
+  ) -> Declaration? {
+    if let own = declared.setting(name, in: collection) { return own.declaration }
+    return KeyReference.all(name, collection: nil).lazy
+      .compactMap { $0.collection.isEmpty ? nil : declared.setting($0.key, in: $0.collection)?.declaration }.first
   }
 
   private static func findings(
