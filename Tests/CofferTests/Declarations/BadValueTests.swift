@@ -98,7 +98,7 @@ extension Keys {
     for _ in 0..<10 { #expect(preferences[.rate] == 60) }
   }
 
-  @Test("leaves a program at the last good one that it has read, by whichever way it reads, and whoever sets it")
+  @Test("6.17 leaves a program at the last good one that it has read, by whichever way it reads, and whoever sets it")
   func lastGood() async throws {
     let store = try TemporaryStore()
     let preferences = try Preferences(database: try store.open(), collection: "shop")

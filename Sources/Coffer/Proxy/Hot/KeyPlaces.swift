@@ -106,7 +106,8 @@ extension ProxyState {
       guard isCurrent else { return nil }
       return item.withObject { item in
         let version = item.scalar.version
-        if let text = item.visibleText as? Object { return (text, version) }
+        // Not in one step: nil would be cast to any optional type.
+        if let text = item.visibleText, let object = text as? Object { return (object, version) }
         guard let number: Object? = item.scalar.number() else { return nil }
         return (number, version)
       }
