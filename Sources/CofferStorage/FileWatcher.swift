@@ -39,7 +39,10 @@ package final class FileWatcher: @unchecked Sendable {
     /// A new file counts when it was closed, so that nobody reads half of one. Links are watched, not followed.
     package init(paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
       let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
-      guard descriptor >= 0 else { throw StorageError(errno: errno, path: paths.first ?? "") }
+      guard descriptor >= 0 else {
+        throw StorageError.inputOutput(
+          path: paths.first ?? "", reason: "it cannot be watched: \(String(cString: strerror(errno))), see inotify(7)")
+      }
       do {
         let watches = try Self.watch(WatchedFolders(paths), descriptor)
         sources = [
@@ -72,6 +75,9 @@ package final class FileWatcher: @unchecked Sendable {
         if watch >= 0 {
           // Two paths may lead to one folder.
           watches[watch] = (folder, watches[watch].map { $0.names.union(names) } ?? names)
+        } else if errno == ENOSPC {
+          throw StorageError.inputOutput(
+            path: folder, reason: "it cannot be watched: fs.inotify.max_user_watches is reached")
         } else if ![ENOENT, ENOTDIR, EACCES].contains(errno) {
           throw StorageError(errno: errno, path: folder)
         }
