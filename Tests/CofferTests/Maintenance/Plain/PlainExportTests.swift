@@ -58,6 +58,28 @@ import Testing
     try database.close()
   }
 
+  @Test("has when items expire and are due for renewal, to the millisecond and however far away that is")
+  func dates() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let far = Date(timeIntervalSinceReferenceDate: .infinity)
+    try database.makeConnection().readWrite { transaction in
+      try transaction.setObject(1, forKey: "near", expires: Date(milliseconds: 4_102_444_800_001), due: .distantPast)
+      try transaction.setObject(1, forKey: "far", expires: .distantFuture, due: far)
+      try transaction.setObject(1, forKey: "stays", expires: nil)
+    }
+    let file = try PlainFile(store)
+    try database.exportPlain(to: file.path)
+    #expect(try file.shell("SELECT expires FROM settings WHERE key = 'near'") == "2100-01-01T00:00:00.001Z")
+    let other = try Database.inMemory()
+    _ = try other.importPlain(from: file.path, format: .sqlite)
+    func dates(_ database: Database) throws -> [[Date?]] {
+      try database.makeConnection().read { try $0.itemInfos().map { [$0.expires, $0.due] } }
+    }
+    #expect(try dates(other) == dates(database))
+    try database.close()
+  }
+
   @Test("is for people to read, with the sqlite3 shell")
   func readable() throws {
     let (store, database) = try filled()

@@ -116,6 +116,10 @@ import Testing
       "CREATE TABLE settings(key, type, value); INSERT INTO settings VALUES ('b','array',x'0901')",
       "row 1, column value: the stored bytes are malformed"
     ),
+    (
+      "a date that is none", "CREATE TABLE settings(key, value, expires); INSERT INTO settings VALUES ('a', 1, 5)",
+      "row 1, column expires: there is no date in it"
+    ),
     ("NULL", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES ('a', 1), ('b', NULL)", "row 2"),
     ("a key that is no text", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES (5, 1)", "column key"),
     (
