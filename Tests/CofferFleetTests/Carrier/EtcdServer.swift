@@ -22,6 +22,8 @@ final class EtcdServer: Sendable {
   static let isInstalled = path("etcd") != nil && path("etcdctl") != nil
 
   let members: [EtcdMember]
+  /// Whether only users are let in, as root with the password `root`.
+  let hasUsers = Flag()
   private let options: Options
 
   /// One that tests share, each under a prefix of its own.
@@ -68,7 +70,7 @@ final class EtcdServer: Sendable {
     return try Child.run(
       "/usr/bin/env",
       ["ETCDCTL_API=3", "timeout", "30", "etcdctl", "--endpoints", urls] + (options.tls?.controlArguments ?? [])
-        + arguments)
+        + (hasUsers.isSet ? ["--user", "root:root"] : []) + arguments)
   }
 
   /// The member that leads.

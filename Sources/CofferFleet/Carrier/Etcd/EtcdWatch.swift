@@ -10,13 +10,14 @@ actor EtcdWatch {
   private var events: ArraySlice<CarrierEvent> = []
   /// The commit whose changes are coming.
   private var commit = (number: Int64(0), changes: [CarrierChange]())
-  /// Connections in a row that have brought nothing.
+  /// Connections in a row that could not be made, or did not last.
   private var failureCount = 0
 
   private struct Connection {
     let transfer: HTTPTransfer
     let endpoint: Int
-    var isCreated = false
+    /// When the stream stood; nil before.
+    var creation: ContinuousClock.Instant?
     var rest: [UInt8] = []
   }
 
@@ -53,7 +54,11 @@ actor EtcdWatch {
   ///
   /// - Throws: What keeps all endpoints from being of use, and will go on doing so.
   private func recover(from error: CarrierError) async throws {
-    if let connection { await session.giveUp(on: connection.endpoint) }
+    if let connection {
+      await session.giveUp(on: connection.endpoint)
+      // One that breaks after a good while is no sign of trouble.
+      if let creation = connection.creation, creation.duration(to: .now) > Self.creationLimit { failureCount = 0 }
+    }
     disconnect()
     failureCount += 1
     switch error {
@@ -92,7 +97,7 @@ actor EtcdWatch {
     }
     guard let connection else { return }
     do {
-      let limit = connection.isCreated ? carrier.silenceLimit : Self.creationLimit
+      let limit = connection.creation != nil ? carrier.silenceLimit : Self.creationLimit
       guard let bytes = try await connection.transfer.next(within: limit) else {
         // An error has no end of line.
         if !connection.rest.isEmpty { try await take(line: connection.rest) }
@@ -127,13 +132,13 @@ actor EtcdWatch {
   private func take(line: [UInt8]) async throws {
     guard let value = EtcdJSON.value(line) else { throw garbled("a line is no JSON") }
     guard let result = value["result"] else { return try await fail(try streamError(value)) }
-    let header = try EtcdRevision(header: result["header"], of: session.address)
     if result["canceled"].etcdFlag {
       guard result["compact_revision"].etcdNumber == 0 else { return end() }
       return try await fail(EtcdAnswer(text: result["cancel_reason"].etcdText, code: 0))
     }
+    let header = try EtcdRevision(header: result["header"], of: session.address)
     if result["created"].etcdFlag { return try await begin(at: header) }
-    guard connection?.isCreated == true else { throw garbled("it tells of changes before the stream has begun") }
+    guard connection?.creation != nil else { throw garbled("it tells of changes before the stream has begun") }
     let told = result["events"].etcdList
     if told.isEmpty {
       // Nothing happened up to here: what was compacted before it is not missed when the connection breaks.
@@ -146,8 +151,7 @@ actor EtcdWatch {
   /// The stream stands, and goes on if it is that of the etcd which gave the revision.
   private func begin(at header: EtcdRevision) async throws {
     guard let revision else { return }
-    connection?.isCreated = true
-    failureCount = 0
+    connection?.creation = .now
     guard header.cluster == revision.cluster else { return end() }
     // A member may be behind the others. All together are not, unless they were restored from a snapshot: then the stream
     // would wait in silence until the revision is reached again.
