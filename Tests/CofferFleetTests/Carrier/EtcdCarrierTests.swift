@@ -71,7 +71,7 @@ struct EtcdCarrierTests {
     var acknowledged: [UInt8] = []
     var head: UInt8 = 0
     while head < 40 {
-      if head == 10, let leader = try server.leader(), leader.isRunning { leader.kill() }
+      if head == 10, server.members.allSatisfy(\.isRunning) { try #require(try server.leader()).kill() }
       do {
         if try await carrier.swapHead(from: [head], to: [head + 1], [.put("records/\(head + 1)", [head])]) {
           acknowledged.append(head + 1)
@@ -246,13 +246,18 @@ struct EtcdCarrierTests {
 
     let others = try TestCertificates()
     for query in [
-      certificates.query(authority: others.authority), others.query(authority: certificates.authority), others.query(),
-      certificates.query(hasClient: false), "?ca=/none.pem", "",
+      certificates.query(authority: others.authority), others.query(), "?ca=/none.pem", "",
     ] {
       let stranger = try EtcdCarrier(address: server.address(prefix: prefix, query: query))
       await expectRefusal("127.0.0.1") { _ = try await stranger.contents() }
       await expectRefusal("127.0.0.1") { try await stranger.swapHead(from: [2], to: [3]) }
       await expectRefusal("127.0.0.1") { _ = try await EventLog(stranger, after: revision).next() }
+    }
+    // That etcd refuses a client it says by an alert, which is lost where the connection is reset before it is read.
+    for query in [others.query(authority: certificates.authority), certificates.query(hasClient: false)] {
+      let stranger = try EtcdCarrier(address: server.address(prefix: prefix, query: query))
+      await #expect(throws: CarrierError.self) { try await stranger.contents() }
+      await #expect(throws: CarrierError.self) { try await stranger.swapHead(from: [2], to: [3]) }
     }
     #expect(try await carrier.bytes("head") == [2])
   }
