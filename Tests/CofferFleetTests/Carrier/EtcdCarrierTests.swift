@@ -137,6 +137,22 @@ struct EtcdCarrierTests {
     #expect(try await told.map { $0.object?.bytes } == (2...9).map { [$0] })
   }
 
+  @Test("is heard at another member when the one that is listened to hangs")
+  func hangingMember() async throws {
+    let server = try await EtcdServer(.init(memberCount: 3))
+    let carrier = try EtcdCarrier(
+      address: server.address(prefix: prefix), password: nil, silenceLimit: .milliseconds(500))
+    try await carrier.swapHead(from: nil, to: [1])
+    let log = EventLog(carrier, after: try await carrier.contents().revision)
+    async let told = log.changes(upTo: "head", [2])
+    // The first of the address, at which the stream begins.
+    server.members[0].signal(SIGSTOP)
+    let others = server.address(prefix: prefix).replacing("127.0.0.1:\(server.members[0].clientPort),", with: "")
+    let writer = try EtcdCarrier(address: others)
+    try await waiting(upTo: .seconds(60)) { (try? await writer.swapHead(from: [1], to: [2])) != nil }
+    #expect(try await told == [.put("head", [2])])
+  }
+
   @Test("takes the objects of others' prefixes for none of its own")
   func prefixes() async throws {
     let server = try await EtcdServer.common()

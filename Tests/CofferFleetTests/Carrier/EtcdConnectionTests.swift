@@ -93,6 +93,53 @@ struct EtcdConnectionTests {
     await expect("unreachable") { try await carrier.swapHead(from: nil, to: [1]) }
   }
 
+  // MARK: - A member behind the others
+
+  @Test(
+    "goes on where only the member that is asked has not come so far yet, and not where the whole etcd has gone back")
+  func lowerRevision() async throws {
+    for (cluster, event) in [
+      (7, CarrierEvent.changed([.put("head", [2])], CarrierRevision(text: "1-8"))), (6, .readAll),
+    ] {
+      let server = try LoopbackServer { request in
+        let header = "\"header\":{\"cluster_id\":\"1\",\"revision\":"
+        guard request.contains("watch") else { return "HTTP/1.1 200 OK\r\n\r\n{\(header)\"\(cluster)\"}}" }
+        // Keys and objects in base64: /test/head, and a byte 2.
+        return """
+          HTTP/1.1 200 OK\r\n\r
+          {"result":{\(header)"5"},"created":true}}
+          {"result":{\(header)"8"},"events":[{"kv":{"key":"L3Rlc3QvaGVhZA==","mod_revision":"8","value":"Ag=="}}]}}
+
+          """
+      }
+      let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(server.port)/test")
+      #expect(try await EventLog(carrier, after: CarrierRevision(text: "1-7")).next() == event)
+    }
+  }
+
+  @Test("tells a commit that comes in fragments as one")
+  func fragments() async throws {
+    let server = try LoopbackServer { _ in
+      let header = "\"header\":{\"cluster_id\":\"1\",\"revision\":\"9\"}"
+      func event(_ key: String, _ revision: Int) -> String {
+        "{\"kv\":{\"key\":\"\(Data("/test/\(key)".utf8).base64EncodedString())\",\"mod_revision\":\"\(revision)\"}}"
+      }
+      return """
+        HTTP/1.1 200 OK\r\n\r
+        {"result":{\(header),"created":true}}
+        {"result":{\(header),"events":[\(event("a", 8)),\(event("b", 9))],"fragment":true}}
+        {"result":{\(header),"events":[\(event("c", 9))],"fragment":true}}
+        {"result":{\(header),"events":[\(event("head", 9))]}}
+
+        """
+    }
+    let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(server.port)/test")
+    let log = EventLog(carrier, after: CarrierRevision(text: "1-7"))
+    #expect(try await log.next() == .changed([.put("a", [])], CarrierRevision(text: "1-8")))
+    #expect(
+      try await log.next() == .changed([.put("b", []), .put("c", []), .put("head", [])], CarrierRevision(text: "1-9")))
+  }
+
   // MARK: - Addresses
 
   @Test(

@@ -6,15 +6,20 @@ import Foundation
   import Musl
 #endif
 
-/// A server that says the same to each of its first connections, whatever it is asked, and then waits for the client to close.
+/// A server that answers the first request of each of its first connections, and then waits for the client to close.
 final class LoopbackServer: Sendable {
   private let socket: LoopbackSocket
   private let descriptor: Int32
 
   var port: Int { socket.port }
 
-  /// - Parameter connectionLimit: It listens to so many, one after the other.
-  init(saying answer: String, connectionLimit: Int = 20) throws {
+  /// One that says the same, whatever it is asked.
+  convenience init(saying answer: String) throws { try self.init { _ in answer } }
+
+  /// - Parameters:
+  ///   - connectionLimit: It listens to so many, one after the other.
+  ///   - answer: Gets the request's first line; an empty answer is none.
+  init(connectionLimit: Int = 20, answer: @escaping @Sendable (_ request: String) -> String) throws {
     socket = try LoopbackSocket()
     descriptor = socket.descriptor
     listen(descriptor, 16)
@@ -27,10 +32,12 @@ final class LoopbackServer: Sendable {
     }
   }
 
-  private static func serve(_ connection: Int32, _ answer: String) {
+  private static func serve(_ connection: Int32, _ answer: (String) -> String) {
     defer { close(connection) }
     var buffer = [UInt8](repeating: 0, count: 65536)
-    guard recv(connection, &buffer, buffer.count, 0) > 0 else { return }
+    let count = recv(connection, &buffer, buffer.count, 0)
+    guard count > 0 else { return }
+    let answer = answer(String(decoding: buffer[..<count].prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self))
     if !answer.isEmpty {
       // A client that has had enough closes while it is being sent.
       guard send(connection, answer, answer.utf8.count, Int32(MSG_NOSIGNAL)) >= 0 else { return }

@@ -102,6 +102,7 @@ actor EtcdSession {
 
   /// Begins a request whose response goes on, at the endpoint in turn.
   func stream(_ path: String, _ body: String) async throws -> (transfer: HTTPTransfer, endpoint: Int) {
+    // A member that has lost the others, and hears of nothing, is to end the stream instead of keeping silent.
     let headers = try await headers() + ["Grpc-Metadata-hasleader: true"]
     let request = HTTPRequest(
       url: address.endpoints[current] + path, body: .bytes(Array(body.utf8)), headers: headers, tls: address.tls,
