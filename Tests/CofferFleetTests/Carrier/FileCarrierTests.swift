@@ -154,6 +154,14 @@ struct FileCarrierTests {
     #expect(try await carrier.contents().revision == revision)
   }
 
+  @Test("trusts the times of a file only when they are some seconds old")
+  func lateTimes() async throws {
+    try await carrier.swapHead(from: nil, to: [1])
+    #expect(FileStamp(of: try path(of: "head")) == nil)
+    #expect(FileStamp(of: "/bin/sh") != nil)
+    #expect(FileStamp(of: "/none") == nil)
+  }
+
   @Test("waits for a file that is being copied, and tells of it when it is whole")
   func slowCopy() async throws {
     try await carrier.swapHead(from: nil, to: [1], [.put("records/a", [1])])
