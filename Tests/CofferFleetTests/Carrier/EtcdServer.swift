@@ -17,6 +17,8 @@ final class EtcdServer: Sendable {
     var memberCount = 1
     var arguments: [String] = []
     var tls: TestCertificates?
+    /// Kept until the process ends.
+    var isShared = false
   }
 
   static let isInstalled = path("etcd") != nil && path("etcdctl") != nil
@@ -28,7 +30,7 @@ final class EtcdServer: Sendable {
 
   /// One that tests share, each under a prefix of its own.
   static func common() async throws -> EtcdServer { try await shared.value }
-  private static let shared = Task { try await EtcdServer() }
+  private static let shared = Task { try await EtcdServer(Options(isShared: true)) }
 
   init(_ options: Options = Options()) async throws {
     self.options = options
@@ -39,7 +41,7 @@ final class EtcdServer: Sendable {
     members = try (0..<options.memberCount).map { index in
       try EtcdMember(
         name: "m\(index)", clientPort: ports[2 * index], peerPort: ports[2 * index + 1], cluster: cluster, token: token,
-        tls: options.tls, arguments: options.arguments)
+        tls: options.tls, isShared: options.isShared, arguments: options.arguments)
     }
     for member in members { try member.start() }
     try await waitUntilReady()
@@ -96,14 +98,16 @@ final class EtcdMember: @unchecked Sendable {
   let clientURL: String
   let folder: ScratchFolder
   private let arguments: [String]
+  private let isShared: Bool
   // Unchecked: one test at a time starts and ends it.
   private var shell: (process: Process, pid: Int32)?
 
   init(
     name: String, clientPort: Int, peerPort: Int, cluster: String, token: String, tls: TestCertificates?,
+    isShared: Bool,
     arguments: [String]
   ) throws {
-    (self.name, self.clientPort, folder) = (name, clientPort, try ScratchFolder())
+    (self.name, self.clientPort, self.isShared, folder) = (name, clientPort, isShared, try ScratchFolder())
     clientURL = "\(tls == nil ? "http" : "https")://127.0.0.1:\(clientPort)"
     self.arguments =
       [
@@ -121,7 +125,8 @@ final class EtcdMember: @unchecked Sendable {
 
   /// Begins with what is in the data folder.
   func start() throws {
-    // The shell ends etcd when its input ends, as it does with this process, or after ten minutes.
+    // The shell ends etcd when its input ends, as it does with this process, or after ten minutes. Nothing else removes the data of
+    // the etcd that tests share, as objects of static properties stay until the end.
     let script = """
       etcd "$@" >/dev/null 2>"$LOG" </dev/null &
       child=$!
@@ -129,9 +134,11 @@ final class EtcdMember: @unchecked Sendable {
       timeout 600 cat >/dev/null
       kill -KILL "$child"
       wait "$child"
+      if [ -n "$LEFT" ]; then rm -rf "$LEFT"; fi
       """
     let (process, output) = try Child.start(
-      "/usr/bin/env", ["LOG=\(folder.file("log"))", "/bin/sh", "-c", script, "sh"] + arguments)
+      "/usr/bin/env",
+      ["LOG=\(folder.file("log"))", "LEFT=\(isShared ? folder.path : "")", "/bin/sh", "-c", script, "sh"] + arguments)
     var line: [UInt8] = []
     while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
       line.append(byte)
