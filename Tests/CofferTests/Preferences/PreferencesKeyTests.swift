@@ -84,6 +84,23 @@ extension Keys {
     #expect(preferences[.theme] == .dark)
   }
 
+  @Test("give optional values of every type, however often they are read")
+  func optionals() throws {
+    let (secret, data, date) = (Key<Secret?>("secret"), Key<Data?>("data"), Key<Date?>("date"))
+    let (text, number, list) = (Key<String?>("text"), Key<Int?>("number"), Key<[Int]?>("list"))
+    try preferences.set(Secret("hunter2"), for: secret)
+    try preferences.set(Data([1, 2]), for: data)
+    try preferences.set(Date(timeIntervalSince1970: 1), for: date)
+    try preferences.set("a", for: text)
+    try preferences.set(7, for: number)
+    try preferences.set([1, 2], for: list)
+    for _ in 0..<3 {
+      #expect(preferences[secret]?.revealed() == "hunter2" && preferences[data] == Data([1, 2]))
+      #expect(preferences[date] == Date(timeIntervalSince1970: 1) && preferences[text] == "a")
+      #expect(preferences[number] == 7 && preferences[list] == [1, 2])
+    }
+  }
+
   @Test("refuse an invalid value when it is set, and read one that is stored as their default, reported")
   func validation() async throws {
     #expect(throws: CofferError.invalidValue(collection: "application", key: "retries", reason: "0 to 10, not 11")) {
