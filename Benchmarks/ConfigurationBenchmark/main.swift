@@ -110,9 +110,13 @@ func watch(_ provider: some ConfigProvider, _ place: String) async throws -> (ch
 
 let ofCoffer = try await watch(coffer, "store")
 try proxy.close()
-let service = Task {
-  try await ServiceGroup(services: [reloading], logger: Logger(label: "benchmark") { _ in SwiftLogNoOpLogHandler() })
-    .run()
+let service = Task.detached {
+  do {
+    try await reloading.run()
+  } catch is CancellationError {
+  } catch {
+    print("The file provider ended: \(error)")
+  }
 }
 let ofFile = try await watch(reloading, "file")
 service.cancel()
