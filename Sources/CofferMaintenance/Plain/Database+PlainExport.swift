@@ -61,7 +61,7 @@ extension Session {
       """
       CREATE TABLE settings(
         collection TEXT NOT NULL, key TEXT NOT NULL, type TEXT NOT NULL, value, metadata_type TEXT, metadata,
-        version INTEGER NOT NULL, modified TEXT NOT NULL, expires TEXT, due TEXT, PRIMARY KEY(collection, key))
+        version INTEGER NOT NULL, modified TEXT NOT NULL, expires, due, PRIMARY KEY(collection, key))
       """)
     let names = try collections ?? collectionNames()
     try writeDeclarations(of: collections, to: plain)
