@@ -28,11 +28,15 @@ final class AlgorithmContext: Sendable {
   /// What is offered, as far as this OpenSSL has it, with what these need inside.
   static let kinds = [
     // PBKDF2 takes SHA-512, Argon2 both of BLAKE2.
-    Kind(operation: OSSL_OP_DIGEST, names: ["SHA2-256", "SHA2-512", "BLAKE2B-512"]),
+    Kind(operation: OSSL_OP_DIGEST, names: ["SHA2-256", "SHA2-512", "BLAKE2B-512", "SHAKE-128"]),
     // The generator takes the counter mode and single blocks.
     Kind(operation: OSSL_OP_CIPHER, names: ["AES-256-GCM", "AES-256-ECB", "AES-256-CTR"]),
     Kind(operation: OSSL_OP_MAC, names: ["HMAC", "BLAKE2BMAC"]),
     Kind(operation: OSSL_OP_KDF, names: ["HKDF", "SCRYPT", "PBKDF2", "ARGON2ID"]),
+    // Fleets: who they are, and who signs.
+    Kind(operation: OSSL_OP_KEYMGMT, names: ["X25519", "ED25519"]),
+    Kind(operation: OSSL_OP_KEYEXCH, names: ["X25519"]),
+    Kind(operation: OSSL_OP_SIGNATURE, names: ["ED25519"]),
     // What seeds generators depends on how OpenSSL was built.
     Kind(operation: OSSL_OP_RAND, names: ["CTR-DRBG", "SEED-SRC", "JITTER"]),
   ]

@@ -8,6 +8,7 @@ enum Algorithms {
   static let aes256ECB = Lookup("AES-256-ECB") { EVP_CIPHER_fetch($0, $1, nil) }
   static let aes256GCM = Lookup("AES-256-GCM") { EVP_CIPHER_fetch($0, $1, nil) }
   static let sha256 = Lookup("SHA256") { EVP_MD_fetch($0, $1, nil) }
+  static let shake128 = Lookup("SHAKE-128") { EVP_MD_fetch($0, $1, nil) }
   static let hmac = Lookup("HMAC") { EVP_MAC_fetch($0, $1, nil) }
   static let hkdf = Lookup("HKDF") { EVP_KDF_fetch($0, $1, nil) }
   static let scrypt = Lookup("SCRYPT") { EVP_KDF_fetch($0, $1, nil) }

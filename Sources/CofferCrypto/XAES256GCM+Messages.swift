@@ -53,3 +53,58 @@ extension XAES256GCM {
     return try nonce.withUnsafeBytes { try body($0.baseAddress!) }
   }
 }
+
+// MARK: - Objects
+
+/// For messages that carry their nonce: nonce, ciphertext and tag in one array.
+extension XAES256GCM {
+  /// How many bytes longer an object is than what it was sealed from.
+  public static let overheadByteCount = nonceByteCount + tagByteCount
+
+  /// Appends a sealed object to `output`, under a fresh nonce.
+  ///
+  /// - Throws: ``CryptoError/openSSL(function:reason:)``.
+  public func seal(
+    _ plaintext: UnsafeRawBufferPointer, additionalData: [UInt8], appendingTo output: inout [UInt8]
+  ) throws {
+    let start = output.count
+    output += try RandomSource.bytes(count: Self.nonceByteCount)
+    output.append(contentsOf: repeatElement(0, count: plaintext.count + Self.tagByteCount))
+    try output.withUnsafeMutableBytes { output in
+      // Behind the nonce, and so never nil.
+      let nonce = output.baseAddress! + start
+      let text = nonce + Self.nonceByteCount
+      try additionalData.withUnsafeBytes {
+        try seal(
+          plaintext.baseAddress ?? UnsafeRawPointer(text), count: plaintext.count, into: text,
+          tag: text + plaintext.count, nonce: nonce, additionalData: $0)
+      }
+    }
+  }
+
+  /// Checks and decrypts a sealed object, and lends what is in it for the time of `body`; it is wiped afterwards.
+  ///
+  /// - Throws: ``CryptoError/authenticationFailed`` when anything differs from what was sealed;
+  ///   ``CryptoError/openSSL(function:reason:)``; what `body` throws.
+  public func withOpened<R>(
+    _ sealed: ArraySlice<UInt8>, additionalData: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> R
+  ) throws -> R {
+    let count = sealed.count - Self.overheadByteCount
+    guard count >= 0 else { throw CryptoError.authenticationFailed }
+    let plaintext = UnsafeMutableRawBufferPointer.allocate(byteCount: max(1, count), alignment: 16)
+    defer {
+      Memory.wipe(plaintext)
+      plaintext.deallocate()
+    }
+    try sealed.withUnsafeBytes { sealed in
+      // Long enough for a nonce, and so never nil.
+      let nonce = sealed.baseAddress!
+      let text = nonce + Self.nonceByteCount
+      try additionalData.withUnsafeBytes {
+        try open(
+          text, count: count, into: plaintext.baseAddress!, tag: text + count, nonce: nonce, additionalData: $0)
+      }
+    }
+    return try body(UnsafeRawBufferPointer(rebasing: plaintext[..<count]))
+  }
+}

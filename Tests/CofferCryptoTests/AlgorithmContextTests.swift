@@ -18,8 +18,9 @@ struct AlgorithmContextTests {
   func listed() throws {
     let context = try #require(AlgorithmContext())
     let kinds = [
-      "AES-256-CTR", "AES-256-ECB", "AES-256-GCM", "ARGON2ID", "BLAKE2B-512", "BLAKE2BMAC", "CTR-DRBG", "HKDF", "HMAC",
-      "JITTER", "PBKDF2", "SCRYPT", "SEED-SRC", "SHA2-256", "SHA2-512",
+      "AES-256-CTR", "AES-256-ECB", "AES-256-GCM", "ARGON2ID", "BLAKE2B-512", "BLAKE2BMAC", "CTR-DRBG",
+      "ED25519", "HKDF", "HMAC", "JITTER", "PBKDF2", "SCRYPT", "SEED-SRC", "SHA2-256", "SHA2-512", "SHAKE-128",
+      "X25519",
     ]
     let later: Set = ["ARGON2ID", "JITTER"]
     let names = Set(listedNames(in: context.object))
@@ -51,6 +52,9 @@ struct AlgorithmContextTests {
       let longer = SecretBytes([UInt8](repeating: 0x0b, count: 22))
       let derived = try HKDF.deriveKey(from: longer, salt: [UInt8](0...0x0c), info: [UInt8](0xf0...0xf9), count: 42)
       expectInChild(hex(derived.exposed).hasPrefix("3cb25f25faacd57a90434f64d0362f2a"))
+      let seed = SecretBytes(hex: "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
+      expectInChild(hex(try Ed25519.sign([0x72], seed: seed)).hasPrefix("92a009a9f0d4cab8720e820b5f642540"))
+      expectInChild(try X25519.agree(seed, with: X25519.publicKey(of: key.padded)).count == 32)
       let (cipher, block) = (try Algorithms.aes256GCM.get(), try Algorithms.aes256ECB.get())
       for name in [
         EVP_CIPHER_get0_provider(cipher.object), EVP_CIPHER_get0_provider(block.object),
@@ -181,6 +185,9 @@ private func listedNames(in context: OpaquePointer?) -> [String] {
   EVP_MD_do_all_provided(context, { add(EVP_MD_get0_name($0), $1) }, argument)
   EVP_MAC_do_all_provided(context, { add(EVP_MAC_get0_name($0), $1) }, argument)
   EVP_KDF_do_all_provided(context, { add(EVP_KDF_get0_name($0), $1) }, argument)
+  EVP_KEYMGMT_do_all_provided(context, { add(EVP_KEYMGMT_get0_name($0), $1) }, argument)
+  EVP_KEYEXCH_do_all_provided(context, { add(EVP_KEYEXCH_get0_name($0), $1) }, argument)
+  EVP_SIGNATURE_do_all_provided(context, { add(EVP_SIGNATURE_get0_name($0), $1) }, argument)
   EVP_RAND_do_all_provided(context, { add(EVP_RAND_get0_name($0), $1) }, argument)
   return names.all
 }
@@ -201,6 +208,11 @@ private func expectInChild(_ condition: Bool, line: Int32 = #line) {
   guard !condition else { return }
   print("not as expected, line \(line)")
   exit(1)
+}
+
+extension SecretBytes {
+  /// As many bytes as a key on Curve25519 has.
+  fileprivate var padded: SecretBytes { SecretBytes(exposed + [UInt8](repeating: 7, count: 32 - count)) }
 }
 
 extension Optional {
