@@ -736,8 +736,8 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 6:
-                raise NewerFormat(f"The tables have version {version}, and this reader knows version 6.")
+            if version > 7:
+                raise NewerFormat(f"The tables have version {version}, and this reader knows version 7.")
             if version < 5:
                 raise Damaged("The store is damaged: its tables have no version that was ever released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}

@@ -280,7 +280,7 @@ public final class Database: Sendable {
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Each read by itself would take its snapshot, and the locks for it.
       try connection.beginRead()
-      if try Schema.check(connection) == Schema.versionWithDeclarations {
+      if try Schema.check(connection) >= Schema.versionWithDeclarations {
         core.hasDeclarations.store(true, ordering: .relaxed)
       }
       try Metadata(connection: connection).check(against: store)

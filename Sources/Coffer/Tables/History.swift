@@ -83,6 +83,33 @@ struct History {
     try dropOld(in: collection, limits, time: time)
   }
 
+  /// Keeps a value that was never an item's: what was set elsewhere and has lost.
+  ///
+  /// - Parameters:
+  ///   - version: What no other value of the key has.
+  ///   - ended: The number of the commit that is under way.
+  func insert(
+    _ item: HeldItem, _ key: String, in collection: StoredCollection, version: Int64, modified: Int64, ended: Int64,
+    time: Int64, author: String?, endedBy: String
+  ) throws {
+    let statement = try connection.statement(
+      """
+      INSERT INTO history(collection, key, type, data, metadata, version, modified, ended, time, expires, author, ended_by)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+      """)
+    statement.bind(item, key, in: collection.id)
+    statement.bind(version, at: 6)
+    statement.bind(modified, at: 7)
+    statement.bind(ended, at: 8)
+    statement.bind(time, at: 9)
+    // What is not bound is NULL.
+    if let expires = item.dates.expires { statement.bind(expires, at: 10) }
+    if let author { statement.bind(author, at: 11) }
+    statement.bind(endedBy, at: 12)
+    try statement.run()
+    try dropExcess(of: key, in: collection.id, collection.history ?? HistoryLimits())
+  }
+
   private func dropExcess(of key: String, in collection: Int64, _ limits: HistoryLimits) throws {
     let statement = try connection.statement(
       """

@@ -4,8 +4,11 @@ import CofferStorage
 package enum Schema {
   /// `user_version` of the stores this code makes.
   static let version = 5
-  /// `user_version` of the stores in which settings have been declared; the newest that this code reads.
+  /// `user_version` of the stores in which settings have been declared.
   static let versionWithDeclarations = 6
+  /// `user_version` of the stores that have been in a fleet, which have the tables of declarations, too; the newest that this
+  /// code reads.
+  static let versionWithFleets = 7
 
   /// What makes the tables, each statement as SQLite keeps it: a store has just these.
   private static let statements: [StaticString] = [
@@ -59,6 +62,33 @@ package enum Schema {
     """,
   ]
 
+  /// What is added with the first fleet.
+  private static let fleetStatements: [StaticString] = [
+    """
+    CREATE TABLE fleets(
+      id INTEGER PRIMARY KEY, fleet BLOB NOT NULL, carrier TEXT NOT NULL, member BLOB NOT NULL, identity BLOB NOT NULL,
+      first BLOB NOT NULL, number INTEGER NOT NULL, sequence INTEGER NOT NULL, synced INTEGER NOT NULL, revision TEXT,
+      head BLOB NOT NULL, authority BLOB NOT NULL, members BLOB NOT NULL, sum BLOB NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE fleet_records(
+      fleet INTEGER NOT NULL, collection TEXT NOT NULL, key TEXT NOT NULL, name BLOB NOT NULL, counter INTEGER NOT NULL,
+      clock INTEGER NOT NULL, author BLOB NOT NULL, removed INTEGER NOT NULL, expires INTEGER, version INTEGER NOT NULL,
+      digest BLOB NOT NULL, PRIMARY KEY(fleet, collection, key)) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX fleet_records_by_name ON fleet_records(fleet, name)",
+    """
+    CREATE TABLE fleet_conflicts(
+      id INTEGER PRIMARY KEY, fleet INTEGER NOT NULL, collection TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL,
+      time INTEGER NOT NULL, winner TEXT NOT NULL, loser TEXT NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE fleet_rules(
+      fleet INTEGER NOT NULL, collection TEXT NOT NULL, rule INTEGER NOT NULL,
+      PRIMARY KEY(fleet, collection)) STRICT, WITHOUT ROWID
+    """,
+  ]
+
   /// What SQLite makes beside: for AUTOINCREMENT, and without a statement the index of UNIQUE.
   private static let ownTable: StaticString = "CREATE TABLE sqlite_sequence(name,seq)"
   private static let ownIndex: StaticString = "sqlite_autoindex_collections_1"
@@ -83,6 +113,13 @@ package enum Schema {
     try connection.execute("PRAGMA user_version=\(versionWithDeclarations)")
   }
 
+  /// Makes the tables of fleets, in the transaction that is under way.
+  static func addFleets(to connection: SQLiteConnection) throws {
+    if try version(connection) < versionWithDeclarations { try addDeclarations(to: connection) }
+    for statement in fleetStatements { try connection.execute("\(statement)") }
+    try connection.execute("PRAGMA user_version=\(versionWithFleets)")
+  }
+
   /// The version of the tables.
   static func version(_ connection: SQLiteConnection) throws -> Int {
     try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0
@@ -101,8 +138,10 @@ package enum Schema {
 
   /// What is not as Coffer made it; nil when all is.
   package static func problem(_ connection: SQLiteConnection) throws -> String? {
-    let hasDeclarations = try version(connection) == versionWithDeclarations
-    let expected = statements + (hasDeclarations ? declarationStatements : []) + [ownTable, ownIndex]
+    let version = try version(connection)
+    var expected = statements + [ownTable, ownIndex]
+    if version >= versionWithDeclarations { expected += declarationStatements }
+    if version >= versionWithFleets { expected += fleetStatements }
     var missing = expected[...]
     var foreign: String?
     // Most often in the order they were made in; VACUUM makes the indexes last.
@@ -120,8 +159,8 @@ package enum Schema {
 
   /// Refuses tables of another version.
   package static func check(version found: Int) throws {
-    guard found <= versionWithDeclarations else {
-      throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithDeclarations)
+    guard found <= versionWithFleets else {
+      throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithFleets)
     }
     guard found >= version else {
       throw CofferError.damaged(

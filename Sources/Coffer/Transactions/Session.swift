@@ -350,6 +350,7 @@ package final class Session {
 
   /// Who makes this transaction, as the tables have it.
   var authorText: String {
+    if let writer = transaction.writer { return writer }
     if let actor = transaction.actor { return Author(actor: actor).text }
     return core.authorText
   }

@@ -20,6 +20,8 @@ struct TransactionState {
   var changesDeclarations = false
   /// On whose behalf it is made, where it says so itself.
   var actor: String?
+  /// Who made what it changes, where that was not this program: the text of an `Author`.
+  var writer: String?
   /// Whether what it changes is kept in the history of collections that keep none, too.
   var keepsAllHistory = false
   /// The collections where it sealed or opened what it was given: what lies there is not what a caller has in hand.

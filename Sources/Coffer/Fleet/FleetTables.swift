@@ -1,0 +1,335 @@
+import CofferCrypto
+import CofferStorage
+
+/// What a store knows of a fleet that it is a member of: a row of the table `fleets`.
+package struct StoredFleet: Sendable {
+  /// Of the row; nil before it is there.
+  package var id: Int64?
+  /// The fleet's own id.
+  package var fleet: [UInt8]
+  /// The carrier's address.
+  package var carrier: String
+  /// This store's member, and the seed of its private keys.
+  package var member: [UInt8]
+  package var identity: SecretBytes
+  /// SHA-256 of the first version of the members, which all others are verified from.
+  package var firstAuthority: [UInt8]
+  /// The commit that the store is in step with; the highest that it has seen.
+  package var number: Int64
+  /// Up to which commit of the store its changes have been looked through.
+  package var sequence: Int64
+  /// When it was last in step, in milliseconds since 1970.
+  package var synced: Int64
+  /// Where the carrier's changes go on; nil where everything has to be read.
+  package var revision: String?
+  /// The objects of the head and the members, as they were verified.
+  package var head: [UInt8]
+  package var authority: [UInt8]
+  package var members: [UInt8]
+  /// The hash over all records.
+  package var sum: [UInt8]
+
+  package init(
+    fleet: [UInt8], carrier: String, member: [UInt8], identity: SecretBytes, firstAuthority: [UInt8], number: Int64 = 0,
+    sequence: Int64 = 0, synced: Int64 = 0, revision: String? = nil, head: [UInt8] = [], authority: [UInt8],
+    members: [UInt8], sum: [UInt8]
+  ) {
+    (self.fleet, self.carrier, self.member, self.identity) = (fleet, carrier, member, identity)
+    (self.firstAuthority, self.number, self.sequence, self.synced) = (firstAuthority, number, sequence, synced)
+    (self.revision, self.head, self.authority, self.members) = (revision, head, authority, members)
+    self.sum = sum
+  }
+}
+
+/// What a store knows of a record: a row of the table `fleet_records`.
+package struct StoredRecord: Sendable, Equatable {
+  package var collection: String
+  package var key: String
+  package var name: [UInt8]
+  package var counter: Int64
+  package var clock: Int64
+  package var author: [UInt8]
+  package var isRemoved: Bool
+  package var expires: Int64?
+  /// The item's version when it was in step: 0 for none, `notInStep` where it never was.
+  package var version: Int64
+  /// SHA-256 of the object.
+  package var digest: [UInt8]
+
+  package static let notInStep: Int64 = -1
+
+  package init(
+    collection: String, key: String, name: [UInt8], counter: Int64, clock: Int64, author: [UInt8], isRemoved: Bool,
+    expires: Int64?, version: Int64, digest: [UInt8]
+  ) {
+    (self.collection, self.key, self.name, self.counter) = (collection, key, name, counter)
+    (self.clock, self.author, self.isRemoved, self.expires) = (clock, author, isRemoved, expires)
+    (self.version, self.digest) = (version, digest)
+  }
+
+  /// Whether there is nothing to be had of it at a time: removed, or expired.
+  package func isAbsent(at time: Int64) -> Bool { isRemoved || expires.map { $0 <= time } ?? false }
+}
+
+/// A value that was set on two hosts at once, and lost: a row of the table `fleet_conflicts`.
+package struct StoredConflict: Sendable, Equatable {
+  package let id: Int64
+  package let collection: String
+  package let key: String
+  /// That of the loser in the key's history.
+  package let version: Int64
+  package let time: Int64
+  package let winner: String
+  package let loser: String
+}
+
+/// The tables of fleets.
+///
+/// A store gets them with the first fleet, and with them the next version of its tables.
+struct FleetTables {
+  let connection: SQLiteConnection
+
+  var isThere: Bool { get throws { try Schema.version(connection) >= Schema.versionWithFleets } }
+
+  func create() throws {
+    if try !isThere { try Schema.addFleets(to: connection) }
+  }
+
+  // MARK: Fleets
+
+  func fleets() throws -> [StoredFleet] {
+    guard try isThere else { return [] }
+    var fleets: [StoredFleet] = []
+    try connection.statement(
+      """
+      SELECT id, fleet, carrier, member, identity, first, number, sequence, synced, revision, head, authority, members, sum
+      FROM fleets ORDER BY id
+      """
+    ).query { row in
+      var fleet = StoredFleet(
+        fleet: row.bytes(1), carrier: row.text(2), member: row.bytes(3),
+        identity: row.withBytes(4) { SecretBytes(copying: $0) }, firstAuthority: row.bytes(5), number: row.integer(6),
+        sequence: row.integer(7), synced: row.integer(8), revision: row.optionalText(9), head: row.bytes(10),
+        authority: row.bytes(11), members: row.bytes(12), sum: row.bytes(13))
+      fleet.id = row.integer(0)
+      fleets.append(fleet)
+    }
+    return fleets
+  }
+
+  /// - Returns: The number of the row.
+  func save(_ fleet: StoredFleet) throws -> Int64 {
+    let statement = try connection.statement(
+      """
+      INSERT INTO fleets(id, fleet, carrier, member, identity, first, number, sequence, synced, revision, head, authority,
+        members, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+      ON CONFLICT DO UPDATE SET carrier = ?3, number = ?7, sequence = ?8, synced = ?9, revision = ?10, head = ?11,
+        authority = ?12, members = ?13, sum = ?14 RETURNING id
+      """)
+    // What is not bound is NULL.
+    if let id = fleet.id { statement.bind(id, at: 1) }
+    statement.bind(fleet.fleet, at: 2)
+    statement.bind(fleet.carrier, at: 3)
+    statement.bind(fleet.member, at: 4)
+    fleet.identity.withUnsafeBytes { statement.bind(copying: $0, at: 5) }
+    statement.bind(fleet.firstAuthority, at: 6)
+    statement.bind(fleet.number, at: 7)
+    statement.bind(fleet.sequence, at: 8)
+    statement.bind(fleet.synced, at: 9)
+    if let revision = fleet.revision { statement.bind(revision, at: 10) }
+    statement.bind(fleet.head, at: 11)
+    statement.bind(fleet.authority, at: 12)
+    statement.bind(fleet.members, at: 13)
+    statement.bind(fleet.sum, at: 14)
+    return try statement.first { $0.integer(0) } ?? 0
+  }
+
+  /// Forgets a fleet, and everything about it.
+  func remove(_ fleet: Int64) throws {
+    for sql: StaticString in [
+      "DELETE FROM fleet_records WHERE fleet = ?", "DELETE FROM fleet_conflicts WHERE fleet = ?",
+      "DELETE FROM fleet_rules WHERE fleet = ?", "DELETE FROM fleets WHERE id = ?",
+    ] {
+      let statement = try connection.statement(sql)
+      statement.bind(fleet, at: 1)
+      try statement.run()
+    }
+  }
+
+  // MARK: Records
+
+  func record(_ key: String, in collection: String, of fleet: Int64) throws -> StoredRecord? {
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, removed, expires, version, digest FROM fleet_records
+      WHERE fleet = ? AND collection = ? AND key = ?
+      """)
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    statement.bind(key, at: 3)
+    return try statement.first(Self.record)
+  }
+
+  func record(named name: [UInt8], of fleet: Int64) throws -> StoredRecord? {
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, removed, expires, version, digest FROM fleet_records
+      WHERE fleet = ? AND name = ?
+      """)
+    statement.bind(fleet, at: 1)
+    statement.bind(name, at: 2)
+    return try statement.first(Self.record)
+  }
+
+  func records(of fleet: Int64) throws -> [StoredRecord] {
+    var records: [StoredRecord] = []
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, removed, expires, version, digest FROM fleet_records
+      WHERE fleet = ?
+      """)
+    statement.bind(fleet, at: 1)
+    try statement.query { records.append(try Self.record($0)) }
+    return records
+  }
+
+  /// Records of what is gone since before a time, and in step.
+  func forgettableRecords(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
+    var records: [StoredRecord] = []
+    let statement = try connection.statement(
+      """
+      SELECT collection, key, name, counter, clock, author, removed, expires, version, digest FROM fleet_records
+      WHERE fleet = ?1 AND version <> -1 AND digest <> x''
+      AND (removed AND clock < ?2 << 16 AND version = 0 OR expires < ?2) LIMIT ?3
+      """)
+    statement.bind(fleet, at: 1)
+    statement.bind(time, at: 2)
+    statement.bind(Int64(count), at: 3)
+    try statement.query { records.append(try Self.record($0)) }
+    return records
+  }
+
+  private static func record(_ row: borrowing Statement.Row) throws -> StoredRecord {
+    StoredRecord(
+      collection: row.text(0), key: row.text(1), name: row.bytes(2), counter: row.integer(3), clock: row.integer(4),
+      author: row.bytes(5), isRemoved: row.integer(6) != 0, expires: row.optionalInteger(7), version: row.integer(8),
+      digest: row.bytes(9))
+  }
+
+  func save(_ record: StoredRecord, of fleet: Int64) throws {
+    let statement = try connection.statement(
+      "INSERT OR REPLACE INTO fleet_records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
+    statement.bind(fleet, at: 1)
+    statement.bind(record.collection, at: 2)
+    statement.bind(record.key, at: 3)
+    statement.bind(record.name, at: 4)
+    statement.bind(record.counter, at: 5)
+    statement.bind(record.clock, at: 6)
+    statement.bind(record.author, at: 7)
+    statement.bind(record.isRemoved ? 1 : 0, at: 8)
+    if let expires = record.expires { statement.bind(expires, at: 9) }
+    statement.bind(record.version, at: 10)
+    statement.bind(record.digest, at: 11)
+    try statement.run()
+  }
+
+  func removeRecord(_ key: String, in collection: String, of fleet: Int64) throws {
+    let statement = try connection.statement(
+      "DELETE FROM fleet_records WHERE fleet = ? AND collection = ? AND key = ?")
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    statement.bind(key, at: 3)
+    try statement.run()
+  }
+
+  // MARK: Changes
+
+  /// The keys of a collection that are not in step.
+  func keysNotInStep(_ collection: StoredCollection?, named name: String, of fleet: Int64, at time: Int64) throws
+    -> [String]
+  {
+    var keys: [String] = []
+    if let collection {
+      let items = try connection.statement(
+        """
+        SELECT key FROM items WHERE collection = ?1 AND (expires IS NULL OR expires > ?4) AND NOT EXISTS (
+          SELECT 1 FROM fleet_records AS r
+          WHERE r.fleet = ?2 AND r.collection = ?3 AND r.key = items.key AND r.version = items.version)
+        """)
+      items.bind(collection.id, at: 1)
+      items.bind(fleet, at: 2)
+      items.bind(name, at: 3)
+      items.bind(time, at: 4)
+      try items.query { keys.append($0.text(0)) }
+    }
+    let removed = try connection.statement(
+      """
+      SELECT key FROM fleet_records AS r WHERE fleet = ?2 AND collection = ?3 AND version <> 0
+      AND (expires IS NULL OR expires > ?4) AND NOT EXISTS (
+        SELECT 1 FROM items WHERE items.collection = ?1 AND items.key = r.key
+          AND (items.expires IS NULL OR items.expires > ?4))
+      """)
+    removed.bind(collection?.id ?? 0, at: 1)
+    removed.bind(fleet, at: 2)
+    removed.bind(name, at: 3)
+    removed.bind(time, at: 4)
+    try removed.query { keys.append($0.text(0)) }
+    return keys
+  }
+
+  // MARK: Conflicts and rules
+
+  func conflicts(of fleet: Int64) throws -> [StoredConflict] {
+    var conflicts: [StoredConflict] = []
+    let statement = try connection.statement(
+      "SELECT id, collection, key, version, time, winner, loser FROM fleet_conflicts WHERE fleet = ? ORDER BY id")
+    statement.bind(fleet, at: 1)
+    try statement.query {
+      conflicts.append(
+        StoredConflict(
+          id: $0.integer(0), collection: $0.text(1), key: $0.text(2), version: $0.integer(3), time: $0.integer(4),
+          winner: $0.text(5), loser: $0.text(6)))
+    }
+    return conflicts
+  }
+
+  func addConflict(
+    _ key: String, in collection: String, version: Int64, time: Int64, winner: String, loser: String, of fleet: Int64
+  ) throws {
+    let statement = try connection.statement(
+      """
+      INSERT INTO fleet_conflicts(fleet, collection, key, version, time, winner, loser) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      """)
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    statement.bind(key, at: 3)
+    statement.bind(version, at: 4)
+    statement.bind(time, at: 5)
+    statement.bind(winner, at: 6)
+    statement.bind(loser, at: 7)
+    try statement.run()
+  }
+
+  func removeConflict(_ id: Int64, of fleet: Int64) throws {
+    let statement = try connection.statement("DELETE FROM fleet_conflicts WHERE id = ? AND fleet = ?")
+    statement.bind(id, at: 1)
+    statement.bind(fleet, at: 2)
+    try statement.run()
+  }
+
+  func rules(of fleet: Int64) throws -> [String: Int64] {
+    var rules: [String: Int64] = [:]
+    let statement = try connection.statement("SELECT collection, rule FROM fleet_rules WHERE fleet = ?")
+    statement.bind(fleet, at: 1)
+    try statement.query { rules[$0.text(0)] = $0.integer(1) }
+    return rules
+  }
+
+  func setRule(_ rule: Int64, for collection: String, of fleet: Int64) throws {
+    let statement = try connection.statement("INSERT OR REPLACE INTO fleet_rules VALUES (?, ?, ?)")
+    statement.bind(fleet, at: 1)
+    statement.bind(collection, at: 2)
+    statement.bind(rule, at: 3)
+    try statement.run()
+  }
+}
