@@ -1,0 +1,75 @@
+import CofferCrypto
+
+/// What a carrier shows of a commit: its head, and the records that are on the carrier or have changed there.
+struct CarrierView {
+  var head: [UInt8]
+  /// By the names of objects; nil for what was removed.
+  var objects: [String: [UInt8]?]
+  /// Whether these are all that there are.
+  var isComplete: Bool
+  var revision: CarrierRevision
+
+  /// Reads everything.
+  ///
+  /// - Returns: nil where there is no head.
+  static func readAll(_ carrier: any Carrier) async throws -> CarrierView? {
+    var objects: [String: [UInt8]?] = [:]
+    let revision = try await carrier.readAll { for object in $0 { objects[object.name] = object.bytes } }
+    guard let head = objects[Head.object] ?? nil else { return nil }
+    return CarrierView(head: head, objects: objects, isComplete: true, revision: revision)
+  }
+
+  /// Reads what changed since a revision, up to a head.
+  ///
+  /// - Returns: nil where that is not known any more, or does not come.
+  static func read(
+    _ carrier: any Carrier, after revision: CarrierRevision, upTo head: [UInt8]
+  ) async throws -> CarrierView? {
+    try await withThrowingTaskGroup(of: CarrierView?.self) { group in
+      group.addTask {
+        var changes = CarrierChanges()
+        for try await event in carrier.changes(after: revision) {
+          guard changes.add(event) else { return nil }
+          if let view = changes.view, view.head == head { return view }
+        }
+        return nil
+      }
+      group.addTask {
+        try await Task.sleep(for: patience)
+        return nil
+      }
+      defer { group.cancelAll() }
+      return try await group.next() ?? nil
+    }
+  }
+
+  /// How long changes may take to come; then everything is read.
+  private static let patience = Duration.seconds(10)
+}
+
+/// Changes of a carrier, collected until they make a commit.
+struct CarrierChanges {
+  private var objects: [String: [UInt8]?] = [:]
+  private(set) var revision: CarrierRevision?
+
+  /// - Returns: False where what changed is not known any more.
+  mutating func add(_ event: CarrierEvent) -> Bool {
+    guard case .changed(let changes, let revision) = event else { return false }
+    for change in changes {
+      switch change {
+      case .put(let object): objects[object.name] = .some(object.bytes)
+      case .remove(let name): objects[name] = .some(nil)
+      }
+    }
+    self.revision = revision
+    return true
+  }
+
+  mutating func removeAll() { self = CarrierChanges() }
+
+  /// nil where no head is among them.
+  var view: CarrierView? {
+    guard let revision, let head = objects[Head.object] ?? nil else { return nil }
+    return CarrierView(head: head, objects: objects, isComplete: false, revision: revision)
+  }
+}

@@ -1,0 +1,258 @@
+import Coffer
+import CofferCrypto
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// A member of a fleet.
+public struct FleetMember: Sendable, Hashable {
+  /// What people call it.
+  public let name: String
+  /// What it may do.
+  public let role: FleetRole
+  /// When it was invited.
+  public let invited: Date
+  /// Whether it is this store.
+  public let isThisStore: Bool
+}
+
+/// A setting that was changed on two hosts at once, and what has become of it.
+public struct FleetConflict: Sendable, Hashable {
+  /// Its number on this host.
+  public let id: Int64
+  /// Of which setting it is.
+  public let collection: String
+  /// Of which setting it is.
+  public let key: String
+  /// The version, in the history of the key, of the value that lost.
+  public let version: Int64
+  /// When it was settled.
+  public let time: Date
+  /// The member whose value won; empty where the fleet had removed the setting.
+  public let winner: String
+  /// The member whose value lost.
+  public let loser: String
+}
+
+extension Fleet {
+  // MARK: Members
+
+  /// Who is a member, as far as this host knows.
+  public var members: [FleetMember] {
+    membership.members.members.map {
+      FleetMember(
+        name: $0.name, role: $0.role, invited: Self.date($0.created), isThisStore: $0.id == membership.identity.member)
+    }
+  }
+
+  /// Makes a member, and what makes a store that member: a secret, to be handed over as such.
+  ///
+  /// - Parameters:
+  ///   - name: What people call it.
+  ///   - expires: Before when the invitation has to be used; nil for no end.
+  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin, `.memberExists`, `.badName`; what ``sync()`` throws.
+  public func invite(_ name: String, role: FleetRole, expires: Date? = nil) async throws -> Invitation {
+    try Members.check(name: name)
+    let fleet = membership.stored.fleet
+    let identity = try Identity.make(fleet: fleet)
+    try await change { members, now in
+      guard members.member(named: name) == nil else { throw FleetError.memberExists(name: name) }
+      members.members.append(
+        Members.Member(
+          id: identity.member, name: name, role: role, signingKey: identity.signingKey, publicKey: identity.publicKey,
+          created: now, joinsBefore: expires.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) } ?? 0))
+      return false
+    }
+    return Invitation(
+      carrier: carrier.description, expires: expires, fleet: fleet, firstAuthority: membership.stored.firstAuthority,
+      member: identity.member, seed: identity.seed)
+  }
+
+  /// Takes a member out.
+  ///
+  /// Nothing that is written once this returns opens with the keys it has: there is a new fleet key, and all
+  /// records are sealed under it.
+  ///
+  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin, `.memberNotFound`, `.lastAdmin`; what ``sync()``
+  ///   throws. The member is still one then.
+  public func remove(_ name: String) async throws {
+    try await change { members, _ in
+      guard let member = members.member(named: name) else { throw FleetError.memberNotFound(name: name) }
+      members.members.removeAll { $0.id == member.id }
+      guard members.members.contains(where: { $0.role == .admin }) else { throw FleetError.lastAdmin }
+      return true
+    }
+  }
+
+  /// Makes a new fleet key, and seals all records under it: for when a host was lost, after its member was removed, or in any
+  /// doubt.
+  ///
+  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin; what ``sync()`` throws.
+  public func renewKey() async throws { try await change { _, _ in true } }
+
+  /// Says which collections are shared.
+  ///
+  /// What is in a new one on any host is merged; what is in one that is left out stays where it is.
+  ///
+  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin, `.collectionSealed`, `.collectionShared`; what
+  ///   ``sync()`` throws.
+  public func share(collections: [String]) async throws {
+    let names = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
+    try connection.readFleets { try Self.check(names, $0, except: membership.id) }
+    try await change { members, _ in
+      members.collections = names
+      return false
+    }
+    try await sync()
+  }
+
+  /// Publishes other members.
+  ///
+  /// - Parameter body: Gets the present ones and the time; returns whether a new fleet key is needed.
+  private func change(_ body: (inout Members, Int64) throws -> Bool) async throws {
+    try await sync()
+    try await turns.take {
+      var report = SyncReport()
+      for _ in 0..<20 {
+        try await pull(report: &report)
+        guard membership.me.role == .admin else { throw FleetError.notAllowed(role: membership.me.role) }
+        guard try await settleEarlier() else { continue }
+        let now = try connection.readFleets { $0.time }
+        var members = membership.members
+        let needsNewKey = try body(&members, now)
+        members.version += 1
+        let edition = try MembersEdition(members, after: membership, hasNewKey: needsNewKey, time: now)
+        guard edition.membersBytes.count <= pieceByteCount else {
+          throw FleetError.tooLarge(
+            object: "The list of members", byteCount: edition.membersBytes.count, limit: pieceByteCount)
+        }
+        if try await publish(edition) { return set(.inStep) }
+      }
+      throw FleetError.busy
+    }
+  }
+
+  /// Swaps members and head at once; with a new key, once all records are sealed under it where nobody looks yet.
+  private func publish(_ edition: MembersEdition) async throws -> Bool {
+    let old = membership
+    let next = try Membership(old.stored, isHeadOpened: false)
+    try next.take(edition.authority, edition.authorityBytes, members: edition.membersBytes)
+    var set = old.set
+    var resealed: [(name: [UInt8], object: CarrierObject, digest: [UInt8])] = []
+    let hasNewKey = next.keys.epoch != old.keys.epoch
+    if hasNewKey {
+      guard let all = try await reseal(from: old, to: next) else { return false }
+      resealed = all
+      set = SetHash()
+      for record in resealed { try set.add(next.keys.name(of: record.object), digest: record.digest) }
+    }
+    let now = try connection.readFleets { $0.time }
+    // Its ancestors are those of the present head.
+    var head = try old.nextHead(set: set, recordCount: old.head?.recordCount ?? 0, time: now)
+    (head.membersVersion, head.authority) = (next.members.version, next.authorityDigest)
+    let bytes = try head.sealed(next.keys, by: next.identity)
+    try onStep(.willCommit)
+    let changes = edition.changes + [.put(CarrierObject(name: Head.object, bytes: bytes))]
+    guard try await carrier.commit(changes, if: old.condition) else { return false }
+    try onStep(.didCommit)
+    next.take(head, bytes, set, synced: now)
+    try connection.writeFleets { transaction in
+      try checkIsPresent(transaction)
+      for record in resealed {
+        guard var row = try transaction.record(named: record.name, of: old.id) else { continue }
+        (row.name, row.digest) = (next.keys.name(of: record.object), record.digest)
+        try transaction.save(row, of: old.id)
+      }
+      try next.save(transaction)
+    }
+    membership = next
+    try onStep(.didAcknowledge)
+    if hasNewKey { _ = try await clean() }
+    return true
+  }
+
+  /// Seals all records under another key, in a folder of its own that no head is for yet.
+  ///
+  /// - Returns: By their old names; nil where somebody else has committed meanwhile.
+  private func reseal(
+    from old: Membership, to next: Membership
+  ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
+    guard let view = try await CarrierView.readAll(carrier), view.head == old.stored.head else { return nil }
+    var resealed: [(name: [UInt8], object: CarrierObject, digest: [UInt8])] = []
+    for (object, bytes) in view.objects {
+      guard let name = old.keys.name(ofObject: object), let bytes else { continue }
+      let sealed = try Record(opening: bytes, named: name, old.keys).sealed(next.keys)
+      resealed.append((name, sealed, try sealed.bytes.digest))
+    }
+    var rest = resealed.map { CarrierChange.put($0.object) }[...]
+    while !rest.isEmpty {
+      let request = Array(rest.prefix(64))
+      rest = rest.dropFirst(64)
+      guard try await make(request) else { return nil }
+      try onStep(.didResealSome)
+    }
+    return resealed
+  }
+
+  /// Takes from the carrier what no head is for: of earlier keys, and of commits that were cut off.
+  ///
+  /// - Returns: False where somebody else has committed meanwhile.
+  func clean() async throws -> Bool {
+    guard let view = try await CarrierView.readAll(carrier), view.head == membership.stored.head else { return false }
+    let pieces = Set((membership.head?.pieces ?? []).map { Piece.object($0.id, membership.keys) })
+    let left = view.objects.keys.filter { name in
+      name.hasPrefix("s/") && !pieces.contains(name)
+        || name.hasPrefix("r/") && !name.hasPrefix("r/\(membership.keys.folder)/")
+    }
+    return try await make(left.sorted().map { .remove(name: $0) })
+  }
+
+  // MARK: Conflicts
+
+  /// Settings that were changed on two hosts at once, and that nobody has looked at yet, in their order.
+  ///
+  /// - Throws: `CofferError`.
+  public func conflicts() throws -> [FleetConflict] {
+    try connection.readFleets { try $0.conflicts(of: membership.id) }.map {
+      FleetConflict(
+        id: $0.id, collection: $0.collection, key: $0.key, version: $0.version, time: Self.date($0.time),
+        winner: $0.winner, loser: $0.loser)
+    }
+  }
+
+  /// Sets a setting to the value that lost, as a new change, and takes the conflict off the list.
+  ///
+  /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError.versionNotFound` where the history does not hold it any more.
+  public func restore(_ conflict: FleetConflict) throws {
+    try check(conflict)
+    try connection.readWrite { transaction in
+      try transaction.restoreObject(
+        forKey: conflict.key, inCollection: conflict.collection, version: conflict.version)
+    }
+    try dismiss(conflict)
+  }
+
+  /// Takes a conflict off the list; the value that lost stays in the history of its key.
+  ///
+  /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError`.
+  public func dismiss(_ conflict: FleetConflict) throws {
+    try check(conflict)
+    try connection.writeFleets { try $0.removeConflict(conflict.id, of: membership.id) }
+  }
+
+  private func check(_ conflict: FleetConflict) throws {
+    guard try conflicts().contains(conflict) else { throw FleetError.conflictNotFound(id: conflict.id) }
+  }
+
+  /// Says what becomes of settings of a collection that are changed here and elsewhere; on this host alone.
+  ///
+  /// Without it the later change wins, and on a reader's host what was set elsewhere.
+  ///
+  /// - Throws: `CofferError`.
+  public func setRule(_ rule: FleetRule, forCollection collection: String) throws {
+    try connection.writeFleets { try $0.setRule(rule.rawValue, for: collection, of: membership.id) }
+  }
+}

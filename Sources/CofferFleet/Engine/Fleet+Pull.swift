@@ -1,0 +1,203 @@
+import Coffer
+import CofferCrypto
+
+extension Fleet {
+  /// The store was changed by another program that syncs it, too; begin again.
+  struct Overtaken: Error {}
+
+  /// Takes what is on the carrier.
+  ///
+  /// - Parameter isRollbackAccepted: Whether the carrier may show less than this host has seen.
+  func pull(isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
+    for attempt in 1... {
+      let object = try await carrier.read([Head.object]).first
+      guard let object else { throw FleetError.rolledBack(seen: membership.seen, found: nil) }
+      guard object.bytes != membership.stored.head || isRollbackAccepted && attempt == 1 else { return }
+      do {
+        let view = try await view(upTo: object.bytes, isComplete: isRollbackAccepted || attempt > 1)
+        try await take(view, isRollbackAccepted: isRollbackAccepted, report: &report)
+        return
+      } catch let error as FleetError where attempt < 3 && Self.mayPass(error) {
+        // Something changed while it was read, or changes were missed: everything is read the next time.
+        continue
+      }
+    }
+  }
+
+  private static func mayPass(_ error: FleetError) -> Bool { if case .damaged = error { true } else { false } }
+
+  private func view(upTo head: [UInt8], isComplete: Bool) async throws -> CarrierView {
+    if !isComplete, let revision = membership.stored.revision,
+      let view = try await CarrierView.read(carrier, after: CarrierRevision(text: revision), upTo: head)
+    {
+      return view
+    }
+    guard let view = try await CarrierView.readAll(carrier) else {
+      throw FleetError.rolledBack(seen: membership.seen, found: nil)
+    }
+    return view
+  }
+
+  /// Takes a state of the carrier, all of it or nothing.
+  func take(_ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
+    let epoch = membership.keys.epoch
+    let membership = try await acceptedMembership(for: view.head)
+    let head = try Head(
+      opening: view.head, membership.keys, members: membership.members, authority: membership.authorityDigest)
+    if !isRollbackAccepted { try checkSuccession(head, view.head) }
+    // Of another epoch, all objects have other names.
+    guard view.isComplete || membership.keys.epoch == epoch else {
+      guard let all = try await CarrierView.readAll(carrier) else {
+        throw FleetError.rolledBack(seen: self.membership.seen, found: nil)
+      }
+      return try await take(all, isRollbackAccepted: isRollbackAccepted, report: &report)
+    }
+
+    var objects: [(name: [UInt8], bytes: [UInt8]?)] = view.objects.compactMap { name, bytes in
+      membership.keys.name(ofObject: name).map { ($0, bytes) }
+    }
+    if !head.pieces.isEmpty {
+      var changes = Dictionary(uniqueKeysWithValues: objects.map { ($0.name, $0.bytes) })
+      for change in try await pieces(of: head, membership.keys) { changes[change.name] = .some(change.record) }
+      objects = changes.map { ($0.key, $0.value) }
+    }
+    try onStep(.willApply)
+    let outcome = try connection.writeFleets { transaction in
+      try self.apply(
+        objects, head, view, membership, isRollbackAccepted: isRollbackAccepted, transaction)
+    }
+    self.membership = membership
+    report.pulledCount += outcome.changeCount
+    report.conflictCount += outcome.conflictCount
+    try onStep(.didApply)
+  }
+
+  /// The membership under which a head was made: this one, or one with later members.
+  private func acceptedMembership(for head: [UInt8]) async throws -> Membership {
+    let version = try Head.membersVersion(of: head)
+    guard version >= membership.members.version else {
+      throw FleetError.rolledBack(seen: membership.seen, found: nil)
+    }
+    guard version > membership.members.version else { return try Membership(membership.stored, isHeadOpened: false) }
+    let chain = try await AuthorityChain.read(
+      from: carrier, after: membership.authority, membership.stored.authority)
+    let later = try Membership(membership.stored, isHeadOpened: false)
+    try later.take(chain.authority, chain.bytes, members: chain.members)
+    return later
+  }
+
+  /// Refuses a head that is not after the one that was seen.
+  private func checkSuccession(_ head: Head, _ bytes: [UInt8]) throws {
+    let seen = membership.seen
+    guard head.number >= seen else { throw FleetError.rolledBack(seen: seen, found: head.number) }
+    guard !membership.stored.head.isEmpty, bytes != membership.stored.head else { return }
+    guard head.number > seen, let last = membership.head,
+      head.descends(from: last.number, digest: try membership.stored.head.digest) ?? true
+    else { throw FleetError.forked(seen: seen, found: head.number) }
+  }
+
+  /// What the pieces of a commit change.
+  func pieces(of head: Head, _ keys: FleetKeys) async throws -> [Piece.Change] {
+    let names = head.pieces.map { Piece.object($0.id, keys) }
+    let objects = Dictionary(
+      try await carrier.read(names).map { ($0.name, $0.bytes) }, uniquingKeysWith: { first, _ in first })
+    return try zip(head.pieces, names).flatMap { piece, name in
+      guard let bytes = objects[name], ConstantTime.isEqual(try bytes.digest, piece.digest) else {
+        throw FleetError.damaged(object: name, reason: "it is not the one that the head names")
+      }
+      return try Piece.changes(in: bytes, name)
+    }
+  }
+
+  /// Applies a state to the store, in the transaction that also says so.
+  private func apply(
+    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ head: Head, _ view: CarrierView, _ membership: Membership,
+    isRollbackAccepted: Bool, _ transaction: FleetTransaction
+  ) throws -> Merge {
+    // This may run twice, with another membership of the same: what was before is in `self`.
+    let before = self.membership.stored
+    if before.id == nil {
+      // Joining.
+      try membership.save(transaction)
+    } else {
+      try checkIsPresent(transaction)
+    }
+    try Self.check(membership.members.collections, transaction, except: membership.id)
+    let changes = try changed(objects, head, view.isComplete, membership, transaction)
+    membership.take(head, view.head, changes.set, revision: view.revision.text, synced: transaction.time)
+    var merge = try Merge(
+      transaction: transaction, fleet: membership.id, members: membership.members, me: membership.me,
+      synced: before.synced,
+      wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number))
+    for object in changes.present {
+      let record = try Record(opening: object.bytes, named: object.name, membership.keys)
+      try merge.take(record, named: object.name, digest: object.digest)
+    }
+    // By their keys: in a new epoch they have other names.
+    for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
+      try merge.takeAbsence(of: row)
+    }
+    // What the carrier has lost may have been changed long ago.
+    if isRollbackAccepted { membership.setSequence(-1) }
+    try membership.save(transaction)
+    return merge
+  }
+
+  /// Refuses to go on where another program has synced the store, or left the fleet.
+  func checkIsPresent(_ transaction: FleetTransaction) throws {
+    guard let present = try transaction.fleets().first(where: { $0.id == membership.stored.id }) else {
+      throw FleetError.notJoined
+    }
+    guard present.number == membership.stored.number, present.head == membership.stored.head else { throw Overtaken() }
+  }
+
+  private func isStillNamed(_ row: StoredRecord, _ fleet: Int64, _ transaction: FleetTransaction) throws -> Bool {
+    try transaction.record(row.key, in: row.collection, of: fleet)?.name == row.name
+  }
+
+  private struct Changed {
+    var set: SetHash
+    var present: [(name: [UInt8], bytes: [UInt8], digest: [UInt8])] = []
+    var absent: [StoredRecord] = []
+  }
+
+  /// What is not as the store knows it, once all of it is what the head was signed for.
+  private func changed(
+    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ head: Head, _ isComplete: Bool, _ membership: Membership,
+    _ transaction: FleetTransaction
+  ) throws -> Changed {
+    var changed = Changed(set: isComplete ? SetHash() : self.membership.set)
+    var count = isComplete ? 0 : self.membership.head?.recordCount ?? 0
+    var rows: [[UInt8]: StoredRecord] = [:]
+    if isComplete {
+      for row in try transaction.records(of: membership.id) { rows[row.name] = row }
+    } else {
+      for object in objects { rows[object.name] = try transaction.record(named: object.name, of: membership.id) }
+    }
+    for (name, bytes) in objects {
+      let row = rows.removeValue(forKey: name)
+      let digest = try bytes.map { try $0.digest }
+      if !isComplete {
+        if let row, row.digest == digest { continue }
+        if let row, !row.digest.isEmpty {
+          try changed.set.remove(name, digest: row.digest)
+          count &-= 1
+        }
+      }
+      guard let bytes, let digest else {
+        if let row { changed.absent.append(row) }
+        continue
+      }
+      try changed.set.add(name, digest: digest)
+      count += 1
+      if row?.digest != digest { changed.present.append((name, bytes, digest)) }
+    }
+    // Of what the carrier has lost it is known.
+    if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
+    guard count == head.recordCount, ConstantTime.isEqual(try changed.set.digest, head.setDigest) else {
+      throw FleetError.damaged(
+        object: "r", reason: "the records are not those that commit \(head.number) was signed for")
+    }
+    return changed
+  }
+}

@@ -1,0 +1,271 @@
+import Coffer
+import CofferCrypto
+
+extension Fleet {
+  /// Pushes what was changed here.
+  ///
+  /// - Returns: Whether that is all; false where somebody else has committed meanwhile.
+  func push(_ report: inout SyncReport) async throws -> Bool {
+    guard try await settleEarlier() else { return false }
+    let collections = membership.members.collections
+    let (parts, sequence) = try connection.readFleets { transaction in
+      try Self.check(collections, transaction, except: membership.id)
+      return (try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastSequence())
+    }
+    let now = try connection.readFleets { $0.time }
+    report.problems = []
+    for part in squashed(parts) {
+      let drafts = try part.compactMap { try draft($0, at: now, &report) }
+      if drafts.isEmpty { continue }
+      guard try await commit(drafts) else { return false }
+      report.pushedCount += drafts.count
+    }
+    // What follows is looked for behind this, which goes to the store with the next commit.
+    if report.problems.isEmpty { membership.setSequence(sequence) }
+    return try await forget()
+  }
+
+  // MARK: Drafts
+
+  /// A change that is on its way to the carrier.
+  struct Draft {
+    /// What is put in the place of the record, nil to remove it.
+    var object: CarrierObject?
+    /// The row that the store had, and the one that it has once the change is there; nil for none.
+    var before: StoredRecord?
+    var after: StoredRecord?
+
+    var name: [UInt8] { after?.name ?? before?.name ?? [] }
+  }
+
+  /// So many commits are pushed one by one; more are squashed.
+  private static let partCount = 16
+
+  /// Joins parts that follow each other, where they are many, up to what one request takes.
+  private func squashed(_ parts: [[LocalChange]]) -> [[LocalChange]] {
+    guard parts.count > Self.partCount else { return parts }
+    var joined: [[LocalChange]] = []
+    var byteCount = 0
+    for part in parts {
+      let more = part.reduce(0) { $0 + Self.estimatedByteCount($1) }
+      if let last = joined.last, last.count + part.count < carrier.limits.operationCount,
+        byteCount + more + Self.headByteCount < carrier.limits.requestByteCount
+      {
+        joined[joined.count - 1] += part
+        byteCount += more
+      } else {
+        joined.append(part)
+        byteCount = more
+      }
+    }
+    return joined
+  }
+
+  private static func estimatedByteCount(_ change: LocalChange) -> Int {
+    512 + change.key.utf8.count + change.collection.utf8.count + (change.value?.byteCount ?? 0)
+  }
+
+  /// More than any head has, and the names of a request.
+  static let headByteCount = 64 * 1024
+
+  /// The largest object of a record that the carrier takes, alone in its request or its piece.
+  private var maximumRecordByteCount: Int {
+    pieceByteCount - 64
+  }
+
+  /// - Returns: nil for what is too large.
+  private func draft(_ change: LocalChange, at now: Int64, _ report: inout SyncReport) throws -> Draft? {
+    let clock = HybridClock.next(at: change.modified, after: change.record, now: now)
+    let record = Record(
+      collection: change.collection, key: change.key, counter: UInt64(clamping: change.record?.counter ?? 0) + 1,
+      clock: clock,
+      author: membership.identity.member, writer: change.author,
+      content: change.value.map { .value($0) } ?? .tombstone)
+    let object = try record.sealed(membership.keys)
+    guard object.bytes.count <= maximumRecordByteCount else {
+      report.problems.append(
+        """
+        "\(change.key)" in "\(change.collection)" stays on this host: it takes \(object.bytes.count) bytes, and the carrier \
+        holds up to \(maximumRecordByteCount).
+        """)
+      return nil
+    }
+    let after = StoredRecord(
+      collection: change.collection, key: change.key,
+      name: try membership.keys.name(of: change.key, in: change.collection),
+      counter: Int64(record.counter), clock: Int64(bitPattern: clock.rawValue), author: record.author.bytes,
+      isRemoved: change.value == nil, expires: change.value?.dates.expires, version: change.version,
+      digest: try object.bytes.digest)
+    return Draft(object: object, before: change.record, after: after)
+  }
+
+  // MARK: Commits
+
+  /// Makes one commit of changes, which others see whole.
+  ///
+  /// - Parameter edition: Later members, in whose name the commit is made; only an admin makes one.
+  /// - Returns: False where somebody else was faster, and nothing was changed.
+  func commit(_ drafts: [Draft]) async throws -> Bool {
+    var set = membership.set
+    var count = membership.head?.recordCount ?? 0
+    for draft in drafts {
+      if let before = draft.before, !before.digest.isEmpty {
+        try set.remove(before.name, digest: before.digest)
+        count &-= 1
+      }
+      if draft.object != nil, let after = draft.after {
+        try set.add(after.name, digest: after.digest)
+        count += 1
+      }
+    }
+    let changes: [CarrierChange] = drafts.map { draft in
+      draft.object.map { .put($0) } ?? .remove(name: membership.keys.object(draft.name))
+    }
+    let isSmall = fits(changes)
+    let pieces = isSmall ? [] : try Self.pieces(of: drafts, pieceByteCount)
+    guard pieces.count <= Head.maximumPieceCount else {
+      throw FleetError.tooLarge(
+        object: "A commit", byteCount: pieces.reduce(0) { $0 + $1.bytes.count },
+        limit: pieceByteCount * Head.maximumPieceCount)
+    }
+    var references: [Head.PieceReference] = []
+    for piece in pieces {
+      let id = try RandomSource.bytes(count: Head.pieceIDByteCount)
+      references.append(Head.PieceReference(id: id, digest: try piece.bytes.digest))
+      let object = CarrierObject(name: Piece.object(id, membership.keys), bytes: piece.bytes)
+      guard try await carrier.commit([.put(object)], if: membership.condition) else { return false }
+      try onStep(.didStage)
+    }
+    let now = try connection.readFleets { $0.time }
+    let head = try membership.nextHead(set: set, recordCount: count, time: now, pieces: references)
+    guard try await publish(head, set, isSmall ? changes : [], { try $0.acknowledge(drafts, self.membership.id) })
+    else {
+      return false
+    }
+    // Others read it from the pieces meanwhile.
+    return pieces.isEmpty ? true : try await settle(head)
+  }
+
+  /// Swaps the head, and notes in the store what that makes of it.
+  func publish(
+    _ head: Head, _ set: SetHash, _ changes: [CarrierChange], _ acknowledge: (FleetTransaction) throws -> Void
+  ) async throws -> Bool {
+    let bytes = try head.sealed(membership.keys, by: membership.identity)
+    try onStep(.willCommit)
+    let put = CarrierChange.put(CarrierObject(name: Head.object, bytes: bytes))
+    guard try await carrier.commit(changes + [put], if: membership.condition) else { return false }
+    try onStep(.didCommit)
+    let next = try Membership(membership.stored, isHeadOpened: false)
+    next.take(head, bytes, set, synced: head.time)
+    try connection.writeFleets { transaction in
+      try checkIsPresent(transaction)
+      try acknowledge(transaction)
+      try next.save(transaction)
+    }
+    membership = next
+    try onStep(.didAcknowledge)
+    return true
+  }
+
+  private func fits(_ changes: [CarrierChange]) -> Bool {
+    changes.count < carrier.limits.operationCount
+      && changes.reduce(Self.headByteCount) { $0 + $1.byteCount } <= carrier.limits.requestByteCount
+  }
+
+  /// The largest object that the carrier takes in one request with a head.
+  var pieceByteCount: Int {
+    min(carrier.limits.objectByteCount, carrier.limits.requestByteCount - Self.headByteCount)
+  }
+
+  private static func pieces(of drafts: [Draft], _ limit: Int) throws -> [Piece] {
+    var pieces = [Piece()]
+    for draft in drafts {
+      let change: Piece.Change = (draft.name, draft.object?.bytes)
+      if pieces[pieces.count - 1].bytes.count + Piece.byteCount(of: change) > limit { pieces.append(Piece()) }
+      pieces[pieces.count - 1].append(change)
+    }
+    return pieces
+  }
+
+  // MARK: Settling
+
+  /// Settles the commit that the store is in step with, where nobody has yet.
+  func settleEarlier() async throws -> Bool {
+    guard let head = membership.head, !head.pieces.isEmpty else { return true }
+    return try await settle(head)
+  }
+
+  /// Puts what a large commit has in its pieces into the records' own objects, and makes the commit that says so.
+  ///
+  /// Each step may be made again, by anyone who writes: all of them put the same bytes.
+  func settle(_ head: Head) async throws -> Bool {
+    let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { name, record in
+      let object = membership.keys.object(name)
+      return record.map { .put(CarrierObject(name: object, bytes: $0)) } ?? .remove(name: object)
+    }
+    guard try await make(changes) else { return false }
+    let next = try membership.nextHead(
+      set: membership.set, recordCount: head.recordCount, time: try connection.readFleets { $0.time })
+    guard try await publish(next, membership.set, [], { _ in }) else { return false }
+    try onStep(.didSettle)
+    return try await make(head.pieces.map { .remove(name: Piece.object($0.id, membership.keys)) })
+  }
+
+  /// Makes changes that need not be seen at once, as long as the head is the same.
+  func make(_ changes: [CarrierChange]) async throws -> Bool {
+    var rest = changes[...]
+    while !rest.isEmpty {
+      var request: [CarrierChange] = []
+      var byteCount = Self.headByteCount
+      while let next = rest.first,
+        request.isEmpty
+          || (request.count + 1 < carrier.limits.operationCount
+            && byteCount + next.byteCount <= carrier.limits.requestByteCount)
+      {
+        byteCount += next.byteCount
+        request.append(next)
+        rest.removeFirst()
+      }
+      guard try await carrier.commit(request, if: membership.condition) else { return false }
+    }
+    return true
+  }
+
+  // MARK: Forgetting
+
+  /// So many removals are forgotten at a time.
+  private static let forgottenCount = 100
+
+  /// Takes removals from the carrier that were made longer ago than the fleet remembers them, and what expired so long ago.
+  private func forget() async throws -> Bool {
+    let (id, retention) = (membership.id, membership.members.retention)
+    let old = try connection.readFleets { transaction in
+      try transaction.forgettableRecords(of: id, before: transaction.time - retention, atMost: Self.forgottenCount)
+    }
+    guard !old.isEmpty else { return true }
+    return try await commit(old.map { Draft(object: nil, before: $0, after: nil) })
+  }
+}
+
+extension CarrierChange {
+  /// About what it takes of a request.
+  fileprivate var byteCount: Int {
+    switch self {
+    case .put(let object): object.name.utf8.count + object.bytes.count + 32
+    case .remove(let name): name.utf8.count + 32
+    }
+  }
+}
+
+extension FleetTransaction {
+  /// Notes that changes are on the carrier.
+  fileprivate func acknowledge(_ drafts: [Fleet.Draft], _ fleet: Int64) throws {
+    for draft in drafts {
+      if let after = draft.after {
+        try save(after, of: fleet)
+      } else if let before = draft.before {
+        try removeRecord(before.key, in: before.collection, of: fleet)
+      }
+    }
+  }
+}

@@ -1,0 +1,309 @@
+import Coffer
+import CofferCrypto
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// A store's membership in a fleet: some of its collections are shared with the stores of other hosts, through a carrier that is
+/// trusted with nothing.
+///
+/// ```swift
+/// let fleet = try await Fleet.join(invitation, database, at: carrier)
+/// try await fleet.sync()  // Or `run()`, which stays and hears of changes at once.
+/// ```
+///
+/// Programs go on reading and writing their store as ever, offline too. One program of a host syncs it; all others hear of
+/// what came from elsewhere as they hear of any other program's commits.
+///
+/// What was changed on two hosts at once is a conflict: the later change wins, and the other one stays in the history of its
+/// key, see ``conflicts()``.
+///
+/// After an error the store has what it had, and serves it; ``sync()`` can be called again.
+public actor Fleet {
+  let connection: Connection
+  let database: Database
+  let carrier: any Carrier
+  var membership: Membership
+  var condition = FleetCondition.unknown
+  var problems: [String] = []
+  let turns = Turns()
+  private var observers: [Int: AsyncStream<FleetStatus>.Continuation] = [:]
+  private var lastObserver = 0
+  /// What tests interrupt.
+  var onStep: @Sendable (Step) throws -> Void = { _ in }
+
+  /// The moments between which a host can be cut off.
+  enum Step: CaseIterable, Sendable {
+    case willCommit, didStage, didCommit, didAcknowledge, didSettle, didResealSome, willApply, didApply
+  }
+
+  init(_ database: Database, _ connection: Connection, _ carrier: any Carrier, _ membership: sending Membership) {
+    (self.database, self.connection, self.carrier) = (database, connection, carrier)
+    self.membership = membership
+  }
+
+  func setOnStep(_ body: @escaping @Sendable (Step) throws -> Void) { onStep = body }
+
+  // MARK: Making and joining
+
+  /// Makes a fleet on a carrier, with this store as its first admin.
+  ///
+  /// What is in the collections is pushed by the first sync.
+  ///
+  /// - Parameters:
+  ///   - name: What people call the fleet.
+  ///   - collections: The collections that are shared.
+  ///   - member: What people call this host.
+  ///   - retentionDays: How long a removal is remembered. A host that was away longer takes the fleet's state as it is.
+  /// - Throws: ``FleetError/fleetExists(carrier:)``, `.alreadyJoined`, `.collectionSealed`, `.collectionShared`, `.badName`;
+  ///   ``CarrierError``; `CofferError`.
+  public static func create(
+    _ name: String, in database: Database, at carrier: any Carrier, collections: [String], as member: String,
+    retentionDays: Int = 90
+  ) async throws -> Fleet {
+    try Members.check(name: name)
+    try Members.check(name: member)
+    let connection = try database.makeConnection()
+    let collections = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
+    try connection.readFleets { try check(collections, $0) }
+    let fleet = try RandomSource.bytes(count: Members.fleetIDByteCount)
+    let identity = try Identity.make(fleet: fleet)
+    let now = try connection.readFleets { $0.time }
+    let members = Members(
+      version: 1, fleetName: name, retentionDays: UInt32(clamping: max(1, retentionDays)), collections: collections,
+      members: [
+        Members.Member(
+          id: identity.member, name: member, role: .admin, signingKey: identity.signingKey,
+          publicKey: identity.publicKey, created: now)
+      ])
+    let edition = try MembersEdition(first: members, fleet: fleet, by: identity, time: now)
+    let stored = StoredFleet(
+      fleet: fleet, carrier: carrier.description, member: identity.member.bytes, identity: identity.seed,
+      firstAuthority: try edition.authorityBytes.digest, authority: edition.authorityBytes,
+      members: edition.membersBytes, sum: SetHash().bytes)
+    let membership = try Membership(stored)
+    let head = try membership.nextHead(set: SetHash(), recordCount: 0, time: now)
+    let bytes = try head.sealed(membership.keys, by: identity)
+    // The store knows it first: a fleet whose admin is lost would be nobody's.
+    try connection.writeFleets { transaction in
+      try check(collections, transaction)
+      try membership.save(transaction)
+    }
+    do {
+      let isMade = try await carrier.commit(
+        edition.changes + [.put(CarrierObject(name: Head.object, bytes: bytes))],
+        if: CarrierCondition(name: Head.object, bytes: nil))
+      guard isMade else { throw FleetError.fleetExists(carrier: carrier.description) }
+    } catch {
+      // Where the answer was lost, it may be there all the same.
+      let present = try? await carrier.read([Head.object])
+      guard present?.first?.bytes == bytes else {
+        try connection.writeFleets { try $0.remove(membership.id) }
+        throw error
+      }
+    }
+    membership.take(head, bytes, SetHash(), synced: now)
+    try connection.writeFleets { try membership.save($0) }
+    return Fleet(database, connection, carrier, membership)
+  }
+
+  /// Makes the store the member that an invitation is for, and takes what the fleet has.
+  ///
+  /// What the store has in the fleet's collections already is merged as if it had been changed here, see ``conflicts()``, and
+  /// pushed by the first sync.
+  ///
+  /// - Throws: ``FleetError/invitationExpired(_:)``, `.fleetNotFound`, `.removed`, `.alreadyJoined`, `.collectionSealed`,
+  ///   `.collectionShared`, `.damaged`; ``CarrierError``; `CofferError`.
+  public static func join(
+    _ invitation: Invitation, _ database: Database, at carrier: any Carrier
+  ) async throws -> Fleet {
+    let connection = try database.makeConnection()
+    let now = try connection.readFleets { transaction in
+      guard try !transaction.fleets().contains(where: { $0.fleet == invitation.fleet }) else {
+        throw FleetError.alreadyJoined
+      }
+      return transaction.time
+    }
+    let identity = try Identity(member: invitation.member, seed: invitation.seed, fleet: invitation.fleet)
+    let chain = try await AuthorityChain.read(from: carrier, first: invitation.firstAuthority)
+    guard chain.authority.fleet == invitation.fleet else {
+      throw FleetError.fleetNotFound(carrier: carrier.description)
+    }
+    let membership = try Membership(
+      StoredFleet(
+        fleet: invitation.fleet, carrier: carrier.description, member: invitation.member.bytes,
+        identity: invitation.seed, firstAuthority: invitation.firstAuthority, authority: chain.bytes,
+        members: chain.members, sum: SetHash().bytes))
+    guard membership.me.signingKey == identity.signingKey, membership.me.publicKey == identity.publicKey else {
+      throw FleetError.damaged(object: Members.object, reason: "this member has other keys in it")
+    }
+    let joinsBefore = membership.me.joinsBefore
+    if joinsBefore != 0, joinsBefore <= now { throw FleetError.invitationExpired(date(joinsBefore)) }
+    let fleet = Fleet(database, connection, carrier, membership)
+    try await fleet.takeAll()
+    return fleet
+  }
+
+  /// The fleets that a store is a member of: the addresses of their carriers.
+  ///
+  /// - Throws: `CofferError`.
+  public static func carriers(of database: Database) throws -> [String] {
+    try database.makeConnection().readFleets { try $0.fleets().map(\.carrier) }
+  }
+
+  /// The fleet that a store is a member of.
+  ///
+  /// - Parameter carrier: The one whose address is ``carriers(of:)``.
+  /// - Throws: ``FleetError/notJoined``, `.removed`; `CofferError`.
+  public static func open(in database: Database, at carrier: any Carrier) throws -> Fleet {
+    let connection = try database.makeConnection()
+    let stored = try connection.readFleets { try $0.fleets().first { $0.carrier == carrier.description } }
+    guard let stored else { throw FleetError.notJoined }
+    return Fleet(database, connection, carrier, try Membership(stored))
+  }
+
+  /// Forgets the fleet: the store keeps its settings, and shares them no longer.
+  ///
+  /// The member stays in the fleet's list until an admin removes it.
+  ///
+  /// - Throws: `CofferError`.
+  public func leave() async throws {
+    try await turns.take {
+      try connection.writeFleets { try $0.remove(membership.id) }
+      set(.left)
+    }
+  }
+
+  /// Refuses collections that cannot be shared.
+  static func check(_ collections: [String], _ transaction: FleetTransaction, except own: Int64? = nil) throws {
+    for name in collections where try transaction.isSealed(name) { throw FleetError.collectionSealed(name) }
+    for other in try transaction.fleets() where other.id != own {
+      guard let shared = try? Membership(other).members.collections else { continue }
+      if let both = collections.first(where: { name in shared.contains { $0.utf8.elementsEqual(name.utf8) } }) {
+        throw FleetError.collectionShared(both)
+      }
+    }
+  }
+
+  static func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
+
+  // MARK: State
+
+  /// How the fleet stands here, without asking the carrier.
+  ///
+  /// - Throws: `CofferError`.
+  public func status() throws -> FleetStatus {
+    let (changes, conflicts) = try connection.readFleets { transaction in
+      (
+        try transaction.localChanges(of: membership.stored, in: membership.members.collections),
+        try transaction.conflicts(of: membership.id).count
+      )
+    }
+    return FleetStatus(
+      fleet: membership.members.fleetName, carrier: carrier.description, member: membership.me.name,
+      role: membership.me.role, collections: membership.members.collections, commit: membership.seen,
+      lastInStep: membership.stored.synced == 0 ? nil : Self.date(membership.stored.synced), condition: condition,
+      unpushedCount: changes.reduce(0) { $0 + $1.count }, conflictCount: conflicts, problems: problems)
+  }
+
+  /// How the fleet stands here, now and whenever that changes; a consumer that falls behind gets the newest.
+  ///
+  /// - Throws: `CofferError`.
+  public func states() throws -> AsyncStream<FleetStatus> {
+    let (stream, continuation) = AsyncStream.makeStream(of: FleetStatus.self, bufferingPolicy: .bufferingNewest(1))
+    lastObserver += 1
+    let number = lastObserver
+    observers[number] = continuation
+    continuation.onTermination = { [weak self] _ in
+      guard let self else { return }
+      Task { await self.removeObserver(number) }
+    }
+    continuation.yield(try status())
+    return stream
+  }
+
+  private func removeObserver(_ number: Int) { observers[number] = nil }
+
+  func set(_ condition: FleetCondition) {
+    self.condition = condition
+    guard !observers.isEmpty, let status = try? status() else { return }
+    for observer in observers.values { observer.yield(status) }
+  }
+}
+
+/// How a fleet stands on a host.
+public struct FleetStatus: Sendable, Hashable {
+  /// The fleet's name.
+  public let fleet: String
+  /// The carrier's address.
+  public let carrier: String
+  /// This host's name and role.
+  public let member: String
+  /// What it may do.
+  public let role: FleetRole
+  /// The collections that are shared.
+  public let collections: [String]
+  /// The number of the last commit that this host has seen.
+  public let commit: UInt64
+  /// When it was last in step; nil for never.
+  public let lastInStep: Date?
+  /// How the last attempt ended.
+  public let condition: FleetCondition
+  /// How many settings were changed here and are not on the carrier yet.
+  public let unpushedCount: Int
+  /// How many conflicts wait for somebody to look.
+  public let conflictCount: Int
+  /// What does not travel and why, in sentences.
+  public let problems: [String]
+}
+
+/// How the last attempt to get in step ended.
+public enum FleetCondition: Sendable, Hashable {
+  /// There was none yet.
+  case unknown
+  /// The store has what the carrier has.
+  case inStep
+  /// The carrier could not be reached, for this reason; the store serves what it has.
+  case offline(String)
+  /// Something is wrong that does not mend itself, for this reason; the store serves what it has.
+  case stopped(String)
+  /// The store is no member any more.
+  case left
+}
+
+/// Lets one task at a time work on a fleet, in the order in which they came.
+final class Turns: Sendable {
+  private let state = Lock(State())
+
+  private struct State {
+    var isTaken = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+
+  func take<Result>(
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
+  ) async rethrows -> Result {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        if state.isTaken { state.waiting.append(continuation) }
+        defer { state.isTaken = true }
+        return !state.isTaken
+      }
+      if isFree { continuation.resume() }
+    }
+    defer {
+      let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        guard !state.waiting.isEmpty else {
+          state.isTaken = false
+          return nil
+        }
+        return state.waiting.removeFirst()
+      }
+      next?.resume()
+    }
+    return try await body()
+  }
+}

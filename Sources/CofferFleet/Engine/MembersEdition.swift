@@ -1,0 +1,102 @@
+import CofferCrypto
+
+/// A version of the members in the making: its two objects, with a fleet key that is new where the epoch is.
+struct MembersEdition {
+  let authorityBytes: [UInt8]
+  let membersBytes: [UInt8]
+  let authority: Authority
+
+  /// What puts them on the carrier.
+  var changes: [CarrierChange] {
+    [
+      .put(CarrierObject(name: Authority.object(authority.version), bytes: authorityBytes)),
+      .put(CarrierObject(name: Members.object, bytes: membersBytes)),
+    ]
+  }
+
+  /// The first version.
+  init(first members: Members, fleet: [UInt8], by identity: Identity, time: Int64) throws {
+    try self.init(
+      members, fleet: fleet, fleetKey: .random(count: FleetKeys.fleetKeyByteCount), epoch: 1,
+      folder: RandomSource.bytes(count: Authority.folderByteCount),
+      previous: [UInt8](repeating: 0, count: SHA256.byteCount), identity, time)
+  }
+
+  /// The version after a membership's present one.
+  ///
+  /// - Parameter hasNewKey: Whether it begins an epoch.
+  init(_ members: Members, after membership: Membership, hasNewKey: Bool, time: Int64) throws {
+    let authority = membership.authority
+    try self.init(
+      members, fleet: authority.fleet,
+      fleetKey: hasNewKey ? .random(count: FleetKeys.fleetKeyByteCount) : membership.fleetKey,
+      epoch: hasNewKey ? authority.epoch + 1 : authority.epoch,
+      folder: hasNewKey ? RandomSource.bytes(count: Authority.folderByteCount) : authority.folder,
+      previous: membership.authorityDigest, membership.identity, time)
+  }
+
+  private init(
+    _ members: Members, fleet: [UInt8], fleetKey: SecretBytes, epoch: UInt32, folder: [UInt8], previous: [UInt8],
+    _ identity: Identity, _ time: Int64
+  ) throws {
+    let keys = try FleetKeys(fleetKey: fleetKey, fleet: fleet, epoch: epoch, folder: folder)
+    membersBytes = try members.sealed(keys, fleetKey: fleetKey)
+    authority = Authority(
+      fleet: fleet, version: members.version, time: time, previous: previous, epoch: epoch, folder: folder,
+      members: try membersBytes.digest, admins: members.members.filter { $0.role == .admin }.map(\.signingKey))
+    authorityBytes = try authority.signed(by: identity)
+  }
+}
+
+/// The versions of the members on a carrier, verified one by one.
+struct AuthorityChain {
+  private(set) var authority: Authority
+  private(set) var bytes: [UInt8]
+  /// The object `members`.
+  private(set) var members: [UInt8] = []
+
+  /// Begins with the first version, which is known by its digest, and goes on to the last.
+  static func read(from carrier: any Carrier, first digest: [UInt8]) async throws -> AuthorityChain {
+    guard let first = try await carrier.read([Authority.object(1)]).first else {
+      throw FleetError.fleetNotFound(carrier: carrier.description)
+    }
+    var chain = AuthorityChain(authority: try Authority(first: first.bytes, digest: digest), bytes: first.bytes)
+    try await chain.goOn(carrier)
+    return chain
+  }
+
+  /// Goes on from a version that was verified before.
+  static func read(from carrier: any Carrier, after authority: Authority, _ bytes: [UInt8]) async throws
+    -> AuthorityChain
+  {
+    var chain = AuthorityChain(authority: authority, bytes: bytes)
+    try await chain.goOn(carrier)
+    return chain
+  }
+
+  private init(authority: Authority, bytes: [UInt8]) { (self.authority, self.bytes) = (authority, bytes) }
+
+  private mutating func goOn(_ carrier: any Carrier) async throws {
+    for attempt in 1... {
+      while true {
+        // Some at a time: a host that was away long has many to read.
+        let last = authority.version
+        let names = (1...16).map { Authority.object(last &+ $0) }
+        let objects = Dictionary(
+          try await carrier.read(names).map { ($0.name, $0.bytes) }, uniquingKeysWith: { first, _ in first })
+        for name in names {
+          guard let next = objects[name] else { break }
+          authority = try Authority(next, after: authority, digest: bytes.digest)
+          bytes = next
+        }
+        if authority.version != last &+ 16 { break }
+      }
+      members = try await carrier.read([Members.object]).first?.bytes ?? []
+      // Another version may have come between.
+      if try ConstantTime.isEqual(members.digest, authority.members) { return }
+      guard attempt < 3 else {
+        throw FleetError.damaged(object: Members.object, reason: "it is not the one that an admin signed")
+      }
+    }
+  }
+}

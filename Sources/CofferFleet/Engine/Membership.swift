@@ -1,0 +1,114 @@
+import Coffer
+import CofferCrypto
+
+/// A store's place in a fleet: what its tables hold, verified and opened.
+final class Membership: @unchecked Sendable {
+  // Unchecked: the `Fleet` that made it, an actor, is the only one to use it.
+  private(set) var stored: StoredFleet
+  let identity: Identity
+  private(set) var authority: Authority
+  private(set) var authorityDigest: [UInt8]
+  private(set) var members: Members
+  private(set) var fleetKey: SecretBytes
+  private(set) var keys: FleetKeys
+  /// That of the records in the state that the store is in step with.
+  var set: SetHash
+  /// The head of that state; nil before the first.
+  private(set) var head: Head?
+
+  /// The row of the fleet.
+  var id: Int64 { stored.id ?? 0 }
+
+  /// The highest number of a head that was seen.
+  var seen: UInt64 { UInt64(clamping: stored.number) }
+
+  /// This store's own member.
+  var me: Members.Member {
+    // Without it, there was no fleet key to be opened.
+    members[identity.member]!
+  }
+
+  /// - Throws: ``FleetError/removed`` where the members do not have this one.
+  convenience init(_ stored: StoredFleet) throws {
+    try self.init(stored, isHeadOpened: true)
+  }
+
+  /// - Parameter isHeadOpened: Whether the present head is of interest: where another follows, it is not.
+  init(_ stored: StoredFleet, isHeadOpened: Bool) throws {
+    self.stored = stored
+    identity = try Identity(member: MemberID(bytes: stored.member), seed: stored.identity, fleet: stored.fleet)
+    authority = try Authority(verified: stored.authority)
+    authorityDigest = try stored.authority.digest
+    (fleetKey, keys, members) = try Self.open(stored.members, authority, identity)
+    guard let set = SetHash(bytes: stored.sum) else {
+      throw CofferError.damaged(part: "fleets", reason: "the sum of a fleet has \(stored.sum.count) bytes")
+    }
+    self.set = set
+    if isHeadOpened, !stored.head.isEmpty {
+      head = try Head(opening: stored.head, keys, members: members, authority: authorityDigest)
+    }
+  }
+
+  private static func open(
+    _ bytes: [UInt8], _ authority: Authority, _ identity: Identity
+  ) throws -> (SecretBytes, FleetKeys, Members) {
+    let key = try Members.fleetKey(in: bytes, of: authority, for: identity)
+    let keys = try FleetKeys(fleetKey: key, fleet: authority.fleet, epoch: authority.epoch, folder: authority.folder)
+    let members = try Members(opening: bytes, keys, of: authority)
+    guard members[identity.member] != nil else { throw FleetError.removed }
+    return (key, keys, members)
+  }
+
+  // MARK: Changing it
+
+  /// Takes a later version of the members, verified; the keys change with the epoch.
+  func take(_ authority: Authority, _ authorityBytes: [UInt8], members bytes: [UInt8]) throws {
+    let collections = members.collections
+    (fleetKey, keys, members) = try Self.open(bytes, authority, identity)
+    // What is in a new one was never looked for.
+    if members.collections != collections { setSequence(-1) }
+    self.authority = authority
+    authorityDigest = try authorityBytes.digest
+    (stored.authority, stored.members) = (authorityBytes, bytes)
+  }
+
+  /// Takes a state that the store is about to be in step with.
+  ///
+  /// - Parameter revision: nil keeps the one that there is, for what this host commits itself.
+  func take(_ head: Head, _ bytes: [UInt8], _ set: SetHash, revision: String?? = nil, synced: Int64) {
+    self.head = head
+    self.set = set
+    stored.number = max(stored.number, Int64(head.number))
+    (stored.head, stored.sum, stored.synced) = (bytes, set.bytes, synced)
+    if let revision { stored.revision = revision }
+  }
+
+  func setRevision(_ revision: String?) { stored.revision = revision }
+
+  /// Says up to where the store's changes have been looked for; -1 has all of them looked for.
+  func setSequence(_ sequence: Int64) { stored.sequence = sequence }
+
+  func save(_ transaction: FleetTransaction) throws { stored.id = try transaction.save(stored) }
+
+  // MARK: Heads
+
+  /// The head after the present one.
+  func nextHead(
+    set: SetHash, recordCount: UInt64, time: Int64, pieces: [Head.PieceReference] = []
+  ) throws -> Head {
+    var ancestors = head?.ancestors ?? []
+    if let head {
+      ancestors.insert(Head.Ancestor(number: head.number, digest: try stored.head.digest), at: 0)
+      ancestors = Array(ancestors.prefix(Head.maximumAncestorCount))
+    }
+    return Head(
+      number: seen + 1, time: time, author: identity.member, membersVersion: members.version,
+      authority: authorityDigest, setDigest: try set.digest, recordCount: recordCount, ancestors: ancestors,
+      pieces: pieces)
+  }
+
+  /// What a commit demands: that the head is still the one that the store is in step with.
+  var condition: CarrierCondition {
+    CarrierCondition(name: Head.object, bytes: stored.head.isEmpty ? nil : stored.head)
+  }
+}

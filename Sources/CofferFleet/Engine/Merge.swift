@@ -1,0 +1,181 @@
+import Coffer
+
+/// What becomes of a setting that was changed here and elsewhere.
+public enum FleetRule: Int64, Sendable, Hashable, CaseIterable {
+  /// The later change wins.
+  case laterWins = 0
+  /// What was set elsewhere wins: what a reader has.
+  case theirsWins = 1
+  /// What was set here wins.
+  case oursWins = 2
+}
+
+/// Takes what was changed elsewhere into the store, in one transaction.
+struct Merge {
+  let transaction: FleetTransaction
+  let fleet: Int64
+  let members: Members
+  let me: Members.Member
+  let rules: [String: Int64]
+  /// When the store was last in step; 0 for never.
+  let synced: Int64
+  /// What to throw where a record is older than the one that was seen; nil where the carrier may have gone back.
+  let wentBack: FleetError?
+
+  private(set) var changeCount = 0
+  private(set) var conflictCount = 0
+
+  /// Clocks that are more than a day ahead win nothing.
+  static let toleratedLead: Int64 = 86_400_000
+
+  private var now: Int64 { transaction.time }
+
+  init(
+    transaction: FleetTransaction, fleet: Int64, members: Members, me: Members.Member, synced: Int64,
+    wentBack: FleetError?
+  ) throws {
+    (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
+    rules = try transaction.rules(of: fleet)
+    (self.synced, self.wentBack) = (synced, wentBack)
+  }
+
+  private func rule(_ collection: String) -> FleetRule {
+    rules[collection].flatMap(FleetRule.init) ?? (me.role == .reader ? .theirsWins : .laterWins)
+  }
+
+  // MARK: A record that is there
+
+  mutating func take(_ record: Record, named name: [UInt8], digest: [UInt8]) throws {
+    let row = try transaction.record(record.key, in: record.collection, of: fleet)
+    var new = StoredRecord(
+      collection: record.collection, key: record.key, name: name, counter: Int64(record.counter),
+      clock: Int64(bitPattern: record.clock.rawValue), author: record.author.bytes, isRemoved: record.value == nil,
+      expires: record.value?.dates.expires, version: StoredRecord.notInStep, digest: digest)
+    if let row {
+      if record.isSameChange(row) {
+        new.version = row.version
+        return try transaction.save(new, of: fleet)
+      }
+      if record.counter <= UInt64(clamping: row.counter) {
+        if let wentBack { throw wentBack }
+        // The carrier has lost what this host knows: it is pushed again, above all that others have seen.
+        new.counter = row.counter
+        return try transaction.save(new, of: fleet)
+      }
+    }
+    if members.collections.contains(where: { $0.utf8.elementsEqual(record.collection.utf8) }) {
+      new.version = try merge(record, over: row)
+    }
+    try transaction.save(new, of: fleet)
+  }
+
+  /// - Returns: The version of the item that is in step with the record; `notInStep` where what is here is to be pushed.
+  private mutating func merge(_ record: Record, over row: StoredRecord?) throws -> Int64 {
+    let (key, collection) = (record.key, record.collection)
+    let local = try transaction.item(key, in: collection)
+    let theirs = record.isAbsent(at: now) ? nil : record.value
+    guard isChangedHere(local?.version, row) else { return try set(theirs, record, over: local?.value) }
+    if local?.value == theirs { return local?.version ?? 0 }
+    let oursWin: Bool
+    switch rule(collection) {
+    case .theirsWins: oursWin = false
+    case .oursWins: oursWin = true
+    case .laterWins:
+      // A change beats a removal.
+      guard let theirs else { return StoredRecord.notInStep }
+      guard let local else { return try set(theirs, record, over: nil) }
+      oursWin = self.oursWin(local.modified, row, over: record)
+    }
+    return oursWin
+      ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
+  }
+
+  /// Whether an item was changed here since it was in step.
+  private func isChangedHere(_ version: Int64?, _ row: StoredRecord?) -> Bool {
+    guard let row else { return version != nil }
+    if row.version == (version ?? 0) { return false }
+    // What expires by itself was not changed.
+    return version != nil || row.version == StoredRecord.notInStep || !row.isAbsent(at: now)
+  }
+
+  private func oursWin(_ modified: Int64, _ row: StoredRecord?, over record: Record) -> Bool {
+    if record.author == me.id { return true }
+    if record.clock.milliseconds > now + Self.toleratedLead { return true }
+    let ours = HybridClock.next(at: modified, after: row, now: now)
+    return ours == record.clock ? record.author < me.id : record.clock < ours
+  }
+
+  private mutating func set(_ theirs: FleetValue?, _ record: Record, over old: FleetValue?) throws -> Int64 {
+    if theirs != old { changeCount += 1 }
+    return try transaction.set(theirs, record.key, in: record.collection, author: record.writer)
+  }
+
+  private mutating func takeTheirs(
+    _ theirs: FleetValue?, _ record: Record, over local: (value: FleetValue, version: Int64, modified: Int64)?
+  ) throws -> Int64 {
+    let (key, collection) = (record.key, record.collection)
+    changeCount += 1
+    let version = try transaction.set(theirs, key, in: collection, author: record.writer, keepsLoser: true)
+    if let local { try addConflict(key, collection, local.version, winner: name(record.author), loser: me.name) }
+    return version
+  }
+
+  private mutating func keepOurs(over theirs: FleetValue?, _ record: Record) throws -> Int64 {
+    guard let theirs else { return StoredRecord.notInStep }
+    let version = try transaction.keepLoser(
+      theirs, record.key, in: record.collection, modified: record.clock.milliseconds, author: record.writer)
+    // What this same host pushed before it was cut off is no conflict.
+    if record.author != me.id {
+      try addConflict(record.key, record.collection, version, winner: me.name, loser: name(record.author))
+    }
+    return StoredRecord.notInStep
+  }
+
+  private mutating func addConflict(
+    _ key: String, _ collection: String, _ version: Int64, winner: String, loser: String
+  ) throws {
+    conflictCount += 1
+    try transaction.addConflict(key, in: collection, version: version, winner: winner, loser: loser, of: fleet)
+  }
+
+  private func name(_ member: MemberID) -> String { members[member]?.name ?? "a former member" }
+
+  // MARK: A record that is not there any more
+
+  mutating func takeAbsence(of row: StoredRecord) throws {
+    let (key, collection) = (row.key, row.collection)
+    let local = try transaction.item(key, in: collection)
+    if wentBack == nil {
+      // The carrier has lost it: it is pushed again.
+      var row = row
+      (row.version, row.digest) = (StoredRecord.notInStep, [])
+      return try transaction.save(row, of: fleet)
+    }
+    guard !row.isAbsent(at: now) else { return try transaction.removeRecord(key, in: collection, of: fleet) }
+    // That it was removed is remembered for long; who has seen it lately cannot have missed it.
+    if synced > now - members.retention, let wentBack { throw wentBack }
+    if let local {
+      let isChangedHere = isChangedHere(local.version, row)
+      changeCount += 1
+      _ = try transaction.set(nil, key, in: collection, author: "", keepsLoser: isChangedHere)
+      if isChangedHere { try addConflict(key, collection, local.version, winner: "", loser: me.name) }
+    }
+    try transaction.removeRecord(key, in: collection, of: fleet)
+  }
+}
+
+extension Record {
+  func isSameChange(_ row: StoredRecord) -> Bool {
+    isSameChange(
+      UInt64(clamping: row.counter), HybridClock(rawValue: UInt64(bitPattern: row.clock)), MemberID(bytes: row.author))
+  }
+}
+
+extension HybridClock {
+  /// The clock of a change over what a row says; a clock that is far ahead is not followed.
+  static func next(at modified: Int64, after row: StoredRecord?, now: Int64) -> HybridClock {
+    let earlier = row.map { HybridClock(rawValue: UInt64(bitPattern: $0.clock)) }
+    let isFarAhead = earlier.map { $0.milliseconds > now + Merge.toleratedLead } ?? false
+    return HybridClock(milliseconds: modified, after: isFarAhead ? nil : earlier)
+  }
+}

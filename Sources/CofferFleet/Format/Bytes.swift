@@ -1,0 +1,120 @@
+import Coffer
+import CofferCrypto
+
+// What every object consists of: FLEET.md, Notation.
+
+extension [UInt8] {
+  mutating func append(number value: some FixedWidthInteger) {
+    Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
+  }
+
+  /// Appends the length of a text, in four bytes, and its UTF-8 bytes.
+  mutating func append(text: String) {
+    append(number: UInt32(text.utf8.count))
+    append(contentsOf: text.utf8)
+  }
+
+  var digest: [UInt8] { get throws { try withUnsafeBytes { try SHA256.digest($0) } } }
+
+  var hex: String {
+    String(decoding: flatMap { [Self.digits[Int($0 >> 4)], Self.digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  private static let digits = [UInt8]("0123456789abcdef".utf8)
+
+  /// Reads pairs of small hexadecimal digits, and nothing else.
+  init?(hex: some StringProtocol) {
+    let values = hex.utf8.map { Self.digits.firstIndex(of: $0) }
+    guard values.count.isMultiple(of: 2) else { return nil }
+    self = []
+    for index in stride(from: 0, to: values.count, by: 2) {
+      guard let high = values[index], let low = values[index + 1] else { return nil }
+      append(UInt8(high << 4 | low))
+    }
+  }
+}
+
+/// The bytes of an object are not as FLEET.md says.
+struct MalformedObject: Error {
+  let reason: String
+}
+
+/// Reads an object from its front; what is missing or makes no sense throws.
+struct ByteReader {
+  /// Lent by the caller for as long as the reader is in use.
+  private var unread: UnsafeRawBufferPointer
+
+  init(_ bytes: UnsafeRawBufferPointer) { unread = bytes }
+
+  var isAtEnd: Bool { unread.isEmpty }
+
+  /// How many bytes are left.
+  var count: Int { unread.count }
+
+  mutating func bytes(_ count: Int) throws(MalformedObject) -> UnsafeRawBufferPointer {
+    guard count >= 0, count <= unread.count else { throw MalformedObject(reason: "it is cut off") }
+    defer { unread = UnsafeRawBufferPointer(rebasing: unread[count...]) }
+    return UnsafeRawBufferPointer(rebasing: unread[..<count])
+  }
+
+  mutating func array(_ count: Int) throws(MalformedObject) -> [UInt8] { Array(try bytes(count)) }
+
+  mutating func number<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) throws(MalformedObject) -> Number {
+    Number(bigEndian: try bytes(Number.bitWidth / 8).loadUnaligned(as: Number.self))
+  }
+
+  /// A length in four bytes, and as many bytes.
+  mutating func counted() throws(MalformedObject) -> UnsafeRawBufferPointer { try bytes(Int(try number(UInt32.self))) }
+
+  mutating func text() throws(MalformedObject) -> String {
+    guard let text = String(validating: try counted(), as: UTF8.self) else {
+      throw MalformedObject(reason: "a text in it is not UTF-8")
+    }
+    return text
+  }
+
+  mutating func rest() -> UnsafeRawBufferPointer {
+    defer { unread = UnsafeRawBufferPointer(rebasing: unread[unread.count...]) }
+    return unread
+  }
+
+  func end() throws(MalformedObject) {
+    guard isAtEnd else { throw MalformedObject(reason: "there is more behind its end") }
+  }
+}
+
+/// What all objects have in common.
+enum Format {
+  /// The first byte of each object.
+  static let version: UInt8 = 1
+
+  /// Runs `body` on an object of this version.
+  ///
+  /// - Throws: ``FleetError/newerFormat(object:found:supported:)``, or `.damaged` for what is malformed or does not authenticate.
+  static func read<Result>(
+    _ bytes: [UInt8], _ object: String, _ body: (inout ByteReader) throws -> Result
+  ) throws -> Result {
+    try checking(object) {
+      try bytes.withUnsafeBytes { bytes in
+        var reader = ByteReader(bytes)
+        let found = try reader.number(UInt8.self)
+        guard found <= version else {
+          throw FleetError.newerFormat(object: object, found: Int(found), supported: Int(version))
+        }
+        guard found == version else { throw MalformedObject(reason: "its version is \(found)") }
+        return try body(&reader)
+      }
+    }
+  }
+
+  /// Runs `body`, and says of which object its errors are.
+  static func checking<Result>(_ object: String, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as MalformedObject {
+      throw FleetError.damaged(object: object, reason: error.reason)
+    } catch CryptoError.authenticationFailed {
+      throw FleetError.damaged(object: object, reason: "it does not authenticate")
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import CofferCrypto
+
+/// The keys of an epoch, made from the fleet key.
+final class FleetKeys {
+  static let fleetKeyByteCount = 32
+
+  let fleet: [UInt8]
+  let epoch: UInt32
+  /// The folder of this epoch's records.
+  let folder: String
+  private let nameKey: SecretBytes
+  private let ciphers: [Purpose: XAES256GCM]
+
+  enum Purpose: String, CaseIterable {
+    case records, head, members
+  }
+
+  init(fleetKey: SecretBytes, fleet: [UInt8], epoch: UInt32, folder: [UInt8]) throws {
+    func derive(_ purpose: String) throws -> SecretBytes {
+      try HKDF.deriveKey(from: fleetKey, salt: fleet, info: Array("coffer fleet v1 \(purpose)".utf8), count: 32)
+    }
+    self.fleet = fleet
+    self.epoch = epoch
+    self.folder = folder.hex
+    nameKey = try derive("names")
+    ciphers = try Dictionary(
+      uniqueKeysWithValues: Purpose.allCases.map { ($0, try XAES256GCM(key: derive($0.rawValue))) })
+  }
+
+  // MARK: Names
+
+  static let nameByteCount = 20
+
+  /// What a record is called: nobody without the key learns of which setting it is.
+  func name(of key: String, in collection: String) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(text: collection)
+    bytes.append(text: key)
+    return Array(try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: nameKey) }.prefix(Self.nameByteCount))
+  }
+
+  /// The object of a record.
+  func object(_ name: [UInt8]) -> String { "r/\(folder)/\(name.hex)" }
+
+  /// The record of an object; nil for what is no record of this epoch.
+  func name(ofObject object: String) -> [UInt8]? {
+    guard object.hasPrefix("r/\(folder)/") else { return nil }
+    let name = [UInt8](hex: object.dropFirst(folder.utf8.count + 3))
+    return name?.count == Self.nameByteCount ? name : nil
+  }
+
+  /// The record of an object that these keys have sealed.
+  func name(of object: CarrierObject) -> [UInt8] { name(ofObject: object.name) ?? [] }
+
+  // MARK: Sealing
+
+  private func additionalData(_ purpose: Purpose, _ place: [UInt8]) -> [UInt8] {
+    var data = Array("coffer fleet v1 \(purpose.rawValue)".utf8) + fleet
+    data.append(number: epoch)
+    return data + place
+  }
+
+  /// Appends what is sealed to `object`, whose bytes until now are authenticated with it.
+  func seal(
+    _ plaintext: UnsafeRawBufferPointer, for purpose: Purpose, at place: [UInt8] = [], into object: inout [UInt8]
+  ) throws {
+    let data = additionalData(purpose, place + object)
+    try ciphers[purpose]!.seal(plaintext, additionalData: data, appendingTo: &object)
+  }
+
+  /// Opens what stands behind the first `count` bytes of an object.
+  func withOpened<Result>(
+    _ object: [UInt8], behind count: Int, for purpose: Purpose, at place: [UInt8] = [],
+    _ body: (inout ByteReader) throws -> Result
+  ) throws -> Result {
+    guard object.count >= count else { throw MalformedObject(reason: "it is cut off") }
+    let data = additionalData(purpose, place + object.prefix(count))
+    return try ciphers[purpose]!.withOpened(object.dropFirst(count), additionalData: data) { bytes in
+      var reader = ByteReader(bytes)
+      return try body(&reader)
+    }
+  }
+}
+
+/// Who a member is: its private keys, from one seed.
+struct Identity: Sendable {
+  static let seedByteCount = 32
+
+  let member: MemberID
+  let seed: SecretBytes
+  let signingSeed: SecretBytes
+  let agreementKey: SecretBytes
+  let signingKey: [UInt8]
+  let publicKey: [UInt8]
+
+  init(member: MemberID, seed: SecretBytes, fleet: [UInt8]) throws {
+    func derive(_ purpose: String) throws -> SecretBytes {
+      try HKDF.deriveKey(
+        from: seed, salt: fleet + member.bytes, info: Array("coffer fleet v1 \(purpose)".utf8), count: 32)
+    }
+    self.member = member
+    self.seed = seed
+    signingSeed = try derive("signing")
+    agreementKey = try derive("agreement")
+    signingKey = try Ed25519.publicKey(seed: signingSeed)
+    publicKey = try X25519.publicKey(of: agreementKey)
+  }
+
+  /// A new one, of a new member.
+  static func make(fleet: [UInt8]) throws -> Identity {
+    try Identity(
+      member: MemberID(bytes: RandomSource.bytes(count: MemberID.byteCount)), seed: .random(count: seedByteCount),
+      fleet: fleet)
+  }
+
+  /// Signs bytes for one purpose.
+  func sign(_ bytes: [UInt8], as purpose: SignedObject) throws -> [UInt8] {
+    try Ed25519.sign(purpose.message(bytes), seed: signingSeed)
+  }
+}
+
+/// What a signature is for; none serves for another.
+enum SignedObject: String {
+  case head, authority
+
+  func message(_ bytes: [UInt8]) -> [UInt8] { Array("coffer fleet v1 \(rawValue) signature".utf8) + bytes }
+
+  func isValid(_ signature: [UInt8], of bytes: [UInt8], by key: [UInt8]) throws -> Bool {
+    try Ed25519.isValid(signature, of: message(bytes), publicKey: key)
+  }
+}
+
+/// The random number of a member.
+struct MemberID: Hashable, Comparable, Sendable {
+  static let byteCount = 16
+
+  let bytes: [UInt8]
+
+  static func < (a: Self, b: Self) -> Bool { a.bytes.lexicographicallyPrecedes(b.bytes) }
+}

@@ -1,0 +1,160 @@
+import CofferCrypto
+
+/// What the last commit says of the fleet as a whole.
+struct Head: Equatable {
+  static let object = "head"
+
+  /// An earlier head.
+  struct Ancestor: Equatable {
+    var number: UInt64
+    /// SHA-256 of its object.
+    var digest: [UInt8]
+  }
+
+  /// A part of a commit that did not fit into one request; see FLEET.md, Commits.
+  struct PieceReference: Equatable {
+    var id: [UInt8]
+    /// SHA-256 of its object.
+    var digest: [UInt8]
+  }
+
+  /// Goes up with every commit.
+  var number: UInt64
+  /// When it was made, in milliseconds since 1970.
+  var time: Int64
+  var author: MemberID
+  /// The version of the members under whom it was made, and SHA-256 of the object that says so.
+  var membersVersion: UInt32
+  var authority: [UInt8]
+  /// That of all records, as `SetHash` has it, and how many they are.
+  var setDigest: [UInt8]
+  var recordCount: UInt64
+  /// The heads before it, newest first.
+  var ancestors: [Ancestor] = []
+  var pieces: [PieceReference] = []
+
+  static let maximumAncestorCount = 32
+  static let pieceIDByteCount = 8
+  static let maximumPieceCount = 1024
+
+  /// Whether a head that was seen is this one or one before it; nil where it is too long ago to say.
+  func descends(from number: UInt64, digest: [UInt8]) -> Bool? {
+    if let ancestor = ancestors.first(where: { $0.number == number }) {
+      return ConstantTime.isEqual(ancestor.digest, digest)
+    }
+    guard let oldest = ancestors.last, oldest.number > number else { return false }
+    // The very first head has no ancestors.
+    return ancestors.count < Self.maximumAncestorCount ? false : nil
+  }
+
+  // MARK: Bytes
+
+  /// The prefix that can be read without keys: format, and version of the members.
+  private static let clearByteCount = 5
+
+  static func membersVersion(of bytes: [UInt8]) throws -> UInt32 { try Format.read(bytes, object) { try $0.number() } }
+
+  /// The sealed object, signed by `identity`, who is the author.
+  func sealed(_ keys: FleetKeys, by identity: Identity) throws -> [UInt8] {
+    var plaintext = encoded
+    plaintext += try identity.sign(Self.signedBytes(plaintext, keys), as: .head)
+    var bytes = [Format.version]
+    bytes.append(number: membersVersion)
+    try plaintext.withUnsafeBytes { try keys.seal($0, for: .head, into: &bytes) }
+    return bytes
+  }
+
+  /// Fleet and epoch are signed, too: a head of one fleet is none of another.
+  private static func signedBytes(_ plaintext: [UInt8], _ keys: FleetKeys) -> [UInt8] {
+    var bytes = keys.fleet
+    bytes.append(number: keys.epoch)
+    return bytes + plaintext
+  }
+
+  /// Opens a head, and checks that one who may write has signed it.
+  ///
+  /// - Parameter authority: SHA-256 of the object with the members' version.
+  init(opening bytes: [UInt8], _ keys: FleetKeys, members: Members, authority: [UInt8]) throws {
+    let object = Self.object
+    let (head, signed, signature) = try Format.read(bytes, object) { reader in
+      let clearVersion = try reader.number(UInt32.self)
+      return try keys.withOpened(bytes, behind: Self.clearByteCount, for: .head) { reader in
+        let plaintext = try reader.array(reader.count - Ed25519.signatureByteCount)
+        let signature = try reader.array(Ed25519.signatureByteCount)
+        let head = try plaintext.withUnsafeBytes { plaintext in
+          var reader = ByteReader(plaintext)
+          return try Head(&reader)
+        }
+        guard head.membersVersion == clearVersion else { throw MalformedObject(reason: "it contradicts itself") }
+        return (head, Self.signedBytes(plaintext, keys), signature)
+      }
+    }
+    func damaged(_ reason: String) -> FleetError { .damaged(object: object, reason: reason) }
+    guard head.membersVersion == members.version, ConstantTime.isEqual(head.authority, authority) else {
+      throw damaged("it is of other members")
+    }
+    guard let author = members[head.author] else { throw damaged("its author is no member") }
+    guard author.role.mayWrite else { throw damaged("its author, \(author.name), may not write") }
+    guard try SignedObject.head.isValid(signature, of: signed, by: author.signingKey) else {
+      throw damaged("its signature is not that of \(author.name)")
+    }
+    self = head
+  }
+
+  init(
+    number: UInt64, time: Int64, author: MemberID, membersVersion: UInt32, authority: [UInt8], setDigest: [UInt8],
+    recordCount: UInt64, ancestors: [Ancestor] = [], pieces: [PieceReference] = []
+  ) {
+    (self.number, self.time, self.author) = (number, time, author)
+    (self.membersVersion, self.authority) = (membersVersion, authority)
+    (self.setDigest, self.recordCount) = (setDigest, recordCount)
+    (self.ancestors, self.pieces) = (ancestors, pieces)
+  }
+
+  private var encoded: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(number: number)
+    bytes.append(number: time)
+    bytes += author.bytes
+    bytes.append(number: membersVersion)
+    bytes += authority
+    bytes += setDigest
+    bytes.append(number: recordCount)
+    bytes.append(number: UInt16(ancestors.count))
+    for ancestor in ancestors {
+      bytes.append(number: ancestor.number)
+      bytes += ancestor.digest
+    }
+    bytes.append(number: UInt16(pieces.count))
+    for piece in pieces { bytes += piece.id + piece.digest }
+    return bytes
+  }
+
+  private init(_ reader: inout ByteReader) throws {
+    number = try reader.number()
+    time = try reader.number()
+    author = MemberID(bytes: try reader.array(MemberID.byteCount))
+    membersVersion = try reader.number()
+    authority = try reader.array(SHA256.byteCount)
+    setDigest = try reader.array(SHA256.byteCount)
+    recordCount = try reader.number()
+    let ancestorCount = try reader.number(UInt16.self)
+    guard ancestorCount <= Self.maximumAncestorCount, number <= Record.maximumCounter else {
+      throw MalformedObject(reason: "its numbers make no sense")
+    }
+    for _ in 0..<ancestorCount {
+      ancestors.append(Ancestor(number: try reader.number(), digest: try reader.array(SHA256.byteCount)))
+    }
+    // Newest first, below its own number.
+    guard zip([number] + ancestors.map(\.number), ancestors).allSatisfy({ $0 > $1.number }) else {
+      throw MalformedObject(reason: "its ancestors make no sense")
+    }
+    let pieceCount = try reader.number(UInt16.self)
+    guard pieceCount <= Self.maximumPieceCount else { throw MalformedObject(reason: "it has too many pieces") }
+    for _ in 0..<pieceCount {
+      pieces.append(
+        PieceReference(id: try reader.array(Self.pieceIDByteCount), digest: try reader.array(SHA256.byteCount)))
+    }
+    try reader.end()
+  }
+}

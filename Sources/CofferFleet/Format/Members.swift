@@ -1,0 +1,212 @@
+import CofferCrypto
+
+/// What a member of a fleet may do.
+public enum FleetRole: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+  /// Takes what others set.
+  case reader = 1
+  /// Sets, too.
+  case writer = 2
+  /// Sets, and says who is a member.
+  case admin = 3
+
+  /// Whether others take what it sets.
+  public var mayWrite: Bool { self != .reader }
+
+  /// The role's name: `reader`, `writer` or `admin`.
+  public var description: String {
+    switch self {
+    case .reader: "reader"
+    case .writer: "writer"
+    case .admin: "admin"
+    }
+  }
+}
+
+/// The members of a fleet, and what they share.
+struct Members: Equatable {
+  static let object = "members"
+  static let fleetIDByteCount = 16
+  static let maximumNameByteCount = 64
+
+  struct Member: Equatable {
+    var id: MemberID
+    var name: String
+    var role: FleetRole
+    /// Its Ed25519 and X25519 keys.
+    var signingKey: [UInt8]
+    var publicKey: [UInt8]
+    /// When it was invited, and until when the invitation is good (0: for ever), in milliseconds since 1970.
+    var created: Int64
+    var joinsBefore: Int64 = 0
+  }
+
+  var version: UInt32
+  var fleetName: String
+  /// How long a removal is remembered.
+  var retentionDays: UInt32
+  /// The collections that are shared, in the order of their bytes.
+  var collections: [String]
+  var members: [Member]
+
+  subscript(id: MemberID) -> Member? { members.first { $0.id == id } }
+
+  func member(named name: String) -> Member? { members.first { $0.name.utf8.elementsEqual(name.utf8) } }
+
+  var retention: Int64 { Int64(retentionDays) * 86_400_000 }
+
+  static func check(name: String) throws {
+    let isPlain = name.unicodeScalars.allSatisfy {
+      $0.properties.generalCategory != .control && $0.properties.generalCategory != .format
+    }
+    guard (1...maximumNameByteCount).contains(name.utf8.count), isPlain else { throw FleetError.badName(name) }
+  }
+
+  // MARK: Bytes
+
+  private static let wrappedByteCount = FleetKeys.fleetKeyByteCount + XAES256GCM.overheadByteCount
+
+  /// The object: the fleet key, wrapped for each member, and behind it what they are, sealed under that key.
+  func sealed(_ keys: FleetKeys, fleetKey: SecretBytes) throws -> [UInt8] {
+    var bytes = [Format.version]
+    bytes.append(number: version)
+    let ephemeral = try SecretBytes.random(count: X25519.keyByteCount)
+    let ephemeralKey = try X25519.publicKey(of: ephemeral)
+    bytes += ephemeralKey
+    bytes.append(number: UInt16(members.count))
+    for member in members {
+      bytes += member.id.bytes
+      let agreed = try X25519.agree(ephemeral, with: member.publicKey)
+      let wrapping = try Self.wrappingKey(agreed, ephemeralKey, member.publicKey, keys.fleet)
+      let data = Self.additionalData(keys.fleet, version, keys.epoch, member.id)
+      try fleetKey.withUnsafeBytes {
+        try XAES256GCM(key: wrapping).seal($0, additionalData: data, appendingTo: &bytes)
+      }
+    }
+    // The key itself is authenticated by what it opens; the object as a whole by the authority's signature.
+    let body = self.body
+    var sealed = Array(bytes.prefix(5))
+    try body.withUnsafeBytes { try keys.seal($0, for: .members, into: &sealed) }
+    return bytes + sealed.dropFirst(5)
+  }
+
+  /// Opens the fleet key with a member's private key.
+  ///
+  /// - Throws: ``FleetError/removed`` where nothing is wrapped for the member.
+  static func fleetKey(in bytes: [UInt8], of authority: Authority, for identity: Identity) throws -> SecretBytes {
+    try checkDigest(bytes, authority)
+    return try Format.read(bytes, object) { reader in
+      let version = try reader.number(UInt32.self)
+      let ephemeralKey = try reader.array(X25519.keyByteCount)
+      for _ in 0..<(try reader.number(UInt16.self)) {
+        let id = try reader.array(MemberID.byteCount)
+        let wrapped = try reader.array(wrappedByteCount)
+        guard id == identity.member.bytes else { continue }
+        guard let agreed = try? X25519.agree(identity.agreementKey, with: ephemeralKey) else {
+          throw MalformedObject(reason: "its ephemeral key is of no use")
+        }
+        let wrapping = try wrappingKey(agreed, ephemeralKey, identity.publicKey, authority.fleet)
+        let data = additionalData(authority.fleet, version, authority.epoch, identity.member)
+        return try XAES256GCM(key: wrapping).open(
+          Array(wrapped.dropFirst(XAES256GCM.nonceByteCount)), nonce: Array(wrapped.prefix(XAES256GCM.nonceByteCount)),
+          additionalData: data)
+      }
+      throw FleetError.removed
+    }
+  }
+
+  private static func checkDigest(_ bytes: [UInt8], _ authority: Authority) throws {
+    guard ConstantTime.isEqual(try bytes.digest, authority.members) else {
+      throw FleetError.damaged(object: object, reason: "it is not the one that an admin signed")
+    }
+  }
+
+  private static func wrappingKey(
+    _ agreed: SecretBytes, _ ephemeralKey: [UInt8], _ publicKey: [UInt8], _ fleet: [UInt8]
+  ) throws -> SecretBytes {
+    try HKDF.deriveKey(
+      from: agreed, salt: fleet, info: Array("coffer fleet v1 wrapping".utf8) + ephemeralKey + publicKey, count: 32)
+  }
+
+  private static func additionalData(
+    _ fleet: [UInt8], _ version: UInt32, _ epoch: UInt32, _ member: MemberID
+  ) -> [UInt8] {
+    var data = Array("coffer fleet v1 wrapping".utf8) + fleet
+    data.append(number: version)
+    data.append(number: epoch)
+    return data + member.bytes
+  }
+
+  /// Opens what the members are.
+  init(opening bytes: [UInt8], _ keys: FleetKeys, of authority: Authority) throws {
+    let object = Self.object
+    try Self.checkDigest(bytes, authority)
+    let members = try Format.read(bytes, object) { reader in
+      let version = try reader.number(UInt32.self)
+      _ = try reader.bytes(X25519.keyByteCount)
+      var ids: [MemberID] = []
+      for _ in 0..<(try reader.number(UInt16.self)) {
+        ids.append(MemberID(bytes: try reader.array(MemberID.byteCount)))
+        _ = try reader.bytes(Self.wrappedByteCount)
+      }
+      let sealed = Array(bytes.prefix(5)) + Array(reader.rest())
+      let members = try keys.withOpened(sealed, behind: 5, for: .members) { try Members(version, &$0) }
+      guard members.members.map(\.id) == ids else { throw MalformedObject(reason: "it contradicts itself") }
+      return members
+    }
+    let admins = members.members.filter { $0.role == .admin }.map(\.signingKey)
+    guard members.version == authority.version, admins == authority.admins else {
+      throw FleetError.damaged(object: object, reason: "it is of another version")
+    }
+    self = members
+  }
+
+  init(version: UInt32, fleetName: String, retentionDays: UInt32, collections: [String], members: [Member]) {
+    (self.version, self.fleetName, self.retentionDays) = (version, fleetName, retentionDays)
+    (self.collections, self.members) = (collections, members)
+  }
+
+  private var body: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(text: fleetName)
+    bytes.append(number: retentionDays)
+    bytes.append(number: UInt16(collections.count))
+    for collection in collections { bytes.append(text: collection) }
+    bytes.append(number: UInt16(members.count))
+    for member in members {
+      bytes += member.id.bytes
+      bytes.append(member.role.rawValue)
+      bytes += member.signingKey + member.publicKey
+      bytes.append(number: member.created)
+      bytes.append(number: member.joinsBefore)
+      bytes.append(text: member.name)
+    }
+    return bytes
+  }
+
+  private init(_ version: UInt32, _ reader: inout ByteReader) throws(MalformedObject) {
+    self.version = version
+    fleetName = try reader.text()
+    retentionDays = try reader.number()
+    collections = []
+    for _ in 0..<(try reader.number(UInt16.self)) { collections.append(try reader.text()) }
+    members = []
+    for _ in 0..<(try reader.number(UInt16.self)) {
+      let id = MemberID(bytes: try reader.array(MemberID.byteCount))
+      guard let role = FleetRole(rawValue: try reader.number()) else {
+        throw MalformedObject(reason: "a member has a role that is not known")
+      }
+      let (signingKey, publicKey) = (
+        try reader.array(Ed25519.publicKeyByteCount), try reader.array(X25519.keyByteCount)
+      )
+      let (created, joinsBefore) = (try reader.number(Int64.self), try reader.number(Int64.self))
+      members.append(
+        Member(
+          id: id, name: try reader.text(), role: role, signingKey: signingKey, publicKey: publicKey, created: created,
+          joinsBefore: joinsBefore))
+    }
+    guard Set(members.map(\.id)).count == members.count else {
+      throw MalformedObject(reason: "a member is in it twice")
+    }
+    try reader.end()
+  }
+}

@@ -1,0 +1,35 @@
+import CofferCrypto
+
+/// Some of the changes of a commit that did not fit into one request.
+///
+/// It holds records as they are sealed; the head that names it has its digest.
+struct Piece {
+  /// What becomes of a record; nil removes it.
+  typealias Change = (name: [UInt8], record: [UInt8]?)
+
+  private(set) var bytes = [Format.version]
+
+  /// How many bytes a change takes.
+  static func byteCount(of change: Change) -> Int { FleetKeys.nameByteCount + 4 + (change.record?.count ?? 0) }
+
+  mutating func append(_ change: Change) {
+    bytes += change.name
+    bytes.append(number: UInt32(change.record?.count ?? 0))
+    bytes += change.record ?? []
+  }
+
+  /// What becomes of which records.
+  static func changes(in bytes: [UInt8], _ object: String) throws -> [Change] {
+    try Format.read(bytes, object) { reader in
+      var changes: [Change] = []
+      while !reader.isAtEnd {
+        let name = try reader.array(FleetKeys.nameByteCount)
+        let record = try reader.counted()
+        changes.append((name, record.isEmpty ? nil : Array(record)))
+      }
+      return changes
+    }
+  }
+
+  static func object(_ id: [UInt8], _ keys: FleetKeys) -> String { "s/\(keys.folder)/\(id.hex)" }
+}

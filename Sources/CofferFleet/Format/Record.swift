@@ -1,0 +1,166 @@
+import Coffer
+import CofferCrypto
+
+/// A setting as it travels.
+struct Record: Equatable {
+  enum Content: Equatable {
+    case value(FleetValue)
+    /// The setting was removed.
+    case tombstone
+  }
+
+  var collection: String
+  var key: String
+  /// One more with each change of the setting.
+  var counter: UInt64
+  /// When it was changed, by its author.
+  var clock: HybridClock
+  /// The member that made it.
+  var author: MemberID
+  /// Who set it there: see FORMAT.md, Authors; may be empty.
+  var writer: String
+  var content: Content
+
+  var value: FleetValue? { if case .value(let value) = content { value } else { nil } }
+
+  /// Whether there is nothing to be had of it at a time: removed, or expired.
+  func isAbsent(at time: Int64) -> Bool { value.map { $0.dates.expires.map { $0 <= time } ?? false } ?? true }
+
+  /// Whether both came from the same change.
+  func isSameChange(_ counter: UInt64, _ clock: HybridClock, _ author: MemberID) -> Bool {
+    self.counter == counter && self.clock == clock && self.author == author
+  }
+
+  // MARK: Bytes
+
+  private enum Kind {
+    static let value: UInt8 = 1
+    static let tombstone: UInt8 = 2
+  }
+
+  private enum Field {
+    static let expires: UInt8 = 1
+    static let due: UInt8 = 2
+    static let metadata: UInt8 = 4
+    static let all = expires | due | metadata
+  }
+
+  /// The sealed object.
+  func sealed(_ keys: FleetKeys) throws -> CarrierObject {
+    let name = try keys.name(of: key, in: collection)
+    var plaintext = encoded
+    defer { plaintext.withUnsafeMutableBytes { Memory.wipe($0) } }
+    var bytes = [Format.version]
+    try plaintext.withUnsafeBytes { try keys.seal($0, for: .records, at: name, into: &bytes) }
+    return CarrierObject(name: keys.object(name), bytes: bytes)
+  }
+
+  /// Opens the object of a record, whose name says of which setting it is.
+  init(opening bytes: [UInt8], named name: [UInt8], _ keys: FleetKeys) throws {
+    let object = keys.object(name)
+    self = try Format.read(bytes, object) { _ in
+      try keys.withOpened(bytes, behind: 1, for: .records, at: name) { try Record(&$0) }
+    }
+    guard try keys.name(of: key, in: collection) == name else {
+      throw FleetError.damaged(object: object, reason: "it is of another setting")
+    }
+  }
+
+  init(
+    collection: String, key: String, counter: UInt64, clock: HybridClock, author: MemberID, writer: String,
+    content: Content
+  ) {
+    (self.collection, self.key, self.counter, self.clock) = (collection, key, counter, clock)
+    (self.author, self.writer, self.content) = (author, writer, content)
+  }
+
+  private var encoded: [UInt8] {
+    var bytes: [UInt8] = []
+    // Once, so that nothing of a secret is left behind in memory that is given back.
+    bytes.reserveCapacity(128 + collection.utf8.count + key.utf8.count + writer.utf8.count + (value?.byteCount ?? 0))
+    bytes.append(value == nil ? Kind.tombstone : Kind.value)
+    bytes.append(number: counter)
+    bytes.append(number: clock.rawValue)
+    bytes += author.bytes
+    bytes.append(text: collection)
+    bytes.append(text: key)
+    bytes.append(text: writer)
+    guard let value else { return bytes }
+    let (expires, due) = (value.dates.expires, value.dates.due)
+    bytes.append(
+      (expires == nil ? 0 : Field.expires) | (due == nil ? 0 : Field.due) | (value.metadata == nil ? 0 : Field.metadata)
+    )
+    if let expires { bytes.append(number: expires) }
+    if let due { bytes.append(number: due) }
+    if let metadata = value.metadata {
+      bytes.append(metadata.kind.rawValue)
+      metadata.bytes.withUnsafeBytes {
+        bytes.append(number: UInt32($0.count))
+        bytes.append(contentsOf: $0)
+      }
+    }
+    bytes.append(value.object.kind.rawValue)
+    value.object.bytes.withUnsafeBytes { bytes.append(contentsOf: $0) }
+    return bytes
+  }
+
+  private init(_ reader: inout ByteReader) throws(MalformedObject) {
+    let kind = try reader.number(UInt8.self)
+    counter = try reader.number()
+    clock = HybridClock(rawValue: try reader.number())
+    author = MemberID(bytes: try reader.array(MemberID.byteCount))
+    collection = try reader.text()
+    key = try reader.text()
+    writer = try reader.text()
+    guard (1...Self.maximumCounter).contains(counter) else {
+      throw MalformedObject(reason: "its counter makes no sense")
+    }
+    switch kind {
+    case Kind.tombstone:
+      content = .tombstone
+      try reader.end()
+    case Kind.value:
+      let fields = try reader.number(UInt8.self)
+      guard fields & ~Field.all == 0 else { throw MalformedObject(reason: "it has fields that are not known") }
+      let dates = ItemDates(
+        expires: fields & Field.expires == 0 ? nil : try reader.number(),
+        due: fields & Field.due == 0 ? nil : try reader.number())
+      var metadata: StoredValue?
+      if fields & Field.metadata != 0 {
+        let kind = try reader.number(UInt8.self)
+        metadata = try Self.stored(kind, reader.counted())
+      }
+      let kind = try reader.number(UInt8.self)
+      content = .value(FleetValue(object: try Self.stored(kind, reader.rest()), metadata: metadata, dates: dates))
+    default: throw MalformedObject(reason: "it is of an unknown kind")
+    }
+  }
+
+  /// Numbers above this make no sense: no setting changes so often.
+  static let maximumCounter: UInt64 = 1 << 60
+
+  private static func stored(_ kind: UInt8, _ bytes: UnsafeRawBufferPointer) throws(MalformedObject) -> StoredValue {
+    guard let value = StoredValue(travelling: kind, bytes) else {
+      throw MalformedObject(reason: "its value is malformed")
+    }
+    return value
+  }
+}
+
+/// A hybrid logical clock (Kulkarni, Demirbas, Madappa, Avva, Leone, "Logical Physical Clocks", 2014): milliseconds since 1970 in
+/// the upper 48 bits, and below them what keeps an order where the time alone does not.
+struct HybridClock: Hashable, Comparable, Sendable {
+  let rawValue: UInt64
+
+  init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  /// The clock of a change at a time, which is later than that of what it replaces.
+  init(milliseconds: Int64, after earlier: HybridClock? = nil) {
+    let time = UInt64(clamping: milliseconds) << 16
+    rawValue = max(time, earlier.map { $0.rawValue + 1 } ?? 0)
+  }
+
+  var milliseconds: Int64 { Int64(rawValue >> 16) }
+
+  static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+}

@@ -1,0 +1,46 @@
+import CofferCrypto
+
+/// A hash over a set of objects that takes and gives back one at a time, whatever the order: LtHash16 of Lewi, Kim, Maykov and
+/// Weis, "Securing Update Propagation with Homomorphic Hashing" (2019), with SHAKE128.
+///
+/// Finding two sets with the same hash is a short-vector problem in a lattice, also for who knows all keys: a reader who has
+/// the carrier in hand can put no other set in the place of the one that a writer signed.
+struct SetHash: Equatable {
+  static let laneCount = 1024
+
+  private var lanes = [UInt16](repeating: 0, count: laneCount)
+
+  /// The hash of nothing.
+  init() {}
+
+  mutating func add(_ name: [UInt8], digest: [UInt8]) throws { try combine(name, digest, &+) }
+
+  mutating func remove(_ name: [UInt8], digest: [UInt8]) throws { try combine(name, digest, &-) }
+
+  private mutating func combine(
+    _ name: [UInt8], _ digest: [UInt8], _ operation: (UInt16, UInt16) -> UInt16
+  ) throws {
+    try withUnsafeTemporaryAllocation(of: UInt16.self, capacity: Self.laneCount) { element in
+      try SHAKE128.fill(UnsafeMutableRawBufferPointer(element), from: Self.label + name + digest)
+      lanes.withUnsafeMutableBufferPointer { lanes in
+        for index in 0..<Self.laneCount { lanes[index] = operation(lanes[index], UInt16(bigEndian: element[index])) }
+      }
+    }
+  }
+
+  private static let label = [UInt8]("coffer fleet v1 set".utf8)
+
+  // MARK: Bytes
+
+  /// The lanes, one behind the other.
+  var bytes: [UInt8] { lanes.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] } }
+
+  /// nil where there are not just as many bytes as lanes take.
+  init?(bytes: [UInt8]) {
+    guard bytes.count == 2 * Self.laneCount else { return nil }
+    for index in 0..<Self.laneCount { lanes[index] = UInt16(bytes[2 * index]) << 8 | UInt16(bytes[2 * index + 1]) }
+  }
+
+  /// What a head says of the set.
+  var digest: [UInt8] { get throws { try bytes.digest } }
+}

@@ -1,0 +1,175 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Coffer
+@testable import CofferFleet
+
+@Suite("A host that is cut off")
+struct CrashTests {
+  struct CutOff: Error {}
+
+  /// Ends a host at the `count`th step.
+  final class Countdown: Sendable {
+    private let left: Mutex<Int>
+    let hasEnded = Mutex(false)
+
+    init(_ count: Int) { left = Mutex(count) }
+
+    func step() throws {
+      let isNow = left.withLock { left in
+        left -= 1
+        return left == 0
+      }
+      if isNow {
+        hasEnded.withLock { $0 = true }
+        throw CutOff()
+      }
+    }
+  }
+
+  /// Runs `body` on fresh hosts again and again, cut off one step later each time, until it comes to its end.
+  private func cuttingOff(
+    limits: CarrierLimits, _ prepare: (Host, Host) async throws -> Void, _ body: (Host) async throws -> Void,
+    _ check: (Host, Host) async throws -> Void
+  ) async throws {
+    var count = 0
+    while true {
+      count += 1
+      let carrier = MemoryCarrier(limits: limits)
+      let hosts = try await fleet(of: "a", "b", on: carrier)
+      try await prepare(hosts[0], hosts[1])
+      let countdown = Countdown(count)
+      await hosts[0].fleet.setOnStep { _ in try countdown.step() }
+      do { try await body(hosts[0]) } catch is CutOff {}
+      let hasEnded = countdown.hasEnded.withLock { $0 }
+      // Others see all or nothing meanwhile, and go on.
+      try await hosts[1].sync()
+      try await check(hosts[0], hosts[1])
+      try hosts[0].restart(carrier)
+      if hasEnded { try await body(hosts[0]) }
+      for host in hosts + hosts { try await host.sync() }
+      #expect(try hosts[0].contents() == hosts[1].contents(), "cut off at step \(count)")
+      for host in hosts { #expect(try await host.fleet.conflicts() == [], "cut off at step \(count)") }
+      guard hasEnded else { break }
+      try #require(count < 100)
+    }
+    #expect(count > 2)
+  }
+
+  private static let narrow = CarrierLimits(operationCount: 8, requestByteCount: 80_000, objectByteCount: 4_000)
+
+  @Test(
+    "between any two steps of a commit loses nothing, shows no half of it, and makes no conflict of it",
+    arguments: [3, 120])
+  func pushing(keyCount: Int) async throws {
+    try await cuttingOff(limits: Self.narrow) { a, b in
+      try a.set("old", "0")
+      for host in [a, b] { try await host.sync() }
+      try await a.connection.readWrite { transaction in
+        for index in 0..<keyCount { try transaction.setObject("new", forKey: "\(index)", inCollection: "web") }
+      }
+    } _: { a in
+      try await a.sync()
+    } _: { _, b in
+      let contents = try b.contents()
+      #expect(contents == ["0": "old"] || contents.count == keyCount && Set(contents.values) == ["new"])
+    }
+  }
+
+  @Test("and changes what it was pushing before it tries again makes no conflict with itself")
+  func changedMeanwhile() async throws {
+    try await cuttingOff(limits: Self.narrow) { a, _ in
+      try a.set("first", "x")
+    } _: { a in
+      defer { try? a.set("second", "x") }
+      try await a.sync()
+    } _: { _, b in
+      let value = try b.get("x")
+      #expect([nil, "first"].contains(value))
+    }
+  }
+
+  @Test("between any two steps of taking what others did takes it again, once")
+  func pulling() async throws {
+    try await cuttingOff(limits: Self.narrow) { a, b in
+      for index in 0..<5 { try b.set("\(index)", "\(index)") }
+      try a.set("own", "own")
+      try await b.sync()
+    } _: { a in
+      try await a.sync()
+    } _: { _, _ in
+    }
+  }
+
+  @Test("between any two steps of removing a member leaves the member in or out, and the rest in step")
+  func removing() async throws {
+    try await cuttingOff(limits: Self.narrow) { a, b in
+      for index in 0..<150 { try a.set("\(index)", "\(index)") }
+      for host in [a, b] { try await host.sync() }
+      _ = try await a.fleet.invite("c", role: .reader)
+      try await b.sync()
+    } _: { a in
+      do { try await a.fleet.remove("c") } catch FleetError.memberNotFound {}
+    } _: { _, b in
+      let contents = try b.contents()
+      #expect(contents.count == 150)
+    }
+  }
+
+  @Test("from the carrier before or after a commit was made knows which it was the next time")
+  func lostAnswers() async throws {
+    for failure in [MemoryCarrier.Failure.before, .after] {
+      let carrier = MemoryCarrier()
+      let hosts = try await fleet(of: "a", "b", on: carrier)
+      try hosts[0].set("1", "x")
+      carrier.fail { _ in failure }
+      await #expect(throws: CarrierError.self) { try await hosts[0].sync() }
+      carrier.fail(nil)
+      try await hosts[0].sync()
+      try await hosts[1].sync()
+      #expect(try hosts[1].get("x") == "1")
+      #expect(try await hosts[0].fleet.conflicts() == [])
+      #expect(try hosts[0].history("x") == [])
+    }
+  }
+
+  @Test("while it makes a fleet has none, or has it")
+  func creating() async throws {
+    for failure in [MemoryCarrier.Failure.before, .after] {
+      let carrier = MemoryCarrier()
+      let host = try Host("a")
+      carrier.fail { _ in failure }
+      if failure == .before {
+        await #expect(throws: CarrierError.self) { try await host.create(carrier) }
+        #expect(try Fleet.carriers(of: host.database) == [])
+        carrier.fail(nil)
+        try await host.create(carrier)
+      } else {
+        try await host.create(carrier)
+        carrier.fail(nil)
+      }
+      try host.set("1", "x")
+      #expect(try await host.sync().pushedCount == 1)
+    }
+  }
+
+  @Test("is not hindered by another program of the same host that syncs, too")
+  func twoPrograms() async throws {
+    let carrier = MemoryCarrier()
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    let other = try Fleet.open(in: hosts[0].database, at: carrier)
+    for round in 0..<5 {
+      try hosts[0].set("\(round)", "x")
+      try await other.sync()
+      try hosts[1].set("\(round)", "y")
+      try await hosts[1].sync()
+      try await hosts[0].sync()
+      try await other.sync()
+    }
+    for host in hosts { try await host.sync() }
+    #expect(try hosts[0].contents() == ["x": "4", "y": "4"])
+    #expect(try hosts[1].contents() == hosts[0].contents())
+    #expect(try await other.conflicts() == [])
+  }
+}

@@ -1,0 +1,150 @@
+import CofferCrypto
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferFleet
+
+@Suite("The members of a fleet")
+struct MemberTests {
+  let carrier = MemoryCarrier()
+
+  @Test("come by invitation, with what the fleet has, and are known to all")
+  func joining() async throws {
+    let hosts = try await fleet(of: "a", "b", "c", on: carrier)
+    try hosts[0].set("1", "x")
+    for host in hosts { try await host.sync() }
+    for host in hosts {
+      #expect(await host.fleet.members.map(\.name) == ["a", "b", "c"])
+      #expect(await host.fleet.members.map(\.role) == [.admin, .writer, .writer])
+      #expect(await host.fleet.members.filter(\.isThisStore).map(\.name) == [host.name])
+      #expect(try host.get("x") == "1")
+    }
+  }
+
+  @Test("are changed by admins alone")
+  func roles() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    await #expect(throws: FleetError.notAllowed(role: .writer)) { try await hosts[1].fleet.invite("c", role: .reader) }
+    await #expect(throws: FleetError.notAllowed(role: .writer)) { try await hosts[1].fleet.remove("a") }
+    await #expect(throws: FleetError.lastAdmin) { try await hosts[0].fleet.remove("a") }
+    await #expect(throws: FleetError.memberNotFound(name: "z")) { try await hosts[0].fleet.remove("z") }
+    await #expect(throws: FleetError.memberExists(name: "b")) { try await hosts[0].fleet.invite("b", role: .reader) }
+    for name in ["", "a\nb", String(repeating: "x", count: 65)] {
+      await #expect(throws: FleetError.badName(name)) { try await hosts[0].fleet.invite(name, role: .reader) }
+    }
+    // An admin who was invited may do it, and can go on without the first.
+    let second = try await Host("c").join(hosts[0], carrier, role: .admin)
+    _ = try await second.fleet.invite("d", role: .reader)
+    try await second.fleet.remove("a")
+    try hosts[1].set("1", "x")
+    try await hosts[1].sync()
+    try await second.sync()
+    #expect(try second.get("x") == "1")
+    let late = try await Host("e").join(second, carrier)
+    #expect(try late.get("x") == "1")
+  }
+
+  @Test("read nothing that is written once they are removed, with all the keys they had")
+  func removal() async throws {
+    let hosts = try await fleet(of: "a", "b", "c", on: carrier)
+    try hosts[0].set("before", "x")
+    for host in hosts { try await host.sync() }
+    let membership = await hosts[1].fleet.membership
+    let folder = membership.keys.folder
+    try await hosts[0].fleet.remove("b")
+    try hosts[0].set("after", "x")
+    try await hosts[0].sync()
+    try await hosts[2].sync()
+    #expect(try hosts[2].get("x") == "after")
+    await #expect(throws: FleetError.removed) { try await hosts[1].sync() }
+    #expect(try hosts[1].get("x") == "before")
+    // By hand, too: no record of the old key is left, and none of the new one opens.
+    let head = carrier.objects[Head.object] ?? []
+    let records = carrier.objects.filter { $0.key.hasPrefix("r/") }
+    #expect(records.count == 1 && records.keys.allSatisfy { !$0.hasPrefix("r/\(folder)/") })
+    for (name, bytes) in records {
+      let digits = name.split(separator: "/").last ?? ""
+      #expect(throws: FleetError.self) {
+        try Record(opening: bytes, named: [UInt8](hex: digits) ?? [], membership.keys)
+      }
+    }
+    #expect(throws: FleetError.self) {
+      try Head(
+        opening: head, membership.keys, members: membership.members,
+        authority: membership.authorityDigest)
+    }
+  }
+
+  @Test("cannot come back with a head of their own once they are removed")
+  func removedWriter() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    try hosts[0].set("1", "x")
+    for host in hosts { try await host.sync() }
+    let membership = await hosts[1].fleet.membership
+    try await hosts[0].fleet.remove("b")
+    let genuine = carrier.objects
+    let head = try membership.nextHead(set: membership.set, recordCount: 1, time: 0)
+    for number in [head.number, head.number + 10] {
+      var head = head
+      head.number = number
+      carrier.objects[Head.object] = try head.sealed(membership.keys, by: membership.identity)
+      await #expect(throws: FleetError.self) { try await hosts[0].sync() }
+    }
+    carrier.objects = genuine
+    try await hosts[0].sync()
+  }
+
+  @Test("keep what they changed while the key was renewed, and go on")
+  func renewal() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    for index in 0..<200 { try hosts[0].set("\(index)", "\(index)") }
+    for host in hosts { try await host.sync() }
+    try hosts[1].set("changed", "7")
+    try await hosts[0].fleet.renewKey()
+    try await hosts[1].sync()
+    try await hosts[0].sync()
+    #expect(try hosts[0].get("7") == "changed")
+    #expect(try hosts[0].contents() == hosts[1].contents())
+    #expect(try await hosts[1].fleet.conflicts() == [])
+    let folders = Set(carrier.objects.keys.filter { $0.hasPrefix("r/") }.map { $0.split(separator: "/")[1] })
+    #expect(folders.count == 1)
+  }
+
+  @Test("join with an invitation for as long as it is good, on one store once, and in its own fleet")
+  func invitations() async throws {
+    let hosts = try await fleet(of: "a", on: carrier)
+    hosts[0].setTime(1_000_000)
+    let invitation = try await hosts[0].fleet.invite(
+      "b", role: .reader, expires: Date(timeIntervalSince1970: 1_000_100))
+    let late = try Host("b")
+    late.setTime(1_000_100)
+    await #expect(throws: FleetError.invitationExpired(Date(timeIntervalSince1970: 1_000_100))) {
+      try await Fleet.join(invitation, late.database, at: carrier)
+    }
+    #expect(try Fleet.carriers(of: late.database) == [])
+    late.setTime(1_000_099)
+    _ = try await Fleet.join(invitation, late.database, at: carrier)
+    await #expect(throws: FleetError.alreadyJoined) { try await Fleet.join(invitation, late.database, at: carrier) }
+    let other = MemoryCarrier("memory:other")
+    _ = try await fleet(of: "x", on: other)
+    let third = try Host("c")
+    await #expect(throws: FleetError.damaged(object: "authority/0000000001", reason: "it is of another fleet")) {
+      try await Fleet.join(invitation, third.database, at: other)
+    }
+    await #expect(throws: FleetError.fleetNotFound(carrier: "memory:none")) {
+      try await Fleet.join(invitation, third.database, at: MemoryCarrier("memory:none"))
+    }
+    #expect(try Fleet.carriers(of: third.database) == [])
+  }
+
+  @Test("share other collections when an admin says so: what is there already is merged")
+  func collections() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    for host in hosts { try host.set("by \(host.name)", host.name, in: "flags") }
+    for host in hosts { try await host.sync() }
+    try await hosts[0].fleet.share(collections: ["web", "flags"])
+    for host in hosts + hosts { try await host.sync() }
+    for host in hosts { #expect(try host.contents("flags") == ["a": "by a", "b": "by b"]) }
+  }
+}

@@ -1,0 +1,268 @@
+import CofferCrypto
+import Testing
+
+@testable import Coffer
+@testable import CofferFleet
+
+extension SecretBytes {
+  convenience init(_ bytes: [UInt8]) { self.init(count: bytes.count) { $0.copyBytes(from: bytes) } }
+}
+
+@Suite("The objects of a fleet")
+struct FormatTests {
+  let fleet = [UInt8](0..<16)
+  let keys: FleetKeys
+  let identity: Identity
+
+  init() throws {
+    keys = try FleetKeys(
+      fleetKey: SecretBytes([UInt8](repeating: 7, count: 32)), fleet: fleet, epoch: 3, folder: [1, 2, 3, 4, 5, 6, 7, 8])
+    identity = try Identity(
+      member: MemberID(bytes: [UInt8](repeating: 9, count: 16)), seed: SecretBytes([UInt8](repeating: 5, count: 32)),
+      fleet: fleet)
+  }
+
+  private func record(_ content: Record.Content) -> Record {
+    Record(
+      collection: "web", key: "port", counter: 4, clock: HybridClock(rawValue: 77 << 16 | 3), author: identity.member,
+      writer: "prefs\nroot\nweb-1", content: content)
+  }
+
+  private var full: Record {
+    record(
+      .value(
+        FleetValue(
+          object: StoredValue(kind: .int, bytes: [0, 0, 0, 0, 0, 0, 0x1f, 0x90]),
+          metadata: StoredValue(kind: .string, bytes: Array("note".utf8)), dates: ItemDates(expires: 5, due: -1))))
+  }
+
+  // MARK: Vectors
+
+  /// Computed by Tests/Interop/fleet_reader.py as well.
+  @Test("have the names, keys and hashes that FLEET.md gives")
+  func vectors() throws {
+    #expect(try keys.object(keys.name(of: "port", in: "web")).hasPrefix("r/0102030405060708/"))
+    #expect(Authority.object(12) == "authority/0000000012")
+    var set = SetHash()
+    let empty = try set.digest
+    try set.add([1], digest: [2])
+    try set.add([3], digest: [4])
+    try set.remove([1], digest: [2])
+    var other = SetHash()
+    try other.add([3], digest: [4])
+    #expect(set == other)
+    try set.remove([3], digest: [4])
+    #expect(try set.digest == empty)
+    #expect(empty.hex == "e5a00aa9991ac8a5ee3109844d84a55583bd20572ad3ffcd42792f3c36b183ad")
+  }
+
+  @Test("tell sets apart that differ by one name or one object, and not by their order")
+  func setHash() throws {
+    func digest(_ elements: [(UInt8, UInt8)]) throws -> [UInt8] {
+      var set = SetHash()
+      for element in elements { try set.add([element.0], digest: [element.1]) }
+      return try set.digest
+    }
+    let all: [(UInt8, UInt8)] = [(1, 1), (2, 2), (3, 3)]
+    #expect(try digest(all) == digest(all.reversed()))
+    #expect(try digest(all) != digest([(1, 2), (2, 1), (3, 3)]))
+    #expect(try digest(all) != digest([(1, 1), (2, 2)]))
+    #expect(try digest(all) != digest(all + [(1, 1)]))
+    let set = try #require(SetHash(bytes: SetHash().bytes))
+    #expect(set == SetHash())
+    #expect(SetHash(bytes: [1]) == nil)
+  }
+
+  // MARK: Records
+
+  @Test("give back every record as it was, under the name of its setting")
+  func records() throws {
+    for record in [full, record(.tombstone), record(.value(FleetValue(object: StoredValue(kind: .string, bytes: []))))]
+    {
+      let object = try record.sealed(keys)
+      let name = try #require(keys.name(ofObject: object.name))
+      #expect(try Record(opening: object.bytes, named: name, keys) == record)
+    }
+  }
+
+  @Test("open with no byte of a record changed, under no other name, and under no other key")
+  func tamperedRecords() throws {
+    let object = try full.sealed(keys)
+    let name = try #require(keys.name(ofObject: object.name))
+    for index in object.bytes.indices {
+      var bytes = object.bytes
+      bytes[index] ^= 1
+      #expect(throws: FleetError.self) { try Record(opening: bytes, named: name, keys) }
+    }
+    for count in object.bytes.indices {
+      #expect(throws: FleetError.self) { try Record(opening: Array(object.bytes.prefix(count)), named: name, keys) }
+    }
+    let other = try keys.name(of: "host", in: "web")
+    #expect(throws: FleetError.damaged(object: keys.object(other), reason: "it does not authenticate")) {
+      try Record(opening: object.bytes, named: other, keys)
+    }
+    let later = try FleetKeys(
+      fleetKey: SecretBytes([UInt8](repeating: 7, count: 32)), fleet: fleet, epoch: 4, folder: [1, 2, 3, 4, 5, 6, 7, 8])
+    #expect(throws: FleetError.self) { try Record(opening: object.bytes, named: name, later) }
+  }
+
+  @Test("of a newer version are told from damaged ones")
+  func newer() throws {
+    var object = try full.sealed(keys)
+    let name = try #require(keys.name(ofObject: object.name))
+    object.bytes[0] = 2
+    #expect(throws: FleetError.newerFormat(object: object.name, found: 2, supported: 1)) {
+      try Record(opening: object.bytes, named: name, keys)
+    }
+  }
+
+  @Test("refuse a value that is malformed or of a kind that does not travel, also where it is sealed by a member")
+  func malformedValues() throws {
+    for value in [
+      StoredValue(kind: .int, bytes: [1]), StoredValue(kind: .string, bytes: [0xff]),
+      StoredValue(kind: .null, bytes: []),
+      StoredValue(kind: .sealed, bytes: [1, 2]),
+    ] {
+      let object = try record(.value(FleetValue(object: value))).sealed(keys)
+      let name = try #require(keys.name(ofObject: object.name))
+      #expect(throws: FleetError.damaged(object: object.name, reason: "its value is malformed")) {
+        try Record(opening: object.bytes, named: name, keys)
+      }
+    }
+  }
+
+  // MARK: Members and heads
+
+  private func members(_ others: [(Identity, FleetRole)] = []) -> Members {
+    let all = [(identity, FleetRole.admin)] + others
+    return Members(
+      version: 1, fleetName: "team", retentionDays: 90, collections: ["flags", "web"],
+      members: all.enumerated().map { index, member in
+        Members.Member(
+          id: member.0.member, name: "host \(index)", role: member.1, signingKey: member.0.signingKey,
+          publicKey: member.0.publicKey, created: 5)
+      })
+  }
+
+  private func head() -> Head {
+    Head(
+      number: 8, time: 99, author: identity.member, membersVersion: 1, authority: [UInt8](repeating: 1, count: 32),
+      setDigest: [UInt8](repeating: 2, count: 32), recordCount: 3,
+      ancestors: [Head.Ancestor(number: 7, digest: [UInt8](repeating: 3, count: 32))],
+      pieces: [Head.PieceReference(id: [UInt8](0..<8), digest: [UInt8](repeating: 4, count: 32))])
+  }
+
+  @Test("open a head that a member with the right to write has signed")
+  func heads() throws {
+    let bytes = try head().sealed(keys, by: identity)
+    let opened = try Head(opening: bytes, keys, members: members(), authority: head().authority)
+    #expect(opened == head())
+    for index in bytes.indices {
+      var bytes = bytes
+      bytes[index] ^= 1
+      #expect(throws: FleetError.self) {
+        try Head(opening: bytes, keys, members: members(), authority: head().authority)
+      }
+    }
+  }
+
+  @Test("refuse a head that a reader, a stranger or another member in the author's name has signed")
+  func forgedHeads() throws {
+    let reader = try Identity.make(fleet: fleet)
+    let members = members([(reader, .reader)])
+    func open(by signer: Identity, as author: Identity) throws -> Head {
+      var head = head()
+      head.author = author.member
+      return try Head(opening: head.sealed(keys, by: signer), keys, members: members, authority: head.authority)
+    }
+    #expect(throws: FleetError.damaged(object: "head", reason: "its author, host 1, may not write")) {
+      try open(by: reader, as: reader)
+    }
+    #expect(throws: FleetError.damaged(object: "head", reason: "its signature is not that of host 0")) {
+      try open(by: reader, as: identity)
+    }
+    let stranger = try Identity.make(fleet: fleet)
+    #expect(throws: FleetError.damaged(object: "head", reason: "its author is no member")) {
+      try open(by: stranger, as: stranger)
+    }
+  }
+
+  @Test("hand the fleet key to each member, and to nobody else, with nothing of it changed")
+  func memberObjects() throws {
+    let other = try Identity.make(fleet: fleet)
+    let edition = try MembersEdition(first: members([(other, .reader)]), fleet: fleet, by: identity, time: 1)
+    let first = try Authority(first: edition.authorityBytes, digest: edition.authorityBytes.digest)
+    for identity in [identity, other] {
+      let key = try Members.fleetKey(in: edition.membersBytes, of: first, for: identity)
+      let keys = try FleetKeys(fleetKey: key, fleet: fleet, epoch: 1, folder: first.folder)
+      #expect(try Members(opening: edition.membersBytes, keys, of: first) == members([(other, .reader)]))
+    }
+    #expect(throws: FleetError.removed) {
+      try Members.fleetKey(in: edition.membersBytes, of: first, for: .make(fleet: fleet))
+    }
+    for index in edition.membersBytes.indices {
+      var bytes = edition.membersBytes
+      bytes[index] ^= 1
+      #expect(throws: FleetError.damaged(object: "members", reason: "it is not the one that an admin signed")) {
+        try Members.fleetKey(in: bytes, of: first, for: other)
+      }
+    }
+    for index in edition.authorityBytes.indices {
+      var bytes = edition.authorityBytes
+      bytes[index] ^= 1
+      #expect(throws: FleetError.self) { try Authority(first: bytes, digest: edition.authorityBytes.digest) }
+      // With the digest that belongs to it, the signature is wrong.
+      #expect(throws: FleetError.self) { try Authority(first: bytes, digest: bytes.digest) }
+    }
+  }
+
+  @Test("follow each other in versions that an admin of the one before has signed")
+  func authorities() throws {
+    let writer = try Identity.make(fleet: fleet)
+    var all = members([(writer, .writer)])
+    let one = try MembersEdition(first: all, fleet: fleet, by: identity, time: 1)
+    let digest = try one.authorityBytes.digest
+    let first = try Authority(first: one.authorityBytes, digest: digest)
+    func second(by signer: Identity, version: UInt32 = 2) throws -> Authority {
+      var authority = first
+      (authority.version, authority.previous) = (version, digest)
+      return try Authority(authority.signed(by: signer), after: first, digest: digest)
+    }
+    #expect(try second(by: identity).version == 2)
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "who signed it was no admin")) {
+      try second(by: writer)
+    }
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "it does not follow the version before"))
+    {
+      try second(by: identity, version: 3)
+    }
+    all.members[1].role = .admin
+    // Who makes itself an admin is none before.
+    var forged = first
+    (forged.version, forged.previous, forged.admins) = (2, digest, [writer.signingKey])
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "who signed it was no admin")) {
+      try Authority(forged.signed(by: writer), after: first, digest: digest)
+    }
+  }
+
+  // MARK: Invitations
+
+  @Test("give back an invitation, and refuse it with any digit mistyped")
+  func invitations() throws {
+    let seed = try SecretBytes.random(count: 32)
+    let invitation = Invitation(
+      carrier: "etcd://127.0.0.1:2379/team", expires: nil, fleet: fleet,
+      firstAuthority: [UInt8](repeating: 1, count: 32), member: identity.member, seed: seed)
+    let text = try invitation.text.withUnsafeBytes { Array($0) }
+    let read = try Invitation(text: SecretBytes(text + [0x0a]))
+    #expect(read.carrier == invitation.carrier && read.fleet == fleet && read.member == identity.member)
+    #expect(read.seed.isEqual(to: seed) && read.firstAuthority == invitation.firstAuthority && read.expires == nil)
+    for index in text.indices {
+      var wrong = text
+      wrong[index] = wrong[index] == UInt8(ascii: "0") ? UInt8(ascii: "1") : UInt8(ascii: "0")
+      #expect(throws: FleetError.self) { try Invitation(text: SecretBytes(wrong)) }
+      #expect(throws: FleetError.self) { try Invitation(text: SecretBytes(Array(text.prefix(index)))) }
+    }
+    #expect(!"\(invitation)".contains("coffer-fleet"))
+  }
+}

@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+"""Reads and verifies a fleet with nothing but FLEET.md: from a JSON file with its objects, and an invitation.
+
+    fleet_reader.py FLEET.json      (prints what the fleet holds)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import hmac
+import json
+import struct
+import sys
+from typing import Any, Optional
+
+import coffer_reader as base
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+FORMAT = 1
+ROLES = {1: "reader", 2: "writer", 3: "admin"}
+
+
+class Damaged(Exception):
+    """Something is not as FLEET.md says."""
+
+
+class NewerFormat(Exception):
+    """Something is of a newer format."""
+
+
+def digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def derive(secret: bytes, salt: bytes, info: bytes) -> bytes:
+    return HKDF(hashes.SHA256(), 32, salt, info).derive(secret)
+
+
+def open_sealed(key: bytes, additional_data: bytes, sealed: bytes) -> bytes:
+    if len(sealed) < 40:
+        raise Damaged("something sealed is cut off")
+    try:
+        return base.XAES(key).open(sealed[:24], sealed[24:], additional_data)
+    except InvalidTag:
+        raise Damaged("something sealed does not authenticate") from None
+
+
+def check_signature(key: bytes, purpose: str, signed: bytes, signature: bytes) -> None:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, f"coffer fleet v1 {purpose} signature".encode() + signed)
+    except InvalidSignature:
+        raise Damaged(f"the signature of the {purpose} is wrong") from None
+
+
+def raw(key: Any) -> bytes:
+    return key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+
+
+class Reader:
+    """Takes fields from the front of an object."""
+
+    def __init__(self, data: bytes):
+        self.data, self.position = data, 0
+
+    def take(self, count: int) -> bytes:
+        if self.position + count > len(self.data):
+            raise Damaged("an object is cut off")
+        self.position += count
+        return self.data[self.position - count : self.position]
+
+    def number(self, count: int) -> int:
+        return int.from_bytes(self.take(count), "big")
+
+    def time(self) -> int:
+        return int.from_bytes(self.take(8), "big", signed=True)
+
+    def text(self) -> str:
+        try:
+            return self.take(self.number(4)).decode("utf-8")
+        except UnicodeDecodeError:
+            raise Damaged("a text is not UTF-8") from None
+
+    def rest(self) -> bytes:
+        return self.take(len(self.data) - self.position)
+
+    def end(self) -> None:
+        if self.position != len(self.data):
+            raise Damaged("there is more behind the end of an object")
+
+    @staticmethod
+    def of(data: bytes) -> "Reader":
+        reader = Reader(data)
+        version = reader.number(1)
+        if version > FORMAT:
+            raise NewerFormat(f"an object has format {version}")
+        if version != FORMAT:
+            raise Damaged(f"an object has format {version}")
+        return reader
+
+
+def text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack(">I", len(data)) + data
+
+
+@dataclasses.dataclass
+class Invitation:
+    fleet: bytes
+    first: bytes
+    member: bytes
+    seed: bytes
+    expires: int
+    carrier: str
+
+    @staticmethod
+    def parse(line: str) -> "Invitation":
+        line = line.strip()
+        prefix = "coffer-fleet-1:"
+        if not line.startswith(prefix):
+            raise Damaged("this is no invitation")
+        data = bytes.fromhex(line[len(prefix) :])
+        if digest(data[:-4])[:4] != data[-4:]:
+            raise Damaged("the invitation was mistyped")
+        reader = Reader(data[:-4])
+        return Invitation(
+            reader.take(16), reader.take(32), reader.take(16), reader.take(32), reader.time(), reader.rest().decode()
+        )
+
+
+@dataclasses.dataclass
+class Authority:
+    fleet: bytes
+    version: int
+    previous: bytes
+    epoch: int
+    folder: str
+    members: bytes
+    admins: list
+    signer: bytes
+
+    @staticmethod
+    def parse(data: bytes) -> "Authority":
+        reader = Reader.of(data)
+        fleet, version, _ = reader.take(16), reader.number(4), reader.time()
+        previous, epoch, folder, members = reader.take(32), reader.number(4), reader.take(8).hex(), reader.take(32)
+        count = reader.number(2)
+        if not 1 <= count <= 64 or version < 1 or epoch < 1:
+            raise Damaged("an authority makes no sense")
+        admins = [reader.take(32) for _ in range(count)]
+        signer, signature = reader.take(32), reader.take(64)
+        reader.end()
+        check_signature(signer, "authority", data[:-64], signature)
+        return Authority(fleet, version, previous, epoch, folder, members, admins, signer)
+
+
+@dataclasses.dataclass
+class Member:
+    id: bytes
+    role: str
+    signing_key: bytes
+    public_key: bytes
+    name: str
+
+
+@dataclasses.dataclass
+class Record:
+    collection: str
+    key: str
+    counter: int
+    clock: int
+    author: bytes
+    writer: str
+    expires: Optional[int] = None
+    due: Optional[int] = None
+    metadata: Optional[tuple] = None
+    kind: Optional[int] = None
+    data: Optional[bytes] = None
+
+
+class Fleet:
+    """A fleet, verified as a whole."""
+
+    def __init__(self, objects: dict, invitation: Invitation):
+        self.objects, self.invitation = objects, invitation
+        self.authority, self.authority_digest = self._last_authority()
+        self.fleet_key, self.identity_keys = self._fleet_key()
+        self.keys = {
+            purpose: derive(self.fleet_key, invitation.fleet, f"coffer fleet v1 {purpose}".encode())
+            for purpose in ("names", "records", "head", "members")
+        }
+        self._read_members()
+        self._read_head()
+        self._read_records()
+
+    def _object(self, name: str) -> bytes:
+        if name not in self.objects:
+            raise Damaged(f"there is no {name}")
+        return self.objects[name]
+
+    def _additional_data(self, purpose: str, place: bytes) -> bytes:
+        return (
+            f"coffer fleet v1 {purpose}".encode() + self.invitation.fleet + struct.pack(">I", self.authority.epoch) + place
+        )
+
+    def _last_authority(self) -> tuple:
+        data = self._object("authority/0000000001")
+        if digest(data) != self.invitation.first:
+            raise Damaged("the first authority is another fleet's")
+        authority = Authority.parse(data)
+        if authority.version != 1 or authority.signer not in authority.admins or authority.fleet != self.invitation.fleet:
+            raise Damaged("the first authority is not the first")
+        while True:
+            name = f"authority/{authority.version + 1:010}"
+            if name not in self.objects:
+                return authority, digest(data)
+            following = Authority.parse(self.objects[name])
+            if (
+                following.version != authority.version + 1
+                or following.previous != digest(data)
+                or following.fleet != authority.fleet
+                or following.epoch < authority.epoch
+                or following.signer not in authority.admins
+            ):
+                raise Damaged(f"{name} does not follow the one before")
+            authority, data = following, self.objects[name]
+
+    def _fleet_key(self) -> tuple:
+        invitation = self.invitation
+        salt = invitation.fleet + invitation.member
+        signing = Ed25519PrivateKey.from_private_bytes(derive(invitation.seed, salt, b"coffer fleet v1 signing"))
+        agreement = X25519PrivateKey.from_private_bytes(derive(invitation.seed, salt, b"coffer fleet v1 agreement"))
+        data = self._object("members")
+        if digest(data) != self.authority.members:
+            raise Damaged("the members are not those that an admin signed")
+        reader = Reader.of(data)
+        version, ephemeral = reader.take(4), reader.take(32)
+        found = None
+        self.wrapped_ids = []
+        for _ in range(reader.number(2)):
+            member, wrapped = reader.take(16), reader.take(72)
+            self.wrapped_ids.append(member)
+            if member == invitation.member:
+                agreed = agreement.exchange(X25519PublicKey.from_public_bytes(ephemeral))
+                label = b"coffer fleet v1 wrapping"
+                key = derive(agreed, invitation.fleet, label + ephemeral + raw(agreement))
+                place = label + invitation.fleet + version + struct.pack(">I", self.authority.epoch) + member
+                found = open_sealed(key, place, wrapped)
+        self.sealed_members = (data[:5], reader.rest())
+        if found is None:
+            raise Damaged("the invitation's member is none")
+        return found, (raw(signing), raw(agreement))
+
+    def _read_members(self) -> None:
+        prefix, sealed = self.sealed_members
+        reader = Reader(open_sealed(self.keys["members"], self._additional_data("members", prefix), sealed))
+        if int.from_bytes(prefix[1:], "big") != self.authority.version:
+            raise Damaged("the members are of another version")
+        self.name, self.retention_days = reader.text(), reader.number(4)
+        self.collections = [reader.text() for _ in range(reader.number(2))]
+        self.members = {}
+        for _ in range(reader.number(2)):
+            member, role = reader.take(16), reader.number(1)
+            if role not in ROLES:
+                raise Damaged("a member has a role that is not known")
+            signing_key, public_key, _, _ = reader.take(32), reader.take(32), reader.time(), reader.time()
+            self.members[member] = Member(member, ROLES[role], signing_key, public_key, reader.text())
+        reader.end()
+        admins = [member.signing_key for member in self.members.values() if member.role == "admin"]
+        if admins != self.authority.admins or list(self.members) != self.wrapped_ids:
+            raise Damaged("the members contradict themselves")
+        own = self.members[self.invitation.member]
+        if (own.signing_key, own.public_key) != self.identity_keys:
+            raise Damaged("the member has other keys than the invitation")
+
+    def _read_head(self) -> None:
+        data = self._object("head")
+        Reader.of(data)
+        content = open_sealed(self.keys["head"], self._additional_data("head", data[:5]), data[5:])
+        if len(content) < 64:
+            raise Damaged("the head is cut off")
+        signed, signature = content[:-64], content[-64:]
+        reader = Reader(signed)
+        self.number, self.time, author = reader.number(8), reader.time(), reader.take(16)
+        version, authority = reader.number(4), reader.take(32)
+        self.set_digest, self.record_count = reader.take(32), reader.number(8)
+        self.ancestors = [(reader.number(8), reader.take(32)) for _ in range(reader.number(2))]
+        self.pieces = [(reader.take(8).hex(), reader.take(32)) for _ in range(reader.number(2))]
+        reader.end()
+        if version != self.authority.version or data[1:5] != struct.pack(">I", version) or authority != self.authority_digest:
+            raise Damaged("the head is of other members")
+        numbers = [self.number] + [number for number, _ in self.ancestors]
+        if len(self.ancestors) > 32 or any(a <= b for a, b in zip(numbers, numbers[1:])):
+            raise Damaged("the head's ancestors make no sense")
+        if author not in self.members or self.members[author].role == "reader":
+            raise Damaged("the head's author may not write")
+        self.author = self.members[author].name
+        epoch = struct.pack(">I", self.authority.epoch)
+        check_signature(self.members[author].signing_key, "head", self.invitation.fleet + epoch + signed, signature)
+
+    def _read_records(self) -> None:
+        prefix = f"r/{self.authority.folder}/"
+        objects = {bytes.fromhex(name[len(prefix) :]): data for name, data in self.objects.items() if name.startswith(prefix)}
+        for piece, expected in self.pieces:
+            data = self._object(f"s/{self.authority.folder}/{piece}")
+            if digest(data) != expected:
+                raise Damaged("a piece is not the one that the head names")
+            reader = Reader.of(data)
+            while reader.position < len(data):
+                name, length = reader.take(20), reader.number(4)
+                if length:
+                    objects[name] = reader.take(length)
+                else:
+                    objects.pop(name, None)
+        sums = [0] * 1024
+        for name, data in objects.items():
+            element = hashlib.shake_128(b"coffer fleet v1 set" + name + digest(data)).digest(2048)
+            sums = [(a + b) & 0xFFFF for a, b in zip(sums, struct.unpack(">1024H", element))]
+        if len(objects) != self.record_count or digest(struct.pack(">1024H", *sums)) != self.set_digest:
+            raise Damaged("the records are not those that the head was signed for")
+        self.records = [self._record(name, data) for name, data in objects.items()]
+
+    def _record(self, name: bytes, data: bytes) -> Record:
+        Reader.of(data)
+        content = open_sealed(self.keys["records"], self._additional_data("records", name + data[:1]), data[1:])
+        reader = Reader(content)
+        form, counter, clock, author = reader.number(1), reader.number(8), reader.number(8), reader.take(16)
+        record = Record(reader.text(), reader.text(), counter, clock, author, reader.text())
+        expected = hmac.new(self.keys["names"], text(record.collection) + text(record.key), hashlib.sha256).digest()[:20]
+        if name != expected:
+            raise Damaged("a record is of another setting than its name")
+        if not 1 <= counter <= 1 << 60 or form not in (1, 2):
+            raise Damaged("a record makes no sense")
+        if form == 1:
+            fields = reader.number(1)
+            if fields & ~7:
+                raise Damaged("a record has fields that are not known")
+            record.expires = reader.time() if fields & 1 else None
+            record.due = reader.time() if fields & 2 else None
+            if fields & 4:
+                kind = reader.number(1)
+                record.metadata = (kind, reader.take(reader.number(4)))
+            record.kind = reader.number(1)
+            record.data = reader.rest()
+            for kind, value in filter(None, [record.metadata, (record.kind, record.data)]):
+                if kind in (0, 14):
+                    raise Damaged("a value is of a kind that does not travel")
+                try:
+                    base.decode_value(kind, value)
+                except base.CofferError:
+                    raise Damaged("a value is malformed") from None
+        reader.end()
+        return record
+
+
+def load(path: str) -> tuple:
+    with open(path, encoding="utf-8") as file:
+        content = json.load(file)
+    return {name: bytes.fromhex(data) for name, data in content["objects"].items()}, content
+
+
+def main(arguments: list) -> int:
+    objects, content = load(arguments[0])
+    fleet = Fleet(objects, Invitation.parse(content["invitation"]))
+    print(f"{fleet.name}, commit {fleet.number} by {fleet.author}")
+    for record in sorted(fleet.records, key=lambda record: (record.collection, record.key)):
+        value = "(removed)" if record.kind is None else base.decode_value(record.kind, record.data)
+        print(f"{record.collection}/{record.key} = {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Whether FLEET.md says everything: a reader that knows nothing else reads a fleet, and refuses it with anything changed.
+
+    test_fleet.py [FLEET.json ...]      (the vector, and fleets that were written just now)
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import fleet_reader as reader  # noqa: E402
+
+FLEETS = [str(HERE / "vectors/fleet-1.json")]
+REFUSED = (reader.Damaged, reader.NewerFormat)
+
+
+class FleetTests(unittest.TestCase):
+    def each(self):
+        for path in FLEETS:
+            objects, content = reader.load(path)
+            yield objects, content, reader.Invitation.parse(content["invitation"])
+
+    def test_reads_everything(self):
+        for objects, content, invitation in self.each():
+            fleet = reader.Fleet(objects, invitation)
+            self.assertEqual(fleet.name, content["name"])
+            self.assertEqual(fleet.number, content["number"])
+            self.assertEqual(fleet.collections, content["collections"])
+            self.assertEqual({m.name: m.role for m in fleet.members.values()}, content["members"])
+            found = {}
+            for record in fleet.records:
+                found[f"{record.collection}/{record.key}"] = {
+                    name: value
+                    for name, value in {
+                        "counter": record.counter,
+                        "kind": record.kind,
+                        "data": None if record.data is None else record.data.hex(),
+                        "metadata": record.metadata and (bytes([record.metadata[0]]) + record.metadata[1]).hex(),
+                        "expires": record.expires,
+                        "due": record.due,
+                    }.items()
+                    if value is not None
+                }
+            self.assertEqual(found, content["records"])
+
+    def test_refuses_any_byte_changed(self):
+        for objects, _, invitation in self.each():
+            fleet = reader.Fleet(objects, invitation)
+            folder = fleet.authority.folder
+            overlaid = set()
+            for piece, _ in fleet.pieces:
+                parts = reader.Reader.of(objects[f"s/{folder}/{piece}"])
+                while parts.position < len(parts.data):
+                    overlaid.add(f"r/{folder}/{parts.take(20).hex()}")
+                    parts.take(parts.number(4))
+            for name, data in objects.items():
+                # What a piece replaces is not read.
+                if name in overlaid:
+                    continue
+                for index in range(0, len(data), max(1, len(data) // 40)):
+                    changed = bytearray(data)
+                    changed[index] ^= 0x20
+                    with self.assertRaises(REFUSED, msg=f"{name}, byte {index}"):
+                        reader.Fleet({**objects, name: bytes(changed)}, invitation)
+                with self.assertRaises(REFUSED, msg=f"{name}, dropped"):
+                    reader.Fleet({other: data for other, data in objects.items() if other != name}, invitation)
+
+    def test_refuses_records_swapped_and_added(self):
+        for objects, _, invitation in self.each():
+            fleet = reader.Fleet(objects, invitation)
+            names = sorted(name for name in objects if name.startswith(f"r/{fleet.authority.folder}/"))
+            with self.assertRaises(REFUSED):
+                reader.Fleet({**objects, names[0]: objects[names[1]], names[1]: objects[names[0]]}, invitation)
+            added = names[0][:-1] + ("1" if names[0].endswith("0") else "0")
+            with self.assertRaises(REFUSED):
+                reader.Fleet({**objects, added: objects[names[0]]}, invitation)
+
+    def test_tells_a_newer_format(self):
+        for objects, _, invitation in self.each():
+            for name in ("head", "members", "authority/0000000001"):
+                with self.assertRaises(REFUSED):
+                    reader.Fleet({**objects, name: b"\x02" + objects[name][1:]}, invitation)
+
+
+if __name__ == "__main__":
+    FLEETS += [argument for argument in sys.argv[1:] if argument.endswith(".json")]
+    unittest.main(argv=sys.argv[:1])
