@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import hmac
 import json
+import pathlib
 import struct
 import sys
 from typing import Any, Optional
@@ -357,9 +358,22 @@ class Fleet:
         return record
 
 
+def load_folder(path: str) -> dict:
+    """The objects that a carrier in a folder keeps: each in a file, behind its digest."""
+    objects = {}
+    for file in pathlib.Path(path, "objects").glob("*/*"):
+        data = file.read_bytes()
+        if digest(data[32:]) != data[:32]:
+            raise Damaged(f"{file} is not whole")
+        objects[file.name.replace("_", "/")] = data[32:]
+    return objects
+
+
 def load(path: str) -> tuple:
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
+    if "folder" in content:
+        return load_folder(content["folder"]), content
     return {name: bytes.fromhex(data) for name, data in content["objects"].items()}, content
 
 

@@ -228,6 +228,27 @@ struct SyncTests {
     #expect(try await hosts[0].fleet.status().condition == .inStep)
   }
 
+  @Test("is kept in a folder as well")
+  func folder() async throws {
+    let place = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
+    defer { try? FileManager.default.removeItem(atPath: place) }
+    let carrier = try FileCarrier(address: "file://\(place)")
+    let a = try await Host("a").create(carrier)
+    let b = try await Host("b").join(a, carrier)
+    for round in 1...3 {
+      for (host, other) in [(a, b), (b, a)] {
+        try host.set("\(round)", host.name)
+        try await host.sync()
+        try await other.sync()
+        #expect(try other.get(host.name) == "\(round)")
+      }
+    }
+    try await a.fleet.renewKey()
+    try await b.sync()
+    let late = try await Host("c").join(a, carrier)
+    for host in [b, late] { #expect(try host.contents() == ["a": "3", "b": "3"]) }
+  }
+
   @Test("sends no name and no value in clear, of settings, collections, members or the fleet")
   func canaries() async throws {
     let admin = try await Host("canary-host-1").create(carrier, collections: ["canary-collection"])

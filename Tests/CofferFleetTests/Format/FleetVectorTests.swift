@@ -7,7 +7,8 @@ import Testing
 
 /// The vector of FLEET.md, which Tests/Interop/fleet_reader.py reads as well.
 ///
-/// `COFFER_FLEET_VECTOR=PATH` writes another one, of the same contents under new keys.
+/// `COFFER_FLEET_VECTOR=PATH` writes another one, of the same contents under new keys, and `COFFER_FLEET_FOLDER=PATH` a fleet into a
+/// folder, with what is in it in PATH.json.
 @Suite("The vector of FLEET.md")
 struct FleetVectorTests {
   private struct CutOff: Error {}
@@ -18,7 +19,8 @@ struct FleetVectorTests {
     var number: UInt64
     var collections: [String]
     var members: [String: String]
-    var objects: [String: String]
+    var objects: [String: String]?
+    var folder: String?
     var records: [String: RecordVector]
   }
 
@@ -46,8 +48,8 @@ struct FleetVectorTests {
     .appendingPathComponent("../../Interop/vectors/fleet-1.json").standardized
 
   /// What a membership has on a carrier, by collection and key.
-  private func records(_ membership: Membership, _ carrier: MemoryCarrier) throws -> [String: RecordVector] {
-    var objects = carrier.objects
+  private func records(_ membership: Membership, _ objects: [String: [UInt8]]) throws -> [String: RecordVector] {
+    var objects = objects
     for piece in membership.head?.pieces ?? [] {
       let name = Piece.object(piece.id, membership.keys)
       for change in try Piece.changes(in: objects[name] ?? [], name) {
@@ -67,7 +69,7 @@ struct FleetVectorTests {
   func reading() async throws {
     let vector = try JSONDecoder().decode(Vector.self, from: Data(contentsOf: Self.path))
     let carrier = MemoryCarrier()
-    carrier.objects = vector.objects.mapValues { [UInt8](hex: $0) ?? [] }
+    carrier.objects = try #require(vector.objects).mapValues { [UInt8](hex: $0) ?? [] }
     let host = try Host("reader")
     // Before the expiry in it.
     host.setTime(1_800_000_000)
@@ -79,7 +81,7 @@ struct FleetVectorTests {
     #expect(
       Dictionary(uniqueKeysWithValues: membership.members.members.map { ($0.name, $0.role.description) })
         == vector.members)
-    #expect(try records(membership, carrier) == vector.records)
+    #expect(try records(membership, carrier.objects) == vector.records)
     #expect(try host.contents("large").count == 40)
     let port = try host.connection.readFleets { try $0.item("int", in: "web") }
     #expect(port?.value.object == StoredValue(kind: .int, bytes: [0, 0, 0, 0, 0, 0, 0x1f, 0x90]))
@@ -125,16 +127,47 @@ struct FleetVectorTests {
     await #expect(throws: CutOff.self) { try await admin.sync() }
     let membership = await admin.fleet.membership
     #expect(membership.head?.pieces.isEmpty == false)
+    let path = ProcessInfo.processInfo.environment["COFFER_FLEET_VECTOR"] ?? ""
+    try write(membership, invitation, carrier.objects, to: path)
+  }
+
+  @Test("can be kept in a folder", .enabled(if: ProcessInfo.processInfo.environment["COFFER_FLEET_FOLDER"] != nil))
+  func writingFolder() async throws {
+    let path = ProcessInfo.processInfo.environment["COFFER_FLEET_FOLDER"] ?? ""
+    let carrier = try FileCarrier(address: "file://\(path)")
+    let admin = try await Host("admin").create(carrier)
+    let writer = try await Host("writer").join(admin, carrier)
+    for round in 0..<20 {
+      for host in [admin, writer] {
+        try await host.connection.readWrite { transaction in
+          for index in 0..<10 {
+            try transaction.setObject("\(host.name) \(round)", forKey: "\(round * index % 37)", inCollection: "web")
+          }
+        }
+        try host.set(nil, "\(round * 3 % 37)")
+        try await host.sync()
+      }
+    }
+    let invitation = try await admin.fleet.invite("reader", role: .reader)
+    try await admin.fleet.renewKey()
+    var objects: [String: [UInt8]] = [:]
+    _ = try await carrier.readAll { for object in $0 { objects[object.name] = object.bytes } }
+    try write(await admin.fleet.membership, invitation, objects, to: "\(path).json", folder: path)
+  }
+
+  private func write(
+    _ membership: Membership, _ invitation: Invitation, _ objects: [String: [UInt8]], to path: String,
+    folder: String? = nil
+  ) throws {
     let vector = Vector(
       invitation: try invitation.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) },
-      name: membership.members.fleetName, number: UInt64(membership.stored.number),
-      collections: membership.members.collections,
+      name: membership.members.fleetName, number: membership.seen, collections: membership.members.collections,
       members: Dictionary(
         uniqueKeysWithValues: membership.members.members.map { ($0.name, $0.role.description) }),
-      objects: carrier.objects.mapValues(\.hex), records: try records(membership, carrier))
+      objects: folder == nil ? objects.mapValues(\.hex) : nil, folder: folder,
+      records: try records(membership, objects))
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .prettyPrinted]
-    let path = ProcessInfo.processInfo.environment["COFFER_FLEET_VECTOR"] ?? ""
     try (encoder.encode(vector) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
   }
 }
