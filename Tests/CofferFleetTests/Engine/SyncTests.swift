@@ -228,6 +228,31 @@ struct SyncTests {
     #expect(try await hosts[0].fleet.status().condition == .inStep)
   }
 
+  @Test("has the tables of FORMAT.md in its stores, and the next version of tables, and none where there is no fleet")
+  func tables() async throws {
+    func words(_ text: String) -> String { text.split { $0 == " " || $0 == "\n" }.joined(separator: " ") }
+    let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../FORMAT.md")
+    let format = words(try String(contentsOf: page.standardized, encoding: .utf8))
+    let host = try Host("a")
+    func tables() throws -> [String] {
+      try host.connection.perform { session in
+        var tables: [String] = []
+        try session.connection.statement("SELECT sql FROM sqlite_schema WHERE name LIKE 'fleet%'").query {
+          tables.append(words($0.text(0)))
+        }
+        return tables
+      }
+    }
+    #expect(try tables().isEmpty)
+    try await host.create(carrier)
+    #expect(try tables().count == 5)
+    for table in try tables() { #expect(format.contains(table + ";")) }
+    #expect(try host.connection.perform { try Schema.check($0.connection) } == 7)
+    // And are taken as its own by the next program.
+    try host.restart(carrier)
+    try await host.sync()
+  }
+
   @Test("is kept in a folder as well")
   func folder() async throws {
     let place = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
