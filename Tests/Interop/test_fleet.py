@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE))
 
 import fleet_reader as reader  # noqa: E402
 
-FLEETS = [str(HERE / "vectors/fleet-1.json")]
+FLEETS = [str(path) for path in [HERE / "vectors/fleet-1.json"] if path.exists()]
 REFUSED = (reader.Damaged, reader.NewerFormat)
 
 
