@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE))
 
 import fleet_reader as reader  # noqa: E402
 
-FLEETS = [str(path) for path in [HERE / "vectors/fleet-1.json"] if path.exists()]
+FLEETS = [str(HERE / "vectors/fleet-1.json")]
 REFUSED = (reader.Damaged, reader.NewerFormat)
 
 
