@@ -149,7 +149,7 @@ import Testing
     database = try store.open()
     try database.makeConnection().perform { try $0.connection.execute("PRAGMA user_version = 9") }
     try database.close()
-    try expectRefusal({ $0 == .newerFormat(part: "schema", found: 9, supported: 6) }) {
+    try expectRefusal({ $0 == .newerFormat(part: "schema", found: 9, supported: 7) }) {
       _ = try Database.open(at: store.path, key: store.key)
     }
   }
@@ -163,7 +163,7 @@ import Testing
     try crashed.copyAsAfterCrash(to: store)
     let (file, log) = (try store.bytes(), try store.bytes("-wal"))
     #expect(!log.isEmpty)
-    #expect(throws: CofferError.newerFormat(part: "schema", found: 9, supported: 6)) { try store.open() }
+    #expect(throws: CofferError.newerFormat(part: "schema", found: 9, supported: 7)) { try store.open() }
     #expect(try store.bytes() == file)
     #expect(try store.bytes("-wal") == log)
   }
