@@ -20,7 +20,7 @@
   /// Numbers and truth values of the store are converted as in swift-configuration's provider for JSON, texts as in that for
   /// environment variables: numbers as Swift reads them; `true`, `yes`, `1` and their opposites; bytes as base64; lists with
   /// commas between. A value that is not of the type that is asked for is an error of its key (`CofferError.notDecodable`), and so
-  /// is one of a sealed collection while the vault is locked (`.locked`). Values of type ``Secret`` and those of sealed collections are
+  /// is one of a sealed collection while the vault is locked (`.locked`). Values of type `Secret` and those of sealed collections are
   /// secrets of swift-configuration's, too: they are in no log of accesses.
   ///
   /// Declared settings are held to their declarations, as they are when the provider is made. A value of another type than

@@ -23,7 +23,7 @@
 
     /// Waits for the end of the program, by a graceful shutdown or a cancellation, and closes the store.
     ///
-    /// - Throws: What closing throws, ``CofferError/diskFull(path:)`` for instance. The store is still open then, with what could
+    /// - Throws: What closing throws, `CofferError.diskFull` for instance. The store is still open then, with what could
     ///   not be written pending, and the error is in the database's log, too.
     public func run() async throws {
       // Cancelled or told to end, it is closed.
