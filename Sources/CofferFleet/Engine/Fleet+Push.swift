@@ -103,7 +103,6 @@ extension Fleet {
 
   /// Makes one commit of changes, which others see whole.
   ///
-  /// - Parameter edition: Later members, in whose name the commit is made; only an admin makes one.
   /// - Returns: False where somebody else was faster, and nothing was changed.
   func commit(_ drafts: [Draft]) async throws -> Bool {
     var set = membership.set

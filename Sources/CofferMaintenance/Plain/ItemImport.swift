@@ -42,6 +42,7 @@ struct ItemImport {
   /// An item that has expired is left out, as if the file did not have it.
   mutating func set(_ item: PlainSource.Item, _ session: Session) throws -> Bool {
     if session.isExpired(item.dates) {
+      // The file has the collection all the same, also where nothing else of it is left.
       keys[ByteString(item.collection), default: []].formUnion([])
       report.expiredCount += 1
       return true
