@@ -1,6 +1,8 @@
 // CofferProvider beside swift-configuration's own providers, in one run: a read, the time from a change by another process to
 // the handler, and the processor time of waiting.
 //
+// What changes is a text: ReloadingFileProvider compares values as texts, and hears of no other type's changes (1.4.0).
+//
 //   ConfigurationBenchmark          the table, in about a minute
 //   ConfigurationBenchmark set …    the other process
 
@@ -31,33 +33,32 @@ let folder =
   isOther ? arguments[1] : FileManager.default.temporaryDirectory.appending(path: "coffer-\(UUID().uuidString)").path
 let (store, key, file) = ("\(folder)/settings.coffer", "\(folder)/key", "\(folder)/settings.json")
 
-func setStored(_ value: Int) throws {
+func setStored(_ value: String) throws {
   let database = try Database.openOrCreate(at: store, key: .keyFile(key))
-  try database.makeConnection().readWrite { try $0.setObject(value, forKey: "http.port", inCollection: "web") }
+  try database.makeConnection().readWrite { try $0.setObject(value, forKey: "http.host", inCollection: "web") }
   print(now())
   try database.close()
 }
 
-func setInFile(_ value: Int) throws {
-  try Data(#"{"http": {"port": \#(value), "host": "localhost"}}"#.utf8).write(to: URL(filePath: file), options: .atomic)
+func setInFile(_ value: String) throws {
+  try Data(#"{"http": {"host": "\#(value)", "port": 8080}}"#.utf8).write(to: URL(filePath: file), options: .atomic)
   print(now())
 }
 
 if isOther {
-  let value = Int(arguments[3]) ?? 0
-  try arguments[2] == "store" ? setStored(value) : setInFile(value)
+  try arguments[2] == "store" ? setStored(arguments[3]) : setInFile(arguments[3])
   exit(EXIT_SUCCESS)
 }
 defer { try? FileManager.default.removeItem(atPath: folder) }
 try KeyFile.create(at: key)
-try setStored(1)
-try setInFile(1)
+try setStored("host-1")
+try setInFile("host-1")
 
 /// Changes the value from another process, and says when that was done.
-func change(_ place: String, _ value: Int) throws -> UInt64 {
+func change(_ place: String, _ value: String) throws -> UInt64 {
   let (process, output) = (Process(), Pipe())
   process.executableURL = Bundle.main.executableURL
-  process.arguments = ["set", folder, place, "\(value)"]
+  process.arguments = ["set", folder, place, value]
   process.standardOutput = output
   try process.run()
   let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
@@ -71,14 +72,14 @@ let interval = Duration.seconds(1)
 let proxy = try ConnectionProxy(database: .open(at: store, key: .keyFile(key)))
 let coffer = try CofferProvider(proxy, collections: ["web"])
 let reloading = try await ReloadingFileProvider<JSONSnapshot>(filePath: FilePath(file), pollInterval: interval)
-let environment = EnvironmentVariablesProvider(environmentVariables: ["HTTP_PORT": "1"])
+let environment = EnvironmentVariablesProvider(environmentVariables: ["HTTP_HOST": "host-1"])
 
 // MARK: - A read
 
 func nanoseconds(_ config: ConfigReader) -> Double {
   let count = 100_000
   let start = now()
-  for _ in 0..<count { precondition(config.int(forKey: "http.port") == 1) }
+  for _ in 0..<count { precondition(config.string(forKey: "http.host") == "host-1") }
   return Double(now() - start) / Double(count)
 }
 
@@ -93,13 +94,14 @@ for _ in 0..<7 { for (name, config) in readers { reads[name, default: []].append
 
 /// Milliseconds from a change to the handler, and microseconds of processor time in a second of waiting.
 func watch(_ provider: some ConfigProvider, _ place: String) async throws -> (change: Double, idle: Double) {
-  try await provider.watchValue(forKey: "http.port", type: .int) { updates in
+  try await provider.watchValue(forKey: "http.host", type: .string) { updates in
     var values = updates.makeAsyncIterator()
     _ = try await values.next()
     var delays: [Double] = []
-    for value in 2..<11 {
+    for number in 2..<11 {
+      let value = "host-\(number)"
       let committed = try change(place, value)
-      guard case .int(value)? = try await values.next()?.get().value?.content else { fatalError("another value came") }
+      guard case .string(value)? = try await values.next()?.get().value?.content else { fatalError("another value came") }
       delays.append(max(0, Double(now()) - Double(committed)) / 1e6)
     }
     let before = clock_gettime_nsec(CLOCK_PROCESS_CPUTIME_ID)

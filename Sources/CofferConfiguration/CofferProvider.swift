@@ -31,6 +31,13 @@
     private let proxy: ConnectionProxy
     private let places: [Place]
 
+    // Kept, since a reader asks for it with each value.
+    /// What messages call it: the store's path and the collections.
+    public let providerName: String
+
+    /// The same as ``providerName``.
+    public var description: String { providerName }
+
     /// - Parameters:
     ///   - proxy: What is read; its pending changes count.
     ///   - collections: Where keys are looked for; the first collection that has one counts.
@@ -38,6 +45,7 @@
     public init(_ proxy: ConnectionProxy, collections: [String] = [""]) throws {
       precondition(!collections.isEmpty, "A provider needs a collection.")
       self.proxy = proxy
+      providerName = "CofferProvider[\(proxy.database.path): \(collections.joined(separator: ", "))]"
       places = try proxy.database.makeConnection().read { transaction in
         let names = Set(try transaction.declaredSettings().map(\.declaration.name))
         return try collections.map { collection in
@@ -48,14 +56,6 @@
           return Place(collection: collection, declarations: declarations)
         }
       }
-    }
-
-    /// What messages call it.
-    public var providerName: String { description }
-
-    /// The store's path and the collections.
-    public var description: String {
-      "CofferProvider[\(proxy.database.path): \(collections.joined(separator: ", "))]"
     }
 
     private var collections: [String] { places.map(\.collection) }
