@@ -7,6 +7,9 @@ import Foundation
 #endif
 
 /// A server that answers the first request of each of its first connections, and then waits for the client to close.
+///
+/// An answer in HTTP says `Connection: close`: libcurl might send its next request on the same connection otherwise, which
+/// gets none.
 final class LoopbackServer: Sendable {
   private let socket: LoopbackSocket
   private let descriptor: Int32
@@ -39,6 +42,8 @@ final class LoopbackServer: Sendable {
     guard count > 0 else { return }
     let answer = answer(String(decoding: buffer[..<count].prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self))
     if !answer.isEmpty {
+      let answer = answer.replacing(
+        "\r\n", with: "\r\nConnection: close\r\n", maxReplacements: answer.hasPrefix("HTTP") ? 1 : 0)
       // A client that has had enough closes while it is being sent.
       guard send(connection, answer, answer.utf8.count, Int32(MSG_NOSIGNAL)) >= 0 else { return }
       shutdown(connection, Int32(SHUT_WR))

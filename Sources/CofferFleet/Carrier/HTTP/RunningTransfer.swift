@@ -77,11 +77,17 @@ final class RunningTransfer {
 
   func finish(_ result: CURLcode) {
     guard result != CURLE_OK else { return transfer.finish(.success(()), status: number(CURLINFO_RESPONSE_CODE)) }
-    let text = String(cString: errorText)
-    let reason = text.isEmpty ? String(cString: curl_easy_strerror(result)) : text
+    let reason = reason(result)
     // Nothing of a request is sent before TLS stands.
     transfer.finish(
       .failure(.connection(problem(result, reason), reason: reason, wasSent: number(CURLINFO_REQUEST_SIZE) > 0)))
+  }
+
+  private func reason(_ result: CURLcode) -> String {
+    // libcurl's own words are about the second attempt that it is not allowed to make.
+    if result == CURLE_SEND_FAIL_REWIND { return "The connection ended before the answer." }
+    let text = String(cString: errorText)
+    return text.isEmpty ? String(cString: curl_easy_strerror(result)) : text
   }
 
   private func problem(_ result: CURLcode, _ reason: String) -> HTTPProblem {
