@@ -99,7 +99,7 @@ extension Preferences {
     let concerned = interest.collections(searched, places(of:))
     let isAny = event.isEverything || event.wholeCollections.contains { concerned.contains(ByteString($0)) }
     guard isAny || !places.isEmpty else { return nil }
-    return Change(origin: event.origin, places: places, mayConcernAnyKey: isAny)
+    return Change(origin: event.origin, places: places, mayConcernAnyKey: isAny, placement: placement)
   }
 
   private func shows(_ place: Change.Place, _ searched: [ByteString], _ interest: Interest) -> Bool {
@@ -139,21 +139,20 @@ extension Preferences {
   fileprivate func change(from before: ManagedSettings, to now: ManagedSettings, _ interest: Interest) -> Change? {
     var places: Set<Change.Place> = []
     for name in before.differingKeys(from: now).map(\.string) {
-      for (key, collection, searched) in settings(named: name, interest) {
+      for (key, searched) in settings(named: name, interest) {
         let shown = [before, now].map { self.shown(name, key, in: searched, $0) }
         if shown[0] != shown[1] {
-          places.insert(Change.Place(collection: ByteString(collection), key: ByteString(key)))
+          places.insert(Change.Place(collection: ByteString(searched[0]), key: ByteString(key)))
         }
       }
     }
-    return places.isEmpty ? nil : Change(origin: .elsewhere, places: places, mayConcernAnyKey: false)
+    return places.isEmpty
+      ? nil : Change(origin: .elsewhere, places: places, mayConcernAnyKey: false, placement: placement)
   }
 
-  /// The settings that go by a name in the layers, with the collection of each and those where it may be stored.
-  private func settings(
-    named name: String, _ interest: Interest
-  ) -> [(key: String, collection: String, searched: [String])] {
-    let ofList = (key: name, collection: collection, searched: searchedCollections.map(\.name))
+  /// The settings that go by a name in the layers, with the collections where each may be stored.
+  private func settings(named name: String, _ interest: Interest) -> [(key: String, searched: [String])] {
+    let ofList = (key: name, searched: searchedCollections.map(\.name))
     switch interest {
     case .all:
       // Beside the key of this name, a typed one that names a collection.
@@ -161,12 +160,12 @@ extension Preferences {
       return [ofList]
         + slashes.map { slash in
           let (named, key) = (String(name[..<slash]), String(name[name.utf8.index(after: slash)...]))
-          return (key, named, Self.names(isSuite ? "\(parent)/\(named)" : named, in: environment))
+          return (key, Self.names(isSuite ? "\(parent)/\(named)" : named, in: environment))
         }
     case .key(let key): return ByteString(key) == ByteString(name) ? [ofList] : []
     case .keys(let keys):
       return keys.filter { ByteString($0.overrideName) == ByteString(name) }
-        .map { key in key.collection.map { (key.name, $0, places(of: key)) } ?? ofList }
+        .map { key in key.collection == nil ? ofList : (key.name, places(of: key)) }
     }
   }
 

@@ -110,10 +110,21 @@ extension Preferences {
   /// The collections of a typed key: its own one, in an environment behind the environment's; search lists go on behind those of a
   /// key that names none.
   func places(of key: Keys) -> [String] {
-    Self.names(placeWithoutEnvironment(of: key), in: environment)
+    placement(key)
+  }
+
+  /// What ``places(of:)`` does, without a hold on the proxy.
+  var placement: @Sendable (Keys) -> [String] {
+    { [parent, isSuite, environment] key in
+      Self.names(Self.place(of: key, parent: parent, isSuite: isSuite), in: environment)
+    }
   }
 
   func placeWithoutEnvironment(of key: Keys) -> String {
+    Self.place(of: key, parent: parent, isSuite: isSuite)
+  }
+
+  private static func place(of key: Keys, parent: String, isSuite: Bool) -> String {
     guard let named = key.collection else { return parent }
     return isSuite && !key.isShared ? "\(parent)/\(named)" : named
   }

@@ -8,6 +8,8 @@ extension Preferences {
     /// Whether any other key may have changed, too: where a collection was cleared, or too much changed to be listed.
     public let mayConcernAnyKey: Bool
     private let places: Set<Place>
+    /// The collections where a typed key may be stored.
+    private let placement: @Sendable (Keys) -> [String]
 
     /// Where a key that changed is stored.
     struct Place: Hashable {
@@ -15,10 +17,14 @@ extension Preferences {
       let key: ByteString
     }
 
-    init(origin: ChangeOrigin, places: Set<Place>, mayConcernAnyKey: Bool) {
+    init(
+      origin: ChangeOrigin, places: Set<Place>, mayConcernAnyKey: Bool,
+      placement: @escaping @Sendable (Keys) -> [String]
+    ) {
       self.origin = origin
       self.places = places
       self.mayConcernAnyKey = mayConcernAnyKey
+      self.placement = placement
       keys = Set(places.map(\.key)).sorted().map(\.string)
     }
 
@@ -26,7 +32,7 @@ extension Preferences {
     func merged(with later: Change) -> Change {
       Change(
         origin: origin == later.origin ? origin : .several, places: places.union(later.places),
-        mayConcernAnyKey: mayConcernAnyKey || later.mayConcernAnyKey)
+        mayConcernAnyKey: mayConcernAnyKey || later.mayConcernAnyKey, placement: placement)
     }
 
     /// Whether a key of the search list changed, or may have.
@@ -36,8 +42,8 @@ extension Preferences {
 
     /// Whether a typed key changed, or may have.
     public func concerns(_ key: Keys) -> Bool {
-      guard !mayConcernAnyKey, let collection = key.collection else { return concerns(key.name) }
-      return places.contains(Place(collection: ByteString(collection), key: ByteString(key.name)))
+      guard !mayConcernAnyKey, key.collection != nil else { return concerns(key.name) }
+      return placement(key).contains { places.contains(Place(collection: ByteString($0), key: ByteString(key.name))) }
     }
   }
 }

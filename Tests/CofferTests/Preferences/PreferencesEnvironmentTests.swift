@@ -50,6 +50,20 @@ extension Keys {
     }
   }
 
+  @Test("A change concerns a typed key with a collection of its own where the environment, or a suite, has that collection")
+  func changeOfTypedKey() async throws {
+    let suite = staging.suite(named: "acme")
+    for (preferences, other) in [(staging, base.suite(named: "acme")), (suite, staging)] {
+      var changes = try preferences.changes(of: .rate, .size).makeAsyncIterator()
+      try other.set(150, for: .rate)
+      try preferences.set(200, for: .rate)
+      let change = try #require(await changes.next())
+      #expect(change.concerns(.rate) && !change.concerns(.currency) && !change.concerns(.size))
+      #expect(change.keys == ["rate"])
+      try preferences.reset(.rate)
+    }
+  }
+
   @Test("One that is not there is an error, and one that holds nothing is none")
   func absent() throws {
     #expect(throws: CofferError.environmentNotFound(environment: "stagin", collection: "web")) {
