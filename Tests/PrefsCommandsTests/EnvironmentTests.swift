@@ -239,6 +239,11 @@ import Testing
     try tool.succeed("set", "web/port", "81", "--env", "staging")
     #expect(try tool.succeed("type", "web@staging/port") == "int\n")
     #expect(try tool.run("set", "web/port", "many", "--env", "staging").code == 8)
+    // By the environment's own name, too: it is to hide the parent's.
+    try tool.succeed("unset", "web@staging/port")
+    #expect(try tool.run("set", "web@staging/port", "many").code == 8)
+    try tool.succeed("set", "web@staging/port", "81")
+    #expect(try tool.succeed("type", "web@staging/port") == "int\n")
     try tool.succeed("set", "web/visits", "5", "--int")
     #expect(try tool.succeed("increment", "web/visits", "--env", "staging") == "6\n")
     #expect(try tool.succeed("increment", "web/visits", "--env", "staging") == "7\n")

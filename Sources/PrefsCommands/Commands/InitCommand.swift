@@ -42,7 +42,11 @@ struct InitCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try Session(common)
-    try session.create(withPassphrase: passphrase, stretching: stretching, group: group).close()
+    do {
+      try session.create(withPassphrase: passphrase, stretching: stretching, group: group).close()
+    } catch CofferError.unsupported(let reason) where group != nil {
+      throw Failure(.usage, "the store cannot be shared: \(reason).")
+    }
     common.note("made the store \(session.path).")
   }
 }

@@ -63,9 +63,11 @@ struct SetRequest: Request {
   /// Whether the value's type is named, and not to be guessed.
   private var namesType: Bool { type != nil || base64 || hex }
 
-  /// What shows there now; of a sealed value only its opening tells.
+  /// What is there now, or what an environment shows of its parent; of a sealed value only its opening tells.
   private func kind(_ transaction: borrowing ReadWriteTransaction) throws -> Value.Kind? {
-    for collection in reference.place.shown {
+    // Also where the environment's own name is given, and not `--env`: the new value is to hide the parent's.
+    let parent = CollectionEnvironment(collection: reference.collection)?.parent
+    for collection in [reference.collection] + (parent.map { [$0] } ?? []) {
       guard let kind = try transaction.info(forKey: reference.key, inCollection: collection)?.kind else { continue }
       guard kind == .sealed else { return kind }
       return try transaction.item(forKey: reference.key, inCollection: collection)?.value.kind
