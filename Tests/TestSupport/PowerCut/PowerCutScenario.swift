@@ -3,7 +3,7 @@ import Foundation
 
 /// What a store goes through while the power is cut.
 package enum PowerCutScenario: String, CaseIterable, Sendable {
-  case creation, commits, checkpoints, turns, slots, rotation, vacuum, backup, sealing
+  case creation, commits, checkpoints, turns, slots, rotation, vacuum, backup, sealing, renaming
 
   package func run(_ script: PowerCutScript) throws {
     try script.create()
@@ -17,6 +17,7 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     case .vacuum: try Self.vacuum(script)
     case .backup: try Self.backUp(script)
     case .sealing: try Self.seal(script)
+    case .renaming: try Self.rename(script)
     }
     try script.close()
   }
@@ -108,5 +109,12 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     try script.keepingAll { database, _ in try database.seal(collection: "tokens") }
     try script.set(["token": .string("another")], in: "tokens")
     try script.keepingAll { database, _ in try database.unseal(collection: "tokens") }
+  }
+
+  private static func rename(_ script: PowerCutScript) throws {
+    let names = (0..<20).map { (old: "old\($0)", new: "new\($0)") }
+    try script.set(Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1.old, .int(Int64($0))) }), in: "shop")
+    try script.declareRenamed(names, in: "shop")
+    try script.set(["n": .int(1)], in: "shop", isSynced: false)
   }
 }

@@ -129,6 +129,20 @@ package final class PowerCutScript {
     }
   }
 
+  /// Declares settings under new names, where values are under the old ones: all of them move, or none does.
+  package func declareRenamed(_ names: [(old: String, new: String)], in collection: String) throws {
+    var state = states[newest]
+    for (old, new) in names {
+      let value = state[collection]?.removeValue(forKey: old)
+      state[collection]?[new] = value
+    }
+    states.append(state)
+    promise { [newest] in $0.states = $0.states.lowerBound...newest }
+    let preferences = try Preferences(database: opened.database, collection: collection)
+    try preferences.declare(Settings { for (old, new) in names { Key(new, default: -1, formerly: .named(old)) } })
+    try preferences.proxy.close()
+  }
+
   /// Folds the log in: PASSIVE, FULL, RESTART or TRUNCATE, https://www.sqlite.org/pragma.html#pragma_wal_checkpoint.
   package func checkpoint(_ mode: String) throws {
     let store = try Store.open(at: path, key: keys[0], vfs: vfs)
