@@ -25,6 +25,10 @@ public enum CofferError: Error, Equatable, Sendable {
   /// The key could not be had: a missing or unreadable key file, one that is not a key, an empty passphrase.
   case keyUnavailable(reason: String)
 
+  /// The store is older than the one that was used here last: a backup was restored, or somebody put an earlier state of it
+  /// back. Nothing was changed; `Database.Options.acceptsOlderStore` opens it.
+  case rolledBack(known: StoreAge, found: StoreAge)
+
   // MARK: Key slots
 
   /// There is no slot of this number.
@@ -136,6 +140,10 @@ extension CofferError: CustomStringConvertible {
       "\(path) is not a Coffer store: \(reason). Nothing was changed."
     case .newerFormat(let part, let found, let supported):
       "The store's \(part) is newer (\(found)) than this Coffer knows (up to \(supported)). Use a newer Coffer."
+    case .rolledBack(let known, let found):
+      "The store is older than the one that was used here last: it is of \(found), and \(known) was here. A backup was "
+        + "restored, the end of its log was lost, or somebody put an earlier state back. Accept it if you meant it; else keep "
+        + "the file, and find the newer one. Nothing was changed."
     case .wrongKey:
       "Wrong key: no slot of this store answers to it. The store itself is intact as far as could be seen."
     case .keyUnavailable(let reason):

@@ -9,7 +9,7 @@ import CSQLite
 /// Root works with a store of another user under the rights of that user, wherever a file is looked for by its name: so
 /// what is made belongs to him, and what he could put in a file's place leads nowhere that he could not go himself.
 package struct FileOwner: Equatable, Sendable {
-  let user: uid_t
+  package let user: uid_t
   package let group: gid_t
   /// Whether the members of the group share the store: they may read and write its file, and everybody else may not write.
   package let isShared: Bool

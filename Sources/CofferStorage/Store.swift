@@ -68,6 +68,8 @@ package final class Store: Sendable {
     }
   }
 
+  var rootKey: SecretBytes { state.withLock { $0.rootKey.key } }
+
   /// The epochs' keys, and the sequence of the envelope they come from.
   var keys: (sequence: UInt64, keys: [EpochKeys]) {
     state.withLock { ($0.envelope.sequence, $0.keys) }
@@ -157,6 +159,9 @@ package final class Store: Sendable {
     }
   }
 
+  /// Whether there is a log.
+  package var hasLog: Bool { access(path + "-wal", F_OK) == 0 || errno != ENOENT }
+
   /// Whether another file has the store's name now.
   package var isReplaced: Bool {
     var status = stat()
@@ -213,6 +218,12 @@ extension Store {
       table.append(WeakStore(identity: identity, store: store))
       return store
     }
+  }
+
+  /// The resolved path of the store at `path`, and whose it is.
+  package static func owner(at path: String) throws -> (path: String, user: uid_t) {
+    let (path, _, owner) = try checkFile(at: path, isReadOnly: true)
+    return (path, owner.user)
   }
 
   /// The envelope of the store at `path`, readable without a key and not to be trusted without one.

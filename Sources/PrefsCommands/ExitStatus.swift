@@ -17,6 +17,7 @@ enum ExitStatus: Int32, CaseIterable {
   case inputOutput = 14
   case otherUser = 15
   case due = 16
+  case rolledBack = 17
   case execFailed = 125
   case notExecutable = 126
   case commandNotFound = 127
@@ -42,6 +43,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .inputOutput: "disk full, permission denied, or an I/O error"
     case .otherUser: "the store, or the folder it lies in, belongs to another user"
     case .due: "list --due: something should be renewed"
+    case .rolledBack: "the store is older than the one that was used here last"
     case .execFailed: "exec: prefs failed; otherwise the program's own code"
     case .notExecutable: "exec: the program cannot be executed"
     case .commandNotFound: "exec: the program was not found"

@@ -24,6 +24,7 @@ extension CofferError {
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:
       .format
     case .newerFormat: .newerFormat
+    case .rolledBack: .rolledBack
     case .wrongKey, .wrongKeyForSource: .wrongKey
     case .keyUnavailable, .locked: .keyUnavailable
     case .damaged: .integrity

@@ -109,6 +109,8 @@ public enum PrefsTool {
           problems.map { "\(KeyReference.text($0.key, in: $0.collection)) is \($0.reason).\n" }.joined()
             + "Nothing was changed; --force sets them all the same."
         )
+      case .rolledBack:
+        (error.exitStatus.rawValue, "\(error.description) To accept it, run: prefs doctor --accept-older")
       default: (error.exitStatus.rawValue, error.description)
       }
     case let code as ExitCode: (code.rawValue, nil)

@@ -133,7 +133,9 @@ import Testing
     #expect(replayed == 1)
   }
 
-  @Test("who replays a whole older file is not found out: a limit that SECURITY.md names")
+  @Test(
+    "who replays a whole older file is not found out where nothing remembers a newer one: a limit that SECURITY.md names"
+  )
   func replayOfTheFile() throws {
     let before = try store.bytes()
     try set("key 1", "changed")
@@ -174,7 +176,9 @@ import Testing
     try connection.close()
   }
 
-  @Test("who cuts the log off gets an earlier commit, as after a crash: a limit that SECURITY.md names")
+  @Test(
+    "who cuts the log off gets an earlier commit, as after a crash, where nothing remembers a newer one: a limit that SECURITY.md names"
+  )
   func cutOfTheLog() throws {
     let connection = try store.connect()
     for number in 0..<3 { try connection.write { try connection.set("logged", "\(number)") } }

@@ -31,4 +31,13 @@ import Testing
       #expect(throws: PowerCuts.Failure.self, "\(suffix)") { try cuts.run(seed: 1, subsetCount: 2, limit: nil) }
     }
   }
+
+  @Test("is taken for a rollback by these tests where what is remembered of the store runs ahead of the disk")
+  func witnessAhead() throws {
+    let script = try PowerCutScript()
+    try PowerCutScenario.commits.run(script)
+    var cuts = try PowerCuts(script) { $0.hasSuffix("-wal") }
+    let failure = #expect(throws: PowerCuts.Failure.self) { try cuts.run(seed: 1, subsetCount: 2, limit: nil) }
+    #expect(failure?.description.contains("older than the one that was used here last") ?? false)
+  }
 }

@@ -7,7 +7,7 @@ extension Database {
   /// let earlier = try Database.restore(at: "settings.coffer", from: "settings.backup.coffer", key: .keyFile(keyPath))
   /// ```
   ///
-  /// The backup stays as it is, and opens with the same keys as its copy. The store begins without a log. What was there is
+  /// The backup stays as it is, may be older than what was used here last, and opens with the same keys as its copy. The store begins without a log. What was there is
   /// called `-replaced-1` then, or by the next number that is free, together with its log.
   ///
   /// With `force`, programs may have the store open. They go over to the other one by themselves where they opened it with a
@@ -23,15 +23,25 @@ extension Database {
   public static func restore(
     at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options()
   ) throws -> String? {
-    try CofferError.translating {
+    var options = options
+    options.acceptsOlderStore = true
+    return try CofferError.translating {
       let replacement = try Store.Replacement(of: backup, at: path)
       try open(at: replacement.temporaryPath, key: key, options: options).close()
+      // Programs that go over to it look there, too.
+      forgetWitness(of: path, options)
       let earlier = try place(replacement, at: path, key: key, force: force, options: options)
       let database = try open(at: path, key: key, options: options)
       Store.announce(path)
       try database.close()
       return earlier
     }
+  }
+
+  /// Forgets what was remembered of the store that is being replaced.
+  private static func forgetWitness(of path: String, _ options: Options) {
+    guard let (path, user) = try? Store.owner(at: path) else { return }
+    options.freshness.anchor(ofStoreAt: path, user: user)?.keep(nil, ofStoreAt: path)
   }
 
   private static func place(

@@ -62,13 +62,21 @@ public final class Database: Sendable {
     /// the group write, and is made so (2770) where it is missing. An opening knows a group's store by its mode.
     public var group: String?
 
+    /// Where the newest state of the store is remembered, to know an older one by.
+    public var freshness: Freshness
+    /// Whether a store is opened that is older than the one that was used here last: a backup that was restored on purpose.
+    ///
+    /// What was remembered of it is forgotten then.
+    public var acceptsOlderStore: Bool
+
     /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and
-    /// writing; whatever the caller sets; on nobody's behalf; not metered; no group; making what is missing.
+    /// writing; whatever the caller sets; on nobody's behalf; not metered; no group; making what is missing;
+    /// remembering stores in the user's data folder, and refusing one that is older.
     public init(
       busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger? = nil,
       isReadOnly: Bool = false, checksDeclarations: Bool = false, actor: String? = nil,
       meter: (any DatabaseMeter)? = nil, group: String? = nil,
-      mode: OpeningMode = .createIfMissing
+      mode: OpeningMode = .createIfMissing, freshness: Freshness = .automatic, acceptsOlderStore: Bool = false
     ) {
       self.busyTimeout = busyTimeout
       self.logByteLimit = logByteLimit
@@ -79,6 +87,8 @@ public final class Database: Sendable {
       self.meter = meter
       self.group = group
       self.mode = mode
+      self.freshness = freshness
+      self.acceptsOlderStore = acceptsOlderStore
     }
   }
 
@@ -162,10 +172,15 @@ public final class Database: Sendable {
     case .file(let store): path = store.path
     case .memory(let store): path = store.path
     }
+    var witness: StoreWitness?
+    if case .file(let store) = backing {
+      witness = options.freshness.anchor(ofStoreAt: store.path, user: store.owner.user)
+        .map { StoreWitness(anchor: $0, path: store.path) }
+    }
     let isOnDisk = if case .file = backing { true } else { false }
     let this = WeakDatabase()
     core = DatabaseCore(
-      options: options, path: isOnDisk ? path : nil,
+      options: options, path: isOnDisk ? path : nil, witness: witness,
       connect: {
         guard let database = this.database else { throw CofferError.closed }
         return try Self.connect(to: database.backing, busyTimeout: options.busyTimeout)
@@ -196,7 +211,7 @@ public final class Database: Sendable {
   /// Opening alone changes nothing in it.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
-  ///   `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of them every file is as it was.
+  ///   `.rolledBack`, `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of them every file is as it was.
   public static func open(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     try open(at: path, key: key, options: options, vfs: .standard)
   }
@@ -275,8 +290,11 @@ public final class Database: Sendable {
     try Metadata(connection: connection).bind(to: store)
   }
 
-  /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused.
+  /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused; and against
+  /// what is remembered of the store.
   private func checkContents(of store: Store) throws {
+    if options.acceptsOlderStore { core.witness?.forget() }
+    let record = core.witness?.record()
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Each read by itself would take its snapshot, and the locks for it.
       try connection.beginRead()
@@ -284,6 +302,7 @@ public final class Database: Sendable {
         core.hasDeclarations.store(true, ordering: .relaxed)
       }
       try Metadata(connection: connection).check(against: store)
+      if let record { try core.witness?.check(record, store, ChangeLog(connection: connection)) }
       if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()
     }
@@ -347,6 +366,7 @@ public final class Database: Sendable {
         let new = try Store.open(at: path, key: key, isReadOnly: isReadOnly, vfs: store.vfs)
         let spare = state.withLock { $0.spare.take() }
         try? spare?.connection.close()
+        core.witness?.storeWasReplaced()
         try checkContents(of: new)
         core.vault.lock()
         core.vault.isThere.store(false, ordering: .releasing)
@@ -500,7 +520,14 @@ public final class Database: Sendable {
     for connection in connections {
       do { try connection.close() } catch { firstError = firstError ?? error }
     }
+    closeWitness()
     if let firstError { throw firstError }
+  }
+
+  /// The last connection of all processes folds the log in, synced, and takes it away.
+  private func closeWitness() {
+    guard let witness = core.witness, case .file(let store) = backing else { return }
+    witness.close(isSynced: !store.hasLog, store)
   }
 }
 

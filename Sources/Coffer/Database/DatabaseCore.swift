@@ -24,6 +24,9 @@ package final class DatabaseCore: Sendable {
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)
 
+  /// Remembers the newest state of the store outside of it; nil where nothing does.
+  let witness: StoreWitness?
+
   /// What opens sealed values.
   package let vault = VaultKeys()
 
@@ -47,17 +50,19 @@ package final class DatabaseCore: Sendable {
 
   /// - Parameters:
   ///   - path: The store file; nil for a store in memory.
+  ///   - witness: Remembers the newest state of the store; nil for nobody.
   ///   - connect: Makes a connection to read the change log with.
   ///   - onReplacement: Goes over to a store that was put in the place of the one it gets.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
   ///   - onUnfinishedRotation: Called after each commit to a store that has keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
   init(
-    options: Database.Options, path: String?, connect: @escaping CommitFeed.Connect,
+    options: Database.Options, path: String?, witness: StoreWitness? = nil, connect: @escaping CommitFeed.Connect,
     onReplacement: @escaping CommitFeed.Follow = { _ in }, onLogTooLarge: @escaping @Sendable () -> Void,
     onUnfinishedRotation: @escaping @Sendable () -> Void, onExpiry: @escaping @Sendable () -> Void
   ) {
     self.options = options
+    self.witness = witness
     isMetered = options.meter != nil
     self.onLogTooLarge = onLogTooLarge
     self.onUnfinishedRotation = onUnfinishedRotation

@@ -52,6 +52,15 @@ public enum StandardLocation {
     #endif
   }
 
+  /// `$XDG_STATE_HOME`, or `~/.local/state`, on Apple systems Application Support; nil when no home folder is known.
+  static var stateHome: String? {
+    #if canImport(Darwin)
+      baseDirectory("XDG_STATE_HOME", fallback: "Library/Application Support")
+    #else
+      baseDirectory("XDG_STATE_HOME", fallback: ".local/state")
+    #endif
+  }
+
   private static func baseDirectory(_ name: String, fallback: String) -> String? {
     // The XDG Base Directory Specification: a relative path is invalid and to be ignored.
     if let path = variable(name), path.hasPrefix("/") { return path }

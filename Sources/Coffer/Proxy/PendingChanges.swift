@@ -191,7 +191,7 @@ final class PendingChanges: Sendable {
     if hasWork { try write(through: number, session, synchronization) {} }
     // What is asked for may be committed already, without a sync.
     if synchronization == .full, !(hasWork && session.hasCommitted) {
-      try CofferError.translating { try session.connection.synchronizeLog() }
+      try CofferError.translating { try session.synchronizeLog() }
     }
   }
 

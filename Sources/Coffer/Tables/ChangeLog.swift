@@ -32,18 +32,27 @@ package struct ChangeLog {
     /// The number of the last commit; -1 before the first.
     let sequence: Int64
     let total: Int64
+    /// What tells that commit from another one of its number.
+    let mark: [UInt8]
+  }
+
+  /// What tells the commit of this number from another one that has it; nil where the log does not hold it, or not any more.
+  func mark(of sequence: Int64) throws -> [UInt8]? {
+    let statement = try connection.statement("SELECT noise FROM changes WHERE sequence = ?")
+    statement.bind(sequence, at: 1)
+    return try statement.first { $0.bytes(0) }
   }
 
   /// The end of the log, which stays where it is as long as the write lock is held and nothing is appended.
   func end() throws -> End {
-    try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
-      let end = End(sequence: row.integer(0), total: row.integer(1))
+    try connection.statement("SELECT sequence, total, noise FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
+      let end = End(sequence: row.integer(0), total: row.integer(1), mark: row.bytes(2))
       guard (0...Self.maximumNumber).contains(end.sequence), (0...Self.maximumNumber).contains(end.total) else {
         throw StorageError.damaged(
           part: "change log", reason: "it ends with commit \(end.sequence), of \(end.total) bytes")
       }
       return end
-    } ?? End(sequence: -1, total: 0)
+    } ?? End(sequence: -1, total: 0, mark: [])
   }
 
   /// Appends a row; `willAppend` hears first which one.
@@ -75,13 +84,14 @@ package struct ChangeLog {
       }
     }
     if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
-    return End(sequence: sequence, total: total)
+    return End(sequence: sequence, total: total, mark: noise)
   }
 
   /// Begins the log anew, with a row for nothing, behind `sequence`.
   package func begin(after sequence: Int64) throws {
     try connection.statement("DELETE FROM changes").run()
-    try append(ChangeSet(), after: End(sequence: sequence, total: 0), time: Clock.millisecondsSince1970, writer: 0)
+    try append(
+      ChangeSet(), after: End(sequence: sequence, total: 0, mark: []), time: Clock.millisecondsSince1970, writer: 0)
   }
 
   /// Drops the oldest rows beyond the bounds.

@@ -265,8 +265,10 @@ package final class Session {
               customObject: transaction.customObject))
         }
         if end.sequence % ChangeLog.sweepInterval == 0 { try history.dropOld(time: transaction.time) }
+        let envelope = core.witness == nil ? nil : connection.store?.envelopeSequence
         try connection.commit()
         knownEnd = end
+        if let envelope { noteForWitness(end, envelope) }
         knownVersion = connection.dataVersion
       }
     } catch {
@@ -275,6 +277,19 @@ package final class Session {
     }
     hasCommitted = true
     return committed
+  }
+
+  /// - Parameter envelope: Its sequence as of the write lock, when nobody else was changing it.
+  private func noteForWitness(_ end: ChangeLog.End, _ envelope: UInt64) {
+    guard let store = connection.store else { return }
+    core.witness?.didCommit(
+      Witness(envelope: envelope, commit: end.sequence, mark: end.mark), isSynced: connection.syncsCommits, store)
+  }
+
+  /// Has everything committed so far on the disk when it returns.
+  func synchronizeLog() throws {
+    try connection.synchronizeLog()
+    if let store = connection.store { core.witness?.didSync(store) }
   }
 
   /// Tells everyone how the transaction ended.

@@ -20,6 +20,9 @@ extension SQLiteConnection {
     return code == SQLITE_OK ? version : nil
   }
 
+  /// Whether a commit is on the disk when it returns, as the last write transaction was begun.
+  package var syncsCommits: Bool { synchronization == .full }
+
   /// Begins a write transaction, waiting for the lock no longer than the busy timeout.
   package func beginWrite(_ synchronization: Synchronization) throws {
     try endAbandonedTransaction()

@@ -13,13 +13,20 @@ struct DoctorCommand: ParsableCommand {
       disk are. Pages and values of a store above 64 MiB are checked with --deep only. The exit code is 7 when there is a \
       problem; notes do not change it. Of a store that no longer opens it names what is damaged. Nothing is changed.
 
+      A store in your data folder that is older than the one you used there last does not open, by any command: somebody may \
+      have put an earlier state of it back. Where that was you, --accept-older lets it open from now on.
+
       Examples:
         prefs doctor
         prefs doctor --deep --json
+        prefs doctor --accept-older
       """)
 
   @Flag(help: "Check every page and every value, however large the store is.")
   var deep = false
+
+  @Flag(help: "Accept a store that is older than the one that was used here last.")
+  var acceptOlder = false
 
   @Flag(help: "Print a JSON object.")
   var json = false
@@ -27,7 +34,10 @@ struct DoctorCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    var options = common.ofSession
+    options.acceptsOlderStore = acceptOlder
+    try common.checkCollectionCount()
+    let session = try Session(options)
     let findings = try examine(session)
     let style = common.style
     let text = FindingsText(findings: findings)

@@ -34,7 +34,7 @@ struct Session {
   private func databaseOptions(isReadOnly: Bool = false) -> Database.Options {
     var result = Database.Options(
       isReadOnly: isReadOnly, checksDeclarations: !options.allowsUndeclared,
-      actor: options.actor ?? Environment.variable("PREFS_ACTOR"))
+      actor: options.actor ?? Environment.variable("PREFS_ACTOR"), acceptsOlderStore: options.acceptsOlderStore)
     if let timeout = options.timeout { result.busyTimeout = .milliseconds(Int64((timeout * 1000).rounded())) }
     return result
   }

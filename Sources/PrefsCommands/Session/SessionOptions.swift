@@ -22,6 +22,8 @@ struct SessionOptions: Talking {
   var allowsUndeclared = false
   /// Whether no store is made.
   var mustExist = false
+  /// Whether a store is opened that is older than the one that was used here last.
+  var acceptsOlderStore = false
   var quiet = false
   var verbose = false
 }

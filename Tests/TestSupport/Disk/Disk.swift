@@ -40,7 +40,7 @@ package struct Disk {
   package mutating func apply(_ event: RecordingVFS.Event) -> Bool {
     lastWrite = nil
     switch event {
-    case .open, .sharedMemory, .mark: return false
+    case .open, .sharedMemory, .mark, .witness: return false
     case .create(let path):
       files.append(DiskFile())
       name(path, files.count - 1)

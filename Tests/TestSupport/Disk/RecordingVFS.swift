@@ -23,6 +23,8 @@ package final class RecordingVFS: Sendable {
     case sharedMemory(path: String, bytes: Data)
     /// What whoever drives the store has to say between two events.
     case mark(Int)
+    /// What an anchor keeps of the store; it is synced never, and may be on the disk at once.
+    case witness([UInt8]?)
   }
 
   /// What SQLite asks of the VFS, or a new store of the system.

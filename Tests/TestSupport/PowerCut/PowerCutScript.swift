@@ -16,6 +16,7 @@ package final class PowerCutScript {
   /// What is promised from each mark in the record on, by store.
   package private(set) var expectations: [[String: StoreExpectation]] = [[:]]
   private let vfs: EncryptingVFS
+  private let options: Database.Options
   private var open: Opened?
   /// The same store once more, as another process has it open.
   private var waiting: Opened?
@@ -33,6 +34,7 @@ package final class PowerCutScript {
     path = folder.file("settings.coffer")
     backupPath = folder.file("backup.coffer")
     vfs = recorder.encrypting()
+    options = .quiet.anchored(RecordedAnchor { [recorder] in recorder.record(.witness($0)) })
     vaultKey = .key(try SecretBytes.random(count: 32))
     keys = try (0..<4).map { _ in .key(try SecretBytes.random(count: 32)) }
   }
@@ -73,14 +75,14 @@ package final class PowerCutScript {
       $0.opening = [0]
       $0.refused = [1, 2, 3]
     }
-    let database = try Database.create(at: path, key: keys[0], options: .quiet, vfs: vfs)
+    let database = try Database.create(at: path, key: keys[0], options: options, vfs: vfs)
     promise { $0.mayBeAbsent = false }
     try use(database)
   }
 
   package func reopen() throws {
     try close()
-    try use(Database.open(at: path, key: keys[0], options: .quiet, vfs: vfs))
+    try use(Database.open(at: path, key: keys[0], options: options, vfs: vfs))
   }
 
   private func use(_ database: Database) throws {
@@ -95,7 +97,7 @@ package final class PowerCutScript {
     if let next {
       open = next
     } else {
-      try use(Database.open(at: path, key: keys[0], options: .quiet, vfs: vfs))
+      try use(Database.open(at: path, key: keys[0], options: options, vfs: vfs))
     }
   }
 

@@ -40,14 +40,17 @@ package struct PowerCuts {
     var disk = Disk()
     var expectation = 0
     var number = 0
+    // Of all that were kept, the newest asks the most of a disk.
+    var witness: [UInt8]?
     for (index, event) in events.enumerated() {
       if case .mark(let mark) = event { expectation = mark }
+      if case .witness(let record) = event { witness = record }
       guard disk.apply(event) else { continue }
       cutCount += 1
       try disk.images(subsetCount: subsetCount, using: &generator) { image in
         number += 1
         guard number % step == 0 else { return }
-        if let problem = try problem(of: image, script.expectations[expectation]) {
+        if let problem = try problem(of: image, witness, script.expectations[expectation]) {
           throw Failure(
             description: "seed \(seed), image \(number), cut after event \(index) (\(Self.text(event))): \(problem)")
         }
@@ -72,8 +75,10 @@ package struct PowerCuts {
 
   // MARK: Looking
 
-  private mutating func problem(of image: Disk.Image, _ expected: [String: StoreExpectation]) throws -> String? {
-    let stores = try find(image)
+  private mutating func problem(
+    of image: Disk.Image, _ witness: [UInt8]?, _ expected: [String: StoreExpectation]
+  ) throws -> String? {
+    let stores = try find(image, witness)
     for (path, expectation) in expected.sorted(by: { $0.key < $1.key }) {
       if let problem = expectation.problem(of: stores[path] ?? .absent, states: script.states) {
         return "\(path): \(problem)"
@@ -82,9 +87,10 @@ package struct PowerCuts {
     return nil
   }
 
-  /// What is found on a disk; each is looked at once.
-  private mutating func find(_ image: Disk.Image) throws -> [String: FoundStore] {
+  /// What is found on a disk where this is remembered of the store; each is looked at once.
+  private mutating func find(_ image: Disk.Image, _ witness: [UInt8]?) throws -> [String: FoundStore] {
     var hasher = Hasher()
+    hasher.combine(witness)
     for (path, bytes) in image.sorted(by: { $0.key < $1.key }) {
       hasher.combine(path)
       bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
@@ -97,7 +103,8 @@ package struct PowerCuts {
     try Disk.write(image, of: script.folder, to: place)
     var stores: [String: FoundStore] = [:]
     for path in [script.path, script.backupPath] {
-      stores[path] = StoreInspection(script).find(at: place + path.dropFirst(script.folder.path.count))
+      stores[path] = StoreInspection(script, witness: path == script.path ? witness : nil).find(
+        at: place + path.dropFirst(script.folder.path.count))
     }
     found[hash] = stores
     return stores
@@ -108,15 +115,19 @@ package struct PowerCuts {
 package struct StoreInspection {
   private let keys: [KeySource]
   private let vaultKey: KeySource
+  private let options: Database.Options
 
-  package init(_ script: PowerCutScript) {
+  /// - Parameter witness: What is remembered of the store.
+  package init(_ script: PowerCutScript, witness: [UInt8]?) {
     keys = script.keys
     vaultKey = script.vaultKey
+    options = .quiet.anchored(RecordedAnchor(witness))
   }
 
   package init(keys: [KeySource], vaultKey: KeySource) {
     self.keys = keys
     self.vaultKey = vaultKey
+    options = .quiet
   }
 
   /// Looks at the store, verifies it whole, and goes on writing.
@@ -150,7 +161,7 @@ package struct StoreInspection {
   }
 
   private func open(_ path: String, _ key: KeySource) throws -> Database {
-    let database = try Database.open(at: path, key: key, options: .quiet)
+    let database = try Database.open(at: path, key: key, options: options)
     if try database.vault.exists() { try database.vault.unlock(vaultKey) }
     return database
   }

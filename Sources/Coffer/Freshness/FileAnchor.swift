@@ -1,0 +1,93 @@
+import CofferCrypto
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Keeps the records of stores in the files of a folder, one for each path of a store.
+///
+/// ```swift
+/// var options = Database.Options()
+/// options.freshness = .anchored(FileAnchor(folder: "/var/lib/settings-state"))
+/// ```
+///
+/// The folder is made with mode 0700 where it is missing, the files with mode 0600. A file is written in one piece and in
+/// place, and never synced: after a power cut it may hold an earlier record, and one that was torn counts as none.
+///
+/// There is no anchor in the kernel's keyring. Root has the same keyring in every container of a host, where a copy of a
+/// store may lie under the same path and go its own way, which would be a false alarm; and the keyring is empty after a
+/// start of the machine.
+public struct FileAnchor: FreshnessAnchor {
+  private let folder: String
+
+  /// - Parameter folder: Where the records are kept.
+  public init(folder: String) { self.folder = folder }
+
+  public func record(ofStoreAt path: String) -> [UInt8]? {
+    guard let file = file(of: path) else { return nil }
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: Self.maximumByteCount)
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    return count > 0 ? Array(bytes[..<count]) : nil
+  }
+
+  public func keep(_ record: [UInt8]?, ofStoreAt path: String) {
+    guard let file = file(of: path) else { return }
+    guard let record else {
+      unlink(file)
+      return
+    }
+    var descriptor = Self.openForWriting(file)
+    if descriptor < 0, errno == ENOENT, makeFolder(folder) { descriptor = Self.openForWriting(file) }
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    // Shorter than a sector, and written over what was there: never half of it in good order.
+    _ = pwrite(descriptor, record, record.count, 0)
+  }
+
+  /// More than any record has.
+  private static let maximumByteCount = 512
+
+  private static func openForWriting(_ file: String) -> Int32 {
+    open(file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+  }
+
+  private func makeFolder(_ folder: String) -> Bool {
+    if mkdir(folder, 0o700) == 0 || errno == EEXIST { return true }
+    guard errno == ENOENT, let slash = folder.lastIndex(of: "/"), slash != folder.startIndex else { return false }
+    return makeFolder(String(folder[..<slash])) && mkdir(folder, 0o700) == 0
+  }
+
+  private func file(of path: String) -> String? {
+    var path = path
+    let digest = try? path.withUTF8 { try SHA256.digest(UnsafeRawBufferPointer($0)) }
+    return digest.map { "\(folder)/\(HexText.text($0.prefix(16)))" }
+  }
+
+  // MARK: Standard
+
+  /// `coffer` in the user's state folder, for a store of this user's own in the user's data folder: both travel together,
+  /// and a copy elsewhere is another path. nil for any other store.
+  static func standard(forStoreAt path: String, user: uid_t) -> FileAnchor? {
+    guard user == geteuid(), let data = StandardLocation.dataHome, let state = StandardLocation.stateHome,
+      isInside(path, data) || resolved(data).map({ isInside(path, $0) }) ?? false
+    else { return nil }
+    return FileAnchor(folder: state + "/coffer")
+  }
+
+  private static func isInside(_ path: String, _ folder: String) -> Bool {
+    path.hasPrefix(folder) && path.utf8.dropFirst(folder.utf8.count).first == UInt8(ascii: "/")
+  }
+
+  private static func resolved(_ folder: String) -> String? {
+    guard let path = realpath(folder, nil) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
+  }
+}

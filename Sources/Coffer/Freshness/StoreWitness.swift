@@ -1,0 +1,128 @@
+import CofferCrypto
+import CofferStorage
+
+/// Remembers, outside of a store, its newest state that is on the disk, and knows one that is older.
+///
+/// It never runs ahead of the disk, which would be a false alarm after a power cut: what is kept was synced before.
+final class StoreWitness: Sendable {
+  private let anchor: any FreshnessAnchor
+  private let path: String
+  private let state = Lock(State())
+
+  private struct State {
+    /// The last commit of this database, synced or not.
+    var committed: Witness?
+    /// What is on the disk and has not been kept.
+    var pending: Witness?
+    var lastKept: ContinuousClock.Instant?
+  }
+
+  init(anchor: any FreshnessAnchor, path: String) {
+    self.anchor = anchor
+    self.path = path
+  }
+
+  // MARK: Opening
+
+  /// What was kept last; to be read before the snapshot that it is compared with, as others commit meanwhile.
+  func record() -> [UInt8]? { anchor.record(ofStoreAt: path) }
+
+  /// Compares what was kept with a snapshot of the store.
+  ///
+  /// - Throws: `CofferError.rolledBack`.
+  func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
+    switch try store.read(witness: record) {
+    case .whole(let witness):
+      let found = try log.lastSequence()
+      let isOther = try log.mark(of: witness.commit).map { !ConstantTime.isEqual($0, witness.mark) } ?? false
+      if try found < witness.commit || isOther || isOlder(store, than: witness.envelope) {
+        throw rolledBack(known: witness.commit, witness.envelope, found: found, store)
+      }
+    case .otherRootKey(let envelope):
+      // The store's present key is the older one where the envelope is.
+      if try isOlder(store, than: envelope) {
+        throw rolledBack(known: nil, envelope, found: try log.lastSequence(), store)
+      }
+    case .otherStore, .unreadable: break
+    }
+  }
+
+  private func isOlder(_ store: Store, than envelope: UInt64) throws -> Bool {
+    // It may have been changed since it was read.
+    if store.envelopeSequence < envelope { try store.refresh() }
+    return store.envelopeSequence < envelope
+  }
+
+  private func rolledBack(known commit: Int64?, _ envelope: UInt64, found: Int64, _ store: Store) -> CofferError {
+    .rolledBack(
+      known: StoreAge(commit: commit, envelope: envelope),
+      found: StoreAge(commit: found, envelope: store.envelopeSequence))
+  }
+
+  /// Forgets what was kept, as when an older store is put in its place on purpose.
+  func forget() {
+    state.withLock { $0 = State() }
+    anchor.keep(nil, ofStoreAt: path)
+  }
+
+  /// Forgets what this database knows: another store has taken the place of the one it had.
+  func storeWasReplaced() {
+    state.withLock { $0 = State() }
+  }
+
+  // MARK: Commits
+
+  /// Hears of a commit.
+  ///
+  /// - Parameter isSynced: Whether it is on the disk, and all before it.
+  func didCommit(_ witness: Witness, isSynced: Bool, _ store: Store) {
+    let due = state.withLock { state -> Witness? in
+      state.committed = witness
+      return isSynced ? takeDue(witness, &state) : nil
+    }
+    if let due { keep(due, store) }
+  }
+
+  /// Hears that everything committed is on the disk.
+  func didSync(_ store: Store) {
+    let due = state.withLock { state in state.committed.flatMap { takeDue($0, &state) } }
+    if let due { keep(due, store) }
+  }
+
+  /// Keeps what was not kept for want of time.
+  ///
+  /// - Parameter isSynced: Whether everything that this database has committed is on the disk.
+  func close(isSynced: Bool, _ store: Store) {
+    let last = state.withLock { state in
+      defer { state = State() }
+      return isSynced ? state.committed : state.pending
+    }
+    if let last { keep(last, store) }
+  }
+
+  private func takeDue(_ witness: Witness, _ state: inout State) -> Witness? {
+    let now = ContinuousClock.now
+    guard state.lastKept.map({ now - $0 >= anchor.interval }) ?? true else {
+      state.pending = witness
+      return nil
+    }
+    (state.pending, state.lastKept) = (nil, now)
+    return witness
+  }
+
+  private func keep(_ witness: Witness, _ store: Store) {
+    // Of a store that was put aside nothing is to be known under this path.
+    guard !store.isReplaced, !isKept(witness, store), let record = try? store.seal(witness) else { return }
+    anchor.keep(record, ofStoreAt: path)
+  }
+
+  /// Whether what was kept, by another process for example, says as much.
+  private func isKept(_ witness: Witness, _ store: Store) -> Bool {
+    guard let record = record(), let kept = try? store.read(witness: record) else { return false }
+    return switch kept {
+    case .whole(let kept): kept.commit >= witness.commit && kept.envelope >= witness.envelope
+    case .otherRootKey(let envelope): envelope > witness.envelope
+    case .otherStore, .unreadable: false
+    }
+  }
+}

@@ -1,0 +1,312 @@
+import CofferCrypto
+import CofferStorage
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Coffer
+
+/// A store whose newest state is remembered by an anchor, and copies of its files to put back.
+private struct WatchedStore {
+  let store: TemporaryStore
+  let anchor: RecordedAnchor
+
+  init(interval: Duration = .zero) throws {
+    store = try TemporaryStore()
+    anchor = RecordedAnchor(interval: interval)
+    let database = try Database.create(at: store.path, key: store.key, options: options)
+    try database.close()
+  }
+
+  var options: Database.Options { .quiet.anchored(anchor) }
+
+  func open(acceptsOlder: Bool = false, isReadOnly: Bool = false) throws -> Database {
+    var options = options
+    options.acceptsOlderStore = acceptsOlder
+    options.isReadOnly = isReadOnly
+    return try Database.open(at: store.path, key: store.key, options: options)
+  }
+
+  func set(_ value: Int) throws {
+    let database = try open()
+    try database.makeConnection().readWrite { try $0.setObject(value, forKey: "n") }
+    try database.close()
+  }
+
+  func value(acceptsOlder: Bool = false) throws -> Int? {
+    let database = try open(acceptsOlder: acceptsOlder)
+    defer { try? database.close() }
+    return try database.makeConnection().read { try $0.object(forKey: "n", as: Int.self) }
+  }
+
+  /// The file and its log, as they are now.
+  func files() throws -> [String: Data] {
+    var files: [String: Data] = [:]
+    for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: store.path + suffix) {
+      files[suffix] = try store.bytes(suffix)
+    }
+    return files
+  }
+
+  func put(_ files: [String: Data]) throws {
+    for suffix in ["", "-wal", "-shm"] { unlink(store.path + suffix) }
+    for (suffix, bytes) in files { try bytes.write(to: URL(fileURLWithPath: store.path + suffix)) }
+    chmod(store.path, 0o600)
+  }
+
+  /// Expects the store to be refused as older than it was, and to open as ever where nobody remembers it, and where that is
+  /// accepted.
+  func expectRollback(sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let before = try files()
+    #expect(sourceLocation: sourceLocation) { try open() } throws: {
+      if case CofferError.rolledBack = $0 { true } else { false }
+    }
+    #expect(try files() == before, sourceLocation: sourceLocation)
+    let key = store.key
+    try Database.open(at: store.path, key: key, options: .quiet).close()
+    try put(before)
+    try open(acceptsOlder: true).close()
+    try open().close()
+  }
+}
+
+@Suite("An older state of a store") struct FreshnessTests {
+  private let watched: WatchedStore
+
+  init() throws { watched = try WatchedStore() }
+
+  @Test("7.1 that is put in its place as a whole is refused, with what was known and what was found")
+  func wholeFile() throws {
+    try watched.set(1)
+    let older = try watched.files()
+    try watched.set(2)
+    try watched.put(older)
+    #expect(
+      throws: CofferError.rolledBack(
+        known: StoreAge(commit: 3, envelope: 1), found: StoreAge(commit: 2, envelope: 1))
+    ) { try watched.open() }
+    try watched.expectRollback()
+  }
+
+  @Test("7.1 that is put in its place with its log, or a log alone, or without the end of its log, is refused")
+  func logs() throws {
+    let database = try watched.open()
+    let connection = try database.makeConnection()
+    func set(_ value: Int) throws { try connection.readWrite { try $0.setObject(value, forKey: "n") } }
+    try set(1)
+    let older = try watched.files()
+    try set(2)
+    let newer = try watched.files()
+    let record = watched.anchor.record
+    try database.close()
+    let log = try #require(newer["-wal"])
+    var whole = newer
+    whole["-wal"] = log.dropLast(Layout.frameByteCount)
+    for files in [older, ["": try #require(newer[""])], ["": newer[""]!, "-wal": older["-wal"]!], whole] {
+      watched.anchor.keep(record, ofStoreAt: watched.store.path)
+      try watched.put(files)
+      try watched.expectRollback()
+    }
+    watched.anchor.keep(record, ofStoreAt: watched.store.path)
+    try watched.put(newer)
+    #expect(try watched.value() == 2)
+  }
+
+  @Test("7.1 in which a slot opens that was removed since is refused, also where its root key was another one")
+  func slots() throws {
+    let revoked = KeySource.key(try SecretBytes.random(count: 32))
+    let database = try watched.open()
+    try database.addSlot(revoked)
+    try database.close()
+    let older = try watched.files()
+    let reopened = try watched.open()
+    try reopened.removeSlot(1)
+    try reopened.close()
+    let record = watched.anchor.record
+    try watched.put(older)
+    try watched.expectRollback()
+    // Under the new root key the record cannot be read with the old one; the number of the envelope can.
+    try watched.put(older)
+    watched.anchor.keep(record, ofStoreAt: watched.store.path)
+    watched.anchor.keep(nil, ofStoreAt: watched.store.path)
+    let rotating = try watched.open()
+    try rotating.rotate(newRootKeyFor: [watched.store.key], droppingSlots: [1])
+    try rotating.close()
+    try watched.put(older)
+    #expect { try watched.open() } throws: {
+      guard case CofferError.rolledBack(let known, let found) = $0 else { return false }
+      return known.commit == nil && known.envelope > found.envelope
+    }
+    try watched.expectRollback()
+  }
+
+  @Test("7.1 that went its own way from there, as many commits on, is refused")
+  func fork() throws {
+    let older = try watched.files()
+    try watched.set(1)
+    let (record, path) = (watched.anchor.record, watched.store.path)
+    try watched.put(older)
+    watched.anchor.keep(nil, ofStoreAt: path)
+    try watched.set(2)
+    try watched.set(3)
+    watched.anchor.keep(record, ofStoreAt: path)
+    try watched.expectRollback()
+  }
+
+  @Test("7.2 is accepted on request, and by a restoration; what comes after it is remembered anew")
+  func accepted() throws {
+    try watched.set(1)
+    let copy = watched.store.folder + "/copy.coffer"
+    try #require(try Child.run("/bin/cp", [watched.store.path, copy]).status == 0)
+    try watched.set(2)
+    try Database.restore(at: watched.store.path, from: copy, key: watched.store.key, options: watched.options)
+    #expect(try watched.value() == 1)
+    let older = try watched.files()
+    try watched.set(3)
+    try watched.put(older)
+    try watched.expectRollback()
+    try watched.set(4)
+    try watched.put(older)
+    try watched.expectRollback()
+  }
+
+  @Test("7.2 is unknown to who has no record of it, or one that is torn, damaged or another store's")
+  func unknown() throws {
+    try watched.set(1)
+    let older = try watched.files()
+    try watched.set(2)
+    let record = try #require(watched.anchor.record)
+    #expect(record.count == Witness.byteCount)
+    try watched.put(older)
+    let path = watched.store.path
+    let other = try WatchedStore()
+    try other.set(1)
+    var damaged: [[UInt8]?] = [nil, [], Array(record.dropLast()), record + [0], other.anchor.record]
+    for index in record.indices {
+      var bytes = record
+      bytes[index] ^= 1
+      damaged.append(bytes)
+    }
+    for bytes in damaged {
+      watched.anchor.keep(bytes, ofStoreAt: path)
+      #expect(try watched.value() == 1)
+    }
+  }
+
+  @Test("7.2 is no concern of a copy elsewhere, a backup, or a new store under the old name")
+  func others() throws {
+    let folder = watched.store.folder + "/state"
+    let options = Database.Options.quiet.anchored(FileAnchor(folder: folder))
+    let store = watched.store
+    func set(_ value: Int, _ path: String) throws {
+      let database = try Database.openOrCreate(at: path, key: store.key, options: options)
+      try database.makeConnection().readWrite { try $0.setObject(value, forKey: "n") }
+      try database.close()
+    }
+    try set(1, store.path)
+    let copy = store.folder + "/copy.coffer"
+    try #require(try Child.run("/bin/cp", [store.path, copy]).status == 0)
+    try set(2, store.path)
+    try set(3, copy)
+    try Database.remove(at: store.path)
+    try set(4, store.path)
+    try Database.remove(at: store.path)
+    try #require(rename(copy, store.path) == 0)
+    // Another store than the one that was remembered under this name last.
+    try set(5, store.path)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == 2)
+  }
+
+  @Test("7.2 shows where a program has the store open: it does not go over to it")
+  func whileOpen() throws {
+    try watched.set(1)
+    let older = try watched.files()
+    let database = try watched.open()
+    let connection = try database.makeConnection()
+    try connection.readWrite { try $0.setObject(2, forKey: "n") }
+    let aside = watched.store.path + ".aside"
+    try #require(rename(watched.store.path, aside) == 0)
+    for suffix in ["-wal", "-shm"] { unlink(watched.store.path + suffix) }
+    try older[""]!.write(to: URL(fileURLWithPath: watched.store.path))
+    chmod(watched.store.path, 0o600)
+    #expect(throws: CofferError.storeReplaced(path: database.path)) {
+      try connection.readWrite { try $0.setObject(3, forKey: "n") }
+    }
+    try? database.close()
+    #expect { try watched.open() } throws: { if case CofferError.rolledBack = $0 { true } else { false } }
+  }
+}
+
+@Suite("What is remembered of a store") struct StoreWitnessTests {
+  @Test(
+    "7.3 is what is on the disk: commits that were synced, not those that were only committed, and all of it at the end"
+  )
+  func synced() throws {
+    let watched = try WatchedStore()
+    let database = try watched.open()
+    let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    func commit() throws -> Int64? {
+      guard let record = watched.anchor.record else { return nil }
+      guard case .whole(let witness) = try database.storeOnDisk().read(witness: record) else { return nil }
+      return witness.commit
+    }
+    #expect(try commit() == nil)
+    try proxy.setObject(1, forKey: "n")
+    try proxy.flushAndWait()
+    #expect(try commit() == nil)
+    try proxy.performBatch(durability: .synced) { try $0.setObject(2, forKey: "n") }
+    #expect(try commit() == 3)
+    try proxy.performBatch(durability: .committed) { try $0.setObject(3, forKey: "n") }
+    #expect(try commit() == 3)
+    let store = try database.storeOnDisk()
+    try database.close()
+    guard case .whole(let witness) = try store.read(witness: #require(watched.anchor.record)) else {
+      Issue.record("not a record of this store")
+      return
+    }
+    #expect(witness.commit == 4)
+  }
+
+  @Test("7.3 is kept not more often than its anchor says, and at the end, and never goes back")
+  func interval() throws {
+    let count = Lock(0)
+    let anchor = RecordedAnchor(interval: .seconds(3600)) { _ in count.withLock { $0 += 1 } }
+    let store = try TemporaryStore()
+    let database = try Database.openOrCreate(at: store.path, key: store.key, options: .quiet.anchored(anchor))
+    let other = try Database.open(at: store.path, key: store.key, options: .quiet.anchored(anchor))
+    for number in 0..<5 { try other.makeConnection().readWrite { try $0.setObject(number, forKey: "n") } }
+    for number in 5..<10 { try database.makeConnection().readWrite { try $0.setObject(number, forKey: "n") } }
+    #expect(count.withLock { $0 } == 2)
+    try database.close()
+    #expect(count.withLock { $0 } == 3)
+    // What it has to say is older than what the other one has kept.
+    try other.close()
+    #expect(count.withLock { $0 } == 3)
+    let files = try store.bytes()
+    #expect(!files.isEmpty)
+    try Database.open(at: store.path, key: store.key, options: .quiet.anchored(anchor)).close()
+  }
+
+  @Test("7.3 lies in a file for its owner alone, which links and other files do not stand in for")
+  func file() throws {
+    let store = try TemporaryStore()
+    let anchor = FileAnchor(folder: store.folder + "/a/b")
+    let path = store.path
+    anchor.keep(nil, ofStoreAt: path)
+    #expect(anchor.record(ofStoreAt: path) == nil)
+    anchor.keep([1, 2, 3], ofStoreAt: path)
+    #expect(anchor.record(ofStoreAt: path) == [1, 2, 3])
+    let folder = store.folder + "/a/b"
+    let name = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+    var status = stat()
+    #expect(stat(folder, &status) == 0 && status.st_mode & 0o777 == 0o700)
+    #expect(stat("\(folder)/\(name)", &status) == 0 && status.st_mode & 0o777 == 0o600)
+    try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+    let target = store.folder + "/target"
+    try Data([9]).write(to: URL(fileURLWithPath: target))
+    try FileManager.default.createSymbolicLink(atPath: "\(folder)/\(name)", withDestinationPath: target)
+    anchor.keep([4], ofStoreAt: path)
+    #expect(anchor.record(ofStoreAt: path) == nil)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Data([9]))
+  }
+}
