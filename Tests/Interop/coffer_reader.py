@@ -736,8 +736,8 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 7:
-                raise NewerFormat(f"The tables have version {version}, and this reader knows version 7.")
+            if version > 10:
+                raise NewerFormat(f"The tables have version {version}, and this reader knows version 10.")
             if version < 5:
                 raise Damaged("The store is damaged: its tables have no version that was ever released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}
@@ -1142,7 +1142,7 @@ class Declaration:
 def declarations(plain: sqlite3.Connection) -> list[Declaration]:
     """The declared settings, in the order of their collections and keys."""
     with reading():
-        if plain.execute("PRAGMA user_version").fetchone()[0] < 6:
+        if plain.execute("PRAGMA user_version").fetchone()[0] in (5, 8):
             return []
         result = []
         for collection, key, application, version, text in plain.execute(
@@ -1209,6 +1209,44 @@ def changes(plain: sqlite3.Connection) -> Iterator[Change]:
             size = len(keys) + (0 if author is None else len(as_bytes(author)))
             yield Change(
                 sequence, as_bytes(noise), time, writer, author_of(author), total, size, *decode_changed_keys(keys))
+
+
+def log_problems(plain: sqlite3.Connection) -> list:
+    """What is wrong with the chain of the change log; nothing is with that of a former version, which has none."""
+    with reading():
+        if plain.execute("PRAGMA user_version").fetchone()[0] < 8:
+            return []
+        start = plain.execute("SELECT value FROM meta WHERE name = 'log_start'").fetchone()
+        rows = plain.execute(
+            "SELECT sequence, noise, time, writer, author, total, keys, link, rewritten FROM changes ORDER BY sequence"
+        ).fetchall()
+    previous, dropped, previous_link = None, None, bytes(32)
+    if start is not None:
+        if len(start[0]) != 48:
+            raise Damaged("The store is damaged: what the change log begins with does not parse.")
+        previous, dropped = struct.unpack(">qq", start[0][:16])
+        previous_link = start[0][16:]
+    problems = []
+    for sequence, noise, time, writer, author, total, keys, link, rewritten in rows:
+        keys, link = as_bytes(keys), as_bytes(link)
+        author = None if author is None else as_bytes(author)
+        if previous is not None and sequence != previous + 1:
+            problems.append(f"commits are missing before {sequence}")
+        elif rewritten is not None:
+            if hashlib.sha256(b"coffer/1 rewrite" + link + keys).digest() != rewritten:
+                problems.append(f"commit {sequence} was changed")
+        else:
+            head = b"coffer/1 changes" + previous_link + struct.pack(">qqqq", sequence, time, writer, total)
+            length = 2**64 - 1 if author is None else len(author)
+            text = head + as_bytes(noise) + struct.pack(">Q", length) + (author or b"") + keys
+            if hashlib.sha256(text).digest() != link:
+                problems.append(f"commit {sequence}, or what was before it, was changed")
+        previous, previous_link = sequence, link
+    if start is not None and rows and rows[0][0] == struct.unpack(">q", start[0][:8])[0] + 1:
+        first = struct.unpack(">q", start[0][:8])[0]
+        if rows[-1][0] - first < 10_000 and rows[-1][5] - dropped <= 4 << 20:
+            problems.append(f"the commits up to {first} were taken out before their time")
+    return problems
 
 
 # MARK: - Command line

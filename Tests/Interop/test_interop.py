@@ -175,6 +175,16 @@ class Contents:
             self.history = list(reader.history(plain))
             self.history_limits = reader.history_limits(plain)
             self.changes = list(reader.changes(plain))
+            self.log_problems = reader.log_problems(plain)
+            self.broken_logs = []
+            for attack in (
+                "DELETE FROM changes WHERE sequence = 3", "UPDATE changes SET time = time + 1 WHERE sequence = 3",
+                "UPDATE changes SET author = 'x' WHERE sequence = 3", "UPDATE changes SET keys = x'01' WHERE sequence = 3",
+            ):
+                plain.execute("SAVEPOINT attack")
+                plain.execute(attack)
+                self.broken_logs.append(reader.log_problems(plain))
+                plain.execute("ROLLBACK TO attack")
             self.declarations = reader.declarations(plain)
 
     def value(self, collection: str, key: str) -> Any:
@@ -384,6 +394,12 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
 
     def test_finds_values_that_fill_many_pages(self) -> None:
         self.assertEqual(CONTENTS.value("typed", "large"), large_data())
+
+    def test_finds_the_change_log_chained_and_sees_what_is_done_to_it(self) -> None:
+        self.assertEqual(CONTENTS.log_problems, [])
+        self.assertEqual(CONTENTS.broken_logs[0], ["commits are missing before 4"])
+        for problems in CONTENTS.broken_logs[1:]:
+            self.assertEqual(problems, ["commit 3, or what was before it, was changed"])
 
     def test_finds_in_the_change_log_how_everything_came_about(self) -> None:
         there: dict = {}  # the versions of the keys of each collection: the last commit that changed them

@@ -298,9 +298,9 @@ public final class Database: Sendable {
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Each read by itself would take its snapshot, and the locks for it.
       try connection.beginRead()
-      if try Schema.check(connection) >= Schema.versionWithDeclarations {
-        core.hasDeclarations.store(true, ordering: .relaxed)
-      }
+      let version = try Schema.check(connection)
+      if version.hasDeclarations { core.hasDeclarations.store(true, ordering: .relaxed) }
+      core.hasChain.store(version.isChained, ordering: .relaxed)
       try Metadata(connection: connection).check(against: store)
       if let record { try core.witness?.check(record, store, ChangeLog(connection: connection)) }
       if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }

@@ -21,6 +21,8 @@ package final class DatabaseCore: Sendable {
   let attachments = Attachments()
   /// Whether the store had the tables of declarations when it was opened.
   let hasDeclarations = Atomic<Bool>(false)
+  /// Whether the change log is known to be chained.
+  let hasChain = Atomic<Bool>(false)
   /// How many connections of this database have a snapshot pinned.
   let longLivedReadCount = Atomic<Int>(0)
 

@@ -89,7 +89,7 @@ package struct StoredConflict: Sendable, Equatable {
 struct FleetTables {
   let connection: SQLiteConnection
 
-  var isThere: Bool { get throws { try Schema.version(connection) >= Schema.versionWithFleets } }
+  var isThere: Bool { get throws { try Schema.version(connection).hasFleets } }
 
   func create() throws {
     if try !isThere { try Schema.addFleets(to: connection) }

@@ -27,6 +27,7 @@ public struct FileAnchor: FreshnessAnchor {
   /// - Parameter folder: Where the records are kept.
   public init(folder: String) { self.folder = folder }
 
+  /// What the file holds that belongs to the path.
   public func record(ofStoreAt path: String) -> [UInt8]? {
     guard let file = file(of: path) else { return nil }
     let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -37,6 +38,7 @@ public struct FileAnchor: FreshnessAnchor {
     return count > 0 ? Array(bytes[..<count]) : nil
   }
 
+  /// Writes the file that belongs to the path, or removes it.
   public func keep(_ record: [UInt8]?, ofStoreAt path: String) {
     guard let file = file(of: path) else { return }
     guard let record else {
@@ -72,8 +74,9 @@ public struct FileAnchor: FreshnessAnchor {
 
   // MARK: Standard
 
-  /// `coffer` in the user's state folder, for a store of this user's own in the user's data folder: both travel together,
-  /// and a copy elsewhere is another path. nil for any other store.
+  /// `coffer` in the user's state folder, for a store of this user's own in the user's data folder; nil for any other.
+  ///
+  /// Both folders travel together, and a copy elsewhere is another path.
   static func standard(forStoreAt path: String, user: uid_t) -> FileAnchor? {
     guard user == geteuid(), let data = StandardLocation.dataHome, let state = StandardLocation.stateHome,
       isInside(path, data) || resolved(data).map({ isInside(path, $0) }) ?? false

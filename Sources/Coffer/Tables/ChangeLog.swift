@@ -24,7 +24,18 @@ package struct ChangeLog {
 
   /// The number of the last commit, which is the snapshot a reader sees.
   package func lastSequence() throws -> Int64 {
-    try max(0, end().sequence)
+    let last = try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
+      try Self.check(End(sequence: $0.integer(0), total: $0.integer(1), link: [])).sequence
+    }
+    return max(0, last ?? 0)
+  }
+
+  private static func check(_ end: End) throws -> End {
+    guard (0...maximumNumber).contains(end.sequence), (0...maximumNumber).contains(end.total) else {
+      throw StorageError.damaged(
+        part: "change log", reason: "it ends with commit \(end.sequence), of \(end.total) bytes")
+    }
+    return end
   }
 
   /// What the next row goes on from.
@@ -32,27 +43,28 @@ package struct ChangeLog {
     /// The number of the last commit; -1 before the first.
     let sequence: Int64
     let total: Int64
-    /// What tells that commit from another one of its number.
-    let mark: [UInt8]
+    /// What the next row is chained to.
+    let link: [UInt8]
+
+    static let none = End(sequence: -1, total: 0, link: ChangeChain.origin)
+
+    /// What tells that commit, and all before it, from others of the same number.
+    var mark: [UInt8] { Array(link.prefix(Witness.markByteCount)) }
   }
 
-  /// What tells the commit of this number from another one that has it; nil where the log does not hold it, or not any more.
+  /// The mark of the commit of this number; nil where the log does not hold it, or not any more, or has no chain.
   func mark(of sequence: Int64) throws -> [UInt8]? {
-    let statement = try connection.statement("SELECT noise FROM changes WHERE sequence = ?")
+    guard try Schema.version(connection).isChained else { return nil }
+    let statement = try connection.statement("SELECT link FROM changes WHERE sequence = ?")
     statement.bind(sequence, at: 1)
-    return try statement.first { $0.bytes(0) }
+    return try statement.first { Array($0.bytes(0).prefix(Witness.markByteCount)) }
   }
 
-  /// The end of the log, which stays where it is as long as the write lock is held and nothing is appended.
+  /// The end of the log, in a write transaction; it stays where it is as long as nothing is appended.
   func end() throws -> End {
-    try connection.statement("SELECT sequence, total, noise FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
-      let end = End(sequence: row.integer(0), total: row.integer(1), mark: row.bytes(2))
-      guard (0...Self.maximumNumber).contains(end.sequence), (0...Self.maximumNumber).contains(end.total) else {
-        throw StorageError.damaged(
-          part: "change log", reason: "it ends with commit \(end.sequence), of \(end.total) bytes")
-      }
-      return end
-    } ?? End(sequence: -1, total: 0, mark: [])
+    try connection.statement("SELECT sequence, total, link FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
+      try Self.check(End(sequence: row.integer(0), total: row.integer(1), link: row.bytes(2)))
+    } ?? .none
   }
 
   /// Appends a row; `willAppend` hears first which one.
@@ -70,28 +82,39 @@ package struct ChangeLog {
     willAppend(CommitIdentity(sequence: sequence, noise: noise))
     let keys = changes.packed
     let total = end.total + Int64(keys.count + (author?.utf8.count ?? 0))
-    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)")
-    statement.bind(sequence, at: 1)
-    statement.bind(noise, at: 2)
-    statement.bind(time, at: 3)
-    statement.bind(writer, at: 4)
-    statement.bind(total, at: 6)
+    let row = ChangeChain.Row(
+      sequence: sequence, noise: noise, time: time, writer: writer, author: author, total: total)
+    let link = try ChangeChain.link(row, keys, after: end.link)
+    try insert(row, keys, link)
+    if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
+    return End(sequence: sequence, total: total, link: link)
+  }
+
+  private func insert(_ row: ChangeChain.Row, _ keys: [UInt8], _ link: [UInt8], rewritten: [UInt8]? = nil) throws {
+    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    statement.bind(row.sequence, at: 1)
+    statement.bind(row.noise, at: 2)
+    statement.bind(row.time, at: 3)
+    statement.bind(row.writer, at: 4)
+    statement.bind(row.total, at: 6)
+    statement.bind(link, at: 8)
+    statement.bind(rewritten, at: 9)
     try keys.withUnsafeBytes { keys in
-      try (author ?? "").withUTF8Bytes { text in
-        if author != nil { statement.bind(borrowingText: text, at: 5) }
+      try (row.author ?? "").withUTF8Bytes { text in
+        if row.author != nil { statement.bind(borrowingText: text, at: 5) }
         statement.bind(borrowing: keys, at: 7)
         try statement.run()
       }
     }
-    if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
-    return End(sequence: sequence, total: total, mark: noise)
   }
 
   /// Begins the log anew, with a row for nothing, behind `sequence`.
   package func begin(after sequence: Int64) throws {
     try connection.statement("DELETE FROM changes").run()
+    try Metadata(connection: connection).setLogStart(nil)
     try append(
-      ChangeSet(), after: End(sequence: sequence, total: 0, mark: []), time: Clock.millisecondsSince1970, writer: 0)
+      ChangeSet(), after: End(sequence: sequence, total: 0, link: ChangeChain.origin),
+      time: Clock.millisecondsSince1970, writer: 0)
   }
 
   /// Drops the oldest rows beyond the bounds.
@@ -100,12 +123,18 @@ package struct ChangeLog {
   private func sweep(sequence: Int64, total: Int64) throws {
     let statement = try connection.statement(
       """
-      DELETE FROM changes WHERE sequence < max(?1, (
-        SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1))
+      SELECT sequence, total, link FROM changes WHERE sequence < max(?1, (
+        SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1)) ORDER BY sequence DESC LIMIT 1
       """)
     statement.bind(sequence - Self.maximumRowCount + 1, at: 1)
     statement.bind(total - Self.maximumByteCount, at: 2)
-    try statement.run()
+    let dropped = try statement.first { End(sequence: $0.integer(0), total: $0.integer(1), link: $0.bytes(2)) }
+    guard let dropped else { return }
+    // What the first row that stays is chained to.
+    try Metadata(connection: connection).setLogStart(dropped)
+    let deletion = try connection.statement("DELETE FROM changes WHERE sequence <= ?")
+    deletion.bind(dropped.sequence, at: 1)
+    try deletion.run()
   }
 
   /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log, or it ends before
@@ -155,23 +184,73 @@ package struct ChangeLog {
 
   /// Leaves nothing of a removed collection in the log but its id; nil stands for all of them.
   func forget(_ collection: Int64?) throws {
-    var rewritten: [(sequence: Int64, keys: [UInt8])] = []
+    var rows: [(sequence: Int64, keys: [UInt8], mark: [UInt8])] = []
     // SQLite skips nearly all rows that don't mention the collection, and a look at the bytes the others.
     let statement = try connection.statement(
-      "SELECT sequence, keys FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
+      "SELECT sequence, keys, link FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
     statement.bind(collection.map(ChangeSet.packed(id:)), at: 1)
     try statement.query { row in
       guard row.withBytes(1, { ChangeSet.lists(collection, packed: $0) }),
         let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection)
       else { return }
-      rewritten.append((row.integer(0), changes.packed))
+      let keys = changes.packed
+      rows.append((row.integer(0), keys, try ChangeChain.rewritten(keys, link: row.bytes(2))))
     }
-    let update = try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1")
-    for row in rewritten {
+    let update = try connection.statement("UPDATE changes SET keys = ?2, rewritten = ?3 WHERE sequence = ?1")
+    for row in rows {
       update.bind(row.sequence, at: 1)
       update.bind(row.keys, at: 2)
+      update.bind(row.mark, at: 3)
       try update.run()
     }
+  }
+}
+
+// MARK: - The chain
+
+extension ChangeLog {
+  /// Looks whether each row follows the one before it, and is as it was written.
+  package func checkChain() throws -> ChangeLogCheck {
+    var check = ChangeLogCheck(isChained: try Schema.version(connection).isChained)
+    let start = try Metadata(connection: connection).logStart() ?? .none
+    var previous = start
+    let statement =
+      check.isChained
+      ? try connection.statement(
+        "SELECT sequence, noise, time, writer, author, total, keys, link, rewritten FROM changes ORDER BY sequence")
+      : try connection.statement(
+        "SELECT sequence, noise, time, writer, author, total, keys, x'', NULL FROM changes ORDER BY sequence")
+    try statement.query { row in
+      let end = End(sequence: row.integer(0), total: row.integer(5), link: row.bytes(7))
+      try check.add(
+        row.change, row.bytes(6), link: end.link, rewritten: row.isNull(8) ? nil : row.bytes(8), after: previous)
+      previous = end
+    }
+    check.checkStart(start, previous)
+    return check
+  }
+
+  /// Lays the log of a former version out anew, with a chain, in the transaction that is under way.
+  func addChain(_ create: () throws -> Void) throws {
+    var rows: [(row: ChangeChain.Row, keys: [UInt8])] = []
+    try connection.statement(
+      "SELECT sequence, noise, time, writer, author, total, keys FROM changes ORDER BY sequence"
+    ).query { rows.append(($0.change, $0.bytes(6))) }
+    try create()
+    var link = ChangeChain.origin
+    for (row, keys) in rows {
+      link = try ChangeChain.link(row, keys, after: link)
+      try insert(row, keys, link)
+    }
+  }
+}
+
+extension Statement.Row {
+  /// The first columns of a row of the change log.
+  fileprivate var change: ChangeChain.Row {
+    ChangeChain.Row(
+      sequence: integer(0), noise: bytes(1), time: integer(2), writer: integer(3), author: optionalText(4),
+      total: integer(5))
   }
 }
 

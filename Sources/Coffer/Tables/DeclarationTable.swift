@@ -15,7 +15,7 @@ package struct DeclarationTable {
   }
 
   private var isThere: Bool {
-    get throws { try isKnown || Schema.version(connection) >= Schema.versionWithDeclarations }
+    get throws { try isKnown || Schema.version(connection).hasDeclarations }
   }
 
   // MARK: Reading

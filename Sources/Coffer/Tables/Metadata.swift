@@ -13,6 +13,8 @@ package struct Metadata {
     let envelope = store.envelope
     try connection.beginWrite(.full)
     do {
+      // A copy may be of a store of a former version.
+      try Schema.upgrade(connection)
       try set("store_id", envelope.storeID)
       try setEnvelopeSequence(envelope.sequence)
       try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
@@ -26,6 +28,23 @@ package struct Metadata {
   /// Writes which envelope is the newest, in the transaction that is under way.
   func setEnvelopeSequence(_ sequence: UInt64) throws {
     try set("envelope_sequence", Self.bytes(sequence))
+  }
+
+  /// The last row that was dropped from the change log for its age; nil where none was.
+  func logStart() throws -> ChangeLog.End? {
+    let bytes = try connection.statement("SELECT value FROM meta WHERE name = 'log_start'").first { $0.bytes(0) }
+    guard let bytes else { return nil }
+    guard bytes.count == 16 + ChangeChain.origin.count else {
+      throw StorageError.damaged(part: "change log", reason: "what it begins with does not parse")
+    }
+    func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
+    return ChangeLog.End(sequence: number(0..<8), total: number(8..<16), link: Array(bytes[16...]))
+  }
+
+  func setLogStart(_ end: ChangeLog.End?) throws {
+    guard let end else { return try connection.execute("DELETE FROM meta WHERE name = 'log_start'") }
+    let numbers = [end.sequence, end.total].flatMap { Self.bytes(UInt64(bitPattern: $0)) }
+    try set("log_start", numbers + end.link)
   }
 
   /// Refuses an envelope that is not this store's newest.

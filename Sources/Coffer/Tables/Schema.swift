@@ -3,12 +3,28 @@ import CofferStorage
 /// The tables inside a store.
 package enum Schema {
   /// `user_version` of the stores this code makes.
-  static let version = 5
+  static let version = Version(number: 8)
   /// `user_version` of the stores in which settings have been declared.
-  static let versionWithDeclarations = 6
+  static let versionWithDeclarations = Version(number: 9)
   /// `user_version` of the stores that have been in a fleet, which have the tables of declarations, too; the newest that this
   /// code reads.
-  static let versionWithFleets = 7
+  static let versionWithFleets = Version(number: 10)
+
+  /// What `user_version` says: which tables there are.
+  package struct Version: Equatable {
+    package let number: Int
+
+    /// The former versions 5 to 7 were these three, with a change log whose rows were not chained.
+    static let former = 5...7
+    private static let step = 3
+
+    var isChained: Bool { !Self.former.contains(number) }
+    private var stage: Int { isChained ? number : number + Self.step }
+    var hasDeclarations: Bool { stage >= Schema.versionWithDeclarations.number }
+    var hasFleets: Bool { stage >= Schema.versionWithFleets.number }
+    /// The same tables with a chain.
+    var chained: Version { Version(number: stage) }
+  }
 
   /// What makes the tables, each statement as SQLite keeps it: a store has just these.
   private static let statements: [StaticString] = [
@@ -28,12 +44,6 @@ package enum Schema {
     """,
     // Finds what has expired, and costs nothing where nothing does.
     "CREATE INDEX items_by_expiry ON items(expires) WHERE expires IS NOT NULL",
-    // The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
-    """
-    CREATE TABLE changes(
-      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
-    """,
     """
     CREATE TABLE history(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
@@ -48,6 +58,19 @@ package enum Schema {
       slots BLOB NOT NULL) STRICT
     """,
   ]
+
+  // The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
+  private static let changes: StaticString = """
+    CREATE TABLE changes(
+      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
+      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL, link BLOB NOT NULL, rewritten BLOB) STRICT
+    """
+
+  private static let formerChanges: StaticString = """
+    CREATE TABLE changes(
+      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
+      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
+    """
 
   /// What is added with the first declaration.
   private static let declarationStatements: [StaticString] = [
@@ -97,8 +120,8 @@ package enum Schema {
   package static func create(in connection: SQLiteConnection) throws {
     try connection.beginWrite(.full)
     do {
-      try connection.execute("PRAGMA user_version=\(version)")
-      for statement in statements { try connection.execute("\(statement)") }
+      try connection.execute("PRAGMA user_version=\(version.number)")
+      for statement in statements + [changes] { try connection.execute("\(statement)") }
       try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
       try connection.commit()
     } catch {
@@ -110,28 +133,42 @@ package enum Schema {
   /// Makes the tables of declarations, in the transaction that is under way.
   package static func addDeclarations(to connection: SQLiteConnection) throws {
     for statement in declarationStatements { try connection.execute("\(statement)") }
-    try connection.execute("PRAGMA user_version=\(versionWithDeclarations)")
+    try connection.execute("PRAGMA user_version=\(versionWithDeclarations.number)")
   }
 
   /// Makes the tables of fleets, in the transaction that is under way.
   static func addFleets(to connection: SQLiteConnection) throws {
-    if try version(connection) < versionWithDeclarations { try addDeclarations(to: connection) }
+    if try !version(connection).hasDeclarations { try addDeclarations(to: connection) }
     for statement in fleetStatements { try connection.execute("\(statement)") }
-    try connection.execute("PRAGMA user_version=\(versionWithFleets)")
+    try connection.execute("PRAGMA user_version=\(versionWithFleets.number)")
   }
 
   /// The version of the tables.
-  static func version(_ connection: SQLiteConnection) throws -> Int {
-    try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0
+  static func version(_ connection: SQLiteConnection) throws -> Version {
+    Version(number: try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
+  }
+
+  /// Chains the change log of a store of a former version, in the write transaction that is under way.
+  ///
+  /// Programs of that version refuse the store from then on as of a newer format; those that have it open fail to write, as
+  /// their rows have no links.
+  static func upgrade(_ connection: SQLiteConnection) throws {
+    let version = try version(connection)
+    guard !version.isChained else { return }
+    try ChangeLog(connection: connection).addChain {
+      try connection.execute("DROP TABLE changes")
+      try connection.execute("\(changes)")
+    }
+    try connection.execute("PRAGMA user_version=\(version.chained.number)")
   }
 
   /// Refuses tables of another version, and whatever Coffer did not make: SQLite would compute what stands in it.
   ///
   /// - Returns: The version of the tables.
   @discardableResult
-  package static func check(_ connection: SQLiteConnection) throws -> Int {
+  package static func check(_ connection: SQLiteConnection) throws -> Version {
     let version = try version(connection)
-    try check(version: version)
+    try check(version: version.number)
     if let problem = try problem(connection) { throw CofferError.damaged(part: "schema", reason: problem) }
     return version
   }
@@ -139,9 +176,9 @@ package enum Schema {
   /// What is not as Coffer made it; nil when all is.
   package static func problem(_ connection: SQLiteConnection) throws -> String? {
     let version = try version(connection)
-    var expected = statements + [ownTable, ownIndex]
-    if version >= versionWithDeclarations { expected += declarationStatements }
-    if version >= versionWithFleets { expected += fleetStatements }
+    var expected = statements + [version.isChained ? changes : formerChanges, ownTable, ownIndex]
+    if version.hasDeclarations { expected += declarationStatements }
+    if version.hasFleets { expected += fleetStatements }
     var missing = expected[...]
     var foreign: String?
     // Most often in the order they were made in; VACUUM makes the indexes last.
@@ -159,10 +196,10 @@ package enum Schema {
 
   /// Refuses tables of another version.
   package static func check(version found: Int) throws {
-    guard found <= versionWithFleets else {
-      throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithFleets)
+    guard found <= versionWithFleets.number else {
+      throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithFleets.number)
     }
-    guard found >= version else {
+    guard found >= Version.former.lowerBound else {
       throw CofferError.damaged(
         part: "schema",
         reason:

@@ -185,6 +185,20 @@ package final class Session {
   private func beginWrite(
     _ synchronization: SQLiteConnection.Synchronization, _ cancellation: Cancellation?
   ) throws {
+    try takeWriteLock(synchronization, cancellation)
+    guard !core.hasChain.load(ordering: .relaxed) else { return }
+    // A store of a former version; or a program of a newer one has seen to it already.
+    do {
+      try CofferError.translating { try Schema.upgrade(connection) }
+    } catch {
+      try? connection.rollback()
+      throw error
+    }
+  }
+
+  private func takeWriteLock(
+    _ synchronization: SQLiteConnection.Synchronization, _ cancellation: Cancellation?
+  ) throws {
     guard let cancellation else {
       return try CofferError.translating { try connection.beginWrite(synchronization) }
     }
@@ -267,6 +281,7 @@ package final class Session {
         if end.sequence % ChangeLog.sweepInterval == 0 { try history.dropOld(time: transaction.time) }
         let envelope = core.witness == nil ? nil : connection.store?.envelopeSequence
         try connection.commit()
+        core.hasChain.store(true, ordering: .relaxed)
         knownEnd = end
         if let envelope { noteForWitness(end, envelope) }
         knownVersion = connection.dataVersion

@@ -23,7 +23,8 @@ enum SalvagedTable: String {
       ]
     case .collections: [[null], [text], [integer], [null, integer], [null, integer]]
     case .vault: [[null], [blob], [blob], [blob], [blob]]
-    case .changes: [[null], [blob], [integer], [integer], [null, text], [integer], [blob]]
+    case .changes:
+      [[null], [blob], [integer], [integer], [null, text], [integer], [blob], [blob], [null, blob]]
     case .applications: [[text], [null, text], [blob]]
     case .declarations: [[text], [text], [text], [text]]
     }
@@ -53,11 +54,14 @@ enum SalvagedTable: String {
     }
   }
 
+  /// How many columns a whole row has: those of the change log of a former version had no link.
+  private var columnCounts: [Int] { self == .changes ? [shape.count, shape.count - 2] : [shape.count] }
+
   /// Whether a row can be one of this table; of a row that was cut off, what is left of it.
   private func fits(_ record: Record) -> Bool {
     let columns = record.columns
     guard columns.count <= shape.count,
-      record.isWhole ? columns.count == shape.count : columns.count >= leastColumnCount
+      record.isWhole ? columnCounts.contains(columns.count) : columns.count >= leastColumnCount
     else { return false }
     return zip(columns, shape).allSatisfy { $1.contains(Column($0)) }
   }

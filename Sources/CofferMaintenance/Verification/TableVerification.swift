@@ -29,6 +29,7 @@ struct TableVerification {
       if let problem = try Schema.problem(session.connection) { note("schema", problem) }
       progress(0.2)
       try checkChangeLog(session)
+      try checkChain(session)
       try checkCollections(session)
       try checkVault(session)
       let total = try session.count(in: nil)
@@ -57,6 +58,14 @@ struct TableVerification {
       {
         problems.append("Commit \(row.integer(0)) in the change log does not parse.")
       }
+    }
+  }
+
+  private mutating func checkChain(_ session: Session) throws {
+    do {
+      problems += try session.changeLog.checkChain().problems
+    } catch StorageError.damaged(let part, let reason) {
+      note(part, reason)
     }
   }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Coffer
+import CofferMaintenance
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -20,11 +21,14 @@ struct LogCommand: ParsableCommand {
       Who made a commit is the program, the user it ran as, the host, and, where --actor or PREFS_ACTOR named one, the \
       person or job on whose behalf: a note for people who share a store, not evidence. Whoever has the key can write any.
 
+      --verify looks whether commits were taken out of the log or changed in it, and shows none; the exit code is 7 then.
+
       Examples:
         prefs log
         prefs log shop/rate-limit
         prefs log shop --since 2d
         prefs log --since 2026-11-01 --json
+        prefs log --verify
       """)
 
   @Argument(
@@ -37,15 +41,22 @@ struct LogCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Show no more than this.", valueName: "n"))
   var limit: Int?
 
+  @Flag(help: "Look whether the log is whole, and show nothing of it.")
+  var verify = false
+
   @OptionGroup var form: ListForm
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
     if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
+    if verify, what != nil || since != nil || limit != nil {
+      throw ValidationError("--verify looks at the whole log, and takes no setting, --since or --limit.")
+    }
   }
 
   mutating func run() throws {
+    if verify { return try verifyLog() }
     let filter = try ChangeFilter(what, common)
     let (changes, isDefaultKey) = try Session(common, in: filter.collection.map { [$0] } ?? []).read { transaction in
       let commits = try transaction.rememberedCommits()
@@ -65,6 +76,31 @@ struct LogCommand: ParsableCommand {
       let hint = isDefaultKey && filter.key == nil ? " Name a key of the default collection with -c \"\"." : ""
       common.note("the log has no such change of \(name)\(KeyReference.describe(collection.name)).\(hint)")
     }
+  }
+
+  private func verifyLog() throws {
+    let session = try Session(common)
+    let report = try session.using(try session.openForReading()) { try $0.verifyChangeLog() }
+    if form.choice == .json {
+      let members = [
+        ("ok", report.problems.isEmpty ? "true" : "false"), ("commits", "\(report.count)"),
+        ("first", report.commits.map { "\($0.lowerBound)" } ?? "null"),
+        ("last", report.commits.map { "\($0.upperBound)" } ?? "null"), ("chained", report.isChained ? "true" : "false"),
+        ("problems", JSONText.array(report.problems.map(JSONText.quoted))),
+      ]
+      try StandardOutput.write(JSONText.object(members) + "\n")
+    } else {
+      try StandardOutput.write(Self.text(report))
+    }
+    if !report.problems.isEmpty { throw ExitCode(ExitStatus.integrity.rawValue) }
+  }
+
+  private static func text(_ report: ChangeLogReport) -> String {
+    guard report.problems.isEmpty else { return report.problems.map { $0 + "\n" }.joined() }
+    let range = report.commits.map { ", \($0.lowerBound) to \($0.upperBound)" } ?? ""
+    let what = DisplayText.count(report.count, "commit", "commits") + range
+    return report.isChained
+      ? "The log is whole: \(what).\n" : "The log has no chain yet, and gets one with the next change: \(what).\n"
   }
 
   /// What a key's history says of commits that the store no longer remembers, the oldest first.

@@ -247,7 +247,7 @@ struct SyncTests {
     try await host.create(carrier)
     #expect(try tables().count == 5)
     for table in try tables() { #expect(format.contains(table + ";")) }
-    #expect(try host.connection.perform { try Schema.check($0.connection) } == 7)
+    #expect(try host.connection.perform { try Schema.check($0.connection) } == Schema.versionWithFleets)
     // And are taken as its own by the next program.
     try host.restart(carrier)
     try await host.sync()

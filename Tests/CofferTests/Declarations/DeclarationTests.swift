@@ -104,7 +104,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     try Preferences(database: database, collection: application)
   }
 
-  private func version() throws -> Int {
+  private func version() throws -> Schema.Version {
     try database.makeConnection().perform { try Schema.version($0.connection) }
   }
 
@@ -114,13 +114,13 @@ private struct Frame: Codable, Equatable { var width = 80 }
 
   @Test("puts them into the store once, and leaves a store without any as older programs know it")
   func once() throws {
-    #expect(try version() == 5)
+    #expect(try version() == Schema.version)
     let settings = Settings(version: "1.0") {
       Key("port", default: 8080, limits: .range(1...65535), summary: "Where the service listens", effect: .restart)
       Settings { Key("rate", in: "billing", default: 100) }
     }
     try preferences().declare(settings)
-    #expect(try version() == 6)
+    #expect(try version() == Schema.versionWithDeclarations)
     let commits = try database.makeConnection().read { try $0.snapshot() }
     for _ in 0..<3 { try preferences().declare(settings) }
     #expect(try database.makeConnection().read { try $0.snapshot() } == commits)
@@ -146,7 +146,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
       throws: CofferError.conflictingDeclarations(
         setting: "shop/a", first: "shop: int, default 1", second: "shop: string, default 1")
     ) { try preferences().declare(twice) }
-    #expect(try version() == 5)
+    #expect(try version() == Schema.version)
     let rate = Key("rate", in: "shared", default: 1)
     try preferences("one").declare(Settings { rate })
     try preferences("two").declare(Settings { Key("rate", in: "shared", default: 1, summary: "In other words") })
@@ -201,11 +201,11 @@ private struct Frame: Codable, Equatable { var width = 80 }
         "billing/rate is of type int, not string (in collection \"billing\")",
       ]
     }
-    #expect(try version() == 5)
+    #expect(try version() == Schema.version)
     try stored.set("y", forKey: "name")
     try stored.suite(named: "billing").set(2, forKey: "rate")
     try stored.declare(settings, strict: true)
-    #expect(try version() == 6)
+    #expect(try version() == Schema.versionWithDeclarations)
   }
 
   @Test("binds tools: every write of a database that checks is refused as a whole, of the others none")

@@ -1,0 +1,86 @@
+import Foundation
+import Testing
+
+@Suite("A store that was put back, to the tool")
+struct FreshnessTests {
+  private let tool: Tool
+
+  init() throws { tool = try Tool() }
+
+  private var state: String { tool.path(".local/state/coffer") }
+
+  private func copy(_ from: String, _ to: String) throws {
+    try? FileManager.default.removeItem(atPath: to)
+    try FileManager.default.copyItem(atPath: from, toPath: to)
+  }
+
+  @Test("Is refused with 17 by every command, until doctor accepts it")
+  func refused() throws {
+    try tool.succeed("set", "a", "1")
+    let older = tool.path("older")
+    try copy(tool.store, older)
+    try tool.succeed("set", "a", "2")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: state).count == 1)
+    try copy(older, tool.store)
+    for arguments in [["get", "a"], ["set", "a", "3"], ["list"], ["doctor"], ["log"], ["backup", tool.path("b")]] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 17 && run.text.isEmpty, "\(arguments)")
+      #expect(run.message.contains("older than the one that was used here last"))
+      #expect(run.message.contains("prefs doctor --accept-older"))
+    }
+    #expect(try tool.run("get", "a", "--json").text.contains(#""error":"rolledBack""#))
+    #expect(try tool.succeed("doctor", "--accept-older").contains("No problems found."))
+    #expect(try tool.succeed("get", "a") == "1\n")
+    try tool.succeed("set", "a", "4")
+    try copy(older, tool.store)
+    #expect(try tool.run("get", "a").code == 17)
+  }
+
+  @Test("Is accepted by restore-store, also as a copy of the file")
+  func restored() throws {
+    try tool.succeed("set", "a", "1")
+    let older = tool.path("older.coffer")
+    try copy(tool.store, older)
+    try tool.succeed("set", "a", "2")
+    try tool.succeed("restore-store", older)
+    #expect(try tool.succeed("get", "a") == "1\n")
+    let backup = tool.path("backup.coffer")
+    try tool.succeed("backup", backup)
+    try tool.succeed("set", "a", "3")
+    try tool.succeed("restore-store", backup)
+    #expect(try tool.succeed("get", "a") == "1\n")
+  }
+
+  @Test("Is no concern of a store that lies elsewhere, or that was moved")
+  func elsewhere() throws {
+    let store = tool.path("elsewhere.coffer")
+    try tool.succeed("set", "a", "1", "-d", store)
+    let older = tool.path("older")
+    try copy(store, older)
+    try tool.succeed("set", "a", "2", "-d", store)
+    try copy(older, store)
+    #expect(try tool.succeed("get", "a", "-d", store) == "1\n")
+    #expect(!tool.exists(state))
+  }
+
+  @Test("Is not looked for where the state folder cannot be written, or is unset")
+  func noState() throws {
+    let environment = ["XDG_STATE_HOME": "/proc/nowhere"]
+    try tool.succeed("set", "a", "1", environment: environment)
+    let older = tool.path("older")
+    try copy(tool.store, older)
+    try tool.succeed("set", "a", "2", environment: environment)
+    try copy(older, tool.store)
+    #expect(try tool.succeed("get", "a", environment: environment) == "1\n")
+  }
+
+  @Test("log --verify says that the log is whole, and takes no other question")
+  func log() throws {
+    for number in 0..<3 { try tool.succeed("set", "a", "\(number)") }
+    #expect(try tool.succeed("log", "--verify") == "The log is whole: 5 commits, 0 to 4.\n")
+    let json = try tool.succeed("log", "--verify", "--json")
+    #expect(json == #"{"ok":true,"commits":5,"first":0,"last":4,"chained":true,"problems":[]}"# + "\n")
+    #expect(try tool.run("log", "a", "--verify").code == 2)
+    #expect(try tool.run("log", "--verify", "--limit", "1").code == 2)
+  }
+}
