@@ -7,14 +7,17 @@ extension Fleet {
 
   /// Takes what is on the carrier.
   ///
-  /// - Parameter isRollbackAccepted: Whether the carrier may show less than this host has seen.
-  func pull(isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
+  /// - Parameters:
+  ///   - isRollbackAccepted: Whether the carrier may show less than this host has seen.
+  ///   - comparesAll: Whether all records are read, also where the head is the one that was seen.
+  func pull(isRollbackAccepted: Bool = false, comparesAll: Bool = false, report: inout SyncReport) async throws {
+    let readsAll = isRollbackAccepted || comparesAll
     for attempt in 1... {
       let object = try await carrier.read([Head.object]).first
       guard let object else { throw FleetError.rolledBack(seen: membership.seen, found: nil) }
-      guard object.bytes != membership.stored.head || isRollbackAccepted && attempt == 1 else { return }
+      guard object.bytes != membership.stored.head || readsAll && attempt == 1 else { return }
       do {
-        let view = try await view(upTo: object.bytes, isComplete: isRollbackAccepted || attempt > 1)
+        let view = try await view(upTo: object.bytes, isComplete: readsAll || attempt > 1)
         try await take(view, isRollbackAccepted: isRollbackAccepted, report: &report)
         return
       } catch let error as FleetError where attempt < 3 && Self.mayPass(error) {
@@ -41,9 +44,7 @@ extension Fleet {
   /// Takes a state of the carrier, all of it or nothing.
   func take(_ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
     let epoch = membership.keys.epoch
-    let membership = try await acceptedMembership(for: view.head)
-    let head = try Head(
-      opening: view.head, membership.keys, members: membership.members, authority: membership.authorityDigest)
+    let (membership, head) = try await opened(view.head)
     if !isRollbackAccepted { try checkSuccession(head, view.head) }
     // Of another epoch, all objects have other names.
     guard view.isComplete || membership.keys.epoch == epoch else {
@@ -70,6 +71,17 @@ extension Fleet {
     report.pulledCount += outcome.changeCount
     report.conflictCount += outcome.conflictCount
     try onStep(.didApply)
+  }
+
+  /// Refuses a head that is not after the one that was seen.
+  func checkSuccession(_ bytes: [UInt8]) async throws { try checkSuccession(try await opened(bytes).head, bytes) }
+
+  /// A head, and the membership under which it was made.
+  private func opened(_ bytes: [UInt8]) async throws -> (membership: Membership, head: Head) {
+    let membership = try await acceptedMembership(for: bytes)
+    let head = try Head(
+      opening: bytes, membership.keys, members: membership.members, authority: membership.authorityDigest)
+    return (membership, head)
   }
 
   /// The membership under which a head was made: this one, or one with later members.

@@ -9,6 +9,8 @@ extension Fleet {
     guard try await settleEarlier() else { return false }
     let collections = membership.members.collections
     let (parts, sequence) = try connection.readFleets { transaction in
+      // Without its records, which go with the fleet, everything would be new.
+      try checkIsPresent(transaction)
       try Self.check(collections, transaction, except: membership.id)
       return (try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastSequence())
     }
@@ -86,7 +88,7 @@ extension Fleet {
       report.problems.append(
         """
         "\(change.key)" in "\(change.collection)" stays on this host: it takes \(object.bytes.count) bytes, and the carrier \
-        holds up to \(maximumRecordByteCount).
+        holds up to \(maximumRecordByteCount). Make it smaller, or keep it in a collection that is not shared.
         """)
       return nil
     }

@@ -88,6 +88,8 @@ final class Membership: @unchecked Sendable {
   /// Says up to where the store's changes have been looked for; -1 has all of them looked for.
   func setSequence(_ sequence: Int64) { stored.sequence = sequence }
 
+  func setSynced(_ time: Int64) { stored.synced = time }
+
   func save(_ transaction: FleetTransaction) throws { stored.id = try transaction.save(stored) }
 
   // MARK: Heads

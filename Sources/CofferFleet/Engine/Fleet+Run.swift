@@ -1,0 +1,212 @@
+import Coffer
+
+extension Fleet {
+  /// Stays, and keeps the store in step: what others set is here, and what is set here is there, at once; until the task is
+  /// cancelled.
+  ///
+  /// Local changes are heard as the store announces them, whichever program made them, and those of the carrier as it streams
+  /// them; nothing is polled. While the carrier cannot be reached, or something is wrong with it, the store serves what it has,
+  /// ``states()`` says so, and this goes on trying.
+  ///
+  /// ```swift
+  /// let task = Task { try await fleet.run() }
+  /// ```
+  ///
+  /// - Throws: `CancellationError`; `CofferError` where the store itself fails; ``FleetError/removed`` and `.notJoined`.
+  public func run() async throws {
+    let commits = try database.commits()
+    let (wakes, wake) = AsyncStream.makeStream(of: Wake.self)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { group.cancelAll() }
+      group.addTask {
+        for await commit in commits {
+          if await self.shares(commit) { wake.yield(.local) }
+        }
+      }
+      group.addTask { try await self.watch(wake) }
+      group.addTask { try await self.work(wakes, wake) }
+      group.addTask { try await self.compareNowAndThen() }
+      // None ends without an error, or being cancelled.
+      try await group.next()
+    }
+    try Task.checkCancellation()
+  }
+
+  /// Why to look.
+  private enum Wake: Sendable {
+    /// Something was set here.
+    case local
+    /// A stream of changes begins.
+    case stream
+    case carrier(CarrierEvent)
+    /// It is time to try again.
+    case retry
+  }
+
+  private static let firstPause = Duration.seconds(1)
+  /// How long to wait after a failure, at most.
+  private static let longestPause = Duration.seconds(10)
+  /// A whole comparison finds what a stream of changes does not show, as records that were taken away while the head stayed.
+  private static let comparisonInterval = Duration.seconds(86_400)
+
+  /// A time about that long, so that not all hosts come at once.
+  private static func about(_ time: Duration) -> Duration { time * Double.random(in: 0.5...1) }
+
+  private func shares(_ commit: Commit) -> Bool {
+    commit.didClearAllCollections
+      || commit.changedCollections.contains { changed in
+        membership.members.collections.contains { $0.utf8.elementsEqual(changed.utf8) }
+      }
+  }
+
+  // MARK: Listening
+
+  /// Hears of the carrier's changes.
+  private func watch(_ wake: AsyncStream<Wake>.Continuation) async throws {
+    var pause = Self.firstPause
+    // Without a revision there is nothing to go on from.
+    var missesChanges = membership.stored.revision == nil
+    while true {
+      do {
+        if missesChanges { try await compare() }
+        missesChanges = false
+        wake.yield(.stream)
+        for try await event in carrier.changes(after: CarrierRevision(text: membership.stored.revision ?? "")) {
+          guard event != .readAll else {
+            missesChanges = true
+            break
+          }
+          pause = Self.firstPause
+          wake.yield(.carrier(event))
+        }
+      } catch {
+        guard Self.mayPass(error) else { throw error }
+      }
+      try await Task.sleep(for: Self.about(pause))
+      pause = min(pause * 2, Self.longestPause)
+    }
+  }
+
+  private func compareNowAndThen() async throws {
+    while true {
+      try await Task.sleep(for: Self.about(Self.comparisonInterval))
+      do { try await compare() } catch {
+        guard Self.mayPass(error) else { throw error }
+      }
+    }
+  }
+
+  /// Reads everything that is on the carrier, and gets in step with it.
+  private func compare() async throws {
+    _ = try await turns.take {
+      try await reporting {
+        var report = SyncReport()
+        try await exchange(comparesAll: true, &report)
+        return report
+      }
+    }
+  }
+
+  // MARK: Working
+
+  private func work(_ wakes: AsyncStream<Wake>, _ wake: AsyncStream<Wake>.Continuation) async throws {
+    var changes = CarrierChanges()
+    var pause = Self.firstPause
+    var retry: Task<Void, Never>?
+    defer { retry?.cancel() }
+    for await next in wakes {
+      try Task.checkCancellation()
+      do {
+        switch next {
+        case .local:
+          // However much is set meanwhile, the next try takes all of it along.
+          if retry != nil { continue }
+          try await push()
+        case .stream:
+          changes.removeAll()
+          try await sync()
+        case .retry:
+          retry = nil
+          try await sync()
+        case .carrier(let event):
+          guard changes.add(event), let view = changes.view else { continue }
+          changes.removeAll()
+          try await follow(view)
+        }
+        pause = Self.firstPause
+      } catch {
+        guard Self.mayPass(error) else { throw error }
+        guard retry == nil else { continue }
+        let time = Self.about(pause)
+        retry = Task {
+          guard (try? await Task.sleep(for: time)) != nil else { return }
+          wake.yield(.retry)
+        }
+        pause = min(pause * 2, Self.longestPause)
+      }
+    }
+    try Task.checkCancellation()
+  }
+
+  /// Whether trying again may help.
+  private static func mayPass(_ error: any Error) -> Bool {
+    switch error {
+    case FleetError.removed, FleetError.notJoined: false
+    case is FleetError, is CarrierError: true
+    case let error as CofferError:
+      switch error {
+      case .busy, .diskFull, .inputOutput, .locked: true
+      default: false
+      }
+    default: false
+    }
+  }
+
+  /// Pushes what was set here, in the belief that the carrier is where this host is.
+  private func push() async throws {
+    guard try hasLocalChanges() else { return }
+    _ = try await turns.take {
+      try await reporting {
+        var report = SyncReport()
+        try await exchange(pushesFirst: true, &report)
+        return report
+      }
+    }
+  }
+
+  /// Takes a state that the carrier's stream of changes has brought.
+  private func follow(_ view: CarrierView) async throws {
+    // What this host commits itself comes back to it.
+    guard try !isKnown(view.head) else { return membership.setRevision(view.revision.text) }
+    do {
+      try await turns.take {
+        var report = SyncReport()
+        try await take(view, report: &report)
+        set(.inStep)
+      }
+    } catch is CancellationError {
+      throw CancellationError()
+    } catch {
+      // It missed something, or another program has synced the store.
+      return _ = try await sync()
+    }
+    // What was set here, too, and is to win.
+    try await push()
+  }
+
+  private func isKnown(_ head: [UInt8]) throws -> Bool {
+    if head == membership.stored.head { return true }
+    let digest = try head.digest
+    return membership.head?.ancestors.contains { $0.digest == digest } ?? false
+  }
+
+  private func hasLocalChanges() throws -> Bool {
+    guard membership.me.role.mayWrite else { return false }
+    return try connection.readFleets { transaction in
+      guard try transaction.fleets().contains(where: { $0.id == membership.stored.id }) else {
+        throw FleetError.notJoined
+      }
+      return try !transaction.localChanges(of: membership.stored, in: membership.members.collections).isEmpty
+    }
+  }
+}
