@@ -65,7 +65,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 test-install: ## Install into a folder that goes away, and check the manual page and the completions
 	@Scripts/install-programs.sh mandoc zsh fish
 	@folder=$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path) && \
-	  Scripts/manual-page "$$folder/prefs" >"$$folder/prefs.1" && Tests/Install/run "$$folder/prefs"
+	  for program in prefs prefs-fleet; do Scripts/manual-page "$$folder/$$program" >"$$folder/$$program.1"; done && Tests/Install/run "$$folder/prefs"
 
 # Not part of `make test`: it needs root, and the packages of a whole system.
 test-package: release ## Install, use, upgrade and remove the Debian package, in a system of its own
@@ -85,7 +85,7 @@ acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers 
 docs: deps ## Build the reference and the articles into .build/documentation
 	COFFER_DOCUMENTATION=1 $(SWIFT) package --enable-all-traits --allow-writing-to-directory .build/documentation generate-documentation \
 	  --target Coffer --target CofferMaintenance --target CofferCompat --target CofferObservation \
-	  --target CofferMetrics --target CofferConfiguration --target CofferService \
+	  --target CofferMetrics --target CofferConfiguration --target CofferService --target CofferFleet \
 	  --output-path .build/documentation --enable-experimental-combined-documentation \
 	  --warnings-as-errors --disable-parameters-and-returns-validation
 
@@ -109,7 +109,7 @@ bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS
 	@Scripts/install-deps.sh benchmarks
 	@Scripts/install-programs.sh python3 sqlite3 sqlcipher age git pass gpg=gnupg \
 	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
-	@Scripts/build-release.sh prefs prefs-formats StorageBenchmark
+	@Scripts/build-release.sh prefs prefs-formats prefs-fleet StorageBenchmark
 	$(SWIFT) build -c release --package-path Benchmarks
 	@built="$$($(SWIFT) build -c release --show-bin-path)" && \
 	  DESTDIR="$$built/installed" PREFIX=/usr Scripts/install.sh install "$$built/prefs" >/dev/null && \

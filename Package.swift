@@ -116,6 +116,7 @@ if !isFetched {
   package.products += [
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
+    .executable(name: "prefs-fleet", targets: ["prefs-fleet"]),
   ]
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -135,6 +136,14 @@ if !isFetched {
     .target(
       name: "PrefsFormats", dependencies: ["PrefsCommands", "Coffer", "Yams", "TOMLKit"], swiftSettings: strict),
     .executableTarget(name: "prefs-formats", dependencies: ["PrefsFormats"], swiftSettings: strict),
+    // A program of its own, because nothing else needs libcurl.
+    .target(
+      name: "PrefsFleet",
+      dependencies: [
+        "PrefsCommands", "CofferFleet", "Coffer", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(name: "prefs-fleet", dependencies: ["PrefsFleet"], swiftSettings: strict),
     // Measures layers that are not public, and so lives in this package.
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
@@ -183,8 +192,9 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "CofferFleetTests", dependencies: ["CofferFleet", "CofferMaintenance", "TestSupport"], swiftSettings: strict
-    ),
+      name: "CofferFleetTests",
+      dependencies: ["CofferFleet", "CofferMaintenance", "PrefsFleet", "TestSupport", "prefs", "prefs-fleet"],
+      swiftSettings: strict),
     .testTarget(
       name: "PrefsCommandsTests",
       dependencies: ["PrefsCommands", "PrefsFormats", "Coffer", "StoreWorker", "prefs", "prefs-formats"],

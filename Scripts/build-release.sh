@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the tool and the program beside it, or the products of other names that are given, as it is meant to be used: optimized and, on Linux, with
+# Builds the tool and the programs beside it, or the products of other names that are given, as it is meant to be used: optimized and, on Linux, with
 # the libraries of Swift and C++ inside, so that it starts quickly and runs where Swift is not installed. OpenSSL and SQLite
 # stay outside, where the system keeps them safe.
 set -eu
@@ -43,13 +43,17 @@ case "$(uname -s)" in
     options="--static-swift-stdlib --disable-local-rpath"
     ;;
 esac
-[ $# -gt 0 ] || set -- prefs prefs-formats
+[ $# -gt 0 ] || set -- prefs prefs-formats prefs-fleet
 for product; do
   # shellcheck disable=SC2086 # Words.
   "$swift" build -c release --product "$product" $options $static_cxx $linker
-  # Only who installs the tool needs its manual page.
-  if [ "$product" = prefs ] && command -v python3 >/dev/null 2>&1; then
-    folder=$("$swift" build -c release --show-bin-path)
-    Scripts/manual-page "$folder/prefs" >"$folder/prefs.1"
-  fi
+  # Only who installs the tool needs its manual pages.
+  case "$product" in
+    prefs | prefs-fleet)
+      if command -v python3 >/dev/null 2>&1; then
+        folder=$("$swift" build -c release --show-bin-path)
+        Scripts/manual-page "$folder/$product" >"$folder/$product.1"
+      fi
+      ;;
+  esac
 done

@@ -3,6 +3,7 @@
 # another module than the one that wraps it.
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
+#   prefs-fleet -> PrefsFleet -> PrefsCommands, CofferFleet
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
 #   CofferFleet -> Coffer, CofferCrypto, CCurl
 #   CofferCompat, CofferObservation, CofferMetrics, CofferConfiguration, CofferService -> Coffer
@@ -25,8 +26,10 @@ allowed() {
     Sources/CofferFleet) echo "Coffer CofferCrypto CCurl" ;;
     Sources/PrefsCommands) echo "Coffer CofferMaintenance CSystemCalls" ;;
     Sources/PrefsFormats) echo "PrefsCommands Coffer" ;;
+    Sources/PrefsFleet) echo "PrefsCommands CofferFleet Coffer" ;;
     Sources/prefs) echo "PrefsCommands" ;;
     Sources/prefs-formats) echo "PrefsFormats" ;;
+    Sources/prefs-fleet) echo "PrefsFleet" ;;
     Tests/TestSupport) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Tests/StoreWorker) echo "Coffer CofferMaintenance CofferStorage" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
@@ -34,7 +37,7 @@ allowed() {
     Tests/CofferTests) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferStorage CofferCrypto CSQLite" ;;
     Tests/CofferMetricsTests) echo "Coffer CofferMaintenance CofferMetrics" ;;
     Tests/CofferConfigurationTests) echo "Coffer CofferMaintenance CofferConfiguration CofferService" ;;
-    Tests/CofferFleetTests) echo "CofferFleet Coffer CofferMaintenance CofferCrypto" ;;
+    Tests/CofferFleetTests) echo "CofferFleet PrefsFleet Coffer CofferMaintenance CofferCrypto" ;;
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the tool, the programs beside it, its manual page and what shells need to complete its words where they look for
-# them, or takes them away.
+# Puts the tool, the programs beside it, their manual pages, what shells need to complete its words, and on Linux the unit of
+# systemd where they are looked for, or takes them away.
 #
 # Usage: install.sh install BINARY | install.sh uninstall
 #
@@ -12,8 +12,10 @@ root=${DESTDIR:-}${PREFIX:-/usr/local}
 tool=$root/bin/prefs
 # What prefs starts, and nobody else: the names of the programs, which lie beside BINARY.
 beside=$root/libexec/coffer
-programs="prefs-formats"
-manual=$root/share/man/man1/prefs.1
+programs="prefs-formats prefs-fleet"
+manual=$root/share/man/man1
+pages="prefs.1 prefs-fleet.1"
+unit=$root/lib/systemd/system/prefs-fleet@.service
 bash=$root/share/bash-completion/completions/prefs
 zsh=$root/share/zsh/site-functions/_prefs
 fish=$root/share/fish/vendor_completions.d/prefs.fish
@@ -46,27 +48,35 @@ put() {
 
 install_all() {
   binary=$1
-  page=$(dirname "$binary")/prefs.1
-  [ -f "$page" ] && [ ! "$binary" -nt "$page" ] || fail "there is no manual page beside $binary; build it with make release"
+  for page in $pages; do
+    made=$(dirname "$binary")/$page
+    [ -f "$made" ] && [ ! "${made%.1}" -nt "$made" ] || fail "there is no $page beside $binary; build it with make release"
+  done
   # prefs starts nothing from a folder that others may write to.
   (umask 022 && mkdir -p "$beside")
   for program in $programs; do
     put "$(dirname "$binary")/$program" "$beside/$program"
   done
   put "$binary" "$tool"
-  write "$manual" cat "$page"
+  for page in $pages; do write "$manual/$page" cat "$(dirname "$binary")/$page"; done
   write "$bash" "$tool" completion bash
   write "$zsh" "$tool" completion zsh
   write "$fish" "$tool" completion fish
+  if [ "$(uname -s)" = Linux ]; then
+    write "$unit" sed "s,@PREFIX@,${PREFIX:-/usr/local}," "$here/prefs-fleet@.service"
+    printf '%s\n' "$unit"
+  fi
   for program in $programs; do printf '%s\n' "$beside/$program"; done
-  printf '%s\n' "$tool" "$manual" "$bash" "$zsh" "$fish"
+  for page in $pages; do printf '%s\n' "$manual/$page"; done
+  printf '%s\n' "$tool" "$bash" "$zsh" "$fish"
 }
 
 case "${1:-}" in
   install) install_all "${2:?which program?}" ;;
   # The folders stay: others may have made them.
   uninstall)
-    rm -f "$tool" "$manual" "$bash" "$zsh" "$fish"
+    rm -f "$tool" "$bash" "$zsh" "$fish" "$unit"
+    for page in $pages; do rm -f "$manual/$page"; done
     for program in $programs; do rm -f "$beside/$program"; done
     ;;
   *) fail "usage: install.sh install BINARY | install.sh uninstall" ;;

@@ -24,7 +24,7 @@ DESTDIR=$root PREFIX=/usr "$here/install.sh" install "$binary" >/dev/null
 mkdir -p "$share/zsh/vendor-completions"
 mv "$share/zsh/site-functions/_prefs" "$share/zsh/vendor-completions/_prefs"
 rmdir "$share/zsh/site-functions"
-gzip -9n "$share/man/man1/prefs.1"
+gzip -9n "$share/man/man1/"*.1
 # Nobody runs it: bash reads it.
 sed -i '1{/^#!/d}' "$share/bash-completion/completions/prefs"
 mkdir -p "$share/lintian/overrides"
@@ -35,7 +35,7 @@ END
 
 documents=$share/doc/coffer
 mkdir -p "$documents" "$root/DEBIAN"
-cp "$here/../README.md" "$here/../SECURITY.md" "$here/../FORMAT.md" "$documents"
+cp "$here/../README.md" "$here/../SECURITY.md" "$here/../FORMAT.md" "$here/../FLEET.md" "$documents"
 {
   printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n'
   printf 'Upstream-Name: Coffer\n\nFiles: *\n'
@@ -70,7 +70,8 @@ Priority: optional
 Description: encrypted settings and secrets, from the shell
  Coffer keeps settings in one encrypted, authenticated file. The tool prefs
  gets and sets them, watches them change, hands them to programs, and keeps
- secrets in sealed collections, with a key of their own.
+ secrets in sealed collections, with a key of their own. With prefs fleet,
+ the stores of several hosts share settings, encrypted from end to end.
 END
 (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 
 /// The arguments of the process, made fit for the parser.
-enum CommandArguments {
+package enum CommandArguments {
   /// Stands before an argument that begins with a dash and yet is a value.
   ///
   /// The parser takes `-5` for the option `5`. It has no setting for negative numbers in positional arguments, so they go
@@ -13,7 +13,7 @@ enum CommandArguments {
   /// `CommandLine.arguments` repairs what is not UTF-8, and would so store another value than the one given.
   ///
   /// - Throws: ``Failure`` with the status `usage` when an argument is not UTF-8, `other` when they cannot be read.
-  static func ofThisProcess() throws -> [String] {
+  package static func ofThisProcess() throws -> [String] {
     // On Linux Swift reads them from there.
     guard CommandLine.argc > 0 else {
       throw Failure(.other, "the arguments cannot be read without /proc. Mount it: mount -t proc proc /proc.")
@@ -126,9 +126,9 @@ enum CommandArguments {
   ]
 
   /// The failure for a command that there is not, with the nearest one there is; nil when the commands are fine.
-  static func unknownCommand(in arguments: [String]) -> Failure? {
-    var command: any ParsableCommand.Type = PrefsCommand.self
-    var path = "prefs"
+  static func unknownCommand(in arguments: [String], of root: any ParsableCommand.Type) -> Failure? {
+    var command = root
+    var path = root.configuration.commandName ?? ""
     for word in words(in: arguments) where word != "help" {
       let subcommands = command.configuration.subcommands
       if subcommands.isEmpty { return nil }

@@ -1,5 +1,5 @@
 /// The exit codes of the tool: stable, and printed by `prefs --exit-codes`.
-enum ExitStatus: Int32, CaseIterable {
+package enum ExitStatus: Int32, CaseIterable {
   case success = 0
   case other = 1
   case usage = 2
@@ -18,6 +18,7 @@ enum ExitStatus: Int32, CaseIterable {
   case otherUser = 15
   case due = 16
   case rolledBack = 17
+  case unreachable = 18
   case execFailed = 125
   case notExecutable = 126
   case commandNotFound = 127
@@ -28,11 +29,12 @@ enum ExitStatus: Int32, CaseIterable {
     case .success: "success"
     case .other: "any other failure; of diff, that something differs"
     case .usage: "wrong usage, or a secret given as an argument; of diff, any other failure"
-    case .notFound: "key or collection not found"
+    case .notFound: "key or collection not found; of fleet, no such fleet, member or conflict"
     case .storeNotFound: "store not found"
     case .wrongKey: "wrong key or passphrase"
     case .keyUnavailable: "key unavailable: missing file, failed command, no terminal to ask on, vault locked"
-    case .integrity: "integrity failure: the store is damaged, or doctor found a problem"
+    case .integrity:
+      "integrity failure: the store is damaged, doctor found a problem, or a fleet's carrier went back or is damaged"
     case .format: "type or format: a value that does not parse or is not as declared, or a file that is not a store"
     case .conflict:
       "conflict: --if-version or --if-absent did not hold, the store exists already, or a setting is declared otherwise"
@@ -44,6 +46,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .otherUser: "the store, or the folder it lies in, belongs to another user"
     case .due: "list --due: something should be renewed"
     case .rolledBack: "the store is older than the one that was used here last"
+    case .unreachable: "fleet: the carrier cannot be reached now"
     case .execFailed: "exec: prefs failed; otherwise the program's own code"
     case .notExecutable: "exec: the program cannot be executed"
     case .commandNotFound: "exec: the program was not found"

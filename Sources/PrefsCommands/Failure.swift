@@ -1,16 +1,16 @@
 import Coffer
 
 /// Why a command stops: what to tell the user, and the exit code.
-struct Failure: Error, CustomStringConvertible {
-  let status: ExitStatus
-  let message: String
+package struct Failure: Error, CustomStringConvertible {
+  package let status: ExitStatus
+  package let message: String
 
-  init(_ status: ExitStatus, _ message: String) {
+  package init(_ status: ExitStatus, _ message: String) {
     self.status = status
     self.message = message
   }
 
-  var description: String { message }
+  package var description: String { message }
 }
 
 extension CofferError {

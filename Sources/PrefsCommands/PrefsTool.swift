@@ -19,11 +19,16 @@ public enum PrefsTool {
 
   /// Runs the tool with the arguments of this process, and ends the process with its exit code.
   public static func main() -> Never {
+    prepare()
+    exit(run())
+  }
+
+  /// What a program does before anything secret is in its memory.
+  package static func prepare() {
     // Where the system refuses, the tool works without, and keys are left out of dumps one by one.
     CoreLimit.remember()
     try? CoreDumps.disable()
     Hardening.turnOffBacktraces()
-    exit(run())
   }
 
   /// What completion scripts call the tool with.
@@ -61,17 +66,23 @@ public enum PrefsTool {
   ///
   /// - Returns: What went wrong; nil where there is no such program.
   private static func startProgram(_ arguments: [String]) throws -> Failure? {
-    guard let name = arguments.first, !PrefsCommand.isBuiltIn(name), let program = ProgramBeside(named: name) else {
-      return nil
-    }
-    return try program.replaceProcess(Array(arguments.dropFirst()))
+    // `help NAME` stands for `NAME --help`.
+    let isHelp = arguments.count == 2 && arguments[0] == "help"
+    guard let name = isHelp ? arguments.last : arguments.first, !PrefsCommand.isBuiltIn(name),
+      let program = ProgramBeside(named: name)
+    else { return nil }
+    return try program.replaceProcess(isHelp ? ["--help"] : Array(arguments.dropFirst()))
   }
 
   // MARK: - Errors
 
   /// Tells the user about `error`, and with `--json` other programs, and returns the exit code for it.
-  private static func report(_ error: any Error, of arguments: [String]) -> Int32 {
-    let outcome = outcome(of: error)
+  ///
+  /// - Parameter root: The command that the arguments were parsed for.
+  package static func report(
+    _ error: any Error, of arguments: [String], root: any ParsableCommand.Type = PrefsCommand.self
+  ) -> Int32 {
+    let outcome = outcome(of: error, root)
     let name = CommandArguments.commandName(in: arguments)
     let isExec = name == ExecCommand.configuration.commandName
     let code =
@@ -96,7 +107,9 @@ public enum PrefsTool {
   }
 
   /// The exit code for `error`, and what to tell about it.
-  private static func outcome(of error: any Error) -> (code: Int32, message: String?) {
+  private static func outcome(
+    of error: any Error, _ root: any ParsableCommand.Type
+  ) -> (code: Int32, message: String?) {
     switch error {
     case let failure as Failure: (failure.status.rawValue, failure.message)
     case let error as CofferError:
@@ -116,7 +129,7 @@ public enum PrefsTool {
     case let code as ExitCode: (code.rawValue, nil)
     // What the signal would have done, had the caller not chosen to ignore it.
     case is ClosedPipe: (128 + SIGPIPE, nil)
-    default: outcomeOfParsing(error)
+    default: outcomeOfParsing(error, root)
     }
   }
 
@@ -132,22 +145,24 @@ public enum PrefsTool {
   }
 
   /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.
-  private static func outcomeOfParsing(_ error: any Error) -> (code: Int32, message: String?) {
-    let code = PrefsCommand.exitCode(for: error)
-    if let failure = CommandArguments.unknownCommand(in: Array(CommandLine.arguments.dropFirst())) {
-      return outcome(of: failure)
+  private static func outcomeOfParsing(
+    _ error: any Error, _ root: any ParsableCommand.Type
+  ) -> (code: Int32, message: String?) {
+    let code = root.exitCode(for: error)
+    if let failure = CommandArguments.unknownCommand(in: Array(CommandLine.arguments.dropFirst()), of: root) {
+      return outcome(of: failure, root)
     }
-    let text = CommandArguments.unmarked(PrefsCommand.fullMessage(for: error))
+    let text = CommandArguments.unmarked(root.fullMessage(for: error))
     if code == .success {
       var output = StandardOutput()
       do {
         output.write(text)
         output.write("\n")
-        if isHelpOfAll { output.write(programsBeside) }
+        if isHelpOfAll, root == PrefsCommand.self { output.write(programsBeside) }
         try output.finish()
         return (ExitStatus.success.rawValue, nil)
       } catch {
-        return outcome(of: error)
+        return outcome(of: error, root)
       }
     }
     let prefix = "Error: "

@@ -2,7 +2,9 @@ import ArgumentParser
 import Coffer
 
 /// The options that every command takes, before or after its name.
-struct CommonOptions: ParsableArguments, Talking {
+package struct CommonOptions: ParsableArguments, Talking {
+  package init() {}
+
   @Option(
     name: [.customShort("d"), .long],
     help: ArgumentHelp("The store.", valueName: "path"), completion: .file())
@@ -18,7 +20,7 @@ struct CommonOptions: ParsableArguments, Talking {
     name: [.customShort("c"), .long], parsing: .unconditionalSingleValue,
     help: ArgumentHelp("The collection; KEY is then taken whole, slashes included.", valueName: "name"),
     completion: Completions.collections)
-  var collection: [String] = []
+  package var collection: [String] = []
 
   @Option(
     help: ArgumentHelp(
@@ -52,7 +54,7 @@ struct CommonOptions: ParsableArguments, Talking {
   var mustExist = false
 
   @Flag(help: "Never ask; fail instead.")
-  var noInput = false
+  package var noInput = false
 
   @Option(help: ArgumentHelp("How long to wait for a busy store.", valueName: "seconds"))
   var timeout: Double?
@@ -61,12 +63,12 @@ struct CommonOptions: ParsableArguments, Talking {
   var color: ColorChoice = .auto
 
   @Flag(name: .shortAndLong, help: "Leave out notes and hints.")
-  var quiet = false
+  package var quiet = false
 
   @Flag(name: .shortAndLong, help: "Say which store and which key are used.")
-  var verbose = false
+  package var verbose = false
 
-  mutating func validate() throws {
+  package mutating func validate() throws {
     if store == "" { throw ValidationError("--store needs a path.") }
     if app == "" { throw ValidationError("--app needs an identifier, such as org.example.editor.") }
     if env == "" { throw ValidationError("--env needs the name of an environment, such as staging.") }
@@ -89,10 +91,10 @@ struct CommonOptions: ParsableArguments, Talking {
   }
 
   /// The colours of what goes to standard output.
-  var style: Style { Style(isOn: color.applies(to: 1)) }
+  package var style: Style { Style(isOn: color.applies(to: 1)) }
 
   /// The collections that `-c` names, for commands that take several; that of the application, when `-c` names none.
-  var namedCollections: [String] {
+  package var namedCollections: [String] {
     collection.isEmpty ? [app].compactMap(\.self) : collection.map(CommandArguments.value)
   }
 

@@ -1,7 +1,7 @@
 import Coffer
 
 /// Which entry a command is about.
-struct KeyReference {
+package struct KeyReference {
   let place: NamedCollection
   let key: String
 
@@ -43,7 +43,7 @@ struct KeyReference {
   }
 
   /// The entry as an argument that names it again.
-  static func text(_ key: String, in collection: String) -> String {
+  package static func text(_ key: String, in collection: String) -> String {
     if collection.isEmpty { return key.utf8.contains(UInt8(ascii: "/")) ? "/" + key : key }
     return collection + "/" + key
   }

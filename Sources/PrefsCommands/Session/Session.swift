@@ -2,9 +2,9 @@ import Coffer
 import CofferMaintenance
 
 /// A command's way to its store.
-struct Session {
+package struct Session {
   let options: SessionOptions
-  let path: String
+  package let path: String
   /// The store that the command is about, for what is said of its failure.
   ///
   /// Unsafe: sessions are made by the one thread that runs the command.
@@ -19,6 +19,11 @@ struct Session {
   ) throws {
     if !takesCollections { try options.checkCollectionCount() }
     try self.init(options.ofSession(in: collections, force: force))
+  }
+
+  /// The session of a command for which collections are no more than names.
+  package init(ofCommandWith options: CommonOptions) throws {
+    try self.init(options, takesCollections: true)
   }
 
   init(_ options: SessionOptions) throws {
@@ -42,14 +47,14 @@ struct Session {
   // MARK: - Opening and creating
 
   /// Opens the store that is there.
-  func open() throws -> Database {
+  package func open() throws -> Database {
     try open(databaseOptions())
   }
 
   /// Opens the store for a command that only reads, which may then lie on a read-only medium, or on a full disk.
   ///
   /// - Parameter willOpen: Is told what is tried.
-  func openForReading(willOpen: (KeySource) -> Void = { _ in }) throws -> Database {
+  package func openForReading(willOpen: (KeySource) -> Void = { _ in }) throws -> Database {
     guard StoreLocation.isWritable(path) else { return try open(databaseOptions(isReadOnly: true), willOpen: willOpen) }
     return try open(databaseOptions(), fallback: databaseOptions(isReadOnly: true), willOpen: willOpen)
   }
@@ -121,7 +126,7 @@ struct Session {
   private var mayMakeStore: Bool { !options.requiresStore && options.environments.isEmpty }
 
   /// Opens the store, or makes it with what the options name, like `init`.
-  func openOrCreate() throws -> Database {
+  package func openOrCreate() throws -> Database {
     // A new store has no environments.
     do { return try open() } catch CofferError.storeNotFound where mayMakeStore {}
     let source = try lookup.sourceForNewStore(withPassphrase: false)

@@ -58,19 +58,19 @@ extension SessionOptions {
 }
 
 /// Options that say how much to tell.
-protocol Talking {
+package protocol Talking {
   var quiet: Bool { get }
   var verbose: Bool { get }
 }
 
 extension Talking {
   /// Tells something that helps but is not asked for, unless `--quiet`.
-  func note(_ text: String) {
+  package func note(_ text: String) {
     if !quiet { Message.error(text) }
   }
 
   /// Tells what happens inside, when `--verbose`.
-  func detail(_ text: String) {
+  package func detail(_ text: String) {
     if verbose { Message.error(text) }
   }
 }

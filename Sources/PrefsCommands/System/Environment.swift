@@ -1,9 +1,9 @@
 import Coffer
 
 /// The environment variables of the process, and the places they name.
-enum Environment {
+package enum Environment {
   /// The variable's value; nil when it is unset or empty.
-  static func variable(_ name: String) -> String? {
+  package static func variable(_ name: String) -> String? {
     StandardLocation.variable(name)
   }
 

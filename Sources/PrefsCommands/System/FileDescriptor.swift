@@ -13,7 +13,7 @@ package enum FileDescriptor {
   /// The largest value that is read from a file or from standard input.
   static let valueLimit = 1 << 30
   /// The largest secret: a key file has less than a hundred bytes, a passphrase seldom more.
-  static let secretLimit = 8 << 10
+  package static let secretLimit = 8 << 10
   /// The largest secret that is stored: a certificate with its key has some thousand bytes.
   static let secretValueLimit = 1 << 20
 
@@ -46,7 +46,7 @@ package enum FileDescriptor {
   /// - Parameters:
   ///   - time: How long all of it may take; nil for as long as it takes.
   ///   - droppingNewline: Leaves out one newline at the end, which `echo` and editors add to a passphrase.
-  static func readSecret(
+  package static func readSecret(
     _ descriptor: Int32, named name: String, limit: Int = secretLimit, within time: Duration? = nil,
     droppingNewline: Bool
   ) throws -> SecretBytes {
@@ -88,7 +88,7 @@ package enum FileDescriptor {
   }
 
   /// The secret in the file at `path`.
-  static func readSecretFile(_ path: String, droppingNewline: Bool) throws -> SecretBytes {
+  package static func readSecretFile(_ path: String, droppingNewline: Bool) throws -> SecretBytes {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
     defer { close(descriptor) }
@@ -117,7 +117,7 @@ package enum FileDescriptor {
   }
 
   /// Keeps `descriptor` from a program that takes this one's place.
-  static func closeOnExecution(_ descriptor: Int32) {
+  package static func closeOnExecution(_ descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   }
 
@@ -138,7 +138,7 @@ package enum FileDescriptor {
   /// Writes all of `bytes`.
   ///
   /// - Throws: ``ClosedPipe`` when nobody reads the other end any more.
-  static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, named name: String) throws {
+  package static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, named name: String) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
       let part = UnsafeRawBufferPointer(rebasing: rest)

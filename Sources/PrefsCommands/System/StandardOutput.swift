@@ -1,5 +1,5 @@
 /// Standard output: the answer of a command and nothing else, written in large pieces.
-struct StandardOutput {
+package struct StandardOutput {
   private var buffer: [UInt8] = []
   private let pager: Pager?
   private static let pieceSize = 256 << 10
@@ -32,7 +32,7 @@ struct StandardOutput {
   }
 
   /// Writes `text` as the whole answer.
-  static func write(_ text: String) throws {
+  package static func write(_ text: String) throws {
     var output = StandardOutput()
     output.write(text)
     try output.finish()
@@ -40,11 +40,11 @@ struct StandardOutput {
 }
 
 /// Messages for the person at the terminal, on standard error.
-enum Message {
+package enum Message {
   /// Writes `prefs: text`.
   ///
   /// Control characters are shown escaped: a key must not be able to steer the terminal.
-  static func error(_ text: String) {
+  package static func error(_ text: String) {
     write("prefs: " + DisplayText.escapingControls(text, keepingNewlines: true) + "\n")
   }
 

@@ -9,9 +9,9 @@ import Coffer
 #endif
 
 /// Questions to the person at the controlling terminal, wherever standard input and output lead.
-enum Terminal {
+package enum Terminal {
   /// Whether `descriptor` is a terminal.
-  static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+  package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
   /// How many characters the terminal on `descriptor` shows; nil when that is not known.
   static func size(of descriptor: Int32) -> (rows: Int, columns: Int)? {
@@ -33,7 +33,7 @@ enum Terminal {
   /// Asks for a secret without echo.
   ///
   /// - Throws: ``Failure`` with the status `keyUnavailable` when there is no terminal, or nothing was entered.
-  static func secret(_ prompt: String) throws -> SecretBytes {
+  package static func secret(_ prompt: String) throws -> SecretBytes {
     // Not blocking: the read returns between lines, so that signals are seen (see HiddenInput).
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {

@@ -1,9 +1,9 @@
 /// Names and values made fit to be looked at.
-enum DisplayText {
+package enum DisplayText {
   /// `text` with its control characters as escapes such as `\n` and `\u{1b}`.
   ///
   /// A name from a store must neither break a line nor send commands to the terminal.
-  static func escapingControls(_ text: String, keepingNewlines: Bool = false) -> String {
+  package static func escapingControls(_ text: String, keepingNewlines: Bool = false) -> String {
     guard text.unicodeScalars.contains(where: isControl) else { return text }
     var result = ""
     for scalar in text.unicodeScalars {
@@ -17,7 +17,7 @@ enum DisplayText {
   }
 
   /// `text` as one field of a tab-separated line: control characters and backslashes escaped, so that a program can undo it.
-  static func plainField(_ text: String) -> String {
+  package static func plainField(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
       if scalar == "\\" {
@@ -44,7 +44,7 @@ enum DisplayText {
   }
 
   /// `1 key`, `2 keys`.
-  static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
+  package static func count(_ number: Int, _ singular: String, _ plural: String) -> String {
     "\(number) \(number == 1 ? singular : plural)"
   }
 

@@ -1,5 +1,5 @@
 /// Colour for a word, or none.
-struct Style {
+package struct Style {
   let isOn: Bool
 
   func good(_ text: String) -> String { colored(text, "32") }

@@ -1,18 +1,20 @@
 /// Lines in columns, padded so that they stand under each other.
-struct Table {
+package struct Table {
   private var rows: [[String]] = []
+
+  package init() {}
 
   /// A column never gets wider for one long entry than this; that line just runs over.
   private static let widthLimit = 48
 
-  mutating func add(_ row: [String]) { rows.append(row) }
+  package mutating func add(_ row: [String]) { rows.append(row) }
 
   /// The lines, each with its newline.
   ///
   /// - Parameters:
   ///   - rightAligned: The indices of the columns that hold numbers.
   ///   - colored: Adds colour to the text of a cell, which takes up no room.
-  func lines(
+  package func lines(
     rightAligned: Set<Int> = [], colored: (_ column: Int, _ cell: String) -> String = { $1 }
   ) -> [String] {
     var widths: [Int] = []

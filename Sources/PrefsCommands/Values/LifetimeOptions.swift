@@ -52,10 +52,10 @@ struct Moment: ExpressibleByArgument {
 }
 
 /// A date, or a length of time from now.
-struct DueDate: ExpressibleByArgument {
-  let date: Date
+package struct DueDate: ExpressibleByArgument {
+  package let date: Date
 
-  init?(argument: String) {
+  package init?(argument: String) {
     guard
       let date = Moment(argument: argument)?.date
         ?? Lifetime(argument: argument).map({ Date(timeIntervalSinceNow: Double($0.seconds)) })

@@ -60,7 +60,7 @@ extension FuzzTarget {
     _ = Glob(pattern).matches(text)
     _ = TextSearch(pattern).matches(text)
     _ = NearName.best(for: pattern, among: arguments.dropFirst())
-    _ = CommandArguments.unknownCommand(in: CommandArguments.marked(arguments))
+    _ = CommandArguments.unknownCommand(in: CommandArguments.marked(arguments), of: PrefsCommand.self)
     _ = EnvironmentName.of(text, prefix: pattern)
     for argument in arguments {
       _ = DurationText.seconds(argument)

@@ -108,7 +108,7 @@ struct TextTests {
       (["hlep"], "help"), (["--timeout", "5", "wach"], "watch"),
     ])
   func unknownCommand(_ arguments: [String], _ near: String) {
-    let message = CommandArguments.unknownCommand(in: arguments)?.message
+    let message = CommandArguments.unknownCommand(in: arguments, of: PrefsCommand.self)?.message
     #expect(message?.contains("did you mean \"\(near)\"?") == true, "\(message ?? "")")
   }
 
@@ -118,6 +118,6 @@ struct TextTests {
       [], ["get", "gte"], ["key", "add", "lst"], ["help", "key", "add"], ["-c", "gte", "get"], ["--version"],
     ])
   func knownCommand(_ arguments: [String]) {
-    #expect(CommandArguments.unknownCommand(in: arguments) == nil)
+    #expect(CommandArguments.unknownCommand(in: arguments, of: PrefsCommand.self) == nil)
   }
 }

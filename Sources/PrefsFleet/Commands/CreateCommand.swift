@@ -1,0 +1,70 @@
+import ArgumentParser
+import Coffer
+import CofferFleet
+import PrefsCommands
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The command `prefs fleet create`.
+struct CreateCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "create",
+    abstract: "Make a fleet, with this store as its first admin.",
+    discussion: """
+      What is in the collections is pushed at once. A fleet that is at the address already is never replaced.
+
+      Examples:
+        prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
+        prefs fleet create team --at file:///srv/fleets/team --collection web --as office
+        prefs fleet create team --at 'etcds://coffer@etcd-1,etcd-2/team?ca=/etc/coffer/ca.pem' -c web --password-file pw
+      """)
+
+  @Argument(help: "What the fleet is called.")
+  var name: String
+
+  @Option(help: ArgumentHelp("The carrier: etcd://…, etcds://… or file:///…", valueName: "address"))
+  var at: String
+
+  @Option(help: ArgumentHelp("What this host is called in the fleet; its host name otherwise.", valueName: "name"))
+  var `as`: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "How long a removal is remembered: a host that was away longer takes the fleet's state as it is.",
+      valueName: "days"))
+  var retention = 90
+
+  @OptionGroup var options: FleetOptions
+
+  mutating func validate() throws {
+    if options.common.namedCollections.isEmpty { throw ValidationError("Name the collections to be shared with -c.") }
+    guard (1...36_500).contains(retention) else {
+      throw ValidationError("--retention needs a number of days from 1 to 36500.")
+    }
+  }
+
+  mutating func run() async throws {
+    let carrier = try options.carrier(at: at)
+    try await options.withStore { database in
+      let fleet = try await Fleet.create(
+        name, in: database, at: carrier, collections: options.common.namedCollections, as: self.as ?? hostName(),
+        retentionDays: retention)
+      let report = try await fleet.sync()
+      let settings = DisplayText.count(report.pushedCount, "setting", "settings")
+      options.common.note("made the fleet \"\(name)\", with \(settings).")
+      try report.checkProblems()
+    }
+  }
+
+  private func hostName() -> String {
+    var buffer = [CChar](repeating: 0, count: 256)
+    guard gethostname(&buffer, buffer.count - 1) == 0 else { return "admin" }
+    return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "admin" }
+  }
+}

@@ -1,0 +1,67 @@
+import ArgumentParser
+import Coffer
+import CofferFleet
+import PrefsCommands
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The command `prefs fleet invite`.
+struct InviteCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "invite",
+    abstract: "Make a member, and print the invitation that makes a store that member.",
+    discussion: """
+      A reader takes what others set; a writer sets, too; an admin also says who is a member. The invitation is a secret of one \
+      line: whoever has it is that member. Hand it over as you would a private key, and let one host use it. A stolen one is of no use \
+      any more after `prefs fleet remove NAME`.
+
+      Examples:
+        prefs fleet invite web-17 --role reader > web-17.invitation
+        prefs fleet invite build --role writer --expires 7d | ssh build prefs fleet join -
+      """)
+
+  @Argument(help: "What the member is called.")
+  var name: String
+
+  @Option(help: ArgumentHelp("reader, writer or admin.", valueName: "role"))
+  var role: FleetRole
+
+  @Option(
+    help: ArgumentHelp(
+      "The invitation has to be used by then: a date, or a time from now, as in 7d.", valueName: "date"))
+  var expires: DueDate?
+
+  @OptionGroup var one: OneFleetOptions
+
+  mutating func validate() throws {
+    if let expires, expires.date <= Date() { throw ValidationError("--expires is in the past.") }
+  }
+
+  mutating func run() async throws {
+    try await one.withFleet { fleet in
+      let text = try await fleet.invite(name, role: role, expires: expires?.date).text
+      // With the newline it goes out in one piece.
+      let line = SecretBytes(count: text.count + 1) { buffer in
+        text.withUnsafeBytes { buffer.copyMemory(from: $0) }
+        buffer[buffer.count - 1] = UInt8(ascii: "\n")
+      }
+      try line.withUnsafeBytes { try FileDescriptor.writeAll($0, to: 1, named: "standard output") }
+    }
+    one.common.note("invited \(name), a \(role). The invitation is a secret, and is not shown again.")
+  }
+}
+
+extension FleetRole: ExpressibleByArgument {
+  /// The role of that name.
+  public init?(argument: String) {
+    guard let role = Self.allCases.first(where: { "\($0)" == argument }) else { return nil }
+    self = role
+  }
+
+  /// The names of the roles.
+  public static var allValueStrings: [String] { allCases.map { "\($0)" } }
+}

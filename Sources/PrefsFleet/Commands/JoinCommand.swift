@@ -1,0 +1,62 @@
+import ArgumentParser
+import Coffer
+import CofferFleet
+import PrefsCommands
+
+/// The command `prefs fleet join`.
+struct JoinCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "join",
+    abstract: "Make this store the member that an invitation is for.",
+    discussion: """
+      The invitation comes from standard input or a file, as arguments can be seen by others. Afterwards it is in the store, sealed, and the \
+      file can go. What the store has in the fleet's collections already is merged as if it had been changed now: what lost is \
+      listed by `prefs fleet conflicts`.
+
+      Examples:
+        prefs fleet join - < web-17.invitation
+        prefs fleet join /run/secrets/invitation --at etcd://etcd.internal/coffer
+      """)
+
+  @Argument(help: "The file with the invitation; - for standard input.", completion: .file())
+  var file: String
+
+  @Option(
+    help: ArgumentHelp(
+      "The carrier's address from here, where it is not that of the invitation.", valueName: "address"))
+  var at: String?
+
+  @OptionGroup var options: FleetOptions
+
+  mutating func validate() throws {
+    if file.isEmpty { throw ValidationError("Name the file with the invitation, or - for standard input.") }
+  }
+
+  mutating func run() async throws {
+    guard !file.hasPrefix("coffer-fleet-") else {
+      throw Failure(
+        .usage,
+        "an invitation is a secret, and arguments can be seen by others: it is to be taken for known now. Remove that member, "
+          + "invite it anew, and give the invitation to `prefs fleet join -` on standard input.")
+    }
+    let invitation = try Invitation(text: text())
+    let carrier = try options.carrier(at: at ?? invitation.carrier)
+    try await options.withStore { database in
+      let fleet = try await Fleet.join(invitation, database, at: carrier)
+      let report = try await fleet.sync()
+      let status = try await fleet.status()
+      options.common.note(
+        "joined the fleet \"\(status.fleet)\" as \(status.member), a \(status.role). "
+          + "`prefs fleet run` keeps the store in step.")
+      try report.checkProblems()
+    }
+  }
+
+  private func text() throws -> SecretBytes {
+    guard file == "-" else {
+      return try FileDescriptor.readSecretFile(file, droppingNewline: true)
+    }
+    if !options.common.noInput, Terminal.isTerminal(0) { return try Terminal.secret("Invitation: ") }
+    return try FileDescriptor.readSecret(0, named: "standard input", limit: 16 << 10, droppingNewline: true)
+  }
+}

@@ -1,0 +1,87 @@
+import ArgumentParser
+import Coffer
+import CofferFleet
+import PrefsCommands
+
+/// The command `prefs fleet status`.
+struct StatusCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Show how this store stands in its fleets.",
+    discussion: """
+      It asks the carrier whether there are newer commits, and takes none. With --json, one object for each fleet, whose members stay \
+      the same; its condition is inStep, behind, offline or stopped.
+
+      Examples:
+        prefs fleet status
+        prefs fleet status --json
+      """)
+
+  @Flag(help: "Print a JSON object for each fleet.")
+  var json = false
+
+  @OptionGroup var options: FleetOptions
+
+  mutating func run() async throws {
+    try await options.withFleets(isReading: true) { fleets in
+      var output = ""
+      for fleet in fleets {
+        let status = try await fleet.status()
+        let standing = await Standing(fleet)
+        output += json ? Self.json(status, standing) + "\n" : Self.text(status, standing)
+      }
+      try StandardOutput.write(output)
+    }
+  }
+
+  /// How a fleet stands, seen from the carrier.
+  private struct Standing {
+    let word: String
+    var reason: String?
+
+    init(_ fleet: Fleet) async {
+      do {
+        word = try await fleet.isInStep() ? "inStep" : "behind"
+      } catch {
+        reason = "\(error)"
+        if case CarrierError.unreachable = error { word = "offline" } else { word = "stopped" }
+      }
+    }
+
+    var text: String {
+      switch word {
+      case "inStep": "in step"
+      case "behind": "there are newer commits; prefs fleet sync takes them"
+      default: "\(word): \(reason ?? "")"
+      }
+    }
+  }
+
+  private static func text(_ status: FleetStatus, _ standing: Standing) -> String {
+    var table = Table()
+    func add(_ name: String, _ text: String) { table.add([name, DisplayText.escapingControls(text)]) }
+    add("fleet", status.fleet)
+    add("carrier", status.carrier)
+    add("this host", "\(status.member), \(status.role)")
+    add("shares", status.collections.joined(separator: ", "))
+    add("state", standing.text)
+    add("last commit", "\(status.commit)")
+    add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
+    add("not pushed yet", DisplayText.count(status.unpushedCount, "setting", "settings"))
+    let hint = status.conflictCount == 0 ? "" : "; see prefs fleet conflicts"
+    add("conflicts", "\(status.conflictCount)\(hint)")
+    return table.lines().joined()
+  }
+
+  private static func json(_ status: FleetStatus, _ standing: Standing) -> String {
+    JSONText.object([
+      ("fleet", JSONText.quoted(status.fleet)), ("carrier", JSONText.quoted(status.carrier)),
+      ("member", JSONText.quoted(status.member)), ("role", JSONText.quoted("\(status.role)")),
+      ("collections", JSONText.array(status.collections.map(JSONText.quoted))),
+      ("condition", JSONText.quoted(standing.word)), ("reason", standing.reason.map(JSONText.quoted) ?? "null"),
+      ("commit", "\(status.commit)"),
+      ("lastInStep", status.lastInStep.map { JSONText.quoted(Timestamp.text($0)) } ?? "null"),
+      ("unpushed", "\(status.unpushedCount)"), ("conflicts", "\(status.conflictCount)"),
+    ])
+  }
+}

@@ -1,0 +1,86 @@
+import ArgumentParser
+import Coffer
+import CofferFleet
+import PrefsCommands
+
+/// The command `prefs fleet sync`.
+struct SyncCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sync",
+    abstract: "Take what others have set, and push what was set here, once.",
+    discussion: """
+      For cron, where a host need not hear of changes at once. Where a value does not travel, because it is larger than the carrier \
+      takes, the others do, and the exit code is 11.
+
+      Examples:
+        prefs fleet sync
+        prefs fleet sync -q || logger "the fleet is out of step"
+        prefs fleet sync --json
+      """)
+
+  @Flag(help: "Print a JSON object for each fleet.")
+  var json = false
+
+  @OptionGroup var options: FleetOptions
+
+  mutating func run() async throws {
+    try await options.withFleets { fleets in
+      var reports: [SyncReport] = []
+      for fleet in fleets {
+        let report = try await fleet.sync()
+        reports.append(report)
+        if json { try StandardOutput.write(report.json(of: try await fleet.status().fleet) + "\n") }
+        options.common.note(report.text)
+      }
+      for report in reports { try report.checkProblems() }
+    }
+  }
+}
+
+/// The command `prefs fleet accept-rollback`.
+struct AcceptRollbackCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "accept-rollback",
+    abstract: "Go on from a carrier that went back, and push what it has lost.",
+    discussion: """
+      For when the carrier was restored from a backup, and that is meant. Every host that saw more than the carrier has says so, and \
+      stops until this is run there; run it first where the most was seen. A reader can push nothing: it keeps what it has until \
+      somebody sets it anew.
+
+      Examples:
+        prefs fleet accept-rollback
+      """)
+
+  @OptionGroup var one: OneFleetOptions
+
+  mutating func run() async throws {
+    try await one.withFleet { fleet in
+      let report = try await fleet.acceptRollback()
+      one.common.note(report.text)
+      try report.checkProblems()
+    }
+  }
+}
+
+extension SyncReport {
+  /// What was done, in a sentence.
+  var text: String {
+    let conflicts =
+      conflictCount == 0
+      ? "" : ", and settled \(DisplayText.count(conflictCount, "conflict", "conflicts")); see prefs fleet conflicts"
+    return "took \(DisplayText.count(pulledCount, "setting", "settings")), pushed \(pushedCount)\(conflicts)."
+  }
+
+  func json(of fleet: String) -> String {
+    JSONText.object([
+      ("fleet", JSONText.quoted(fleet)), ("pulled", "\(pulledCount)"), ("pushed", "\(pushedCount)"),
+      ("conflicts", "\(conflictCount)"), ("problems", JSONText.array(problems.map(JSONText.quoted))),
+    ])
+  }
+
+  /// - Throws: ``Failure`` where something did not travel.
+  func checkProblems() throws {
+    guard !problems.isEmpty else { return }
+    throw Failure(.refused, problems.joined(separator: "\n"))
+  }
+}

@@ -1,0 +1,56 @@
+import Dispatch
+import PrefsCommands
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The signals that ask a process to end in order; of one holder in a process.
+///
+/// Their handler writes to a pipe. A source of signals of libdispatch loses one now and then on Linux, where the main thread waits
+/// in the way it does in a program with an asynchronous `main`.
+final class EndingSignals: @unchecked Sendable {
+  // Unchecked: the source is made once, and not touched again.
+  private static let writer = Atomic<Int32>(-1)
+
+  private let stream: AsyncStream<Void>
+  private let source: any DispatchSourceRead
+
+  /// - Throws: ``Failure`` where there is no pipe.
+  init() throws {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    self.stream = stream
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw Failure(.inputOutput, "a pipe cannot be made.") }
+    for end in ends {
+      FileDescriptor.closeOnExecution(end)
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
+    }
+    source = DispatchSource.makeReadSource(fileDescriptor: ends[0], queue: .global())
+    source.setEventHandler { [reader = ends[0]] in
+      // What is in the pipe has been heard then.
+      var bytes = (UInt64(0), UInt64(0))
+      if read(reader, &bytes, MemoryLayout.size(ofValue: bytes)) > 0 { continuation.yield() }
+    }
+    source.resume()
+    Self.writer.store(ends[1], ordering: .relaxed)
+    for number in [SIGTERM, SIGINT] {
+      signal(number) { _ in
+        let code = errno
+        var byte: UInt8 = 0
+        _ = write(EndingSignals.writer.load(ordering: .relaxed), &byte, 1)
+        errno = code
+      }
+    }
+  }
+
+  /// Returns when the first one has come, or the task is cancelled.
+  func first() async {
+    for await _ in stream { return }
+  }
+}

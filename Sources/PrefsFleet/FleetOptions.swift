@@ -1,0 +1,108 @@
+import ArgumentParser
+import Coffer
+import CofferFleet
+import PrefsCommands
+
+/// The options that every command of a fleet takes, and the way from them to the fleet.
+struct FleetOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The file with the password of the user whom the carrier's address names.", valueName: "path"),
+    completion: .file())
+  var passwordFile: String?
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  mutating func validate() throws {
+    if passwordFile == "" { throw ValidationError("--password-file needs a path.") }
+  }
+
+  // MARK: Carriers
+
+  func carrier(at address: String) throws -> any Carrier {
+    try Fleet.carrier(at: address, password: password)
+  }
+
+  private func password() throws -> SecretBytes {
+    let path =
+      passwordFile ?? Environment.variable("PREFS_FLEET_PASSWORD_FILE")
+      ?? Environment.variable("CREDENTIALS_DIRECTORY").map { "\($0)/prefs-fleet-password" }
+    guard let path else {
+      throw Failure(
+        .keyUnavailable,
+        "the carrier's address names a user, whose password is missing. Name its file with --password-file or "
+          + "PREFS_FLEET_PASSWORD_FILE, or give the credential prefs-fleet-password.")
+    }
+    if let problem = KeyFile.accessProblem(at: path, ofStoreAt: nil) {
+      common.note("\(problem) Run: chmod 600 \(path)")
+    }
+    do {
+      return try FileDescriptor.readSecretFile(path, droppingNewline: true)
+    } catch let failure as Failure {
+      throw Failure(.keyUnavailable, "the password of the carrier's user cannot be read: \(failure.message)")
+    }
+  }
+
+  // MARK: Stores and fleets
+
+  /// Opens the store, or makes it where there is none, and closes it behind `body`.
+  func withStore<R>(_ body: (Database) async throws -> R) async throws -> R {
+    try await using(try Session(ofCommandWith: common).openOrCreate(), body)
+  }
+
+  /// Opens the store and its fleets, and closes it behind `body`.
+  ///
+  /// - Parameter isReading: Whether a store that cannot be written will do.
+  func withFleets<R>(isReading: Bool = false, _ body: ([Fleet]) async throws -> R) async throws -> R {
+    let session = try Session(ofCommandWith: common)
+    return try await using(isReading ? try session.openForReading() : try session.open()) { database in
+      let addresses = try Fleet.carriers(of: database)
+      guard !addresses.isEmpty else {
+        throw Failure(
+          .notFound,
+          "the store \(session.path) belongs to no fleet. Join one with an invitation, `prefs fleet join -`, or make one with "
+            + "`prefs fleet create`.")
+      }
+      return try await body(addresses.map { try Fleet.open(in: database, at: carrier(at: $0)) })
+    }
+  }
+
+  private func using<R>(_ database: Database, _ body: (Database) async throws -> R) async throws -> R {
+    do {
+      let result = try await body(database)
+      try database.close()
+      return result
+    } catch {
+      try? database.close()
+      throw error
+    }
+  }
+}
+
+/// The options of a command that is about one fleet.
+struct OneFleetOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The fleet with this name, where the store belongs to several.", valueName: "name"))
+  var fleet: String?
+
+  @OptionGroup var options: FleetOptions
+
+  var common: CommonOptions { options.common }
+
+  /// Opens the store and the fleet, and closes the store behind `body`.
+  func withFleet<R>(isReading: Bool = false, _ body: (Fleet) async throws -> R) async throws -> R {
+    try await options.withFleets(isReading: isReading) { fleets in
+      var named: [String: Fleet] = [:]
+      for fleet in fleets { named[try await fleet.status().fleet] = fleet }
+      if fleet == nil, fleets.count == 1 { return try await body(fleets[0]) }
+      let names = named.keys.sorted().joined(separator: ", ")
+      guard let fleet else {
+        throw Failure(.usage, "the store belongs to several fleets. Say with --fleet which one is meant: \(names).")
+      }
+      guard let found = named[fleet] else {
+        throw Failure(.notFound, "the store belongs to no fleet named \"\(fleet)\". There is: \(names).")
+      }
+      return try await body(found)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Coffer
+import CofferFleet
+import PrefsCommands
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The program `prefs-fleet`, which `prefs fleet` starts.
+package enum FleetTool {
+  /// Runs the program with the arguments of this process, and ends the process with its exit code.
+  package static func main() async -> Never {
+    PrefsTool.prepare()
+    // With it, libcurl would write the keys of its connections, and so the password of an etcd, to a file.
+    unsetenv("SSLKEYLOGFILE")
+    exit(await run())
+  }
+
+  private static func run() async -> Int32 {
+    do {
+      var command = try FleetCommand.parseAsRoot(try CommandArguments.ofThisProcess())
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+      return ExitStatus.success.rawValue
+    } catch {
+      return PrefsTool.report(
+        failure(error) ?? error, of: Array(CommandLine.arguments.dropFirst()), root: FleetCommand.self)
+    }
+  }
+
+  /// What an error of a fleet or its carrier means for who runs the tool.
+  private static func failure(_ error: any Error) -> Failure? {
+    switch error {
+    case let error as FleetError: Failure(error.exitStatus, error.description)
+    case let error as CarrierError: Failure(error.exitStatus, error.description)
+    default: nil
+    }
+  }
+}
+
+extension FleetError {
+  /// The exit code that stands for this error.
+  fileprivate var exitStatus: ExitStatus {
+    switch self {
+    case .fleetNotFound, .notJoined, .memberNotFound, .conflictNotFound: .notFound
+    case .fleetExists, .alreadyJoined, .memberExists, .collectionShared: .conflict
+    case .damaged, .rolledBack, .forked: .integrity
+    case .newerFormat: .newerFormat
+    case .removed, .notAllowed, .lastAdmin, .invitationExpired, .collectionSealed, .tooLarge: .refused
+    case .badName: .usage
+    case .badInvitation: .format
+    case .busy: .busy
+    }
+  }
+}
+
+extension CarrierError {
+  /// The exit code that stands for this error.
+  fileprivate var exitStatus: ExitStatus {
+    switch self {
+    case .unreachable: .unreachable
+    case .refused, .tooLarge, .tooManyChanges: .refused
+    case .badAddress: .usage
+    case .garbled: .integrity
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import PrefsCommands
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Who wants to know how a service stands: systemd, by the socket that `NOTIFY_SOCKET` names; see sd_notify(3).
+final class ServiceSupervisor: Sendable {
+  private let descriptor: Int32
+  private let path: [UInt8]
+
+  /// - Throws: ``Failure`` where the socket cannot be made.
+  init() throws {
+    // A name that begins with @ is one of Linux's abstract names, whose first byte is 0.
+    var path = Array((Environment.variable("NOTIFY_SOCKET") ?? "").utf8)
+    if path.first == UInt8(ascii: "@") { path[0] = 0 }
+    self.path = path
+    guard !path.isEmpty else {
+      descriptor = -1
+      return
+    }
+    #if canImport(Glibc)
+      descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+    #else
+      descriptor = socket(AF_UNIX, SOCK_DGRAM, 0)
+    #endif
+    guard descriptor >= 0, path.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else {
+      throw Failure(.inputOutput, "the socket that NOTIFY_SOCKET names cannot be used.")
+    }
+    FileDescriptor.closeOnExecution(descriptor)
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// Says something, as `READY=1`; to nobody where there is no socket.
+  func tell(_ text: String) {
+    guard descriptor >= 0 else { return }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
+    let byteCount = socklen_t(MemoryLayout.offset(of: \sockaddr_un.sun_path)! + path.count)
+    // A supervisor that has gone is none of the service's concern.
+    _ = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        sendto(descriptor, text, text.utf8.count, 0, $0, byteCount)
+      }
+    }
+  }
+}

@@ -1,0 +1,3 @@
+import PrefsFleet
+
+await FleetTool.main()

@@ -1,0 +1,223 @@
+import Coffer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CofferFleet
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+@Suite("The program prefs fleet")
+struct FleetProgramTests {
+  @Test("A fleet is made, joined and used by three stores", arguments: CarrierKind.allCases)
+  func wholeFleet(_ kind: CarrierKind) async throws {
+    let place = try await CarrierPlace(kind)
+    let (office, web, lab) = (try ToolHost("office"), try ToolHost("web-17"), try ToolHost("lab"))
+    try office.set("web/theme", "dark")
+    try office.succeed("create", "team", "--at", place.address, "-c", "web", "-c", "flags", "--as", "office")
+    try web.succeed("join", "-", input: try office.succeed("invite", "web-17", "--role", "reader"))
+    let invitation = lab.home.file("invitation")
+    try office.succeed("invite", "lab", "--role", "writer", "--expires", "1d").write(
+      toFile: invitation, atomically: true, encoding: .utf8)
+    #expect(chmod(invitation, 0o600) == 0)
+    try lab.succeed("join", invitation)
+    for host in [web, lab] { #expect(try host.get("web/theme") == "dark") }
+
+    try lab.set("flags/beta", "on")
+    try lab.succeed("sync")
+    try web.succeed("sync")
+    #expect(try web.get("flags/beta") == "on")
+    let log = try web.fleet("log", "--json").jsonArray()
+    #expect(log.map { $0["member"] as? String } == ["lab", "office"])
+    #expect(log.first?["key"] as? String == "beta" && log.first?["what"] as? String == "set")
+
+    let members = try lab.fleet("members", "--json").jsonArray()
+    #expect(members.map { $0["name"] as? String } == ["office", "web-17", "lab"])
+    #expect(members.map { $0["role"] as? String } == ["admin", "reader", "writer"])
+    #expect(members.map { $0["isThisStore"] as? Bool } == [false, false, true])
+
+    // Removed, it is told so, and reads nothing that is written later.
+    try office.succeed("remove", "lab")
+    try office.set("web/theme", "light")
+    try office.succeed("sync")
+    let refused = try lab.fleet("sync")
+    #expect(refused.code == 11 && refused.message.contains("removed from the fleet"), "\(refused)")
+    #expect(try lab.get("web/theme") == "dark")
+    try lab.succeed("leave")
+    #expect(try lab.fleet("status").code == 3)
+    #expect(try lab.get("web/theme") == "dark")
+    try web.succeed("sync")
+    #expect(try web.get("web/theme") == "light")
+  }
+
+  @Test("A conflict is listed, and what lost can be set again", arguments: CarrierKind.allCases)
+  func conflicts(_ kind: CarrierKind) async throws {
+    let place = try await CarrierPlace(kind)
+    let hosts = try toolFleet("office", "lab", at: place.address)
+    try hosts[0].set("web/theme", "dark")
+    try hosts[1].set("web/theme", "light")
+    try hosts[0].succeed("sync")
+    let report = try hosts[1].fleet("sync", "--json").json()
+    #expect(report["conflicts"] as? Int == 1)
+    let listed = try hosts[1].fleet("conflicts", "--json").jsonArray()
+    let conflict = try #require(listed.first)
+    #expect(listed.count == 1)
+    #expect(conflict["key"] as? String == "theme")
+    #expect(conflict["winner"] as? String == "lab" && conflict["loser"] as? String == "office")
+    #expect(try hosts[1].fleet("conflicts").output.contains("web/theme"))
+    let number = try #require(conflict["conflict"] as? Int)
+    #expect(try hosts[1].fleet("conflicts", "--restore", "\(number + 1)").code == 3)
+
+    try hosts[1].succeed("conflicts", "--restore", "\(number)")
+    #expect(try hosts[1].fleet("conflicts").output.isEmpty)
+    try hosts[1].succeed("sync")
+    try hosts[0].succeed("sync")
+    for host in hosts { #expect(try host.get("web/theme") == "dark") }
+  }
+
+  @Test("A change travels at once while both sides run, whoever makes it", arguments: CarrierKind.allCases)
+  func running(_ kind: CarrierKind) async throws {
+    let place = try await CarrierPlace(kind)
+    let hosts = try toolFleet("office", "lab", "web-17", at: place.address)
+    let running = try hosts.map { try RunningFleet($0) }
+    for host in running { try host.say("in step") }
+    for (index, host) in hosts.enumerated() {
+      try host.set("web/from-\(index)", host.name)
+      for other in hosts { try await other.await("web/from-\(index)", host.name) }
+    }
+    #expect(try hosts[0].prefs(["unset", "web/from-1"]).code == 0)
+    for host in hosts { try await host.await("web/from-1", nil) }
+    for host in running { #expect(host.end() == 0) }
+  }
+
+  @Test("SIGINT ends it in order, too")
+  func interrupted() async throws {
+    let place = try await CarrierPlace(.file)
+    let running = try RunningFleet(try toolFleet("office", at: place.address)[0])
+    try running.say("in step")
+    #expect(running.end(SIGINT) == 0)
+  }
+
+  @Test("Killed at any moment, it goes on where it was", arguments: CarrierKind.allCases)
+  func killed(_ kind: CarrierKind) async throws {
+    let place = try await CarrierPlace(kind)
+    let hosts = try toolFleet("office", "lab", at: place.address)
+    let other = try RunningFleet(hosts[1])
+    try other.say("in step")
+    for round in 0..<5 {
+      let running = try RunningFleet(hosts[0])
+      for key in 0..<4 { try hosts[0].set("web/key-\(key)", "\(round)") }
+      #expect(running.end(SIGKILL) == -SIGKILL)
+    }
+    let running = try RunningFleet(hosts[0])
+    for key in 0..<4 { try await hosts[1].await("web/key-\(key)", "4") }
+    try hosts[0].succeed("sync")
+    #expect(try hosts[0].fleet("status", "--json").json()["unpushed"] as? Int == 0)
+    for host in hosts { #expect(try host.fleet("conflicts").output.isEmpty) }
+    #expect(running.end() == 0 && other.end() == 0)
+  }
+
+  @Test("A carrier that is away is told, and what was set meanwhile travels when it is back")
+  func away() async throws {
+    guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
+    let server = try await EtcdServer.common()
+    let relay = try RecordingRelay(to: server.members[0].clientPort)
+    let hosts = try toolFleet(
+      "office", "lab", at: "etcd://127.0.0.1:\(relay.port)/away-\(UUID().uuidString)")
+    let running = try hosts.map { try RunningFleet($0) }
+    for host in running { try host.say("in step") }
+
+    relay.cut()
+    try hosts[0].set("web/theme", "dark")
+    try running[0].say("offline: ")
+    let status = try hosts[0].fleet("status", "--json").json()
+    #expect(status["condition"] as? String == "offline" && status["unpushed"] as? Int == 1)
+    let sync = try hosts[0].fleet("sync", "--json")
+    #expect(sync.code == 17 && sync.message.contains("cannot be used now"), "\(sync)")
+    #expect(try sync.json()["error"] as? String == "unreachable")
+
+    relay.mend()
+    try await hosts[1].await("web/theme", "dark")
+    try running[0].say("in step")
+    for host in running { #expect(host.end() == 0) }
+  }
+
+  @Test("A carrier that went back is refused, until that is accepted")
+  func rollback() async throws {
+    let place = try await CarrierPlace(.file)
+    let folder = String(place.address.dropFirst("file://".count))
+    let hosts = try toolFleet("office", "lab", at: place.address)
+    try FileManager.default.copyItem(atPath: folder, toPath: folder + ".backup")
+    try hosts[0].set("web/theme", "dark")
+    try hosts[0].succeed("sync")
+    try hosts[1].succeed("sync")
+    let running = try RunningFleet(hosts[0])
+    try running.say("in step")
+
+    try FileManager.default.removeItem(atPath: folder)
+    try FileManager.default.moveItem(atPath: folder + ".backup", toPath: folder)
+    let refused = try hosts[1].fleet("sync")
+    #expect(refused.code == 7 && refused.message.contains("went back"), "\(refused)")
+    #expect(try hosts[1].fleet("status", "--json").json()["condition"] as? String == "stopped")
+    #expect(try hosts[1].get("web/theme") == "dark")
+    try hosts[0].set("web/later", "1")
+    try running.say("stopped: The carrier went back")
+    #expect(running.end() == 0)
+
+    try hosts[0].succeed("accept-rollback")
+    try hosts[1].succeed("sync")
+    for host in hosts {
+      #expect(try host.get("web/theme") == "dark")
+      #expect(try host.get("web/later") == "1")
+    }
+  }
+
+  @Test("It tells systemd when it stands, and how")
+  func notification() async throws {
+    let place = try await CarrierPlace(.file)
+    let host = try toolFleet("office", at: place.address)[0]
+    let path = host.home.file("notify")
+    let socket = try DatagramSocket(at: path)
+    let running = try RunningFleet(host, environment: ["NOTIFY_SOCKET": path])
+    #expect(try socket.next() == "READY=1\nSTATUS=in step")
+    #expect(running.end() == 0)
+    #expect(try socket.next() == "STOPPING=1")
+  }
+}
+
+/// A socket of datagrams in a file, as systemd has one.
+private final class DatagramSocket {
+  private let descriptor: Int32
+
+  init(at path: String) throws {
+    #if canImport(Glibc)
+      descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+    #else
+      descriptor = socket(AF_UNIX, SOCK_DGRAM, 0)
+    #endif
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    try #require(result == 0)
+  }
+
+  deinit { close(descriptor) }
+
+  func next() throws -> String {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    try #require(poll(&request, 1, 60_000) > 0, "nothing was told")
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = recv(descriptor, &buffer, buffer.count, 0)
+    try #require(count > 0)
+    return String(decoding: buffer[..<count], as: UTF8.self)
+  }
+}
