@@ -23,6 +23,9 @@ let package = Package(
       swiftSettings: strict)
   } + [
     .executableTarget(
+      name: "Fleet", dependencies: ["Coffer", "CofferFleet"].map { .product(name: $0, package: "Coffer") },
+      path: "Fleet", exclude: ["expected.txt"], swiftSettings: strict),
+    .executableTarget(
       name: "WebService",
       dependencies: ["Coffer", "CofferConfiguration", "CofferMetrics", "CofferService"].map { name in
         .product(name: name, package: "Coffer")
