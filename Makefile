@@ -105,7 +105,13 @@ sanitize: deps ## Run the library's tests under the thread and the address sanit
 
 # The programs and LMDB are peers; SQLCipher's shell brings its library along. Of the tool it is the installed one that is
 # measured, as of theirs: the file that the linker leaves takes a tenth longer to start.
-bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS='p1,p2f' for a part, ROUNDS=7)
+bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS='p1,p2f' for a part, ROWS=fleet for fleets, ROUNDS=7)
+ifeq ($(ROWS),fleet)
+	@Scripts/install-deps.sh
+	@Scripts/install-programs.sh etcd=etcd-server
+	@Scripts/build-release.sh FleetBenchmark
+	@"$$($(SWIFT) build -c release --show-bin-path)/FleetBenchmark"
+else
 	@Scripts/install-deps.sh benchmarks
 	@Scripts/install-programs.sh python3 sqlite3 sqlcipher age git pass gpg=gnupg \
 	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
@@ -115,6 +121,7 @@ bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS
 	  DESTDIR="$$built/installed" PREFIX=/usr Scripts/install.sh install "$$built/prefs" >/dev/null && \
 	  "$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/Benchmark" --rows '$(ROWS)' --rounds $(ROUNDS) \
 	  --prefs "$$built/installed/usr/bin/prefs" --storage-benchmark "$$built/StorageBenchmark" --package Benchmarks
+endif
 
 bench-configuration: deps ## Measure the provider for swift-configuration beside those of files and the environment
 	$(SWIFT) build -c release --package-path Benchmarks --product ConfigurationBenchmark

@@ -148,6 +148,10 @@ if !isFetched {
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
       swiftSettings: strict),
+    // What `make bench ROWS=fleet` runs.
+    .executableTarget(
+      name: "FleetBenchmark", dependencies: ["CofferFleet", "Coffer"], path: "Benchmarks/FleetBenchmark",
+      swiftSettings: strict),
     // The other process of the tests that need one.
     .executableTarget(
       name: "StoreWorker", dependencies: ["Coffer", "CofferMaintenance", "CofferStorage", "TestSupport"],

@@ -12,8 +12,8 @@ import Synchronization
 
 /// The signals that ask a process to end in order; of one holder in a process.
 ///
-/// Their handler writes to a pipe. A source of signals of libdispatch loses one now and then on Linux, where the main thread waits
-/// in the way it does in a program with an asynchronous `main`.
+/// Their handler writes to a pipe. On Linux libdispatch's source of signals loses one in thirty in a program with an asynchronous
+/// `main`: the main thread, which has none of them blocked, takes it.
 final class EndingSignals: @unchecked Sendable {
   // Unchecked: the source is made once, and not touched again.
   private static let writer = Atomic<Int32>(-1)
