@@ -15,7 +15,7 @@ struct ExitCodeTests {
   func table() throws {
     let text = try Tool().succeed("--exit-codes")
     let codes = text.split(separator: "\n").compactMap { Int($0.split(separator: " ")[0]) }
-    #expect(codes == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 125, 126, 127])
+    #expect(codes == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 125, 126, 127])
   }
 
   @Test(

@@ -137,7 +137,7 @@ struct FleetProgramTests {
     let status = try hosts[0].fleet("status", "--json").json()
     #expect(status["condition"] as? String == "offline" && status["unpushed"] as? Int == 1)
     let sync = try hosts[0].fleet("sync", "--json")
-    #expect(sync.code == 17 && sync.message.contains("cannot be used now"), "\(sync)")
+    #expect(sync.code == 18 && sync.message.contains("cannot be used now"), "\(sync)")
     #expect(try sync.json()["error"] as? String == "unreachable")
 
     relay.mend()

@@ -96,14 +96,14 @@ struct FleetRefusalTests {
     let office = try ToolHost("office")
     let port = try LoopbackPort.free(count: 1)[0]
     let dead = try office.fleet("create", "team", "--at", "etcd://127.0.0.1:\(port)/x", "-c", "web")
-    #expect(dead.code == 17 && dead.message.contains("127.0.0.1:\(port)"), "\(dead)")
+    #expect(dead.code == 18 && dead.message.contains("127.0.0.1:\(port)"), "\(dead)")
     // It can be made elsewhere then.
     let place = try await CarrierPlace(.file)
     try office.succeed("create", "team", "--at", place.address, "-c", "web")
     let taken = try ToolHost("other").fleet("create", "team", "--at", place.address, "-c", "web")
     #expect(taken.code == 9 && taken.message.contains("already"), "\(taken)")
     let missing = try ToolHost("third").fleet("create", "team", "--at", "file:///nowhere/at/all", "-c", "web")
-    #expect(missing.code == 17 && missing.message.contains("/nowhere/at/all"), "\(missing)")
+    #expect(missing.code == 18 && missing.message.contains("/nowhere/at/all"), "\(missing)")
   }
 
   @Test("A user in the carrier's address wants a password, which comes from a file alone")
@@ -122,7 +122,7 @@ struct FleetRefusalTests {
     ] {
       let run = try office.prefs(create + options, environment: environment)
       // It gets as far as the carrier, which is not there.
-      #expect(run.code == 17 && !run.message.contains("secret-"), "\(run)")
+      #expect(run.code == 18 && !run.message.contains("secret-"), "\(run)")
     }
   }
 
