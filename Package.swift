@@ -117,11 +117,13 @@ if !isFetched {
     .executable(name: "prefs", targets: ["prefs"]),
     .executable(name: "prefs-formats", targets: ["prefs-formats"]),
     .executable(name: "prefs-fleet", targets: ["prefs-fleet"]),
+    .executable(name: "prefs-ui", targets: ["prefs-ui"]),
   ]
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+    .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
   ]
   package.targets += [
     .target(
@@ -144,6 +146,16 @@ if !isFetched {
       ],
       swiftSettings: strict),
     .executableTarget(name: "prefs-fleet", dependencies: ["PrefsFleet"], swiftSettings: strict),
+    // A program of its own, because its server brings all of Foundation.
+    .target(
+      name: "PrefsPage",
+      dependencies: [
+        "PrefsCommands", "Coffer", "CofferMaintenance", .product(name: "FlyingFox", package: "FlyingFox"),
+        .product(name: "FlyingSocks", package: "FlyingFox"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      resources: [.embedInCode("Page")], swiftSettings: strict),
+    .executableTarget(name: "prefs-ui", dependencies: ["PrefsPage"], swiftSettings: strict),
     // Measures layers that are not public, and so lives in this package.
     .executableTarget(
       name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
@@ -203,6 +215,9 @@ if !isFetched {
       name: "PrefsCommandsTests",
       dependencies: ["PrefsCommands", "PrefsFormats", "Coffer", "StoreWorker", "prefs", "prefs-formats"],
       swiftSettings: strict),
+    .testTarget(
+      name: "PrefsPageTests",
+      dependencies: ["PrefsPage", "PrefsCommands", "Coffer", "TestSupport", "prefs-ui"], swiftSettings: strict),
   ]
 }
 

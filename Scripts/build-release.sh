@@ -43,7 +43,7 @@ case "$(uname -s)" in
     options="--static-swift-stdlib --disable-local-rpath"
     ;;
 esac
-[ $# -gt 0 ] || set -- prefs prefs-formats prefs-fleet
+[ $# -gt 0 ] || set -- prefs prefs-formats prefs-fleet prefs-ui
 for product; do
   # shellcheck disable=SC2086 # Words.
   "$swift" build -c release --product "$product" $options $static_cxx $linker

@@ -4,6 +4,7 @@
 #
 #   prefs-formats -> PrefsFormats -> PrefsCommands
 #   prefs-fleet -> PrefsFleet -> PrefsCommands, CofferFleet
+#   prefs-ui -> PrefsPage -> PrefsCommands, CofferMaintenance
 #   prefs -> PrefsCommands -> CofferMaintenance -> Coffer -> CofferStorage -> CofferCrypto -> COpenSSL
 #   CofferFleet -> Coffer, CofferCrypto, CCurl
 #   CofferCompat, CofferObservation, CofferMetrics, CofferConfiguration, CofferService -> Coffer
@@ -30,6 +31,8 @@ allowed() {
     Sources/prefs) echo "PrefsCommands" ;;
     Sources/prefs-formats) echo "PrefsFormats" ;;
     Sources/prefs-fleet) echo "PrefsFleet" ;;
+    Sources/PrefsPage) echo "PrefsCommands CofferMaintenance Coffer" ;;
+    Sources/prefs-ui) echo "PrefsPage" ;;
     Tests/TestSupport) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Tests/StoreWorker) echo "Coffer CofferMaintenance CofferStorage" ;;
     Tests/CofferCryptoTests) echo "CofferCrypto COpenSSL" ;;
@@ -42,6 +45,7 @@ allowed() {
     Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance" ;;
+    Tests/PrefsPageTests) echo "PrefsPage PrefsCommands Coffer" ;;
     # Everything that comes beside these is built on the library alone.
     *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService CofferFleet" ;;
   esac

@@ -12,7 +12,7 @@ root=${DESTDIR:-}${PREFIX:-/usr/local}
 tool=$root/bin/prefs
 # What prefs starts, and nobody else: the names of the programs, which lie beside BINARY.
 beside=$root/libexec/coffer
-programs="prefs-formats prefs-fleet"
+programs="prefs-formats prefs-fleet prefs-ui"
 manual=$root/share/man/man1
 pages="prefs.1 prefs-fleet.1"
 unit=$root/lib/systemd/system/prefs-fleet@.service

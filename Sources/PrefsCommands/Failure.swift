@@ -15,7 +15,7 @@ package struct Failure: Error, CustomStringConvertible {
 
 extension CofferError {
   /// The exit code that stands for this error.
-  var exitStatus: ExitStatus {
+  package var exitStatus: ExitStatus {
     switch self {
     case .storeNotFound: .storeNotFound
     case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations: .conflict

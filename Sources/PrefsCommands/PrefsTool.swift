@@ -23,6 +23,20 @@ public enum PrefsTool {
     exit(run())
   }
 
+  /// Runs the one command of a program beside the tool with the arguments of this process, and ends the process with its
+  /// exit code.
+  package static func main(_ command: any ParsableCommand.Type) -> Never {
+    prepare()
+    do {
+      var parsed = try command.parseAsRoot(try CommandArguments.ofThisProcess())
+      Cryptography.setUpAlone(withNamesAndWords: false)
+      try parsed.run()
+      exit(ExitStatus.success.rawValue)
+    } catch {
+      exit(report(error, of: Array(CommandLine.arguments.dropFirst()), root: command))
+    }
+  }
+
   /// What a program does before anything secret is in its memory.
   package static func prepare() {
     // Where the system refuses, the tool works without, and keys are left out of dumps one by one.

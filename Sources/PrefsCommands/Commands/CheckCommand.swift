@@ -25,21 +25,6 @@ struct CheckCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  /// What is wrong with an entry.
-  private struct Finding {
-    enum Kind: String {
-      case unknown, type, limit, deprecated
-    }
-
-    let collection: String
-    let key: String
-    let kind: Kind
-    /// The rest of the sentence that begins with its name.
-    let text: String
-    /// The declared key that it may have been meant to be.
-    var near: String?
-  }
-
   mutating func validate() throws {
     if name != nil, !common.collection.isEmpty { throw ValidationError("Name the collection once.") }
   }
@@ -74,24 +59,24 @@ struct CheckCommand: ParsableCommand {
   }
 
   /// What is wrong in the files of `/etc/coffer`.
-  private static func managedFindings(_ collection: String, _ declared: DeclaredKeys) throws -> [Finding] {
+  private static func managedFindings(_ collection: String, _ declared: DeclaredKeys) throws -> [SettingFinding] {
     // An environment has those of its parent.
     guard CollectionEnvironment(collection: collection) == nil else { return [] }
     let managed = try ManagedSettings(ofApplication: collection)
-    return managed.allKeys.flatMap { key -> [Finding] in
+    return managed.allKeys.flatMap { key -> [SettingFinding] in
       let given = [managed.locked(forKey: key), managed.defaultValue(forKey: key)].compactMap(\.self)
       guard let declaration = declaration(ofManaged: key, in: collection, declared) else {
         guard !declared.settings(in: collection).isEmpty else { return [] }
         let near = declared.near(key, in: collection)
         let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
         return given.map {
-          Finding(
+          SettingFinding(
             collection: collection, key: key, kind: .unknown, text: "in \($0.place) is not declared\(hint)", near: near)
         }
       }
       return given.compactMap { value, place in
         declaration.problem(of: value, showsValue: declaration.type != .secret).map { problem in
-          Finding(
+          SettingFinding(
             collection: collection, key: key, kind: declaration.type.accepts(value) ? .limit : .type,
             text: "in \(place) is \(problem).")
         }
@@ -110,31 +95,17 @@ struct CheckCommand: ParsableCommand {
 
   private static func findings(
     _ collection: String, _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
-  ) throws -> [Finding] {
+  ) throws -> [SettingFinding] {
     guard !declared.settings(in: collection).isEmpty else { return [] }
     let isSealed = try transaction.isSealed(collection: collection)
-    var findings: [Finding] = []
-    for key in try transaction.allKeys(inCollection: collection) {
-      guard let declaration = declared.setting(key, in: collection)?.declaration else {
-        let near = declared.near(key, in: collection)
-        let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
-        findings.append(
-          Finding(collection: collection, key: key, kind: .unknown, text: "is not declared\(hint)", near: near))
-        continue
+    return try transaction.allKeys(inCollection: collection).flatMap { key in
+      try SettingFinding.all(of: key, in: collection, declared, isSealed: isSealed) {
+        try transaction.value(forKey: key, inCollection: collection)
       }
-      if let reason = declaration.deprecated {
-        findings.append(Finding(collection: collection, key: key, kind: .deprecated, text: "is deprecated: \(reason)"))
-      }
-      guard let value = try transaction.value(forKey: key, inCollection: collection),
-        let problem = declaration.problem(of: value, showsValue: !isSealed)
-      else { continue }
-      let kind: Finding.Kind = declaration.type.accepts(value) ? .limit : .type
-      findings.append(Finding(collection: collection, key: key, kind: kind, text: "is \(problem)."))
     }
-    return findings
   }
 
-  private static func json(_ finding: Finding) -> String {
+  private static func json(_ finding: SettingFinding) -> String {
     JSONText.object([
       ("collection", JSONText.quoted(finding.collection)),
       ("key", JSONText.quoted(finding.key)),

@@ -1,15 +1,15 @@
 import Coffer
 
 /// The settings that a store's programs have declared, as a command looks at them.
-struct DeclaredKeys {
+package struct DeclaredKeys {
   /// One setting, and the applications that declare it.
-  struct Setting {
-    let declaration: Declaration
-    var owners: [(application: String, version: String?)]
+  package struct Setting {
+    package let declaration: Declaration
+    package var owners: [(application: String, version: String?)]
   }
 
   /// Each setting once, in the order of collections and keys.
-  let settings: [Setting]
+  package let settings: [Setting]
   private let places: [Name: Int]
 
   private struct Name: Hashable {
@@ -21,7 +21,7 @@ struct DeclaredKeys {
     }
   }
 
-  init(_ transaction: borrowing some Reading & ~Copyable) throws {
+  package init(_ transaction: borrowing some Reading & ~Copyable) throws {
     var settings: [Setting] = []
     var places: [Name: Int] = [:]
     for declared in try transaction.declaredSettings() {
@@ -38,7 +38,7 @@ struct DeclaredKeys {
   }
 
   /// How a key is declared: by itself, or as a suite's part of a collection.
-  func setting(_ key: String, in collection: String) -> Setting? {
+  package func setting(_ key: String, in collection: String) -> Setting? {
     for (name, isSuite) in DeclarationTable.names(collection) {
       guard let place = places[Name(key, name)], !isSuite || !settings[place].declaration.isShared else { continue }
       return settings[place]
@@ -47,7 +47,7 @@ struct DeclaredKeys {
   }
 
   /// What is declared for a collection.
-  func settings(in collection: String) -> [Setting] {
+  package func settings(in collection: String) -> [Setting] {
     let names = DeclarationTable.names(collection)
     return settings.filter { setting in
       names.contains { name, isSuite in
@@ -57,7 +57,7 @@ struct DeclaredKeys {
   }
 
   /// The declared key that a mistyped one was most likely meant to be.
-  func near(_ key: String, in collection: String) -> String? {
+  package func near(_ key: String, in collection: String) -> String? {
     let own = settings(in: collection).map(\.declaration.name)
     if let near = NearName.best(for: key, among: own) { return KeyReference.text(near, in: collection) }
     let all = settings.map { KeyReference.text($0.declaration.name, in: $0.declaration.collection) }
@@ -67,7 +67,7 @@ struct DeclaredKeys {
 
 extension DeclaredKeys.Setting {
   /// Who declares it, in a line.
-  var ownerText: String {
+  package var ownerText: String {
     owners.map { owner in owner.version.map { "\(owner.application) \($0)" } ?? owner.application }
       .joined(separator: ", ")
   }

@@ -8,7 +8,7 @@ import CofferMaintenance
 #endif
 
 /// What `doctor` found out about a store.
-struct Findings {
+package struct Findings {
   let path: String
   private(set) var status: DatabaseStatus?
   private(set) var report: VerificationReport?
@@ -32,8 +32,13 @@ struct Findings {
   /// Up to this size a store is always read whole: it takes a fraction of a second.
   private static let quickByteCount = 64 << 20
 
+  /// Examines a store that opens, without a word on the way.
+  package init(of database: Database) throws {
+    try self.init(of: database, key: nil, deep: false, progress: nil)
+  }
+
   /// Examines a store that opens.
-  init(of database: Database, key: KeySource?, deep: Bool, progress: ProgressBar) throws {
+  init(of database: Database, key: KeySource?, deep: Bool, progress: ProgressBar?) throws {
     let status = try database.status()
     self.status = status
     path = status.path
@@ -61,8 +66,8 @@ struct Findings {
       problems += status.tailProblems
       return
     }
-    defer { progress.finish() }
-    let report = try database.verify { progress.show($0, of: "checking") }
+    defer { progress?.finish() }
+    let report = try database.verify { progress?.show($0, of: "checking") }
     self.report = report
     isDamaged = !report.problems.isEmpty
     problems += report.problems

@@ -2,8 +2,10 @@ import Coffer
 import CofferMaintenance
 
 /// What `doctor` says.
-struct FindingsText {
+package struct FindingsText {
   let findings: Findings
+
+  package init(findings: Findings) { self.findings = findings }
 
   // MARK: - Text
 
@@ -93,7 +95,7 @@ struct FindingsText {
   // MARK: - JSON
 
   /// The findings for programs.
-  var json: String {
+  package var json: String {
     var members: [(name: String, json: String)] = [
       ("path", JSONText.quoted(findings.path)), ("ok", findings.problems.isEmpty ? "true" : "false"),
       ("opens", findings.status == nil ? "false" : "true"),

@@ -9,14 +9,14 @@
 /// A folder that only this user may enter, locked as long as the command that made it runs.
 ///
 /// The lock tells a folder that is in use from one that a command left behind when it was killed.
-struct PrivateFolder {
-  let path: String
+package struct PrivateFolder {
+  package let path: String
   private let descriptor: Int32
 
   private static let prefix = ".prefs-edit-"
 
   /// Makes a folder in `$XDG_RUNTIME_DIR`, which lies in memory, or where that cannot be, beside the store.
-  init(besides store: String) throws {
+  package init(besides store: String) throws {
     let runtime = Environment.variable("XDG_RUNTIME_DIR").flatMap { try? Self(in: $0) }
     self = try runtime ?? Self(in: StoreLocation.folder(of: store))
   }
@@ -114,7 +114,7 @@ struct PrivateFolder {
   ///
   /// - Returns: Whether nothing is left.
   @discardableResult
-  func wipe() -> Bool {
+  package func wipe() -> Bool {
     Self.wipeContents(of: descriptor, depth: 0)
     defer { close(descriptor) }
     return rmdir(path) == 0

@@ -1,8 +1,8 @@
 import Coffer
 
 /// Settings as a file in JSON (RFC 8259), with names sorted by their UTF-8 bytes, indented by two spaces.
-enum JSONFile {
-  static func tree(_ text: String) throws -> Value {
+package enum JSONFile {
+  package static func tree(_ text: String) throws -> Value {
     do {
       return try JSONReader.value(text)
     } catch {
@@ -17,7 +17,7 @@ enum JSONFile {
     return "line \(line), column \(column)"
   }
 
-  static func text(_ tree: Value) -> String {
+  package static func text(_ tree: Value) -> String {
     var text = ""
     write(tree, indent: "", to: &text)
     return text + "\n"

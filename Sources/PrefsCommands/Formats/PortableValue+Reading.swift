@@ -10,7 +10,7 @@ extension PortableValue {
   /// The value that a tree stands for.
   ///
   /// - Throws: ``FormatProblem``.
-  static func value(_ tree: Value) throws -> Value {
+  package static func value(_ tree: Value) throws -> Value {
     let value = try unwrapped(tree, isWhole: true)
     guard value != .null else { throw FormatProblem("null is not a value; leave the key out") }
     return value

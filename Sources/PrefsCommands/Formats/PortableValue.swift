@@ -10,7 +10,7 @@ import Coffer
 ///
 /// What a format has no form of its own for stands there as a dictionary with one name, which says what it is:
 /// `{"$date": "2026-01-31T08:30:00.250Z"}`. A dictionary of the user's that looks so is itself wrapped, as `$dict`.
-enum PortableValue {
+package enum PortableValue {
   /// What a wrapped value is.
   enum Mark: String {
     case null = "$null"
@@ -33,7 +33,7 @@ enum PortableValue {
   ///
   /// - Parameter native: What stands there as itself.
   /// - Throws: ``FormatProblem``.
-  static func tree(_ value: Value, native: NativeKinds) throws -> Value {
+  package static func tree(_ value: Value, native: NativeKinds) throws -> Value {
     try Writer(native: native).tree(value, depth: 0)
   }
 

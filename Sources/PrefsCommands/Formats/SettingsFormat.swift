@@ -5,7 +5,7 @@ package enum SettingsFormat: String, CaseIterable {
   case plist, json, yaml, toml, env
 
   /// What stands in the file as itself; see ``PortableValue``.
-  var native: NativeKinds {
+  package var native: NativeKinds {
     switch self {
     case .plist: NativeKinds(bigIntegers: true, nonFinite: true, data: true, dates: .exact, urlArchives: true)
     case .json: NativeKinds(null: true, bigIntegers: true)
@@ -87,7 +87,7 @@ package enum SettingsFormat: String, CaseIterable {
 }
 
 /// What a format holds as itself.
-struct NativeKinds {
+package struct NativeKinds {
   var null = false
   /// Integers above `Int64.max`.
   var bigIntegers = false

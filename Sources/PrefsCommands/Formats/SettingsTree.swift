@@ -1,7 +1,7 @@
 import Coffer
 
 /// Collections of a store on their way into a file, as a tree of what its format knows.
-struct SettingsTree {
+package struct SettingsTree {
   let format: SettingsFormat
   /// Whether secrets are written in clear.
   let reveals: Bool

@@ -26,7 +26,7 @@ package struct CommonOptions: ParsableArguments, Talking {
     help: ArgumentHelp(
       "The collection's environment, as `prefs env` makes them; what is not set there shows from the collection.",
       valueName: "name"), completion: Completions.environments)
-  var env: String?
+  package var env: String?
 
   @Option(help: ArgumentHelp("Open the store with this key file.", valueName: "path"), completion: .file())
   var keyFile: String?
@@ -45,10 +45,10 @@ package struct CommonOptions: ParsableArguments, Talking {
       "On whose behalf a change is made, for prefs log; else PREFS_ACTOR.", valueName: "name"))
   var actor: String?
   @Option(help: ArgumentHelp("Unlock the vault with this key file.", valueName: "path"), completion: .file())
-  var vaultKeyFile: String?
+  package var vaultKeyFile: String?
 
   @Option(help: ArgumentHelp("Read the key of the vault from this file descriptor.", valueName: "n"))
-  var vaultKeyFd: Int32?
+  package var vaultKeyFd: Int32?
 
   @Flag(help: "Make no store: a missing one is an error.")
   var mustExist = false
@@ -117,7 +117,7 @@ package struct CommonOptions: ParsableArguments, Talking {
   }
 
   /// What a session needs of them.
-  var ofSession: SessionOptions {
+  package var ofSession: SessionOptions {
     SessionOptions(
       store: store, app: app, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,
       actor: actor, vaultKeyFile: vaultKeyFile, vaultKeyFd: vaultKeyFd, noInput: noInput, timeout: timeout,

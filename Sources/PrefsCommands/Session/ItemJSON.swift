@@ -7,7 +7,7 @@ import Coffer
 #endif
 
 /// The JSON objects that stand for entries, with their members always in the same order.
-enum ItemJSON {
+package enum ItemJSON {
   /// A stored entry, as `get --json` prints it: a secret in clear.
   static func text(_ item: Item, origin: String) -> String {
     JSONText.object(
@@ -50,6 +50,13 @@ enum ItemJSON {
   static func text(
     _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?
   ) -> String {
+    JSONText.object(members(key, collection, info, kind: kind, value: value, origin: origin))
+  }
+
+  /// The members of an entry of a list, for those who add some of their own.
+  package static func members(
+    _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?
+  ) -> [(name: String, json: String)] {
     var members: [(name: String, json: String)] = [
       ("collection", JSONText.quoted(collection)),
       ("key", JSONText.quoted(key)),
@@ -63,7 +70,7 @@ enum ItemJSON {
     ]
     members += dates(info?.expires, info?.due)
     if let origin { members.append(("origin", JSONText.quoted(origin))) }
-    return JSONText.object(members)
+    return members
   }
 
   /// The members that hold a value.

@@ -103,7 +103,7 @@ package struct KeyReference {
   }
 
   /// The collection in a sentence.
-  static func describe(_ collection: String) -> String {
+  package static func describe(_ collection: String) -> String {
     collection.isEmpty ? "the default collection" : "collection \"\(collection)\""
   }
 }

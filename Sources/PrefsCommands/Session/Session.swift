@@ -3,7 +3,7 @@ import CofferMaintenance
 
 /// A command's way to its store.
 package struct Session {
-  let options: SessionOptions
+  package let options: SessionOptions
   package let path: String
   /// The store that the command is about, for what is said of its failure.
   ///
@@ -26,7 +26,7 @@ package struct Session {
     try self.init(options, takesCollections: true)
   }
 
-  init(_ options: SessionOptions) throws {
+  package init(_ options: SessionOptions) throws {
     self.options = options
     path = try StoreLocation.store(options)
     Self.firstPath = Self.firstPath ?? path
@@ -53,9 +53,15 @@ package struct Session {
 
   /// Opens the store for a command that only reads, which may then lie on a read-only medium, or on a full disk.
   ///
-  /// - Parameter willOpen: Is told what is tried.
-  package func openForReading(willOpen: (KeySource) -> Void = { _ in }) throws -> Database {
-    guard StoreLocation.isWritable(path) else { return try open(databaseOptions(isReadOnly: true), willOpen: willOpen) }
+  /// - Parameters:
+  ///   - isReadOnly: Whether nothing is to be written, whatever the medium.
+  ///   - willOpen: Is told what is tried.
+  package func openForReading(
+    isReadOnly: Bool = false, willOpen: (KeySource) -> Void = { _ in }
+  ) throws -> Database {
+    guard !isReadOnly, StoreLocation.isWritable(path) else {
+      return try open(databaseOptions(isReadOnly: true), willOpen: willOpen)
+    }
     return try open(databaseOptions(), fallback: databaseOptions(isReadOnly: true), willOpen: willOpen)
   }
 

@@ -3,7 +3,7 @@ import Coffer
 /// How to find and open the store, as ``CommonOptions`` say it.
 ///
 /// Plain values: making those that the argument parser fills is work that a bare `get` can do without.
-struct SessionOptions: Talking {
+package struct SessionOptions: Talking {
   var store: String?
   var app: String?
   var keyFile: String?
@@ -24,8 +24,8 @@ struct SessionOptions: Talking {
   var mustExist = false
   /// Whether a store is opened that is older than the one that was used here last.
   var acceptsOlderStore = false
-  var quiet = false
-  var verbose = false
+  package var quiet = false
+  package var verbose = false
 }
 
 extension SessionOptions {
@@ -45,7 +45,7 @@ extension SessionOptions {
   }
 
   /// What unlocks the vault: the options, then `PREFS_VAULT_KEY_FILE`.
-  func vaultKey() throws -> KeySource? {
+  package func vaultKey() throws -> KeySource? {
     if let vaultKeyFd { return .key(try FileDescriptor.readKey(vaultKeyFd)) }
     return vaultKeyFileNamed.map { keyFile(at: $0) }
   }

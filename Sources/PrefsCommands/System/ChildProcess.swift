@@ -7,13 +7,13 @@
 #endif
 
 /// A program started beside this one, with its environment.
-enum ChildProcess {
+package enum ChildProcess {
   #if canImport(Darwin)
-    typealias Actions = posix_spawn_file_actions_t?
-    typealias Attributes = posix_spawnattr_t?
+    package typealias Actions = posix_spawn_file_actions_t?
+    package typealias Attributes = posix_spawnattr_t?
   #else
-    typealias Actions = posix_spawn_file_actions_t
-    typealias Attributes = posix_spawnattr_t
+    package typealias Actions = posix_spawn_file_actions_t
+    package typealias Attributes = posix_spawnattr_t
   #endif
 
   /// Starts the program at `path`.
@@ -22,7 +22,7 @@ enum ChildProcess {
   ///   - words: Its name and its arguments.
   ///   - configure: Says what is different for it (posix_spawn(3)).
   /// - Throws: ``Failure`` when it cannot be started.
-  static func start(
+  package static func start(
     _ path: String, _ words: [String], configure: (inout Actions, inout Attributes) -> Void = { _, _ in }
   ) throws -> pid_t {
     var child: pid_t = 0

@@ -180,7 +180,7 @@ package enum FileDescriptor {
   }
 
   /// Writes `bytes` to a new file with mode 0600, which is on the disk when this returns.
-  static func writeNewFile(_ bytes: [UInt8], to path: String) throws {
+  package static func writeNewFile(_ bytes: [UInt8], to path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
     defer { close(descriptor) }

@@ -7,10 +7,14 @@ import Coffer
 #endif
 
 /// Earlier values as they are listed.
-struct HistoryText {
+package struct HistoryText {
   let items: ArraySlice<HistoricItem>
   let isSealed: Bool
   let redaction: Redaction
+
+  package init(items: ArraySlice<HistoricItem>, isSealed: Bool, redaction: Redaction) {
+    (self.items, self.isSealed, self.redaction) = (items, isSealed, redaction)
+  }
 
   /// Version, when it was set, when it ended, value.
   var fields: [[String]] {
@@ -34,7 +38,7 @@ struct HistoryText {
   }
 
   /// One array.
-  var json: String {
+  package var json: String {
     JSONText.array(
       items.map { item in
         JSONText.object(

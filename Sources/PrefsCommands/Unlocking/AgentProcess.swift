@@ -7,7 +7,7 @@
 #endif
 
 /// This program started once more, by itself, away from the terminal.
-enum AgentProcess {
+package enum AgentProcess {
   /// The descriptor on which an agent gets its listening socket; the key comes on 0.
   static let listener: Int32 = 3
 
@@ -28,9 +28,9 @@ enum AgentProcess {
 
   #if os(Linux)
     /// `POSIX_SPAWN_SETSID`, which glibc shows to GNU programs only.
-    private static let newSession: Int32 = 0x80
+    package static let newSession: Int32 = 0x80
   #else
-    private static let newSession = Int32(POSIX_SPAWN_SETSID)
+    package static let newSession = Int32(POSIX_SPAWN_SETSID)
   #endif
 
   // MARK: - In the new process

@@ -4,11 +4,11 @@ import Coffer
 /// keyring where it serves, else an agent.
 ///
 /// It goes by the id of the store, which is readable without a key: locking never asks for anything.
-struct UnlockState {
+package struct UnlockState {
   private let storeID: String
   private let options: SessionOptions
 
-  init(storeID: String, options: SessionOptions) {
+  package init(storeID: String, options: SessionOptions) {
     self.storeID = storeID
     self.options = options
   }
@@ -29,7 +29,7 @@ struct UnlockState {
   }
 
   /// The key, when it is kept.
-  func key() -> SecretBytes? {
+  package func key() -> SecretBytes? {
     #if os(Linux)
       if let key = KernelKeyring(storeID: storeID).key() { return key }
     #endif

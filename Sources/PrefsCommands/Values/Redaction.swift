@@ -1,19 +1,21 @@
 import Coffer
 
 /// What lists show of values that are not for every eye.
-struct Redaction {
+package struct Redaction {
   /// Whether everything is shown in clear.
-  let reveals: Bool
+  package let reveals: Bool
+
+  package init(reveals: Bool) { self.reveals = reveals }
 
   /// The value to show: a secret as its length, a sealed one by its kind alone.
-  func shown(_ value: Value, isSealed: Bool) -> Value {
+  package func shown(_ value: Value, isSealed: Bool) -> Value {
     if reveals { return ValueText.revealed(value) }
     if isSealed { return .string(Self.sealed) }
     return value
   }
 
   /// What stands for a sealed value that was not opened.
-  static func sealed(byteCount: Int) -> Value { .string("<sealed: \(byteCount) bytes>") }
+  package static func sealed(byteCount: Int) -> Value { .string("<sealed: \(byteCount) bytes>") }
 
   /// The word for its type.
   func kind(_ value: Value, isSealed: Bool) -> Value.Kind {

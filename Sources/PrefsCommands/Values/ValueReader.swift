@@ -7,14 +7,18 @@ import Coffer
 #endif
 
 /// Makes values of what a user typed or piped in.
-struct ValueReader {
-  let type: ValueType
-  let encoding: DataEncoding
+package struct ValueReader {
+  package let type: ValueType
+  package let encoding: DataEncoding
+
+  package init(type: ValueType, encoding: DataEncoding) {
+    (self.type, self.encoding) = (type, encoding)
+  }
 
   /// The value that `bytes` stand for.
   ///
   /// - Throws: ``Failure`` with the status `format`. Its message never holds the value, which may be a secret.
-  func value(_ bytes: [UInt8]) throws -> Value {
+  package func value(_ bytes: [UInt8]) throws -> Value {
     switch type {
     case .data: return .data(try data(bytes))
     case .plist: return try propertyList(Data(AsciiSpace.trimmingText(bytes)))
@@ -33,7 +37,7 @@ struct ValueReader {
   /// The value of a declared type that `bytes` stand for: elements of an array, too, are what they are declared to be.
   ///
   /// - Throws: As ``value(_:)``.
-  func value(_ bytes: [UInt8], _ type: SettingType) throws -> Value {
+  package func value(_ bytes: [UInt8], _ type: SettingType) throws -> Value {
     let value = try value(bytes)
     switch type {
     case .array, .dictionary: return type.value(plain: value) ?? value

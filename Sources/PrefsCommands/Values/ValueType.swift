@@ -2,13 +2,13 @@ import ArgumentParser
 import Coffer
 
 /// The word after `--type`: how the text of a value is to be understood.
-enum ValueType: String, CaseIterable, ExpressibleByArgument {
+package enum ValueType: String, CaseIterable, ExpressibleByArgument {
   case string, int, double, bool, date, data, url, uuid, array, dict, json, plist, auto
 }
 
 extension ValueType {
   /// How a value of a declared type is read.
-  init(_ type: SettingType) {
+  package init(_ type: SettingType) {
     switch type {
     case .any, .secret: self = .auto
     case .bool: self = .bool
@@ -26,12 +26,12 @@ extension ValueType {
   }
 
   /// How a value is read that takes the place of one of this kind.
-  init(_ kind: Value.Kind) {
+  package init(_ kind: Value.Kind) {
     self = ValueType(rawValue: kind.name) ?? .auto
   }
 }
 
 /// How the text of data is encoded.
-enum DataEncoding {
+package enum DataEncoding {
   case raw, base64, hex
 }

@@ -1,7 +1,7 @@
 import Coffer
 
 /// Changes as lines.
-struct ChangeText {
+package struct ChangeText {
   enum Form {
     case text, json, plain
   }
@@ -50,7 +50,7 @@ struct ChangeText {
     return JSONText.object(members)
   }
 
-  static func json(_ author: Author) -> String {
+  package static func json(_ author: Author) -> String {
     JSONText.object([
       ("program", JSONText.quoted(author.program)), ("user", JSONText.quoted(author.user)),
       ("host", JSONText.quoted(author.host)), ("actor", author.actor.map(JSONText.quoted) ?? "null"),

@@ -1,0 +1,40 @@
+import Coffer
+
+/// What is wrong with an entry, beside what its setting is declared to be.
+package struct SettingFinding {
+  package enum Kind: String {
+    case unknown, type, limit, deprecated
+  }
+
+  let collection: String
+  let key: String
+  package let kind: Kind
+  /// The rest of the sentence that begins with its name.
+  package let text: String
+  /// The declared key that it may have been meant to be.
+  var near: String?
+
+  /// What is wrong with a stored entry of a collection for which settings are declared.
+  ///
+  /// - Parameters:
+  ///   - suggestsNames: Whether a name that is not declared is compared with those that are.
+  ///   - value: Reads its value; asked for only where a declaration says what that is to be.
+  package static func all(
+    of key: String, in collection: String, _ declared: DeclaredKeys, isSealed: Bool,
+    suggestsNames: Bool = true, value: () throws -> Value?
+  ) rethrows -> [SettingFinding] {
+    func finding(_ kind: Kind, _ text: String, near: String? = nil) -> SettingFinding {
+      SettingFinding(collection: collection, key: key, kind: kind, text: text, near: near)
+    }
+    guard let declaration = declared.setting(key, in: collection)?.declaration else {
+      let near = suggestsNames ? declared.near(key, in: collection) : nil
+      return [finding(.unknown, "is not declared" + (near.map { "; did you mean \"\($0)\"?" } ?? "."), near: near)]
+    }
+    var findings: [SettingFinding] = []
+    if let reason = declaration.deprecated { findings.append(finding(.deprecated, "is deprecated: \(reason)")) }
+    if let value = try value(), let problem = declaration.problem(of: value, showsValue: !isSealed) {
+      findings.append(finding(declaration.type.accepts(value) ? .limit : .type, "is \(problem)."))
+    }
+    return findings
+  }
+}

@@ -1,0 +1,140 @@
+// Changes that are not saved yet, and those that can be undone.
+
+import { call } from "./server.js";
+import { element, message, nameOf, visible } from "./elements.js";
+
+export class Changes {
+  /// - hooks: `saved(settings)`, `changed()`, `review(changes)`, `unlock()`: whether the vault is open now.
+  constructor(bar, undoButton, hooks) {
+    Object.assign(this, { bar, undoButton, hooks });
+    this.pending = new Map();
+    this.undos = [];
+    undoButton.addEventListener("click", () => this.undo());
+  }
+
+  get(setting) { return this.pending.get(nameOf(setting)); }
+
+  /// Collects a change: `{setting, type, text}`, `{setting, restore}` or `{setting, remove}`; `problem` where it cannot be saved.
+  collect(change) {
+    this.pending.set(nameOf(change.setting), change);
+    this.draw();
+  }
+
+  drop(setting) {
+    this.pending.delete(nameOf(setting));
+    this.draw();
+  }
+
+  draw() {
+    const changes = [...this.pending.values()];
+    const problems = changes.filter(({ problem }) => problem).length;
+    const conflicts = changes.filter(({ theirs }) => theirs).length;
+    const count = changes.length === 1 ? "1 change is not saved." : `${changes.length} changes are not saved.`;
+    this.bar.hidden = changes.length === 0;
+    this.bar.replaceChildren(
+      element("span", {}, count, problems > 0 && ` ${problems} cannot be saved as it is.`,
+        conflicts > 0 && ` ${conflicts} changed meanwhile.`),
+      element("button", { type: "button", id: "discard", onclick: () => this.discard() }, "Discard"),
+      element("button", { type: "button", id: "review", onclick: () => this.hooks.review(changes) }, "Show the difference"),
+      element("button", { type: "button", id: "save", class: "main", disabled: problems + conflicts > 0,
+        onclick: () => changes.length > 1 ? this.hooks.review(changes) : this.save() }, changes.length > 1 ? "Save all…" : "Save"));
+    this.hooks.changed();
+  }
+
+  discard() {
+    this.pending.clear();
+    this.draw();
+    this.hooks.saved([]);
+  }
+
+  /// Saves changes in one transaction: all of those that are collected, unless some are named.
+  ///
+  /// Returns whether they are saved.
+  async save(changes = [...this.pending.values()]) {
+    if (changes.length === 0 || changes.some(({ problem, theirs }) => problem || theirs)) return false;
+    const request = { changes: changes.map(requestOf) };
+    let answer;
+    try {
+      answer = await call("change", request);
+    } catch (error) {
+      if (error.kind === "locked" && await this.hooks.unlock()) return this.save(changes);
+      this.fail(error, changes);
+      return false;
+    }
+    for (const change of changes) this.pending.delete(nameOf(change.setting));
+    this.remember(answer, changes.length === 1 ? `Saved ${visible(nameOf(changes[0].setting))}.` : `Saved ${changes.length} changes as one.`);
+    return true;
+  }
+
+  remember(answer, text) {
+    this.undos.push(answer.undo);
+    this.undoButton.disabled = false;
+    this.draw();
+    this.hooks.saved(answer.settings);
+    message(text, { button: "Undo", action: () => this.undo(answer.undo) });
+  }
+
+  fail(error, changes) {
+    if (error.kind === "conflict") {
+      this.meet(error.answer.settings);
+      message(error.message, { isError: true });
+      return;
+    }
+    const { collection, key, reason } = error.answer ?? {};
+    const change = changes.length === 1 ? changes[0]
+      : changes.find(({ setting }) => setting.collection === collection && setting.key === key);
+    if (change && error.kind === "format") {
+      change.problem = reason ? `The value is to be ${reason}.` : error.message;
+      this.draw();
+      this.hooks.refused(change);
+    } else {
+      message(visible(error.message), { isError: true, seconds: 15 });
+    }
+  }
+
+  /// Takes in what others have made of settings: where a change of ours stands on what is no longer there, it says so.
+  meet(settings) {
+    for (const theirs of settings) {
+      const change = this.get(theirs);
+      if (change && theirs.version !== change.setting.version) change.theirs = theirs;
+    }
+    this.draw();
+    this.hooks.met();
+  }
+
+  /// Gives our value to what is there now.
+  keep(change) {
+    change.setting = change.theirs;
+    delete change.theirs;
+    this.draw();
+  }
+
+  /// Undoes a save of this page: the last one, unless another is named.
+  async undo(number = this.undos.at(-1)) {
+    if (number === undefined) return;
+    try {
+      const answer = await call("undo", { undo: number });
+      this.hooks.saved(answer.settings);
+      message("Undone.", { button: "Redo", action: () => this.undo(answer.undo) });
+    } catch (error) {
+      if (error.kind === "locked" && await this.hooks.unlock()) return this.undo(number);
+      const isConflict = error.kind === "conflict";
+      message(isConflict ? "It is not undone: somebody has changed it since." : visible(error.message), { isError: true });
+      if (!isConflict && error.kind !== "notFound") return;
+    }
+    this.undos = this.undos.filter((other) => other !== number);
+    this.undoButton.disabled = this.undos.length === 0;
+  }
+}
+
+function requestOf({ setting, type, text, restore, remove }) {
+  const { collection, key } = setting;
+  return { collection, key, version: setting.version ?? 0, type, text, restore, remove };
+}
+
+/// What a change makes of a setting, in a line.
+export function newText({ setting, type, text, restore, remove, earlier }) {
+  if (remove) return setting.declared ? "back to the default" : "removed";
+  if (restore !== undefined) return `${earlier} (version ${restore})`;
+  return type === "secret" || setting.hidden ? "a new secret" : visible(text);
+}

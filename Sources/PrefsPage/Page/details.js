@@ -1,0 +1,301 @@
+// The setting that is selected: its editor, what is declared of it, and its history.
+
+import { call } from "./server.js";
+import { authorText, element, fill, message, nameOf, shortValue, timeText, visible } from "./elements.js";
+import { editorFor, types } from "./editors.js";
+import { baseType } from "./limits.js";
+import { newText } from "./changes.js";
+
+/// How long a revealed value is shown, in seconds.
+const revealTime = 10;
+
+export class Details {
+  /// - hooks: `close()`, `isReadOnly()`, `unlock()`, `confirm(title, text, button)`.
+  constructor(box, changes, hooks) {
+    Object.assign(this, { box, changes, hooks });
+    box.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /// Shows a setting; `isNew` for one that is to be made.
+  async show(name, { focus = false } = {}) {
+    const round = this.round = (this.round ?? 0) + 1;
+    let setting;
+    try {
+      setting = name.isNew ? name : await call("setting", { collection: name.collection, key: name.key }, { isAutomatic: !focus });
+    } catch (error) {
+      message(visible(error.message), { isError: true });
+      return;
+    }
+    if (round !== this.round) return;
+    const pending = this.changes.get(setting);
+    if (pending && pending.setting.version !== setting.version) pending.theirs = setting;
+    this.setting = setting;
+    this.type = pending?.type ?? this.startType(setting);
+    this.draw();
+    if (focus) this.focus();
+  }
+
+  startType(setting) {
+    const declared = setting.declaration && baseType(setting.declaration.type);
+    if (declared && declared !== "any") return declared;
+    if (setting.type === "sealed") return "string";
+    return setting.type === "any" ? "string" : setting.type;
+  }
+
+  hide() {
+    this.round = (this.round ?? 0) + 1;
+    this.setting = undefined;
+    this.box.hidden = true;
+    this.box.replaceChildren();
+  }
+
+  isShowing(names) {
+    return this.setting && names.some(([collection, key]) => collection === this.setting.collection && key === this.setting.key);
+  }
+
+  focus() { (this.box.querySelector("#editor input, #editor textarea, #editor select, #editor button") ?? this.box).focus(); }
+
+  // Drawing
+
+  draw() {
+    const { setting } = this;
+    if (!setting) return;
+    const pending = this.changes.get(setting);
+    this.box.hidden = false;
+    fill(this.box,
+      element("div", { class: "title" },
+        element("h2", { id: "details-title" }, visible(nameOf(setting))),
+        element("button", { type: "button", class: "plain", "aria-label": "Close", onclick: () => this.hooks.close() }, "×")),
+      setting.summary && element("p", { class: "summary" }, visible(setting.summary)),
+      setting.problem && element("p", { class: "problem", role: "note" }, `It ${visible(setting.problem)}`),
+      setting.locked && element("p", { class: "locked", role: "note" },
+        `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
+      this.conflict(pending), this.valueArea(pending), this.facts(), this.historyArea());
+    this.say(pending?.problem);
+  }
+
+  conflict(pending) {
+    const theirs = pending?.theirs;
+    if (!theirs) return undefined;
+    const author = authorText(theirs.author);
+    return element("div", { class: "conflict", role: "alert" },
+      element("p", {}, theirs.version === null ? "It was removed while you were editing."
+        : `It changed while you were editing${author && `, by ${author}`}. It is now: `,
+      theirs.version !== null && element("strong", {}, shortValue(theirs))),
+      element("div", { class: "line" },
+        element("button", { type: "button", onclick: () => { this.changes.drop(theirs); this.show(theirs); } }, "Take theirs"),
+        element("button", { type: "button", onclick: () => {
+          this.changes.keep(pending);
+          this.setting = pending.setting;
+          this.draw();
+        } }, "Keep mine")));
+  }
+
+  valueArea(pending) {
+    const { setting } = this;
+    const isReadOnly = this.hooks.isReadOnly() || setting.locked;
+    const area = element("div", { id: "editor" });
+    if (setting.hidden && setting.version !== null) area.append(this.hiddenValue());
+    if (setting.long) area.append(element("p", {}, `${setting.size.toLocaleString()} bytes: too long to be shown here.`));
+    if (isReadOnly) {
+      if (!setting.hidden && !setting.long) area.append(element("pre", { class: "value" }, visible(setting.text ?? "not set")));
+      return area;
+    }
+    if (setting.long && pending?.text === undefined) return this.withButtons(area, pending, false);
+    if (pending?.remove || pending?.restore !== undefined) {
+      area.append(element("p", { class: "line" }, "Will be: ", element("strong", {}, newText(pending))));
+      return this.withButtons(area, pending, true);
+    }
+    this.editor = editorFor({
+      setting, type: this.type, text: pending?.text ?? (this.type === this.startType(setting) ? setting.text ?? "" : ""),
+      changed: () => this.edited(),
+    });
+    area.append(element("div", { class: "line" }, this.editor.node),
+      element("p", { id: "editor-problem", class: "problem", role: "alert" }),
+      element("p", { id: "editor-limits" }, this.limitsText()), this.typeMenu());
+    return this.withButtons(area, pending, true);
+  }
+
+  withButtons(area, pending, isEdited) {
+    const { setting } = this;
+    const isStored = setting.version !== null && setting.version !== undefined;
+    area.append(element("div", { class: "line" },
+      isEdited && element("button", { type: "button", class: "main", id: "save-one", disabled: !pending || pending.problem || pending.theirs,
+        onclick: () => this.save() }, "Save"),
+      pending && element("button", { type: "button", onclick: () => this.revert() }, "Revert"),
+      isStored && element("button", { type: "button", id: "remove", onclick: () => this.remove() },
+        setting.declared ? "Back to the default" : "Remove")));
+    return area;
+  }
+
+  limitsText() {
+    const declaration = this.setting.declaration;
+    const words = this.setting.limitWords ?? [];
+    return words.length > 0 ? visible(`It is to be ${words.join("; ")}.`) : declaration ? "" : "No program declares it.";
+  }
+
+  typeMenu() {
+    const declared = this.setting.declaration;
+    if (declared && baseType(declared.type) !== "any") return undefined;
+    const menu = element("select", { "aria-label": "Type", onchange: () => {
+      this.type = menu.value;
+      this.changes.drop(this.setting);
+      this.draw();
+      this.edited();
+    } }, types.map((type) => element("option", { selected: type === this.type }, type)));
+    if (this.setting.isNew) return element("p", { class: "line" }, "Type ", menu);
+    return element("details", {}, element("summary", {}, `Type: ${this.type}`), menu);
+  }
+
+  facts() {
+    const { setting } = this;
+    const declaration = setting.declaration;
+    const origin = { store: "this store", default: "the default" }[setting.origin] ?? setting.origin;
+    const facts = [
+      ["Type", declaration?.type ?? setting.type],
+      ["Default", declaration && (declaration.default === undefined ? "none" : JSON.stringify(declaration.default))],
+      ["Effect", declaration && (declaration.effect === "restart" ? "when the program starts the next time" : "at once")],
+      ["Since", declaration?.since], ["Deprecated", declaration?.deprecated], ["Declared by", setting.declaredBy],
+      ["Value from", origin], ["Changed", timeText(setting.modified)], ["By", authorText(setting.author)],
+      ["Expires", timeText(setting.expires)], ["Renew by", timeText(setting.due)],
+    ].filter(([, text]) => text);
+    return element("dl", {}, facts.map(([name, text]) => [element("dt", {}, name), element("dd", {}, visible(String(text)))]));
+  }
+
+  // Editing
+
+  edited() {
+    const { setting } = this;
+    const { text, problem } = this.editor.read();
+    const isSame = text !== undefined && text === setting.text && this.type === this.startType(setting) && !setting.isNew;
+    const theirs = this.changes.get(setting)?.theirs;
+    if (isSame && !theirs) this.changes.drop(setting);
+    else this.changes.collect({ setting, type: this.type, text, problem, theirs });
+    this.say(problem);
+    const save = this.box.querySelector("#save-one");
+    if (save) save.disabled = isSame || Boolean(problem) || Boolean(theirs);
+  }
+
+  say(problem) {
+    const place = this.box.querySelector("#editor-problem");
+    if (place) place.textContent = problem ?? "";
+    const field = this.editor?.node.matches?.("input, textarea, select") ? this.editor.node : this.editor?.node.querySelector?.("input");
+    if (problem) field?.setAttribute("aria-invalid", "true");
+    else field?.removeAttribute("aria-invalid");
+  }
+
+  async save() {
+    const change = this.changes.get(this.setting);
+    if (!change) return;
+    if (await this.changes.save([change])) delete this.setting?.isNew;
+  }
+
+  revert() {
+    this.changes.drop(this.setting);
+    if (this.setting.isNew) this.hooks.close();
+    else this.show(this.setting, { focus: true });
+  }
+
+  remove() {
+    this.changes.collect({ setting: this.setting, remove: true });
+    this.draw();
+    this.box.querySelector("#save-one")?.focus();
+  }
+
+  key(event) {
+    if (event.key === "Escape") {
+      event.preventDefault();
+      event.stopPropagation();
+      this.hooks.close();
+    } else if (event.key === "Enter" && event.target.matches("#editor .line > input, #editor .line > select, #editor .switch input")
+      || event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      this.save();
+    }
+  }
+
+  // Secrets
+
+  hiddenValue() {
+    const { setting } = this;
+    const shown = element("span", { id: "secret" }, shortValue(setting));
+    const button = element("button", { type: "button", id: "reveal", onclick: async () => {
+      let answer;
+      try {
+        answer = await call("reveal", { collection: setting.collection, key: setting.key });
+      } catch (error) {
+        if (error.kind === "locked" && await this.hooks.unlock()) button.click();
+        else if (error.kind !== "locked") message(visible(error.message), { isError: true });
+        return;
+      }
+      shown.textContent = visible(answer.text);
+      shown.className = "revealed";
+      let left = revealTime;
+      const hide = () => {
+        clearInterval(timer);
+        answer = undefined;
+        shown.textContent = shortValue(setting);
+        shown.className = "";
+        button.disabled = false;
+        button.textContent = "Reveal";
+      };
+      button.disabled = true;
+      button.textContent = `Hidden in ${left} s`;
+      const timer = setInterval(() => {
+        left -= 1;
+        button.textContent = `Hidden in ${left} s`;
+        if (left <= 0 || !shown.isConnected) hide();
+      }, 1000);
+    } }, "Reveal");
+    return element("p", { class: "line" }, shown, button);
+  }
+
+  // History
+
+  historyArea() {
+    if (this.setting.isNew) return undefined;
+    const { setting } = this;
+    const box = element("div", { class: "history" });
+    const details = element("details", { id: "history", ontoggle: async () => {
+      if (!details.open) return;
+      try {
+        const answer = await call("history", { collection: setting.collection, key: setting.key });
+        fill(box, this.versions(answer));
+      } catch (error) {
+        if (error.kind === "locked" && await this.hooks.unlock()) { details.open = false; details.open = true; return; }
+        box.replaceChildren(element("p", {}, visible(error.message)));
+      }
+    } }, element("summary", {}, "History"), box);
+    return details;
+  }
+
+  versions({ keeps, versions }) {
+    if (versions.length === 0) {
+      return [element("p", {}, keeps ? "Nothing was overwritten yet." : "This collection keeps no history. “prefs history --keep” turns it on.")];
+    }
+    return [element("ol", {}, versions.map((version) => element("li", {},
+      element("p", { class: "line" }, element("strong", {}, shortValue(version)),
+        !this.hooks.isReadOnly() && !this.setting.locked && element("button", { type: "button", "aria-label": `Restore version ${version.version}`, onclick: () => this.restore(version) }, "Restore")),
+      element("p", {}, `${timeText(version.modified)} to ${timeText(version.ended)}. `,
+        version.author && `Set by ${authorText(version.author)}. `, version.endedBy && `Ended by ${authorText(version.endedBy)}.`),
+      difference(shortValue(version), shortValue(this.setting)))))];
+  }
+
+  restore(version) {
+    this.changes.collect({ setting: this.setting, restore: version.version, earlier: shortValue(version) });
+    this.save();
+  }
+}
+
+/// What is in one text and not in the other, between what both begin and end with.
+export function difference(before, after) {
+  if (before === after) return element("p", { class: "difference" }, "As it is now.");
+  const [a, b] = [[...before], [...after]];
+  let start = 0;
+  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
+  const part = (letters) => letters.slice(start, letters.length - end).join("");
+  return element("p", { class: "difference" }, a.slice(0, start).join(""),
+    part(a) && element("del", {}, part(a)), part(b) && element("ins", {}, part(b)), a.slice(a.length - end).join(""));
+}

@@ -1,0 +1,107 @@
+// What is asked and shown apart from the list.
+
+import { call, text, unlock } from "./server.js";
+import { authorText, element, message, nameOf, shortValue, visible } from "./elements.js";
+import { difference } from "./details.js";
+import { download } from "./editors.js";
+import { newText } from "./changes.js";
+
+/// Shows a dialog until it is closed; resolves to what its buttons say.
+function open(title, content, buttons) {
+  return new Promise((resolve) => {
+    const dialog = element("dialog", { "aria-labelledby": "dialog-title" });
+    const close = (result) => { dialog.close(); dialog.remove(); resolve(result); };
+    const form = element("form", { onsubmit: (event) => { event.preventDefault(); main?.act(close); } },
+      element("h2", { id: "dialog-title" }, title), content,
+      element("div", { class: "line end" }, buttons.map(({ label, act, isMain }) => element("button", {
+        type: isMain ? "submit" : "button", class: isMain ? "main" : "", onclick: isMain ? undefined : () => act(close),
+      }, label))));
+    const main = buttons.find(({ isMain }) => isMain);
+    dialog.append(form);
+    dialog.addEventListener("cancel", (event) => { event.preventDefault(); close(undefined); });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+const cancel = { label: "Cancel", act: (close) => close(undefined) };
+
+/// Asks for the passphrase of the vault. Resolves to whether it is unlocked.
+export async function askPassphrase() {
+  const input = element("input", { type: "password", id: "passphrase", autocomplete: "off", required: true });
+  const problem = element("p", { class: "problem", role: "alert" });
+  const isOpen = await open("The vault is locked", [
+    element("p", {}, "Sealed collections have a passphrase of their own. It goes to the program that serves this page, and to nothing else; the vault is locked again after a while."),
+    element("label", {}, "Passphrase ", input), problem,
+  ], [cancel, { label: "Unlock", isMain: true, act: async (close) => {
+    try {
+      await unlock(input.value);
+      input.value = "";
+      close(true);
+    } catch (error) {
+      problem.textContent = error.message;
+      input.select();
+    }
+  } }]);
+  return isOpen ?? false;
+}
+
+/// Shows what changes would do, and saves them together. Resolves once it is closed.
+export function review(changes, save) {
+  const rows = changes.map((change) => {
+    const { setting } = change;
+    const now = setting.version === null || setting.version === undefined ? "" : shortValue(setting);
+    const isHidden = setting.hidden || change.type === "secret";
+    return element("li", {}, element("strong", {}, visible(nameOf(setting))),
+      isHidden ? element("p", { class: "difference" }, newText(change)) : difference(now, newText(change)),
+      change.problem && element("p", { class: "problem" }, change.problem),
+      change.theirs && element("p", { class: "problem" }, `${authorText(change.theirs.author)} has changed it meanwhile: ${shortValue(change.theirs)}`));
+  });
+  const mayBeSaved = !changes.some(({ problem, theirs }) => problem || theirs);
+  const buttons = [{ ...cancel, label: "Back" }];
+  if (mayBeSaved) {
+    buttons.push({ label: changes.length > 1 ? `Save ${changes.length} changes as one` : "Save", isMain: true,
+      act: (close) => { close(true); save(); } });
+  }
+  return open("What will change", [element("p", {}, "All of it is saved in one transaction, or none."), element("ul", { class: "review" }, rows)], buttons);
+}
+
+/// Asks for the name of a new setting.
+export async function askName(collection) {
+  const place = element("input", { type: "text", value: collection ?? "", id: "new-collection", autocomplete: "off", spellcheck: false });
+  const key = element("input", { type: "text", id: "new-key", autocomplete: "off", spellcheck: false, required: true });
+  return open("A new setting", [
+    element("p", {}, element("label", {}, "Collection ", place)), element("p", {}, element("label", {}, "Key ", key)),
+  ], [cancel, { label: "Go on", isMain: true, act: (close) => key.value && close({ collection: place.value, key: key.value }) }]);
+}
+
+/// Shows the report of the doctor.
+export async function examine() {
+  let report;
+  try {
+    report = await call("doctor");
+  } catch (error) {
+    return message(visible(error.message), { isError: true });
+  }
+  const list = (title, sentences) => sentences.length > 0
+    && [element("h3", {}, title), element("ul", {}, sentences.map((text) => element("li", {}, visible(text))))];
+  return open("The state of the store", [
+    element("p", { id: "verdict" }, report.ok ? "No problems found." : "There are problems."),
+    list("Problems", report.problems), list("Notes", report.notes),
+    element("dl", {}, [
+      ["Store", report.path], ["Values checked", report.checkedValues], ["Pages checked", report.checkedPages],
+      ["Entropy of a byte", report.entropyBitsPerByte && `${report.entropyBitsPerByte} of 8 bits`],
+      ["Opens with", report.slots?.map(({ kind, label }) => label ? `${kind} “${label}”` : kind).join(", ")],
+    ].filter(([, value]) => value !== undefined).map(([name, value]) => [element("dt", {}, name), element("dd", {}, visible(String(value)))])),
+  ], [{ label: "Close", isMain: true, act: (close) => close() }]);
+}
+
+/// Hands the settings that the list shows to the person, as a file.
+export async function exportSettings(filter) {
+  try {
+    download(new Blob([await text("export", filter)], { type: "application/json" }), "settings.json");
+    message("The settings that the list shows are in settings.json, in plaintext but for secrets.");
+  } catch (error) {
+    message(visible(error.message), { isError: true });
+  }
+}

@@ -1,0 +1,62 @@
+// Elements of the page, made without any HTML in texts: names and values come from programs, and are never markup.
+
+/// An element with properties, listeners (`onclick`) and children; what is undefined or null is left out.
+export function element(name, properties = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "class") node.className = value;
+    else if (key in node && !key.startsWith("aria") && key !== "role" && key !== "list") node[key] = value;
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  fill(node, ...children);
+  return node;
+}
+
+/// Puts children in the place of those that a node has.
+export function fill(node, ...children) {
+  const isThere = (child) => child !== undefined && child !== null && child !== false && child !== "";
+  node.replaceChildren(...children.flat(Infinity).filter(isThere));
+}
+
+/// The text with what would be invisible, or would turn the text around, made visible.
+export function visible(text) {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
+    (letter) => `\\u${letter.codePointAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/// A setting as the shell names it.
+export function nameOf(setting) {
+  if (setting.collection === "") return setting.key.includes("/") ? `/${setting.key}` : setting.key;
+  return `${setting.collection}/${setting.key}`;
+}
+
+export function collectionName(name) { return name === "" ? "(default)" : visible(name); }
+
+/// The value of a row in one line.
+export function shortValue(setting) {
+  if (setting.long) return `${setting.size.toLocaleString()} bytes`;
+  if (setting.value === undefined || setting.value === null) return setting.origin === "default" ? "not set" : "";
+  if (setting.type === "data") return `${setting.size ?? Math.floor(setting.value.length * 3 / 4)} bytes`;
+  const value = setting.value;
+  return visible(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 300);
+}
+
+export function authorText(author) {
+  if (!author) return "";
+  const actor = author.actor ? ` for ${author.actor}` : "";
+  return visible(`${author.program}, ${author.user}@${author.host}${actor}`);
+}
+
+export function timeText(text) { return text ? new Date(text).toLocaleString() : ""; }
+
+/// Says something for a while, with a button or without.
+export function message(text, { button, action, isError = false, seconds = 8 } = {}) {
+  const node = element("p", { class: isError ? "message error" : "message" }, text);
+  const remove = () => node.remove();
+  if (button) node.append(element("button", { type: "button", onclick: () => { remove(); action(); } }, button));
+  node.append(element("button", { type: "button", class: "plain", "aria-label": "Dismiss", onclick: remove }, "×"));
+  document.getElementById("messages").append(node);
+  setTimeout(remove, seconds * 1000);
+}

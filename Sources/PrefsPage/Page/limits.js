@@ -1,0 +1,76 @@
+// What a declaration says a value has to be, checked before anything is sent. The program checks again.
+
+const integer = /^[+-]?[0-9]+$/;
+
+/// The type of a declaration without that of its elements.
+export function baseType(type) { return type.replace(/<.*$/, ""); }
+
+/// Why a text is no value of a type, as a sentence; undefined when it is one.
+export function problemOfText(text, type) {
+  switch (type) {
+    case "int": {
+      if (!integer.test(text.trim())) return "A whole number is needed.";
+      const number = BigInt(text.trim());
+      if (number < -(2n ** 63n) || number >= 2n ** 64n) return "The number is too large.";
+      return undefined;
+    }
+    case "double":
+      if (/^[+-]?(inf(inity)?|nan)$/i.test(text.trim())) return undefined;
+      return text.trim() === "" || !Number.isFinite(Number(text)) ? "A number is needed, such as 1.5." : undefined;
+    case "bool": return /^(true|false)$/.test(text.trim()) ? undefined : "True or false is needed.";
+    case "date": return Number.isNaN(Date.parse(text)) ? "A date is needed, such as 2026-01-31T08:30:00Z." : undefined;
+    case "uuid":
+      return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text.trim()) ? undefined
+        : "A UUID is needed, such as 6F9619FF-8B86-D011-B42D-00C04FC964FF.";
+    case "url": return text.trim() === "" || /\s/.test(text.trim()) ? "A URL is needed; spaces are written %20." : undefined;
+    case "secret": return text === "" ? "A secret is not empty." : undefined;
+    case "json": try { JSON.parse(text); return undefined; } catch { return "JSON is needed."; }
+    default: return undefined;
+  }
+}
+
+/// Why a value does not keep to what is declared, as a sentence; undefined when it does.
+export function problemOfLimits(value, type, declaration) {
+  for (const limit of declaration?.limits ?? []) {
+    const reason = refusal(value, type, limit);
+    if (reason) return `The value is to be ${reason}.`;
+  }
+  return undefined;
+}
+
+function refusal(value, type, limit) {
+  if (limit.minimum !== undefined || limit.maximum !== undefined) {
+    const number = type === "date" ? Date.parse(value) : Number(value);
+    const bound = (bound) => type === "date" ? Date.parse(bound) : Number(bound);
+    const isBelow = limit.minimum !== undefined && number < bound(limit.minimum);
+    const isAbove = limit.maximum !== undefined && number > bound(limit.maximum);
+    if (!isBelow && !isAbove) return undefined;
+    if (limit.minimum === undefined) return `${limit.maximum} or less`;
+    return limit.maximum === undefined ? `${limit.minimum} or more` : `${limit.minimum} to ${limit.maximum}`;
+  }
+  if (limit.minimumCount !== undefined) {
+    const count = countOf(value, type);
+    const { minimumCount: minimum, maximumCount: maximum } = limit;
+    if (count === undefined || count >= minimum && count <= (maximum ?? Infinity)) return undefined;
+    if (maximum === undefined) return minimum === 1 ? "not empty" : `at least ${minimum} long`;
+    return minimum === 0 ? `at most ${maximum} long, and is ${count}` : `${minimum} to ${maximum} long, and is ${count}`;
+  }
+  if (limit.pattern !== undefined && type === "string") {
+    let pattern;
+    // What only Swift's expressions know is left to the program.
+    try { pattern = new RegExp(`^(?:${limit.pattern})$`, "u"); } catch { return undefined; }
+    return pattern.test(value) ? undefined : `text like ${limit.pattern}`;
+  }
+  return undefined;
+}
+
+function countOf(value, type) {
+  switch (type) {
+    case "string": return [...value].length;
+    case "secret": return new TextEncoder().encode(value).length;
+    case "data": return Math.floor(value.replace(/=+$/, "").length * 3 / 4);
+    case "array": return JSON.parse(value).length;
+    case "dict": return Object.keys(JSON.parse(value)).length;
+    default: return undefined;
+  }
+}

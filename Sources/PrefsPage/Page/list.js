@@ -1,0 +1,219 @@
+// The list: rows are made as they come into view, and fetched in blocks.
+
+import { call } from "./server.js";
+import { collectionName, element, nameOf, shortValue, visible } from "./elements.js";
+
+const blockSize = 100;
+const keptBlocks = 30;
+/// How long a change is marked, in milliseconds.
+const markTime = 4000;
+
+export class SettingsList {
+  /// - hooks: `selected(setting)`, `opened()`, `counted(answer)`, `pendingFor(setting)`, `failed(error)`.
+  constructor(box, rows, hooks) {
+    Object.assign(this, { box, rows, hooks });
+    this.filter = { search: "", filter: "all", collection: null };
+    this.total = 0;
+    this.blocks = new Map();
+    this.loading = new Map();
+    this.nodes = new Map();
+    this.marks = new Map();
+    this.selected = -1;
+    this.generation = 0;
+    box.addEventListener("scroll", () => this.draw(), { passive: true });
+    box.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.draw()).observe(box);
+  }
+
+  // Asking
+
+  /// Shows what `filter` accepts, from the top.
+  async show(filter) {
+    this.filter = filter;
+    await this.reload({ fromTop: true });
+  }
+
+  /// Fetches what is in view anew.
+  async reload({ fromTop = false, isAutomatic = false } = {}) {
+    const generation = ++this.generation;
+    const first = fromTop ? 0 : Math.floor(this.firstRow() / blockSize);
+    const answer = await this.fetch(first, isAutomatic);
+    if (generation !== this.generation) return;
+    this.blocks.clear();
+    this.loading.clear();
+    this.take(first, answer);
+    if (fromTop) {
+      this.box.scrollTop = 0;
+      this.selected = -1;
+    }
+    this.draw();
+    this.hooks.counted(answer);
+  }
+
+  fetch(block, isAutomatic = false) {
+    const request = { ...this.filter, offset: block * blockSize, limit: blockSize };
+    return call("list", request, { isAutomatic });
+  }
+
+  take(block, answer) {
+    this.total = answer.total;
+    this.revision = answer.revision;
+    this.blocks.set(block, answer.rows);
+    if (this.blocks.size > keptBlocks) {
+      const middle = Math.floor(this.firstRow() / blockSize);
+      const farthest = [...this.blocks.keys()].sort((a, b) => Math.abs(b - middle) - Math.abs(a - middle))[0];
+      this.blocks.delete(farthest);
+    }
+  }
+
+  setting(index) { return this.blocks.get(Math.floor(index / blockSize))?.[index % blockSize]; }
+
+  want(block) {
+    if (this.blocks.has(block) || this.loading.has(block)) return;
+    const generation = this.generation;
+    const loading = this.fetch(block).then((answer) => {
+      if (generation !== this.generation) return;
+      this.loading.delete(block);
+      this.take(block, answer);
+      this.draw();
+    }, (error) => { this.loading.delete(block); this.hooks.failed(error); });
+    this.loading.set(block, loading);
+  }
+
+  // Drawing
+
+  rowHeight() { return parseFloat(getComputedStyle(this.rows).getPropertyValue("line-height")) * 2; }
+
+  firstRow() { return Math.floor(this.box.scrollTop / (this.rowHeight() || 1)); }
+
+  draw() {
+    const height = this.rowHeight();
+    this.rows.style.height = `${this.total * height}px`;
+    const first = Math.max(0, Math.floor(this.box.scrollTop / height) - 5);
+    const last = Math.min(this.total, Math.ceil((this.box.scrollTop + this.box.clientHeight) / height) + 5);
+    for (let block = Math.floor(first / blockSize); block * blockSize < last; block += 1) this.want(block);
+    for (const [index, node] of this.nodes) {
+      if (index < first || index >= last) { node.remove(); this.nodes.delete(index); }
+    }
+    for (let index = first; index < last; index += 1) this.drawRow(index, height);
+    const active = this.nodes.get(this.selected);
+    if (active) this.box.setAttribute("aria-activedescendant", active.id);
+    else this.box.removeAttribute("aria-activedescendant");
+  }
+
+  drawRow(index, height) {
+    const setting = this.setting(index);
+    let node = this.nodes.get(index);
+    const fresh = this.row(index, setting);
+    fresh.style.transform = `translateY(${index * height}px)`;
+    if (node) node.replaceWith(fresh);
+    else this.rows.append(fresh);
+    this.nodes.set(index, fresh);
+  }
+
+  row(index, setting) {
+    const properties = {
+      id: `row-${index}`, class: "row", role: "option", "aria-setsize": this.total, "aria-posinset": index + 1,
+      "aria-selected": index === this.selected ? "true" : "false",
+      onclick: () => { this.select(index); this.hooks.opened(); },
+    };
+    if (!setting) return element("div", properties, element("span", { class: "key" }, "…"));
+    const pending = this.hooks.pendingFor(setting);
+    const words = [setting.changed && setting.declared && "changed", setting.problem && "problem", setting.locked && "locked", pending && "unsaved"];
+    const marked = this.marks.get(nameOf(setting)) > Date.now();
+    properties.class = ["row", ...words.filter(Boolean), marked && "fresh", setting.origin === "default" && "unset"]
+      .filter(Boolean).join(" ");
+    return element("div", properties,
+      element("span", { class: "name" },
+        setting.collection !== "" && element("span", { class: "collection" }, `${visible(setting.collection)}/`),
+        element("span", { class: "key" }, visible(setting.key)),
+        words.filter(Boolean).map((word) => element("span", { class: `tag ${word}` }, word))),
+      element("span", { class: "value" }, shortValue(setting)),
+      element("span", { class: "summary" }, setting.problem ?? visible(setting.summary)),
+      element("span", { class: "type" }, setting.type));
+  }
+
+  /// Marks settings that somebody has just changed, for a moment.
+  mark(names) {
+    const end = Date.now() + markTime;
+    for (const [collection, key] of names) this.marks.set(nameOf({ collection, key }), end);
+    this.draw();
+    setTimeout(() => {
+      for (const [name, end] of this.marks) if (end <= Date.now()) this.marks.delete(name);
+      this.draw();
+    }, markTime + 50);
+  }
+
+  // Selecting
+
+  async select(index) {
+    if (index < 0 || index >= this.total) return;
+    this.selected = index;
+    const height = this.rowHeight();
+    const top = index * height;
+    if (top < this.box.scrollTop) this.box.scrollTop = top;
+    else if (top + height > this.box.scrollTop + this.box.clientHeight) {
+      this.box.scrollTop = top + height - this.box.clientHeight;
+    }
+    this.draw();
+    if (!this.setting(index)) await this.loading.get(Math.floor(index / blockSize));
+    const setting = this.setting(index);
+    if (setting && index === this.selected) this.hooks.selected(setting);
+  }
+
+  key(event) {
+    const page = Math.max(1, Math.floor(this.box.clientHeight / this.rowHeight()) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.total, End: this.total };
+    if (event.key in steps && !event.ctrlKey && !event.altKey && !event.metaKey) {
+      event.preventDefault();
+      this.select(Math.min(this.total - 1, Math.max(0, this.selected + steps[event.key])));
+    } else if (event.key === "Enter" && this.selected >= 0) {
+      event.preventDefault();
+      this.hooks.opened();
+    }
+  }
+}
+
+/// The sidebar, and the menu that stands for it where there is no room.
+export class Sidebar {
+  constructor(list, menu, chosen) {
+    Object.assign(this, { list, menu, chosen });
+    this.current = null;
+    menu.addEventListener("change", () => this.choose(menu.value === "all" ? null : menu.value.slice(2)));
+  }
+
+  choose(name) {
+    this.current = name;
+    this.chosen(name);
+    this.draw();
+  }
+
+  show(collections) {
+    this.collections = collections;
+    // What is shown now stays, with nothing in it.
+    if (this.current !== null && !collections.some(({ name }) => name === this.current)) {
+      this.collections = [...collections, { name: this.current, count: 0 }];
+    }
+    this.draw();
+  }
+
+  draw() {
+    const total = this.collections.reduce((sum, { count }) => sum + count, 0);
+    const entries = [{ name: null, count: total }, ...this.collections];
+    const focused = document.activeElement?.dataset?.collection;
+    const label = (name) => name === null ? "All collections" : collectionName(name);
+    this.list.replaceChildren(...entries.map(({ name, count, sealed }) => {
+      const button = element("button", {
+        type: "button", class: "plain", "aria-current": name === this.current ? "true" : undefined,
+        onclick: () => this.choose(name),
+      }, element("span", {}, label(name)), sealed && element("span", { class: "tag" }, "sealed"),
+      element("span", { class: "number" }, count.toLocaleString()));
+      button.dataset.collection = name === null ? "all" : `c:${name}`;
+      return element("li", {}, button);
+    }));
+    if (focused) [...this.list.querySelectorAll("button")].find((node) => node.dataset.collection === focused)?.focus();
+    this.menu.replaceChildren(...entries.map(({ name, count }) => element("option", {
+      value: name === null ? "all" : `c:${name}`, selected: name === this.current,
+    }, `${label(name)} (${count.toLocaleString()})`)));
+  }
+}

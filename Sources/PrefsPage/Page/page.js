@@ -1,0 +1,177 @@
+// The page: what its parts say to each other.
+
+import { begin, call, follow } from "./server.js";
+import { Changes } from "./changes.js";
+import { Details } from "./details.js";
+import { SettingsList, Sidebar } from "./list.js";
+import { element, message, visible } from "./elements.js";
+import { askName, askPassphrase, examine, exportSettings, review } from "./dialogs.js";
+
+const node = (id) => document.getElementById(id);
+const searchBox = node("search");
+let about = {};
+let isNarrow = matchMedia("(max-width: 50rem)");
+
+const changes = new Changes(node("pending"), node("undo"), {
+  saved(settings) {
+    list.mark(settings.map(({ collection, key }) => [collection, key]));
+    if (details.setting && !details.setting.isNew || settings.length > 0) details.setting && details.show(details.setting);
+    refresh({ isAutomatic: false });
+  },
+  changed() { list.draw(); },
+  met() { details.draw(); },
+  refused() { details.draw(); },
+  review: (collected) => review(collected, () => changes.save()),
+  unlock: askPassphrase,
+});
+
+const details = new Details(node("details"), changes, {
+  close() {
+    details.hide();
+    document.body.classList.remove("editing");
+    node("list").focus();
+  },
+  isReadOnly: () => about.readOnly,
+  unlock: askPassphrase,
+});
+
+const list = new SettingsList(node("list"), node("rows"), {
+  // On a phone what is selected would hide the list.
+  selected(setting) { if (!isNarrow.matches || !details.box.hidden) details.show(setting); },
+  opened: openSelected,
+  counted,
+  pendingFor: (setting) => changes.get(setting),
+  failed,
+});
+
+const sidebar = new Sidebar(node("collections"), node("collection-menu"), () => show());
+
+function openSelected() {
+  const setting = list.setting(list.selected);
+  if (!setting) return;
+  document.body.classList.add("editing");
+  details.show(setting, { focus: true });
+}
+
+function counted({ total, collections, unlocked }) {
+  node("count").textContent = total === 1 ? "1 setting" : `${total.toLocaleString()} settings`;
+  node("vault").hidden = !unlocked;
+  sidebar.show(collections);
+}
+
+function filter() {
+  return {
+    search: searchBox.value, filter: document.querySelector("input[name=filter]:checked").value,
+    collection: sidebar.current,
+  };
+}
+
+async function show() {
+  try { await list.show(filter()); } catch (error) { failed(error); }
+}
+
+async function refresh({ isAutomatic = true } = {}) {
+  try { await list.reload({ isAutomatic }); } catch (error) { failed(error); }
+}
+
+function failed(error) {
+  if (error.kind === "session") return over();
+  message(visible(error.message), { isError: true });
+}
+
+/// The session has ended: nothing of the store stays on the screen.
+function over() {
+  details.hide();
+  document.body.className = "over";
+  const hint = "Press Enter in the terminal where “prefs ui” runs, or start it again. A page that was loaded anew has to be opened anew.";
+  document.body.replaceChildren(element("main", { class: "over" }, element("h1", {}, "This page has ended"),
+    element("p", {}, hint), element("p", {}, "What was not saved is not saved.")));
+}
+
+// Keys and buttons
+
+searchBox.addEventListener("input", show);
+searchBox.addEventListener("keydown", (event) => {
+  if (event.key === "ArrowDown" || event.key === "Enter") {
+    event.preventDefault();
+    node("list").focus();
+    list.select(Math.max(0, list.selected));
+  } else if (event.key === "Escape" && searchBox.value === "") {
+    node("list").focus();
+  }
+});
+document.querySelectorAll("input[name=filter]").forEach((input) => input.addEventListener("change", show));
+node("doctor").addEventListener("click", examine);
+node("export").addEventListener("click", () => exportSettings(filter()));
+node("vault").addEventListener("click", () => call("lock").catch(failed));
+node("new").addEventListener("click", async () => {
+  const name = await askName(sidebar.current);
+  if (!name) return;
+  document.body.classList.add("editing");
+  const found = await call("setting", name).catch(failed);
+  if (!found) return;
+  await details.show(found.version === null && !found.declared ? { ...found, isNew: true, text: "" } : found, { focus: true });
+});
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.matches("input:not([type=radio]):not([type=checkbox]), textarea, select");
+  if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey) {
+    event.preventDefault();
+    searchBox.focus();
+    searchBox.select();
+  } else if (event.key === "z" && (event.ctrlKey || event.metaKey) && !isTyping) {
+    event.preventDefault();
+    changes.undo();
+  } else if (event.key === "Escape" && !details.box.hidden && !isTyping) {
+    details.hooks.close();
+  }
+});
+addEventListener("beforeunload", (event) => { if (changes.pending.size > 0) event.preventDefault(); });
+
+// Live
+
+let timer;
+let seen = [];
+
+/// Many commits at once are looked at once.
+function committed({ keys }) {
+  seen = seen && keys ? [...seen, ...keys] : keys;
+  if (timer) return;
+  timer = setTimeout(async () => {
+    const names = seen;
+    [timer, seen] = [undefined, []];
+    await refresh();
+    if (names) list.mark(names);
+    const affected = (setting) => !names || names.some(([collection, key]) => collection === setting.collection && key === setting.key);
+    const edited = [...changes.pending.values()].filter(({ setting }) => affected(setting));
+    const theirs = await Promise.all(edited.map(({ setting: { collection, key } }) =>
+      call("setting", { collection, key }, { isAutomatic: true }).catch(() => undefined)));
+    changes.meet(theirs.filter(Boolean));
+    if (details.setting && affected(details.setting) && !changes.get(details.setting)) details.show(details.setting);
+  }, 100);
+}
+
+async function start() {
+  try {
+    about = await begin();
+  } catch (error) {
+    return over();
+  }
+  node("store").textContent = visible(about.store) + (about.readOnly ? " (only to be read)" : "");
+  node("new").hidden = about.readOnly;
+  node("undo").hidden = about.readOnly;
+  document.title = `Settings: ${about.store.split("/").at(-1)}`;
+  await show();
+  node("list").focus({ preventScroll: true });
+  performance.mark("first-row");
+  follow({
+    commit: committed,
+    vault({ unlocked }) { node("vault").hidden = !unlocked; refresh(); },
+    connection(isThere, isOver) {
+      node("connection").textContent = isThere ? "" : "Not connected to the program.";
+      if (isThere) refresh();
+      if (isOver) over();
+    },
+  });
+}
+
+start();

@@ -1,0 +1,48 @@
+import Synchronization
+
+/// When the page is over: a while after its last tab, or when nobody has used it for long.
+final class Lifetime: Sendable {
+  enum End: Equatable {
+    case lastTabClosed, idle
+  }
+
+  /// How long after its last tab the page waits for another.
+  static let tabGrace = Duration.seconds(60)
+
+  private struct State {
+    var lastUse: ContinuousClock.Instant
+    var tabs = 0
+    /// When the last tab went away; nil before there was one.
+    var lastTabGone: ContinuousClock.Instant?
+  }
+
+  private let idleLimit: Duration
+  private let now: @Sendable () -> ContinuousClock.Instant
+  private let state: Mutex<State>
+
+  init(idleLimit: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    (self.idleLimit, self.now) = (idleLimit, now)
+    state = Mutex(State(lastUse: now()))
+  }
+
+  /// Somebody did something.
+  func use() { state.withLock { $0.lastUse = now() } }
+
+  func openTab() { state.withLock { $0.tabs += 1 } }
+
+  func closeTab() {
+    state.withLock { state in
+      state.tabs -= 1
+      if state.tabs == 0 { state.lastTabGone = now() }
+    }
+  }
+
+  /// Whether the page is over now, and why.
+  var end: End? {
+    state.withLock { state in
+      if now() - state.lastUse >= idleLimit { return .idle }
+      if state.tabs == 0, let gone = state.lastTabGone, now() - gone >= Self.tabGrace { return .lastTabClosed }
+      return nil
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/// Decides from a request's head whether it may come from the page that was opened.
+///
+/// What is refused learns nothing: the answer is the same for every reason.
+struct RequestGate: Sendable {
+  /// Where the page is reached.
+  enum Place: Sendable {
+    case loopback(port: UInt16)
+    /// Behind a proxy that somebody put in front of a socket: only it knows the page's own address.
+    case socket
+  }
+
+  /// The head of a request, as far as it counts here.
+  struct Head {
+    var method: String
+    var path: String
+    var host: String?
+    var origin: String?
+    /// `Sec-Fetch-Site`, `-Mode` and `-Dest`.
+    var fetchSite: String?
+    var fetchMode: String?
+    var fetchDestination: String?
+    var contentType: String?
+    var session: String?
+  }
+
+  /// What a request that may pass asks for.
+  enum Passed: Equatable {
+    /// A file of the page, by its path within.
+    case file(String)
+    /// Trades a token for a session.
+    case session
+    /// Something that takes a session, which it has.
+    case call(String)
+  }
+
+  /// JSON, and the passphrase of the vault.
+  private static let types: Set<String> = ["application/json", "application/octet-stream"]
+
+  let place: Place
+  /// The random folder that the page lies in: whoever only finds the port gets nothing at all.
+  let folder: String
+
+  /// - Returns: nil where the request is refused.
+  func passed(_ head: Head, isSession: (String) -> Bool) -> Passed? {
+    guard isOwnHost(head.host), let path = path(head.path) else { return nil }
+    switch head.method {
+    case "GET":
+      guard isOwnOrigin(head.origin, head.host, required: false), mayFetchFile(head, path) else { return nil }
+      return .file(path)
+    case "POST":
+      // No form can send these types, and no other page may ask for them without our consent, which we do not give.
+      guard isOwnOrigin(head.origin, head.host, required: true), head.fetchSite.map({ $0 == "same-origin" }) ?? true,
+        head.contentType.map(Self.types.contains) ?? false, path.hasPrefix("api/")
+      else { return nil }
+      let call = String(path.dropFirst("api/".count))
+      if call == "session" { return .session }
+      return head.session.map(isSession) ?? false ? .call(call) : nil
+    default: return nil
+    }
+  }
+
+  // MARK: - Parts
+
+  private func isOwnHost(_ host: String?) -> Bool {
+    switch place {
+    case .loopback(let port): host == "127.0.0.1:\(port)"
+    case .socket: host.map { !$0.isEmpty } ?? false
+    }
+  }
+
+  private func isOwnOrigin(_ origin: String?, _ host: String?, required: Bool) -> Bool {
+    guard let origin, let host else { return !required }
+    switch place {
+    case .loopback: return origin == "http://\(host)"
+    case .socket: return origin == "http://\(host)" || origin == "https://\(host)"
+    }
+  }
+
+  private func path(_ path: String) -> String? {
+    let prefix = "/\(folder)/"
+    return path.hasPrefix(prefix) ? String(path.dropFirst(prefix.count)) : nil
+  }
+
+  /// The page itself is opened from the terminal, or by a file that leads to it; all else is asked for by the page.
+  private func mayFetchFile(_ head: Head, _ path: String) -> Bool {
+    guard let site = head.fetchSite else { return true }
+    if path.isEmpty { return head.fetchMode == "navigate" && head.fetchDestination == "document" }
+    return site == "same-origin"
+  }
+}

@@ -1,0 +1,56 @@
+import Coffer
+import PrefsCommands
+
+/// What a page asks for: a JSON object.
+struct PageRequest {
+  private let members: [String: Value]
+
+  /// - Throws: ``Failure`` with the status `usage`.
+  init(_ text: String) throws {
+    guard case .dictionary(let members)? = try? JSONReader.value(text) else {
+      throw Failure(.usage, "the request is not a JSON object.")
+    }
+    self.members = members
+  }
+
+  private init(_ members: [String: Value]) { self.members = members }
+
+  func optionalText(_ name: String) throws -> String? {
+    switch members[name] {
+    case nil, .null: nil
+    case .string(let text): text
+    default: throw Failure(.usage, "\"\(name)\" is not text.")
+    }
+  }
+
+  func text(_ name: String) throws -> String {
+    guard let text = try optionalText(name) else { throw Failure(.usage, "\"\(name)\" is missing.") }
+    return text
+  }
+
+  func integer(_ name: String) throws -> Int64? {
+    switch members[name] {
+    case nil, .null: nil
+    case .int(let number): number
+    default: throw Failure(.usage, "\"\(name)\" is not an integer.")
+    }
+  }
+
+  func flag(_ name: String) -> Bool { members[name] == .bool(true) }
+
+  func objects(_ name: String) throws -> [PageRequest] {
+    guard case .array(let elements)? = members[name] else { throw Failure(.usage, "\"\(name)\" is not a list.") }
+    return try elements.map { element in
+      guard case .dictionary(let members) = element else { throw Failure(.usage, "\"\(name)\" holds no objects.") }
+      return PageRequest(members)
+    }
+  }
+
+  /// Which settings a list is to show.
+  func filter() throws -> SettingFilter {
+    let kind = try optionalText("filter") ?? SettingFilter.Kind.all.rawValue
+    guard let kind = SettingFilter.Kind(rawValue: kind) else { throw Failure(.usage, "there is no such filter.") }
+    return SettingFilter(
+      collection: try optionalText("collection"), kind: kind, search: try optionalText("search") ?? "")
+  }
+}

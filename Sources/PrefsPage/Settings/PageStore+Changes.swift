@@ -1,0 +1,229 @@
+import Coffer
+import PrefsCommands
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Somebody else has changed what a change was made for; nothing was changed.
+struct ChangeConflict: Error {
+  /// The settings as they are now, as JSON.
+  let settings: [String]
+}
+
+/// What one save of the page did, so that it can be undone.
+struct UndoRecord: Sendable {
+  struct Entry: Sendable {
+    let collection: String
+    let key: String
+    /// What was there; nil where the key was not.
+    let before: Item?
+    /// The version that the save left; 0 where it removed the key.
+    let version: Int64
+  }
+
+  let number: Int64
+  let entries: [Entry]
+}
+
+/// The saves of the page that can be undone.
+struct UndoStack: Sendable {
+  private var records: [UndoRecord] = []
+  private var last: Int64 = 0
+  /// Earlier ones are forgotten: each keeps values in memory.
+  private static let limit = 100
+
+  mutating func add(_ entries: [UndoRecord.Entry]) -> Int64 {
+    last += 1
+    records = records.suffix(Self.limit - 1) + [UndoRecord(number: last, entries: entries)]
+    return last
+  }
+
+  func record(_ number: Int64) -> UndoRecord? { records.first { $0.number == number } }
+
+  mutating func remove(_ number: Int64) { records.removeAll { $0.number == number } }
+}
+
+extension PageStore {
+  /// What is to become of a setting.
+  private struct Change {
+    enum Action {
+      case set(text: String, type: String)
+      case restore(version: Int64)
+      case remove
+    }
+
+    let collection: String
+    let key: String
+    /// The version that the person saw; 0 stands for none.
+    let version: Int64
+    let action: Action
+
+    init(_ request: PageRequest) throws {
+      collection = try request.text("collection")
+      key = try request.text("key")
+      guard let version = try request.integer("version") else { throw Failure(.usage, "\"version\" is missing.") }
+      self.version = version
+      if request.flag("remove") {
+        action = .remove
+      } else if let restored = try request.integer("restore") {
+        action = .restore(version: restored)
+      } else {
+        action = .set(text: try request.text("text"), type: try request.text("type"))
+      }
+    }
+  }
+
+  private static let changeLimit = 1000
+
+  /// Makes all changes in one transaction, or none of them.
+  ///
+  /// - Throws: ``ChangeConflict`` where one of the settings is no longer what the person saw.
+  func change(_ request: PageRequest) throws -> String {
+    let changes = try request.objects("changes").map(Change.init)
+    guard !changes.isEmpty, changes.count <= Self.changeLimit else {
+      throw Failure(.usage, "one to \(Self.changeLimit) changes are made at once.")
+    }
+    try requireWritable()
+    for change in changes { try check(change) }
+    let json = json
+    let entries = try unlocking {
+      try connection.readWrite { transaction in
+        try requireUnchanged(changes.map { ($0.collection, $0.key, $0.version) }, json, transaction)
+        return try changes.map { try make($0, transaction) }
+      }
+    }
+    return try answer(entries)
+  }
+
+  private func requireWritable() throws {
+    guard !isReadOnly else {
+      throw Failure(.refused, "this page only reads: it was started so, or the store can only be read.")
+    }
+  }
+
+  private func check(_ change: Change) throws {
+    try scope.require(change.collection)
+    try ManagedSettings(ofApplication: change.collection).requireUnlocked(change.key, in: change.collection)
+  }
+
+  private func requireUnchanged(
+    _ expected: [(collection: String, key: String, version: Int64)], _ json: SettingJSON,
+    _ transaction: borrowing ReadWriteTransaction
+  ) throws {
+    var settings: [String] = []
+    for (collection, key, version) in expected
+    where try transaction.version(forKey: key, inCollection: collection) != version {
+      settings.append(try json.whole(key, collection, transaction))
+    }
+    if !settings.isEmpty { throw ChangeConflict(settings: settings) }
+  }
+
+  private func make(
+    _ change: Change, _ transaction: borrowing ReadWriteTransaction
+  ) throws -> UndoRecord.Entry {
+    let (key, collection) = (change.key, change.collection)
+    let before = try transaction.item(forKey: key, inCollection: collection)
+    switch change.action {
+    case .remove: try transaction.removeObject(forKey: key, inCollection: collection)
+    case .restore(let version): try transaction.restoreObject(forKey: key, inCollection: collection, version: version)
+    case .set(let text, let type):
+      let declaration = try transaction.declaration(forKey: key, inCollection: collection)
+      try set(try value(text, type, key, collection, declaration), key, collection, transaction)
+    }
+    return UndoRecord.Entry(
+      collection: collection, key: key, before: before,
+      version: try transaction.version(forKey: key, inCollection: collection))
+  }
+
+  private func value(
+    _ text: String, _ type: String, _ key: String, _ collection: String, _ declaration: Declaration?
+  ) throws -> Value {
+    do {
+      return try EditedText.value(text, type: type, declaration)
+    } catch let failure as Failure where failure.status == .format {
+      throw Failure(.format, "\(KeyReference.text(key, in: collection)): \(failure.message) Nothing was changed.")
+    }
+  }
+
+  /// Keeps metadata, expiry and due date of what is there.
+  private func set(
+    _ value: Value, _ key: String, _ collection: String, _ transaction: borrowing ReadWriteTransaction
+  ) throws {
+    if try transaction.hasObject(forKey: key, inCollection: collection) {
+      try transaction.replaceObject(value, forKey: key, inCollection: collection)
+    } else {
+      try transaction.setObject(value, forKey: key, inCollection: collection)
+    }
+  }
+
+  /// The settings as they are now, and the number under which all of it is undone.
+  private func answer(_ entries: [UndoRecord.Entry], undone: Int64? = nil) throws -> String {
+    let number = undoing.withLock { undoing in
+      if let undone { undoing.remove(undone) }
+      return undoing.add(entries)
+    }
+    let json = json
+    let settings = try connection.read { transaction in
+      try entries.map { try json.whole($0.key, $0.collection, transaction) }
+    }
+    return JSONText.object([("undo", "\(number)"), ("settings", JSONText.array(settings))])
+  }
+
+  // MARK: - Undoing
+
+  /// Brings back what a save of this page has changed, where nobody has changed it since.
+  ///
+  /// - Throws: ``ChangeConflict``.
+  func undo(_ request: PageRequest) throws -> String {
+    guard let number = try request.integer("undo"), let record = undoing.withLock({ $0.record(number) }) else {
+      throw Failure(.notFound, "there is nothing to undo under this number.")
+    }
+    try requireWritable()
+    let json = json
+    let entries = try unlocking {
+      try connection.readWrite { transaction in
+        try requireUnchanged(record.entries.map { ($0.collection, $0.key, $0.version) }, json, transaction)
+        return try record.entries.map { try bringBack($0, transaction) }
+      }
+    }
+    return try answer(entries, undone: number)
+  }
+
+  private func bringBack(
+    _ entry: UndoRecord.Entry, _ transaction: borrowing ReadWriteTransaction
+  ) throws -> UndoRecord.Entry {
+    let (key, collection) = (entry.key, entry.collection)
+    let present = try transaction.item(forKey: key, inCollection: collection)
+    if let before = entry.before {
+      try transaction.setObject(
+        before.value, forKey: key, inCollection: collection, expires: before.expires, due: before.due)
+      try transaction.replaceMetadata(before.metadata, forKey: key, inCollection: collection)
+    } else {
+      try transaction.removeObject(forKey: key, inCollection: collection)
+    }
+    return UndoRecord.Entry(
+      collection: collection, key: key, before: present,
+      version: try transaction.version(forKey: key, inCollection: collection))
+  }
+
+  // MARK: - History
+
+  /// The earlier values of a setting with their authors; secrets and sealed values by their lengths.
+  func history(_ request: PageRequest) throws -> String {
+    let (collection, key) = try name(in: request)
+    return try unlocking {
+      try connection.read { transaction in
+        let keeps = try transaction.historyLimits(forCollection: collection) != nil
+        let items = try transaction.history(forKey: key, inCollection: collection)
+        let isHidden =
+          try transaction.isSealed(collection: collection)
+          || transaction.declaration(forKey: key, inCollection: collection)?.type == .secret
+        let text = HistoryText(items: items[...], isSealed: isHidden, redaction: Redaction(reveals: false))
+        return JSONText.object([("keeps", keeps ? "true" : "false"), ("versions", text.json)])
+      }
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import Coffer
+import CofferMaintenance
+import PrefsCommands
+import Synchronization
+
+/// What the page does with its store; each answer is JSON.
+final class PageStore: Sendable {
+  let database: Database
+  let isReadOnly: Bool
+  let scope: CollectionScope
+  /// Reads and writes for requests, one after the other.
+  let connection: Connection
+  private let index: Mutex<SettingsIndex>
+  let undoing = Mutex(UndoStack())
+  private let session: PrefsCommands.Session
+
+  /// - Throws: What reading the store throws.
+  init(_ database: Database, session: PrefsCommands.Session, scope: CollectionScope, isReadOnly: Bool) throws {
+    self.database = database
+    self.session = session
+    self.scope = scope
+    self.isReadOnly = isReadOnly || database.options.isReadOnly
+    connection = try database.makeConnection()
+    index = Mutex(try connection.read { try SettingsIndex(scope, $0) })
+  }
+
+  // MARK: - Following
+
+  /// Calls `handler` with each commit, as JSON, once the list has it.
+  func follow(_ handler: @escaping @Sendable (String) -> Void) throws -> CommitRegistration {
+    let follower = try database.makeConnection()
+    return try database.onCommit { [weak self] commit in
+      guard let self else { return }
+      // What cannot be read now is told to whoever asks for it next.
+      try? index.withLock { index in try follower.read { try index.apply(commit, $0) } }
+      handler(text(of: commit))
+    }
+  }
+
+  /// More keys than these are not named one by one.
+  private static let namedKeys = 500
+
+  private func text(of commit: Commit) -> String {
+    let keys = commit.changedCollections.filter(scope.contains).flatMap { collection in
+      commit.changedKeys(inCollection: collection).map { JSONText.array([collection, $0].map(JSONText.quoted)) }
+    }
+    let isListed = !keys.isEmpty && keys.count <= Self.namedKeys && !commit.didClearAllCollections
+    return JSONText.object([
+      ("snapshot", "\(commit.snapshot)"), ("keys", isListed ? JSONText.array(keys) : "null"),
+      ("author", commit.author.map(ChangeText.json) ?? "null"),
+    ])
+  }
+
+  // MARK: - Looking
+
+  /// The most rows that one answer has.
+  private static let rowLimit: Int64 = 500
+
+  /// A part of the list, with the numbers for the sidebar.
+  func list(_ request: PageRequest) throws -> String {
+    let filter = try request.filter()
+    let offset = Int(max(0, try request.integer("offset") ?? 0))
+    let limit = Int(min(Self.rowLimit, max(0, try request.integer("limit") ?? 100)))
+    let (names, total, counts, revision, reader) = index.withLock { index in
+      let matches = index.matches(filter)
+      let settings = index.settings
+      let names = matches.dropFirst(offset).prefix(limit).map { settings[$0].name }
+      return (names, matches.count, index.counts(filter), index.revision, index.reader)
+    }
+    let json = SettingJSON(reader: reader)
+    let rows = try connection.read { transaction in
+      try names.map { try json.row($0.key, $0.collection, transaction) }
+    }
+    return JSONText.object([
+      ("revision", "\(revision)"), ("total", "\(total)"), ("offset", "\(offset)"), ("rows", JSONText.array(rows)),
+      (
+        "collections",
+        JSONText.array(
+          counts.map { name, count in
+            JSONText.object([
+              ("name", JSONText.quoted(name)), ("count", "\(count)"),
+              ("sealed", reader.isSealed(name) ? "true" : "false"),
+            ])
+          })
+      ),
+      ("unlocked", database.vault.isUnlocked ? "true" : "false"),
+    ])
+  }
+
+  /// One setting with all there is to say of it.
+  func setting(_ request: PageRequest) throws -> String {
+    let (collection, key) = try name(in: request)
+    return try connection.read { try json.whole(key, collection, $0) }
+  }
+
+  var json: SettingJSON { SettingJSON(reader: index.withLock { $0.reader }) }
+
+  /// The setting that a request names.
+  func name(in request: PageRequest) throws -> (collection: String, key: String) {
+    let name = (collection: try request.text("collection"), key: try request.text("key"))
+    try scope.require(name.collection)
+    return name
+  }
+
+  /// A secret or a sealed value in plaintext.
+  func reveal(_ request: PageRequest) throws -> String {
+    let (collection, key) = try name(in: request)
+    let value = try unlocking { try connection.read { try $0.value(forKey: key, inCollection: collection) } }
+    guard let value else { throw Failure(.notFound, "the setting is gone.") }
+    let revealed = ValueText.revealed(value)
+    return JSONText.object([
+      ("kind", JSONText.quoted(value.kind.name)), ("text", JSONText.quoted(try EditedText.text(of: revealed))),
+    ])
+  }
+
+  /// The report of `prefs doctor`.
+  func examination() throws -> String { FindingsText(findings: try Findings(of: database)).json }
+
+  /// What the page shows at its head.
+  func about() -> String {
+    JSONText.object([
+      ("store", JSONText.quoted(database.path)), ("readOnly", isReadOnly ? "true" : "false"),
+      ("version", JSONText.quoted(PrefsTool.version)),
+    ])
+  }
+
+  /// The settings that a filter accepts, as `prefs export --format json` writes them: by collection and key.
+  func export(_ request: PageRequest) throws -> String {
+    let filter = try request.filter()
+    let (names, reader) = index.withLock { index in
+      let matches = index.matches(filter)
+      let settings = index.settings
+      return (matches.compactMap { settings[$0].info == nil ? nil : settings[$0].name }, index.reader)
+    }
+    var collections: [String: [String: Value]] = [:]
+    try connection.read { transaction in
+      for (collection, key) in names {
+        guard let info = try transaction.info(forKey: key, inCollection: collection) else { continue }
+        let tree: Value
+        if reader.isSealed(collection) || info.kind == .sealed {
+          tree = Redaction.sealed(byteCount: info.byteCount)
+        } else if let value = try transaction.value(forKey: key, inCollection: collection) {
+          let isHidden =
+            value.kind == .secret || reader.declared.setting(key, in: collection)?.declaration.type == .secret
+          tree =
+            isHidden
+            ? .string(value.kind == .secret ? ValueText.text(value) : "<secret>")
+            : try PortableValue.tree(value, native: SettingsFormat.json.native)
+        } else {
+          continue
+        }
+        collections[collection, default: [:]][key] = tree
+      }
+    }
+    return JSONFile.text(.dictionary(collections.mapValues(Value.dictionary)))
+  }
+
+  // MARK: - The vault
+
+  /// Runs `body`, and once more with what `prefs unlock` keeps where the vault is locked.
+  func unlocking<R>(_ body: () throws -> R) throws -> R {
+    do {
+      return try body()
+    } catch CofferError.locked(let collection) {
+      let state = UnlockState(storeID: try Database.storeID(at: session.path), options: session.options)
+      guard let key = state.key() else { throw CofferError.locked(collection: collection) }
+      do {
+        try database.vault.unlock(vaultKey: key)
+      } catch CofferError.wrongKey {
+        throw CofferError.locked(collection: collection)
+      }
+      return try body()
+    }
+  }
+
+  /// Unlocks the vault with its passphrase or a recovery key, in this process alone.
+  func unlock(_ secret: SecretBytes) throws {
+    guard try database.vault.exists() else { throw Failure(.notFound, "the store has no vault.") }
+    do {
+      try database.vault.unlock(.passphrase(secret))
+    } catch CofferError.wrongKey {
+      throw Failure(.wrongKey, "That is not the passphrase of the vault.")
+    }
+  }
+
+  func lock() { database.vault.lock() }
+}

@@ -1,0 +1,146 @@
+import Coffer
+import PrefsCommands
+
+/// Settings as the page gets them: as `prefs list --json` prints them, and what the page shows besides.
+struct SettingJSON {
+  let reader: SettingReader
+
+  /// Above this a list leaves a value out; the setting itself has it.
+  private static let listedByteCount = 2048
+  /// Above this a value is not edited in a page.
+  private static let editedByteCount = 4 << 20
+
+  /// An entry of the list.
+  func row(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String {
+    JSONText.object(try members(key, collection, limit: Self.listedByteCount, transaction).members)
+  }
+
+  /// A setting with all there is to say of it, and the text that an editor begins with.
+  func whole(_ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable) throws -> String {
+    var (members, value) = try members(key, collection, limit: Self.editedByteCount, transaction)
+    members.append(("text", try value.map { JSONText.quoted(try EditedText.text(of: $0)) } ?? "null"))
+    if let setting = reader.declared.setting(key, in: collection) {
+      members += [
+        ("declaration", setting.declaration.json),
+        ("limitWords", JSONText.array(setting.declaration.limits.map { JSONText.quoted($0.words) })),
+        ("declaredBy", JSONText.quoted(setting.ownerText)),
+      ]
+    }
+    let author = try author(key, collection, transaction)
+    members.append(("author", author.map(ChangeText.json) ?? "null"))
+    return JSONText.object(members)
+  }
+
+  private func author(
+    _ key: String, _ collection: String, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> Author? {
+    // A sealed item would have to be opened for it.
+    reader.isSealed(collection) ? nil : try transaction.item(forKey: key, inCollection: collection)?.author
+  }
+
+  /// - Returns: The value, too, where it may be shown and is not too long.
+  private func members(
+    _ key: String, _ collection: String, limit: Int, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> (members: [(name: String, json: String)], value: Value?) {
+    let info = try transaction.info(forKey: key, inCollection: collection)
+    let declaration = reader.declared.setting(key, in: collection)?.declaration
+    let managed = reader.managed(collection)
+    let locked = managed?.locked(forKey: key)
+    var value: Value?
+    var origin = "store"
+    var kind = info?.kind.name ?? declaration?.type.description ?? "any"
+    var isLong = false
+    if let locked {
+      (value, origin, kind) = (locked.value, locked.place.description, locked.value.kind.name)
+    } else if let info {
+      isLong = info.byteCount > limit
+      if info.kind == .sealed || reader.isSealed(collection) {
+        kind = Value.Kind.sealed.name
+      } else if !isLong {
+        value = try transaction.value(forKey: key, inCollection: collection)
+      }
+    } else if let given = managed?.defaultValue(forKey: key) {
+      (value, origin, kind) = (given.value, given.place.description, given.value.kind.name)
+    } else {
+      (value, origin) = (declaration?.defaultValue, "default")
+    }
+    let isHidden = declaration?.type == .secret || value?.kind == .secret || kind == Value.Kind.secret.name
+    var members = ItemJSON.members(
+      key, collection, info, kind: kind, value: shown(value, info, isHidden: isHidden, kind), origin: origin)
+    let findings = try findings(key, collection, info, transaction)
+    members += [
+      ("changed", info != nil && (value == nil || value != declaration?.defaultValue) ? "true" : "false"),
+      ("declared", declaration == nil ? "false" : "true"),
+      ("hidden", isHidden || kind == Value.Kind.sealed.name ? "true" : "false"),
+      ("long", isLong ? "true" : "false"),
+      ("summary", JSONText.quoted(declaration?.summary ?? "")),
+      ("problem", findings.isEmpty ? "null" : JSONText.quoted(findings.map(\.text).joined(separator: " "))),
+      ("locked", locked.map { JSONText.quoted($0.place.description) } ?? "null"),
+    ]
+    return (members, isHidden ? nil : value)
+  }
+
+  /// What the list shows: never a secret, and nothing sealed.
+  private func shown(_ value: Value?, _ info: ItemInfo?, isHidden: Bool, _ kind: String) -> Value? {
+    if kind == Value.Kind.sealed.name { return info.map { Redaction.sealed(byteCount: $0.byteCount) } }
+    guard isHidden, let value else { return value }
+    // A secret describes itself by its length; what should be one, and is not, is not shown either.
+    return value.kind == .secret ? value : .string("<secret>")
+  }
+
+  private func findings(
+    _ key: String, _ collection: String, _ info: ItemInfo?, _ transaction: borrowing some Reading & ~Copyable
+  ) throws -> [SettingFinding] {
+    guard info != nil, !reader.declared.settings(in: collection).isEmpty else { return [] }
+    let isSealed = reader.isSealed(collection)
+    return try SettingFinding.all(of: key, in: collection, reader.declared, isSealed: isSealed) {
+      isSealed ? nil : try transaction.value(forKey: key, inCollection: collection)
+    }
+  }
+}
+
+/// Values as the text that a person edits, and back.
+enum EditedText {
+  /// Scalars as their text, data as base64, what is composed as JSON in the form of `prefs edit`, from which the same value
+  /// comes back.
+  static func text(of value: Value) throws -> String {
+    switch value {
+    case .array, .dictionary: JSONFile.text(try PortableValue.tree(value, native: SettingsFormat.json.native))
+    default: ValueText.text(value)
+    }
+  }
+
+  /// The value that a text stands for.
+  ///
+  /// - Throws: ``Failure`` with the status `format`; its message never holds the value.
+  static func value(_ text: String, type: String, _ declaration: Declaration?) throws -> Value {
+    if type == Value.Kind.secret.name {
+      guard !text.isEmpty else { throw Failure(.format, "a secret is not empty.") }
+      return .secret(Secret(text))
+    }
+    guard let valueType = ValueType(rawValue: type) else { throw Failure(.usage, "there is no type \"\(type)\".") }
+    switch valueType {
+    case .array, .dict: return try composed(text, valueType, declaration)
+    default:
+      let reader = ValueReader(type: valueType, encoding: .base64)
+      if let declaration { return try reader.value(Array(text.utf8), declaration.type) }
+      return try reader.value(Array(text.utf8))
+    }
+  }
+
+  private static func composed(_ text: String, _ type: ValueType, _ declaration: Declaration?) throws -> Value {
+    let tree: Value
+    let value: Value
+    do {
+      tree = try JSONFile.tree(text)
+      value = try PortableValue.value(tree)
+    } catch let problem as FormatProblem {
+      throw Failure(.format, "\(problem.reason).")
+    }
+    guard value.kind == (type == .array ? .array : .dictionary) else {
+      throw Failure(.format, type == .array ? "not an array." : "not a dictionary.")
+    }
+    guard let declaration, !declaration.type.accepts(value) else { return value }
+    return declaration.type.value(plain: tree) ?? value
+  }
+}

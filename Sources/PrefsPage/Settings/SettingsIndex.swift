@@ -1,0 +1,144 @@
+import Coffer
+import PrefsCommands
+
+/// All settings of a store in the order of the list, kept up to date commit by commit.
+struct SettingsIndex: Sendable {
+  /// A collection of the sidebar.
+  struct Collection: Sendable {
+    let name: String
+    let isSealed: Bool
+  }
+
+  private(set) var settings: [IndexedSetting] = []
+  /// Grows with each change of the list.
+  private(set) var revision = 0
+  /// The last commit that is in it.
+  private(set) var snapshot: UInt64 = 0
+  private let scope: CollectionScope
+  private(set) var reader: SettingReader
+  private var matches: [SettingFilter: [Int]] = [:]
+
+  init(_ scope: CollectionScope, _ transaction: borrowing ReadTransaction) throws {
+    self.scope = scope
+    reader = try SettingReader(transaction)
+    try rebuild(transaction)
+  }
+
+  // MARK: - Following the store
+
+  /// Reads everything anew.
+  mutating func rebuild(_ transaction: borrowing ReadTransaction) throws {
+    reader = try SettingReader(transaction)
+    settings = []
+    for collection in try names(transaction) { settings += try reader.settings(of: collection, transaction) }
+    settings.sort { IndexedSetting.precedes($0.name, $1.name) }
+    try finish(transaction)
+  }
+
+  private func names(_ transaction: borrowing ReadTransaction) throws -> [String] {
+    let names = try transaction.allCollections() + reader.declared.settings.map(\.declaration.collection) + scope.named
+    return Set(names.map { ByteString($0) }).sorted().map(\.string).filter(scope.contains)
+  }
+
+  /// Takes in what a commit has changed.
+  mutating func apply(_ commit: Commit, _ transaction: borrowing ReadTransaction) throws {
+    guard commit.snapshot > snapshot else { return }
+    let collections = commit.changedCollections
+    let isWhole =
+      collections.isEmpty || commit.didClearAllCollections
+      || collections.contains { commit.didClear(collection: $0) || commit.isUnlisted(collection: $0) }
+    // Nothing changed but declarations, or too much to be listed.
+    if isWhole { return try rebuild(transaction) }
+    for collection in collections where scope.contains(collection) {
+      try reader.follow(collection, transaction)
+      for key in commit.changedKeys(inCollection: collection) {
+        place(try reader.setting(key, collection, transaction), (collection, key))
+      }
+    }
+    try finish(transaction)
+  }
+
+  private mutating func finish(_ transaction: borrowing ReadTransaction) throws {
+    snapshot = try transaction.snapshot()
+    matches = [:]
+    revision += 1
+  }
+
+  private mutating func place(_ setting: IndexedSetting?, _ name: (collection: String, key: String)) {
+    let index = firstIndex { !IndexedSetting.precedes($0.name, name) }
+    let isThere = index < settings.count && !IndexedSetting.precedes(name, settings[index].name)
+    switch (setting, isThere) {
+    case (let setting?, true): settings[index] = setting
+    case (let setting?, false): settings.insert(setting, at: index)
+    case (nil, true): settings.remove(at: index)
+    case (nil, false): break
+    }
+  }
+
+  /// The first setting, in the list's order, for which `condition` holds, as it does for all after it.
+  private func firstIndex(where condition: (IndexedSetting) -> Bool) -> Int {
+    var range = 0..<settings.count
+    while !range.isEmpty {
+      let middle = (range.lowerBound + range.upperBound) / 2
+      range = condition(settings[middle]) ? range.lowerBound..<middle : middle + 1..<range.upperBound
+    }
+    return range.lowerBound
+  }
+
+  // MARK: - Asking
+
+  private static let rememberedMatches = 16
+
+  /// The places of the settings that a filter accepts.
+  mutating func matches(_ filter: SettingFilter) -> [Int] {
+    if let known = matches[filter] { return known }
+    let range = range(of: filter.collection)
+    let found =
+      filter.kind == .all && filter.words.isEmpty ? Array(range) : range.filter { filter.accepts(settings[$0]) }
+    if matches.count >= Self.rememberedMatches { matches = [:] }
+    matches[filter] = found
+    return found
+  }
+
+  private func range(of collection: ByteString?) -> Range<Int> {
+    guard let name = collection?.string else { return 0..<settings.count }
+    let start = firstIndex { !IndexedSetting.precedes($0.name, (name, "")) }
+    let end = firstIndex {
+      !$0.collection.utf8.elementsEqual(name.utf8) && IndexedSetting.precedes((name, ""), $0.name)
+    }
+    return start..<end
+  }
+
+  /// The collections with the numbers of their settings that a filter accepts, whatever collection that names.
+  mutating func counts(_ filter: SettingFilter) -> [(name: String, count: Int)] {
+    var everywhere = filter
+    everywhere.collection = nil
+    var counts: [(name: String, count: Int)] = []
+    for index in matches(everywhere) {
+      let name = settings[index].collection
+      if let last = counts.last, last.name.utf8.elementsEqual(name.utf8) {
+        counts[counts.count - 1].count += 1
+      } else {
+        counts.append((name, 1))
+      }
+    }
+    return counts
+  }
+}
+
+/// The collections that the page is about.
+struct CollectionScope: Sendable {
+  /// Those that were named; none of them for all.
+  let named: [String]
+
+  func contains(_ collection: String) -> Bool {
+    named.isEmpty || named.contains { $0.utf8.elementsEqual(collection.utf8) }
+  }
+
+  /// - Throws: ``Failure`` for a collection that the page is not about.
+  func require(_ collection: String) throws {
+    guard contains(collection) else {
+      throw Failure(.refused, "this page is not about \(KeyReference.describe(collection)).")
+    }
+  }
+}

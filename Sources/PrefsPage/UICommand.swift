@@ -1,0 +1,100 @@
+import ArgumentParser
+import Coffer
+import PrefsCommands
+
+/// The command `prefs ui`, a program of its own.
+struct UICommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "prefs ui",
+    abstract: "Show and change settings in a page of the browser.",
+    discussion: """
+      Opens a page that lists every setting, with what is declared of it, and changes them; what other programs change shows \
+      at once. The page is served on 127.0.0.1, and to the browser that was opened alone: its address holds a token that is \
+      good for one use within a minute. Enter prints and opens another one. Secrets show their length until one is revealed.
+
+      It ends with Ctrl-C, a minute after its last tab was closed, and when nobody has used it for --ttl.
+
+      Examples:
+        prefs ui
+        prefs ui --read-only -c editor
+        prefs ui --app org.example.editor
+        prefs ui --no-open --port 8421
+        prefs ui --listen unix:/run/user/1000/settings.sock
+      """)
+
+  @Flag(help: "Change nothing.")
+  var readOnly = false
+
+  @Option(help: ArgumentHelp("Listen on this port of 127.0.0.1; one that is free, unless named.", valueName: "n"))
+  var port: UInt16?
+
+  @Flag(help: "Open no browser; the address is printed either way.")
+  var noOpen = false
+
+  @Option(
+    help: ArgumentHelp(
+      "End when nobody has used the page for so long, as in 90s, 15m, 2h. An unlocked vault is locked after as long.",
+      valueName: "time"))
+  var ttl = TimeToLive(seconds: 15 * 60)
+
+  @Option(
+    help: ArgumentHelp(
+      "Listen at a socket, unix:PATH, for a proxy in front, which has to keep the Host header.", valueName: "socket"))
+  var listen: String?
+
+  @OptionGroup(title: "Common options") var common: CommonOptions
+
+  private static let socketPrefix = "unix:"
+
+  mutating func validate() throws {
+    if let listen {
+      guard listen.hasPrefix(Self.socketPrefix), listen != Self.socketPrefix else {
+        throw ValidationError("--listen takes unix:PATH. A page is not served to other hosts without a proxy in front.")
+      }
+      if port != nil { throw ValidationError("Use --port or --listen, not both.") }
+    }
+    if common.env != nil {
+      throw ValidationError("The page shows environments beside their collections; leave out --env.")
+    }
+  }
+
+  private var place: PageServer.Place {
+    if let listen { return .socket(path: String(listen.dropFirst(Self.socketPrefix.count))) }
+    return .loopback(port: port ?? 0)
+  }
+
+  mutating func run() throws {
+    let session = try PrefsCommands.Session(common.ofSession)
+    let database = try session.openForReading(isReadOnly: readOnly)
+    defer { try? database.close() }
+    let store = try PageStore(
+      database, session: session, scope: CollectionScope(named: common.namedCollections), isReadOnly: readOnly)
+    if let key = try session.options.vaultKey() { try unlock(database, key, session) }
+    let opens = !noOpen && listen == nil && BrowserOpener.hasScreen
+    try PageProcess(
+      store: store, place: place, idleLimit: .seconds(ttl.seconds), opensBrowser: opens, talking: session.options
+    ).run()
+  }
+}
+
+extension UICommand {
+  /// Unlocks the vault with the key that is named.
+  private func unlock(_ database: Database, _ key: KeySource, _ session: PrefsCommands.Session) throws {
+    guard try database.vault.exists() else { return }
+    do {
+      try database.vault.unlock(key)
+    } catch CofferError.wrongKey {
+      // What the environment names may be for the vault of another store.
+      guard common.vaultKeyFile == nil, common.vaultKeyFd == nil else {
+        throw Failure(.wrongKey, "the key that is named does not open the vault of \(session.path).")
+      }
+      session.options.note(
+        "PREFS_VAULT_KEY_FILE does not open the vault of this store; the page asks for its passphrase.")
+    }
+  }
+}
+
+/// The program `prefs-ui`.
+package enum PageTool {
+  package static func main() -> Never { PrefsTool.main(UICommand.self) }
+}

@@ -1,0 +1,3 @@
+import PrefsPage
+
+PageTool.main()

@@ -1,0 +1,285 @@
+"""A store, the program that serves its page, and a browser in front of it."""
+
+import http.client
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+PATIENCE = 20
+
+
+class Store:
+    """A store in a home of its own, and the tool that works with it."""
+
+    def __init__(self, binaries):
+        self.binaries = binaries
+        self.home = tempfile.mkdtemp(prefix="prefs-page-")
+        self.runtime = os.path.join(self.home, "run")
+        os.mkdir(self.runtime, 0o700)
+        self.environment = {
+            "HOME": self.home, "PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.runtime, "LANG": "C.UTF-8",
+        }
+
+    def prefs(self, *arguments, input=None, code=0, pass_fds=()):
+        run = subprocess.run(
+            [os.path.join(self.binaries, "prefs"), *arguments], env=self.environment, input=input, capture_output=True,
+            text=True, timeout=120, pass_fds=pass_fds)
+        assert run.returncode == code, f"prefs {arguments}: {run.returncode}, {run.stderr}"
+        return run.stdout
+
+    def get(self, key):
+        return self.prefs("get", key).rstrip("\n")
+
+    def declare(self, application, settings):
+        """Declares settings, as a program does when it starts."""
+        path = os.path.join(self.home, "declarations.json")
+        with open(path, "w") as file:
+            json.dump({"application": application, "settings": settings}, file)
+        self.prefs("schema", "--declare", path)
+
+    def seal(self, collection, passphrase):
+        """Seals a collection in a vault that a passphrase opens."""
+        with Descriptor(passphrase) as descriptor:
+            self.prefs(
+                "seal", collection, "--vault-passphrase-fd", str(descriptor), pass_fds=(descriptor,))
+
+    def close(self):
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+class Descriptor:
+    """A descriptor that another program reads a text from."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __enter__(self):
+        self.reader, writer = os.pipe()
+        os.write(writer, self.text.encode())
+        os.close(writer)
+        return self.reader
+
+    def __exit__(self, *_):
+        os.close(self.reader)
+
+
+class Page:
+    """`prefs ui` on a terminal."""
+
+    def __init__(self, store, *arguments, environment=None):
+        self.store = store
+        self.terminal, end = pty.openpty()
+        self.process = subprocess.Popen(
+            [os.path.join(store.binaries, "prefs"), "ui", "--no-open", *arguments],
+            env={**store.environment, **(environment or {})}, stdin=end, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True)
+        os.close(end)
+        try:
+            self.address = self.next_address()
+        except BaseException:
+            self.close()
+            raise
+
+    def next_address(self):
+        ready, _, _ = select.select([self.process.stdout], [], [], 60)
+        assert ready, "prefs ui prints no address"
+        line = self.process.stdout.readline().strip()
+        if not line:
+            raise AssertionError(f"prefs ui ended: {self.process.stderr.read()}")
+        return line
+
+    def another_address(self):
+        """What Enter gives."""
+        os.write(self.terminal, b"\n")
+        return self.next_address()
+
+    @property
+    def port(self):
+        return int(self.address.split(":")[2].split("/")[0])
+
+    @property
+    def folder(self):
+        return self.address.split("/")[3]
+
+    @property
+    def token(self):
+        return self.address.split("#")[1]
+
+    def request(self, method, path, body=None, headers=None, port=None):
+        """One request by hand; returns status, headers and body."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def own_headers(self, session=None):
+        """What the page itself sends."""
+        headers = {
+            "Host": f"127.0.0.1:{self.port}", "Origin": f"http://127.0.0.1:{self.port}",
+            "Sec-Fetch-Site": "same-origin", "Content-Type": "application/json",
+        }
+        return {**headers, "X-Coffer-Session": session} if session else headers
+
+    def call(self, name, request=None, session=None, **headers):
+        """A call as the page makes it."""
+        body = json.dumps(request or {})
+        return self.request(
+            "POST", f"/{self.folder}/api/{name}", body, {**self.own_headers(session), **headers})
+
+    def session(self):
+        status, _, body = self.call("session", {"token": self.token})
+        assert status == 200, status
+        return json.loads(body)["session"]
+
+    def interrupt(self):
+        """Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=PATIENCE)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        os.close(self.terminal)
+
+
+class Browser:
+    """A Chromium of its own without a screen."""
+
+    def __init__(self, width=1280, height=800, dark=False, arguments=()):
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+        self.profile = tempfile.mkdtemp(prefix="prefs-browser-")
+        flags = [
+            "--headless=new", f"--window-size={width},{height}", f"--user-data-dir={self.profile}",
+            "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync", "--force-prefers-reduced-motion",
+            "--enable-precise-memory-info", *arguments,
+        ]
+        # Chromium's sandbox refuses to be root's.
+        if os.geteuid() == 0:
+            flags.append("--no-sandbox")
+        for flag in flags:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.add_experimental_option("prefs", {"download.default_directory": self.profile})
+        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        self.driver.set_page_load_timeout(PATIENCE)
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+
+    def size(self, width, height):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def open(self, address):
+        self.driver.get("about:blank")
+        self.driver.get(address)
+
+    def open_list(self, address):
+        self.open(address)
+        self.wait(lambda: self.rows())
+
+    # Looking
+
+    def wait(self, condition, seconds=PATIENCE, interval=0.02):
+        """Waits until something is so, and returns what it is."""
+        def attempt(_):
+            try:
+                return condition()
+            except Exception as error:  # What is drawn anew meanwhile is looked for again.
+                if "stale element" in str(error) or "no such element" in str(error):
+                    return None
+                raise
+        return WebDriverWait(self.driver, seconds, interval).until(attempt, str(condition))
+
+    def one(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        """The text of what is there; None where it is not."""
+        return self.driver.execute_script(
+            "return document.querySelector(arguments[0])?.innerText ?? null", selector)
+
+    def rows(self):
+        """The rows that are drawn, in their order: name, value, classes."""
+        return self.driver.execute_script("""
+            return [...document.querySelectorAll('.row')].filter((row) => row.querySelector('.value'))
+              .sort((a, b) => a.ariaPosInSet - b.ariaPosInSet).map((row) => ({
+                name: (row.querySelector('.collection')?.textContent ?? '') + row.querySelector('.key').textContent,
+                value: row.querySelector('.value').textContent, summary: row.querySelector('.summary').textContent,
+                classes: [...row.classList], index: Number(row.ariaPosInSet) - 1 }))""")
+
+    def row(self, name):
+        return next((row for row in self.rows() if row["name"] == name), None)
+
+    def names(self):
+        return [row["name"] for row in self.rows()]
+
+    def focused(self):
+        return self.driver.execute_script("const n = document.activeElement; return n.id || n.tagName.toLowerCase()")
+
+    def console(self):
+        return [entry["message"] for entry in self.driver.get_log("browser") if "favicon" not in entry["message"]]
+
+    def picture(self, path):
+        with open(path, "wb") as file:
+            file.write(self.driver.get_screenshot_as_png())
+
+    # Doing
+
+    def choose(self, name):
+        """Clicks a row, and waits for the setting beside it."""
+        def click():
+            row = self.row(name)
+            return row and self.driver.execute_script("""
+                const row = document.getElementById('row-' + arguments[0]); row?.click(); return Boolean(row)""", row["index"])
+        self.wait(click)
+        self.wait(lambda: self.text("#details-title") == name)
+
+    def search(self, text):
+        box = self.one("#search")
+        box.clear()
+        box.send_keys(text)
+
+    def fill(self, selector, text):
+        field = self.wait(lambda: self.one(selector))
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(Keys.BACKSPACE)
+        field.send_keys(text)
+
+    def keys(self, *keys):
+        self.driver.switch_to.active_element.send_keys(*keys)
+
+    def click(self, selector):
+        self.wait(lambda: self.one(selector)).click()
+
+    def press(self, word, within="body"):
+        """Clicks the button that says so."""
+        def button():
+            return next((b for b in self.all(f"{within} button") if b.is_displayed() and b.text.startswith(word)), None)
+        self.wait(button).click()
+
+    def close(self):
+        self.driver.quit()
+        shutil.rmtree(self.profile, ignore_errors=True)
