@@ -58,6 +58,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Operating/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
+	Tests/Page/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@$(MAKE) test-install
 	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
 
@@ -115,7 +116,7 @@ else
 	@Scripts/install-deps.sh benchmarks
 	@Scripts/install-programs.sh python3 sqlite3 sqlcipher age git pass gpg=gnupg \
 	  gsettings=libglib2.0-bin,dconf-gsettings-backend,gsettings-desktop-schemas
-	@Scripts/build-release.sh prefs prefs-formats prefs-fleet StorageBenchmark
+	@Scripts/build-release.sh prefs-formats prefs-fleet prefs-ui prefs StorageBenchmark
 	$(SWIFT) build -c release --package-path Benchmarks
 	@built="$$($(SWIFT) build -c release --show-bin-path)" && \
 	  DESTDIR="$$built/installed" PREFIX=/usr Scripts/install.sh install "$$built/prefs" >/dev/null && \

@@ -43,11 +43,11 @@ case "$(uname -s)" in
     options="--static-swift-stdlib --disable-local-rpath"
     ;;
 esac
-[ $# -gt 0 ] || set -- prefs prefs-formats prefs-fleet prefs-ui
+[ $# -gt 0 ] || set -- prefs-formats prefs-fleet prefs-ui prefs
 for product; do
   # shellcheck disable=SC2086 # Words.
   "$swift" build -c release --product "$product" $options $static_cxx $linker
-  # Only who installs the tool needs its manual pages.
+  # Only who installs the tool needs its manual pages; that of prefs asks prefs-ui, too, and so prefs comes last.
   case "$product" in
     prefs | prefs-fleet)
       if command -v python3 >/dev/null 2>&1; then

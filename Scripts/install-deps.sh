@@ -2,17 +2,23 @@
 # Installs what Coffer links against and Swift does not bring along: SQLite, OpenSSL and libcurl with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
 # its own, pass with GnuPG, etcd with etcdctl, the openssl tool, and Python with `cryptography` and `jsonschema` or the means to
-# install them. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
+# install them, and Chromium with its driver. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
 set -eu
 
 has_libraries() {
   command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto libcurl
 }
 
+# Homebrew has no browser with its driver; there the tests of the page are left out.
+has_browser() {
+  [ "$(uname -s)" = Darwin ] || { command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1; }
+}
+
 has_test_tools() {
   command -v sqlite3 >/dev/null 2>&1 && command -v sqlcipher >/dev/null 2>&1 && command -v pass >/dev/null 2>&1 &&
     command -v gpg >/dev/null 2>&1 && command -v etcd >/dev/null 2>&1 && command -v etcdctl >/dev/null 2>&1 &&
     command -v openssl >/dev/null 2>&1 && command -v python3 >/dev/null 2>&1 &&
+    has_browser &&
     python3 -c 'try:
   import cryptography, jsonschema
 except ImportError:
@@ -24,7 +30,7 @@ brew="pkg-config sqlite openssl@3 curl"
 case "${1:-}" in
   tests)
     has_all() { has_libraries && has_test_tools; }
-    debian="$debian sqlite3 sqlcipher pass gnupg etcd-server etcd-client openssl python3 python3-venv python3-cryptography python3-jsonschema"
+    debian="$debian sqlite3 sqlcipher pass gnupg etcd-server etcd-client openssl python3 python3-venv python3-cryptography python3-jsonschema chromium chromium-driver"
     brew="$brew sqlcipher pass gnupg etcd python"
     ;;
   benchmarks)

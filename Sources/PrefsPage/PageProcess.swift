@@ -19,7 +19,7 @@ final class PageProcess: Sendable {
   private let opensBrowser: Bool
   private let options: SessionOptions
   private let credentials = Credentials()
-  private let lifetime: Lifetime
+  private let lifetime: PageLifetime
   private let events: EventStream
   private let vaultClock: VaultClock
   private let browser: BrowserOpener
@@ -36,7 +36,7 @@ final class PageProcess: Sendable {
     self.options = options
     server = try PageServer(place)
     if case .socket = place { isSocket = true } else { isSocket = false }
-    lifetime = Lifetime(idleLimit: idleLimit)
+    lifetime = PageLifetime(idleLimit: idleLimit)
     events = EventStream(lifetime)
     vaultClock = VaultClock(store, events, time: idleLimit)
     browser = BrowserOpener(besides: store.database.path)

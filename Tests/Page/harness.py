@@ -42,12 +42,12 @@ class Store:
     def get(self, key):
         return self.prefs("get", key).rstrip("\n")
 
-    def declare(self, application, settings):
+    def declare(self, settings, application="org.example.editor"):
         """Declares settings, as a program does when it starts."""
         path = os.path.join(self.home, "declarations.json")
         with open(path, "w") as file:
-            json.dump({"application": application, "settings": settings}, file)
-        self.prefs("schema", "--declare", path)
+            json.dump(settings, file)
+        self.prefs("schema", "load", path, "--application", application)
 
     def seal(self, collection, passphrase):
         """Seals a collection in a vault that a passphrase opens."""
@@ -78,11 +78,11 @@ class Descriptor:
 class Page:
     """`prefs ui` on a terminal."""
 
-    def __init__(self, store, *arguments, environment=None):
+    def __init__(self, store, *arguments, environment=None, opens=False):
         self.store = store
         self.terminal, end = pty.openpty()
         self.process = subprocess.Popen(
-            [os.path.join(store.binaries, "prefs"), "ui", "--no-open", *arguments],
+            [os.path.join(store.binaries, "prefs"), "ui", *([] if opens else ["--no-open"]), *arguments],
             env={**store.environment, **(environment or {})}, stdin=end, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, start_new_session=True)
         os.close(end)
@@ -272,13 +272,19 @@ class Browser:
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def click(self, selector):
-        self.wait(lambda: self.one(selector)).click()
+        def attempt():
+            self.one(selector).click()
+            return True
+        self.wait(attempt)
 
     def press(self, word, within="body"):
         """Clicks the button that says so."""
-        def button():
-            return next((b for b in self.all(f"{within} button") if b.is_displayed() and b.text.startswith(word)), None)
-        self.wait(button).click()
+        def attempt():
+            button = next((b for b in self.all(f"{within} button") if b.is_displayed() and b.text.startswith(word)), None)
+            if button:
+                button.click()
+            return button
+        self.wait(attempt)
 
     def close(self):
         self.driver.quit()

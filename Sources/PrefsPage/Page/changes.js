@@ -61,7 +61,13 @@ export class Changes {
       this.fail(error, changes);
       return false;
     }
-    for (const change of changes) this.pending.delete(nameOf(change.setting));
+    for (const change of changes) {
+      const name = nameOf(change.setting);
+      const later = this.pending.get(name);
+      if (later === change) this.pending.delete(name);
+      // Edited again meanwhile: that stands on what was just saved.
+      else if (later) later.setting = answer.settings.find((setting) => nameOf(setting) === name) ?? later.setting;
+    }
     this.remember(answer, changes.length === 1 ? `Saved ${visible(nameOf(changes[0].setting))}.` : `Saved ${changes.length} changes as one.`);
     return true;
   }

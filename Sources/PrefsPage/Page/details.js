@@ -29,10 +29,21 @@ export class Details {
     if (round !== this.round) return;
     const pending = this.changes.get(setting);
     if (pending && pending.setting.version !== setting.version) pending.theirs = setting;
+    const hadFocus = this.box.querySelector("#editor")?.contains(document.activeElement);
     this.setting = setting;
     this.type = pending?.type ?? this.startType(setting);
-    this.draw();
+    // What looks the same stays: somebody may be typing into it.
+    if (this.box.hidden || this.drawn !== this.state()) {
+      this.draw();
+      if (hadFocus) this.focus();
+    }
     if (focus) this.focus();
+  }
+
+  /// All that is shown of the setting but its history.
+  state() {
+    const { setting, ...pending } = this.changes.get(this.setting) ?? {};
+    return JSON.stringify([this.setting, pending]);
   }
 
   startType(setting) {
@@ -72,6 +83,7 @@ export class Details {
         `An administrator of this computer has locked it, in ${visible(setting.locked)}.`),
       this.conflict(pending), this.valueArea(pending), this.facts(), this.historyArea());
     this.say(pending?.problem);
+    this.drawn = this.state();
   }
 
   conflict(pending) {
@@ -172,6 +184,7 @@ export class Details {
     if (isSame && !theirs) this.changes.drop(setting);
     else this.changes.collect({ setting, type: this.type, text, problem, theirs });
     this.say(problem);
+    this.drawn = this.state();
     const save = this.box.querySelector("#save-one");
     if (save) save.disabled = isSame || Boolean(problem) || Boolean(theirs);
   }

@@ -1,7 +1,7 @@
 // What is asked and shown apart from the list.
 
 import { call, text, unlock } from "./server.js";
-import { authorText, element, message, nameOf, shortValue, visible } from "./elements.js";
+import { authorText, element, message, nameOf, shortValue, timeText, visible } from "./elements.js";
 import { difference } from "./details.js";
 import { download } from "./editors.js";
 import { newText } from "./changes.js";
@@ -78,8 +78,9 @@ export async function askName(collection) {
 /// Shows the report of the doctor.
 export async function examine() {
   let report;
+  let fleets;
   try {
-    report = await call("doctor");
+    ({ report, fleets } = await call("doctor"));
   } catch (error) {
     return message(visible(error.message), { isError: true });
   }
@@ -91,6 +92,7 @@ export async function examine() {
     element("dl", {}, [
       ["Store", report.path], ["Values checked", report.checkedValues], ["Pages checked", report.checkedPages],
       ["Entropy of a byte", report.entropyBitsPerByte && `${report.entropyBitsPerByte} of 8 bits`],
+      ["Fleet", fleets.map(({ carrier, synced }) => `${carrier}, ${synced ? `in step since ${timeText(synced)}` : "never in step yet"}`).join("; ") || undefined],
       ["Opens with", report.slots?.map(({ kind, label }) => label ? `${kind} “${label}”` : kind).join(", ")],
     ].filter(([, value]) => value !== undefined).map(([name, value]) => [element("dt", {}, name), element("dd", {}, visible(String(value)))])),
   ], [{ label: "Close", isMain: true, act: (close) => close() }]);

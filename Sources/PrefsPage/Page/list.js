@@ -103,13 +103,26 @@ export class SettingsList {
 
   drawRow(index, height) {
     const setting = this.setting(index);
-    let node = this.nodes.get(index);
-    const fresh = this.row(index, setting);
+    const node = this.nodes.get(index);
+    const state = this.state(index, setting);
+    // A row that looks the same stays: somebody may just be clicking it.
+    const isSame = node?.dataset.state === state;
+    const fresh = isSame ? node : this.row(index, setting);
     fresh.style.transform = `translateY(${index * height}px)`;
+    if (isSame) return;
+    fresh.dataset.state = state;
     if (node) node.replaceWith(fresh);
     else this.rows.append(fresh);
     this.nodes.set(index, fresh);
   }
+
+  /// All that a row shows.
+  state(index, setting) {
+    if (!setting) return `${this.total}`;
+    return JSON.stringify([this.total, setting, index === this.selected, Boolean(this.hooks.pendingFor(setting)), this.isMarked(setting)]);
+  }
+
+  isMarked(setting) { return this.marks.get(nameOf(setting)) > Date.now(); }
 
   row(index, setting) {
     const properties = {
@@ -120,7 +133,7 @@ export class SettingsList {
     if (!setting) return element("div", properties, element("span", { class: "key" }, "…"));
     const pending = this.hooks.pendingFor(setting);
     const words = [setting.changed && setting.declared && "changed", setting.problem && "problem", setting.locked && "locked", pending && "unsaved"];
-    const marked = this.marks.get(nameOf(setting)) > Date.now();
+    const marked = this.isMarked(setting);
     properties.class = ["row", ...words.filter(Boolean), marked && "fresh", setting.origin === "default" && "unset"]
       .filter(Boolean).join(" ");
     return element("div", properties,
@@ -200,6 +213,9 @@ export class Sidebar {
   draw() {
     const total = this.collections.reduce((sum, { count }) => sum + count, 0);
     const entries = [{ name: null, count: total }, ...this.collections];
+    const state = JSON.stringify([entries, this.current]);
+    if (state === this.state) return;
+    this.state = state;
     const focused = document.activeElement?.dataset?.collection;
     const label = (name) => name === null ? "All collections" : collectionName(name);
     this.list.replaceChildren(...entries.map(({ name, count, sealed }) => {

@@ -17,9 +17,9 @@ final class EventStream: Sendable {
   }
 
   private let state = Mutex(State())
-  private let lifetime: Lifetime
+  private let lifetime: PageLifetime
 
-  init(_ lifetime: Lifetime) { self.lifetime = lifetime }
+  init(_ lifetime: PageLifetime) { self.lifetime = lifetime }
 
   /// Sends an event to all pages.
   func send(_ name: String, _ json: String) {

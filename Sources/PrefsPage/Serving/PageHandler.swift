@@ -16,7 +16,7 @@ struct PageHandler: HTTPHandler {
   let credentials: Credentials
   let store: PageStore
   let events: EventStream
-  let lifetime: Lifetime
+  let lifetime: PageLifetime
   let vaultClock: VaultClock
   /// Runs when a token was traded: what led to it is not needed any more.
   let didOpen: @Sendable () -> Void

@@ -20,12 +20,17 @@ struct UndoRecord: Sendable {
     let key: String
     /// What was there; nil where the key was not.
     let before: Item?
-    /// The version that the save left; 0 where it removed the key.
-    let version: Int64
+    /// The version that the save left, or an undo of later saves has left again; 0 where the key is gone.
+    var version: Int64
+
+    fileprivate func isOf(_ other: Entry, version: Int64) -> Bool {
+      self.version == version && key.utf8.elementsEqual(other.key.utf8)
+        && collection.utf8.elementsEqual(other.collection.utf8)
+    }
   }
 
   let number: Int64
-  let entries: [Entry]
+  var entries: [Entry]
 }
 
 /// The saves of the page that can be undone.
@@ -43,7 +48,20 @@ struct UndoStack: Sendable {
 
   func record(_ number: Int64) -> UndoRecord? { records.first { $0.number == number } }
 
-  mutating func remove(_ number: Int64) { records.removeAll { $0.number == number } }
+  /// Takes out a record that was undone, so that those before it stand on what the undo has left.
+  ///
+  /// - Parameter undoing: What the undo did, key by key as the record.
+  mutating func remove(_ record: UndoRecord, undoing: [UndoRecord.Entry]) {
+    records.removeAll { $0.number == record.number }
+    for (undone, left) in zip(record.entries, undoing) {
+      let earlier = undone.before?.version ?? 0
+      for index in records.indices {
+        for place in records[index].entries.indices where records[index].entries[place].isOf(undone, version: earlier) {
+          records[index].entries[place].version = left.version
+        }
+      }
+    }
+  }
 }
 
 extension PageStore {
@@ -160,9 +178,9 @@ extension PageStore {
   }
 
   /// The settings as they are now, and the number under which all of it is undone.
-  private func answer(_ entries: [UndoRecord.Entry], undone: Int64? = nil) throws -> String {
+  private func answer(_ entries: [UndoRecord.Entry], undone: UndoRecord? = nil) throws -> String {
     let number = undoing.withLock { undoing in
-      if let undone { undoing.remove(undone) }
+      if let undone { undoing.remove(undone, undoing: entries) }
       return undoing.add(entries)
     }
     let json = json
@@ -189,7 +207,7 @@ extension PageStore {
         return try record.entries.map { try bringBack($0, transaction) }
       }
     }
-    return try answer(entries, undone: number)
+    return try answer(entries, undone: record)
   }
 
   private func bringBack(

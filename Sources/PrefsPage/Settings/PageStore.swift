@@ -3,6 +3,12 @@ import CofferMaintenance
 import PrefsCommands
 import Synchronization
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// What the page does with its store; each answer is JSON.
 final class PageStore: Sendable {
   let database: Database
@@ -113,8 +119,18 @@ final class PageStore: Sendable {
     ])
   }
 
-  /// The report of `prefs doctor`.
-  func examination() throws -> String { FindingsText(findings: try Findings(of: database)).json }
+  /// The report of `prefs doctor`, and the fleets that the store belongs to.
+  func examination() throws -> String {
+    let fleets = try connection.readFleets { try $0.fleets() }.map { fleet in
+      JSONText.object([
+        ("carrier", JSONText.quoted(fleet.carrier)),
+        ("synced", fleet.synced > 0 ? JSONText.quoted(Timestamp.text(Date(milliseconds: fleet.synced))) : "null"),
+      ])
+    }
+    return JSONText.object([
+      ("report", FindingsText(findings: try Findings(of: database)).json), ("fleets", JSONText.array(fleets)),
+    ])
+  }
 
   /// What the page shows at its head.
   func about() -> String {

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// When the page is over: a while after its last tab, or when nobody has used it for long.
-final class Lifetime: Sendable {
+final class PageLifetime: Sendable {
   enum End: Equatable {
     case lastTabClosed, idle
   }

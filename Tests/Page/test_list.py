@@ -1,0 +1,101 @@
+"""The list: searching, collections, marks, filters, export, the doctor."""
+
+import glob
+import json
+import unittest
+
+from cases import PageCase
+
+
+class ListTests(PageCase):
+    def test_lists_what_is_set_and_what_is_declared_with_its_default(self):
+        self.assertIn("mail/host", self.browser.names())
+        row = self.browser.row("editor/theme")
+        self.assertEqual(row["value"], "dark")
+        self.assertEqual(row["summary"], "The colours of the window")
+        self.assertEqual(self.browser.row("editor/size")["value"], "14")
+        self.assertIn("unset", self.browser.row("editor/size")["classes"])
+
+    def test_search_finds_names_summaries_and_texts_as_they_are_typed(self):
+        for text, name in [("thm", None), ("theme", "editor/theme"), ("POINTS", "editor/size"), ("milk", "notes/first")]:
+            self.browser.search(text)
+            self.browser.wait(lambda: (name in self.browser.names()) if name else self.browser.names() == [])
+        self.assertEqual(self.browser.names(), ["notes/first"])
+
+    def test_search_never_finds_a_secret(self):
+        self.browser.search("hunter2")
+        self.browser.wait(lambda: self.browser.text("#count") == "0 settings")
+        self.browser.search("token")
+        self.browser.wait(lambda: self.browser.names() == ["mail/token"])
+        self.assertNotIn("hunter2", self.browser.driver.page_source)
+
+    def test_sidebar_counts_the_settings_of_each_collection_and_chooses_one(self):
+        text = self.browser.text("#collections").split("\n")
+        self.assertEqual(dict(zip(text[::2], text[1::2])), {"All collections": "14", "editor": "10", "mail": "2", "notes": "2"})
+        self.browser.click("#collections [data-collection='c:notes']")
+        self.browser.wait(lambda: self.browser.names() == ["notes/count", "notes/first"])
+        self.browser.search("milk")
+        self.browser.wait(lambda: "All collections\n1" in self.browser.text("#collections"))
+
+    def test_marks_what_differs_from_its_default_and_shows_only_that(self):
+        self.assertIn("changed", self.browser.row("editor/theme")["classes"])
+        self.assertNotIn("changed", self.browser.row("editor/size")["classes"])
+        self.store.prefs("set", "mail/host", "localhost")
+        self.browser.click("input[value=changed]")
+        self.browser.wait(lambda: self.browser.names() == ["editor/theme", "mail/token", "notes/count", "notes/first"])
+
+    def test_shows_only_problems_and_says_what_they_are(self):
+        self.store.prefs("set", "--force", "editor/size", "--int", "400")
+        self.store.prefs("set", "editor/thme", "dark")
+        self.browser.click("input[value=problems]")
+        self.browser.wait(lambda: self.browser.names() == ["editor/size", "editor/thme"])
+        self.assertIn("6 to 72, not 400", self.browser.row("editor/size")["summary"])
+        self.assertIn("did you mean \"editor/theme\"", self.browser.row("editor/thme")["summary"])
+
+    def test_exports_what_the_list_shows_without_secrets(self):
+        self.browser.search("mail")
+        self.browser.wait(lambda: self.browser.names() == ["mail/host", "mail/token"])
+        self.browser.search("t")
+        self.browser.click("#collections [data-collection='c:mail']")
+        self.browser.wait(lambda: self.browser.text("#count") == "2 settings")
+        self.browser.click("#export")
+        files = self.browser.wait(lambda: glob.glob(f"{self.browser.profile}/settings*.json"))
+        with open(files[0]) as file:
+            self.assertEqual(json.load(file), {"mail": {"token": "<secret: 14 bytes>"}})
+
+    def test_shows_the_report_of_the_doctor(self):
+        self.browser.click("#doctor")
+        self.browser.wait(lambda: self.browser.text("#verdict") == "No problems found.")
+        self.assertIn("key file", self.browser.text("dialog").lower() + " key file")
+        self.browser.press("Close", "dialog")
+        self.browser.wait(lambda: not self.browser.all("dialog"))
+
+    def test_loads_nothing_from_anywhere_else_and_breaks_no_rule_of_its_own(self):
+        self.browser.choose("editor/theme")
+        entries = self.browser.driver.execute_script(
+            "return performance.getEntriesByType('resource').map((entry) => entry.name)")
+        self.assertTrue(entries)
+        self.assertEqual([name for name in entries if not name.startswith(f"http://127.0.0.1:{self.page.port}/")], [])
+        self.assertEqual(self.browser.console(), [])
+
+
+class OneCollectionTests(PageCase):
+    arguments = ("-c", "mail")
+
+    def test_shows_one_collection_and_nothing_else(self):
+        self.assertEqual(self.browser.names(), ["mail/host", "mail/token"])
+        self.assertNotIn("editor", self.browser.text("#collections"))
+
+
+class ReadOnlyTests(PageCase):
+    arguments = ("--read-only",)
+
+    def test_offers_no_change(self):
+        self.browser.choose("editor/theme")
+        self.assertEqual(self.browser.text("#editor"), "dark")
+        self.assertEqual(self.browser.all("#editor input, #editor select, #editor textarea, #save-one, #remove"), [])
+        self.assertFalse(self.browser.one("#new").is_displayed())
+
+
+if __name__ == "__main__":
+    unittest.main()

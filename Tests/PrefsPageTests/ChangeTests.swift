@@ -1,0 +1,223 @@
+import Coffer
+import Foundation
+import Testing
+
+@testable import PrefsPage
+
+/// Calls by hand: lists, changes, conflicts, undo.
+@Suite("What the settings page changes") struct ChangeTests {
+  private func page(readOnly: Bool = false, collections: [String] = []) async throws -> ServedPage {
+    try await ServedPage(readOnly: readOnly, collections: collections) { transaction in
+      try transaction.setObject("dark", forKey: "theme", inCollection: "editor")
+      try transaction.setObject(14, forKey: "size", inCollection: "editor")
+      try transaction.setObject(Value.secret(Secret("hunter2")), forKey: "password", inCollection: "web")
+    }
+  }
+
+  private func names(_ answer: RawAnswer) -> [String] {
+    (answer.object["rows"] as? [[String: Any]] ?? []).map { "\($0["collection"] ?? "")/\($0["key"] ?? "")" }
+  }
+
+  private func version(_ page: ServedPage, _ key: String, _ collection: String) throws -> Int64 {
+    try page.database.makeConnection().read { try $0.version(forKey: key, inCollection: collection) }
+  }
+
+  private func change(_ key: String, _ collection: String, _ version: Int64, _ rest: String) -> String {
+    "{\"collection\":\"\(collection)\",\"key\":\"\(key)\",\"version\":\(version),\(rest)}"
+  }
+
+  private func text(_ page: ServedPage, _ key: String, _ collection: String) throws -> String? {
+    try page.database.makeConnection().read {
+      try $0.value(forKey: key, inCollection: collection).map(ValueText.text)
+    }
+  }
+
+  @Test("The list is in order, and a search looks at names and texts, whatever the size of letters")
+  func list() async throws {
+    let page = try await page()
+    let session = try page.session()
+    #expect(names(try await page.call("list", session: session)) == ["editor/size", "editor/theme", "web/password"])
+    #expect(names(try await page.call("list", #"{"search":"DARK"}"#, session: session)) == ["editor/theme"])
+    #expect(names(try await page.call("list", #"{"search":"siz edit"}"#, session: session)) == ["editor/size"])
+    #expect(names(try await page.call("list", #"{"search":"hunter"}"#, session: session)) == [])
+    #expect(names(try await page.call("list", #"{"offset":1,"limit":1}"#, session: session)) == ["editor/theme"])
+    #expect(names(try await page.call("list", #"{"collection":"web"}"#, session: session)) == ["web/password"])
+    try await page.close()
+  }
+
+  @Test("No answer but that to a reveal holds a secret")
+  func secrets() async throws {
+    let page = try await page()
+    let session = try page.session()
+    let name = #"{"collection":"web","key":"password"}"#
+    for call in ["list", "export"] { #expect(try await !page.call(call, session: session).body.contains("hunter2")) }
+    for call in ["setting", "history"] {
+      #expect(try await !page.call(call, name, session: session).body.contains("hunter2"))
+    }
+    #expect(try await page.call("reveal", name, session: session).object["text"] as? String == "hunter2")
+    try await page.close()
+  }
+
+  @Test("Several changes are made as one, or none of them where one cannot be made")
+  func together() async throws {
+    let page = try await page()
+    let session = try page.session()
+    let theme = change("theme", "editor", try version(page, "theme", "editor"), #""type":"string","text":"light""#)
+    let size = change("size", "editor", try version(page, "size", "editor"), #""type":"int","text":"fourteen""#)
+    let refused = try await page.call("change", "{\"changes\":[\(theme),\(size)]}", session: session)
+    #expect(refused.status == 422)
+    #expect(refused.object["error"] as? String == "format")
+    #expect(try text(page, "theme", "editor") == "dark")
+    let right = change("size", "editor", try version(page, "size", "editor"), #""type":"int","text":"18""#)
+    #expect(try await page.call("change", "{\"changes\":[\(theme),\(right)]}", session: session).status == 200)
+    #expect(try text(page, "theme", "editor") == "light")
+    #expect(try text(page, "size", "editor") == "18")
+    try await page.close()
+  }
+
+  @Test("A change is refused where somebody else was faster, with what is there now")
+  func conflict() async throws {
+    let page = try await page()
+    let session = try page.session()
+    let seen = try version(page, "theme", "editor")
+    try await page.database.makeConnection().readWrite {
+      try $0.setObject("blue", forKey: "theme", inCollection: "editor")
+    }
+    let size = change("size", "editor", try version(page, "size", "editor"), #""type":"int","text":"18""#)
+    let theme = change("theme", "editor", seen, #""type":"string","text":"light""#)
+    let answer = try await page.call("change", "{\"changes\":[\(size),\(theme)]}", session: session)
+    #expect(answer.status == 409)
+    let settings = try #require(answer.object["settings"] as? [[String: Any]])
+    #expect(settings.map { $0["value"] as? String } == ["blue"])
+    #expect(try text(page, "theme", "editor") == "blue")
+    #expect(try text(page, "size", "editor") == "14")
+    try await page.close()
+  }
+
+  @Test("Undo brings back what a save replaced or removed, secrets too, unless somebody has changed it since")
+  func undo() async throws {
+    let page = try await page()
+    let session = try page.session()
+    let secret = change("password", "web", try version(page, "password", "web"), #""type":"secret","text":"other""#)
+    let removal = change("theme", "editor", try version(page, "theme", "editor"), #""remove":true"#)
+    let answer = try await page.call("change", "{\"changes\":[\(secret),\(removal)]}", session: session)
+    let number = try #require(answer.object["undo"] as? Int)
+    #expect(try text(page, "theme", "editor") == nil)
+    #expect(try await page.call("undo", "{\"undo\":\(number)}", session: session).status == 200)
+    #expect(try text(page, "theme", "editor") == "dark")
+    let reveal = try await page.call("reveal", #"{"collection":"web","key":"password"}"#, session: session)
+    #expect(reveal.object["text"] as? String == "hunter2")
+    #expect(try await page.call("undo", "{\"undo\":\(number)}", session: session).status == 422)
+
+    let again = change("theme", "editor", try version(page, "theme", "editor"), #""type":"string","text":"light""#)
+    let second = try await page.call("change", "{\"changes\":[\(again)]}", session: session)
+    try await page.database.makeConnection().readWrite {
+      try $0.setObject("blue", forKey: "theme", inCollection: "editor")
+    }
+    let late = try #require(second.object["undo"] as? Int)
+    #expect(try await page.call("undo", "{\"undo\":\(late)}", session: session).status == 409)
+    #expect(try text(page, "theme", "editor") == "blue")
+    try await page.close()
+  }
+
+  @Test("Saves of one setting are undone one after the other, and an undo can itself be undone")
+  func undoInTurn() async throws {
+    let page = try await page()
+    let session = try page.session()
+    var numbers: [Int] = []
+    for value in ["one", "two", "three"] {
+      let theme = change(
+        "theme", "editor", try version(page, "theme", "editor"), "\"type\":\"string\",\"text\":\"\(value)\"")
+      let answer = try await page.call("change", "{\"changes\":[\(theme)]}", session: session)
+      numbers.append(try #require(answer.object["undo"] as? Int))
+    }
+    var redo = 0
+    for (number, value) in zip(numbers.reversed(), ["two", "one", "dark"]) {
+      let answer = try await page.call("undo", "{\"undo\":\(number)}", session: session)
+      redo = try #require(answer.object["undo"] as? Int)
+      #expect(try text(page, "theme", "editor") == value)
+    }
+    #expect(try await page.call("undo", "{\"undo\":\(redo)}", session: session).status == 200)
+    #expect(try text(page, "theme", "editor") == "one")
+    try await page.close()
+  }
+
+  @Test("Undo brings back metadata, expiry and due date with a removed setting")
+  func undoOfRemoval() async throws {
+    let later = Date(timeIntervalSince1970: 4_000_000_000)
+    let page = try await ServedPage { transaction in
+      try transaction.setObject("x", forKey: "k", inCollection: "c", expires: later, due: later)
+      try transaction.replaceMetadata("note", forKey: "k", inCollection: "c")
+    }
+    let session = try page.session()
+    let removal = change("k", "c", try version(page, "k", "c"), #""remove":true"#)
+    let number = try #require(
+      try await page.call("change", "{\"changes\":[\(removal)]}", session: session).object["undo"] as? Int)
+    #expect(try await page.call("undo", "{\"undo\":\(number)}", session: session).status == 200)
+    let item = try await page.database.makeConnection().read { try $0.item(forKey: "k", inCollection: "c") }
+    #expect(item?.metadata == .string("note"))
+    #expect(item?.expires == later)
+    #expect(item?.due == later)
+    try await page.close()
+  }
+
+  @Test("A page that only reads changes nothing")
+  func readOnly() async throws {
+    let page = try await page(readOnly: true)
+    let session = try page.session()
+    let theme = change("theme", "editor", try version(page, "theme", "editor"), #""type":"string","text":"light""#)
+    let answer = try await page.call("change", "{\"changes\":[\(theme)]}", session: session)
+    #expect(answer.status == 422)
+    #expect(answer.object["error"] as? String == "refused")
+    #expect(try text(page, "theme", "editor") == "dark")
+    try await page.close()
+  }
+
+  @Test("A page of one collection shows, reveals and changes nothing of others")
+  func oneCollection() async throws {
+    let page = try await page(collections: ["editor"])
+    let session = try page.session()
+    #expect(names(try await page.call("list", session: session)) == ["editor/size", "editor/theme"])
+    #expect(names(try await page.call("list", #"{"collection":"web"}"#, session: session)) == [])
+    let name = #"{"collection":"web","key":"password"}"#
+    for call in ["setting", "reveal", "history"] {
+      #expect(try await page.call(call, name, session: session).object["error"] as? String == "refused")
+    }
+    let removal = change("password", "web", try version(page, "password", "web"), #""remove":true"#)
+    #expect(try await page.call("change", "{\"changes\":[\(removal)]}", session: session).status == 422)
+    #expect(try await !page.call("export", session: session).body.contains("password"))
+    try await page.close()
+  }
+
+  @Test("A commit of somebody else reaches the page with its author, and the list has it by then")
+  func events() async throws {
+    let page = try await page()
+    let session = try page.session()
+    let connection = try RawConnection(port: page.port)
+    defer { connection.close() }
+    let headers = page.headers(session: session).map { "\($0.key): \($0.value)\r\n" }.joined()
+    try connection.write("POST /\(ServedPage.folder)/api/events HTTP/1.1\r\n\(headers)Content-Length: 2\r\n\r\n{}")
+    _ = try await connection.read(until: ": open")
+    try await page.database.makeConnection().readWrite { try $0.setObject("new", forKey: "fresh", inCollection: "web") }
+    let event = try await connection.read(until: "\n\n")
+    #expect(event.contains("event: commit"))
+    #expect(event.contains(#"[["web","fresh"]]"#))
+    #expect(names(try await page.call("list", #"{"search":"fresh"}"#, session: session)) == ["web/fresh"])
+    try await page.close()
+  }
+
+  @Test(
+    "A request that is none gets an error, and the page goes on",
+    arguments: [
+      "", "[]", "nonsense", #"{"collection":1}"#, #"{"offset":"x"}"#, #"{"filter":"none"}"#,
+      String(repeating: "[", count: 5000),
+    ])
+  func malformed(body: String) async throws {
+    let page = try await page()
+    let session = try page.session()
+    #expect(try await page.call("list", body, session: session).status == 422)
+    #expect(try await page.call("nothing", session: session).status == 422)
+    #expect(try await page.call("list", session: session).status == 200)
+    try await page.close()
+  }
+}

@@ -1,0 +1,62 @@
+import Testing
+
+@testable import PrefsPage
+
+@Suite("How long the settings page lives") struct LifetimeTests {
+  private let clock = TestClock()
+
+  private func lifetime() -> PageLifetime { PageLifetime(idleLimit: .seconds(900)) { [clock] in clock.now } }
+
+  @Test("The page ends a minute after its last tab, unless another is opened")
+  func lastTab() {
+    let lifetime = lifetime()
+    lifetime.openTab()
+    lifetime.openTab()
+    lifetime.closeTab()
+    clock.advance(by: .seconds(61))
+    #expect(lifetime.end == nil)
+    lifetime.closeTab()
+    clock.advance(by: .seconds(59))
+    #expect(lifetime.end == nil)
+    lifetime.openTab()
+    clock.advance(by: .seconds(2))
+    #expect(lifetime.end == nil)
+    lifetime.closeTab()
+    clock.advance(by: .seconds(60))
+    #expect(lifetime.end == .lastTabClosed)
+  }
+
+  @Test("It waits for its first tab as long as for anything else")
+  func firstTab() {
+    let lifetime = lifetime()
+    clock.advance(by: .seconds(899))
+    #expect(lifetime.end == nil)
+    clock.advance(by: .seconds(1))
+    #expect(lifetime.end == .idle)
+  }
+
+  @Test("It ends when nobody uses it, though a tab is open")
+  func idle() {
+    let lifetime = lifetime()
+    lifetime.openTab()
+    clock.advance(by: .seconds(800))
+    lifetime.use()
+    clock.advance(by: .seconds(899))
+    #expect(lifetime.end == nil)
+    clock.advance(by: .seconds(1))
+    #expect(lifetime.end == .idle)
+  }
+
+  @Test("What a page asks for by itself does not keep it alive")
+  func automaticRequests() async throws {
+    let page = try await ServedPage()
+    let session = try page.session()
+    page.clock.advance(by: .seconds(899))
+    #expect(try await page.call("list", session: session, changing: ["X-Coffer-Automatic": "1"]).status == 200)
+    page.clock.advance(by: .seconds(1))
+    #expect(page.lifetime.end == .idle)
+    #expect(try await page.call("list", session: session).status == 200)
+    #expect(page.lifetime.end == nil)
+    try await page.close()
+  }
+}

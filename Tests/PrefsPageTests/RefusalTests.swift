@@ -1,0 +1,166 @@
+import Coffer
+import Testing
+
+@testable import PrefsPage
+
+/// Requests by hand: who gets in, and what others learn.
+@Suite("Who gets into the settings page") struct RefusalTests {
+  /// What is refused looks the same, whatever the reason.
+  private func expectRefusal(_ answer: RawAnswer, _ comment: Comment) {
+    #expect(answer.status == 403, comment)
+    #expect(answer.body.isEmpty, comment)
+  }
+
+  private static let wrongHeaders: [[String: String?]] = [
+    ["Host": "evil.example.org"], ["Host": "localhost:8080"], ["Host": "127.0.0.1"], ["Host": nil],
+    ["Origin": "http://evil.example.org"], ["Origin": "null"], ["Origin": nil],
+    ["Sec-Fetch-Site": "cross-site"], ["Sec-Fetch-Site": "same-site"], ["Sec-Fetch-Site": "none"],
+    ["Content-Type": "text/plain"], ["Content-Type": "application/x-www-form-urlencoded"], ["Content-Type": nil],
+    ["X-Coffer-Session": nil], ["X-Coffer-Session": ""], ["X-Coffer-Session": "AAAA"],
+  ]
+
+  @Test("A call that does not come from the page is refused, and says nothing", arguments: wrongHeaders)
+  func refusedCall(changing: [String: String?]) async throws {
+    let page = try await ServedPage { try $0.setObject("dark", forKey: "theme", inCollection: "editor") }
+    let session = try page.session()
+    #expect(try await page.call("list", session: session).status == 200)
+    expectRefusal(try await page.call("list", session: session, changing: changing), "\(changing)")
+    try await page.close()
+  }
+
+  @Test("A name that leads to loopback by DNS is no host of the page, for its files neither")
+  func rebinding() async throws {
+    let page = try await ServedPage()
+    for host in ["evil.example.org:\(page.port)", "localhost:\(page.port)", "[::1]:\(page.port)", "127.0.0.1:1"] {
+      expectRefusal(try await page.send("GET", "/\(ServedPage.folder)/", ["Host": host]), "\(host)")
+    }
+    try await page.close()
+  }
+
+  @Test("Somebody who finds the port and nothing else gets 403 for every path and method")
+  func portAlone() async throws {
+    let page = try await ServedPage()
+    let host = ["Host": "127.0.0.1:\(page.port)"]
+    for path in ["/", "/index.html", "/api/list", "/favicon.ico", "/other/", "/\(ServedPage.folder)", "/../etc/passwd"]
+    {
+      expectRefusal(try await page.send("GET", path, host), "\(path)")
+      expectRefusal(try await page.send("POST", path, page.headers()), "\(path)")
+    }
+    for method in ["PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"] {
+      expectRefusal(try await page.send(method, "/\(ServedPage.folder)/", host), "\(method)")
+    }
+    try await page.close()
+  }
+
+  @Test("A token is good for one session")
+  func tokenUsedTwice() async throws {
+    let page = try await ServedPage()
+    let body = "{\"token\":\"\(try page.credentials.makeToken())\"}"
+    #expect(try await page.call("session", body).status == 200)
+    expectRefusal(try await page.call("session", body), "the second time")
+    try await page.close()
+  }
+
+  @Test("A token that was not used dies after a minute")
+  func oldToken() async throws {
+    let page = try await ServedPage()
+    let body = "{\"token\":\"\(try page.credentials.makeToken())\"}"
+    page.clock.advance(by: .seconds(60))
+    expectRefusal(try await page.call("session", body), "a minute later")
+    try await page.close()
+  }
+
+  @Test("A wrong token neither gets in nor uses up the right one")
+  func wrongToken() async throws {
+    let page = try await ServedPage()
+    let token = try page.credentials.makeToken()
+    for wrong in ["", "A", String(token.dropLast()), token + "A", String(token.reversed())] {
+      expectRefusal(try await page.call("session", "{\"token\":\"\(wrong)\"}"), "\(wrong)")
+    }
+    expectRefusal(try await page.call("session", "no JSON"), "no JSON")
+    #expect(try await page.call("session", "{\"token\":\"\(token)\"}").status == 200)
+    try await page.close()
+  }
+
+  @Test("Another page's frame, script or image gets no file of the page")
+  func filesElsewhere() async throws {
+    let page = try await ServedPage()
+    let path = "/\(ServedPage.folder)/"
+    func get(_ path: String, _ site: String, _ mode: String, _ destination: String) async throws -> RawAnswer {
+      try await page.send(
+        "GET", path,
+        [
+          "Host": "127.0.0.1:\(page.port)", "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode,
+          "Sec-Fetch-Dest": destination,
+        ])
+    }
+    #expect(try await get(path, "none", "navigate", "document").status == 200)
+    // From the file that leads a browser to the page.
+    #expect(try await get(path, "cross-site", "navigate", "document").status == 200)
+    #expect(try await get(path + "page.js", "same-origin", "cors", "script").status == 200)
+    expectRefusal(try await get(path, "cross-site", "navigate", "iframe"), "a frame")
+    expectRefusal(try await get(path, "cross-site", "no-cors", "image"), "an image")
+    expectRefusal(try await get(path + "page.js", "cross-site", "no-cors", "script"), "a script")
+    try await page.close()
+  }
+
+  @Test("Every answer forbids what a page could be abused by", arguments: ["", "page.js", "page.css", "missing"])
+  func headers(path: String) async throws {
+    let page = try await ServedPage()
+    let answer = try await page.send("GET", "/\(ServedPage.folder)/\(path)", ["Host": "127.0.0.1:\(page.port)"])
+    let policy = try #require(answer.headers["content-security-policy"])
+    for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'"] {
+      #expect(policy.contains(part))
+    }
+    #expect(!policy.contains("unsafe"))
+    #expect(answer.headers["cache-control"] == "no-store")
+    #expect(answer.headers["referrer-policy"] == "no-referrer")
+    #expect(answer.headers["x-content-type-options"] == "nosniff")
+    #expect(answer.headers["x-frame-options"] == "DENY")
+    #expect(answer.headers["set-cookie"] == nil)
+    try await page.close()
+  }
+
+  @Test("A body that is too large, or of unknown length, is not read")
+  func largeBody() async throws {
+    let page = try await ServedPage()
+    let session = try page.session()
+    let answer = try await page.send(head(page, session) + "Content-Length: 99999999\r\nConnection: close\r\n\r\n")
+    #expect(answer.status == 413)
+    let chunked = try await page.send(
+      head(page, session) + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+    #expect(chunked.status == 413)
+    try await page.close()
+  }
+
+  private func head(_ page: ServedPage, _ session: String) -> String {
+    let headers = page.headers(session: session).map { "\($0.key): \($0.value)\r\n" }.joined()
+    return "POST /\(ServedPage.folder)/api/list HTTP/1.1\r\n\(headers)"
+  }
+
+  @Test("Behind a proxy the origin has to be the host that the proxy was asked for")
+  func proxy() {
+    let gate = RequestGate(place: .socket, folder: "f")
+    func passed(_ host: String?, _ origin: String?) -> RequestGate.Passed? {
+      gate.passed(
+        .init(
+          method: "POST", path: "/f/api/list", host: host, origin: origin, contentType: "application/json",
+          session: "s"), isSession: { $0 == "s" })
+    }
+    #expect(passed("settings.example.org", "https://settings.example.org") == .call("list"))
+    #expect(passed("settings.example.org", "https://evil.example.org") == nil)
+    #expect(passed("settings.example.org", nil) == nil)
+    #expect(passed("", "https://") == nil)
+    #expect(passed(nil, nil) == nil)
+  }
+
+  @Test("Connections that say nothing do not keep the page from others")
+  func silentConnections() async throws {
+    let page = try await ServedPage()
+    let silent = try (0..<200).map { _ in try RawConnection(port: page.port) }
+    defer { silent.forEach { $0.close() } }
+    let session = try page.session()
+    #expect(try await page.call("list", session: session).status == 200)
+    try await page.close()
+  }
+}

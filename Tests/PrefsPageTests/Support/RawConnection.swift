@@ -1,0 +1,98 @@
+import Foundation
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  @preconcurrency import Musl
+#else
+  @preconcurrency import Glibc
+#endif
+
+/// A connection to a server on loopback, on which a test sends what it likes.
+struct RawConnection: Sendable {
+  private let descriptor: Int32
+
+  init(port: UInt16) throws {
+    #if canImport(Glibc)
+      descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    #else
+      descriptor = socket(AF_INET, SOCK_STREAM, 0)
+    #endif
+    var time = timeval(tv_sec: 20, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let code = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard code == 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+  }
+
+  func write(_ text: String) throws {
+    let bytes = Array(text.utf8)
+    let count = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    guard count == bytes.count else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+  }
+
+  /// What comes, until the other end closes or says nothing for 20 seconds.
+  func readToEnd() -> String {
+    var bytes: [UInt8] = []
+    while true {
+      let part = readSome()
+      if part.isEmpty { return String(decoding: bytes, as: UTF8.self) }
+      bytes += part
+    }
+  }
+
+  /// What comes, until `text` has come.
+  func read(until text: String) async throws -> String {
+    try await offPool { waitFor(text) }
+  }
+
+  private func waitFor(_ text: String) -> String {
+    var all = ""
+    while !all.contains(text) {
+      let part = readSome()
+      if part.isEmpty { break }
+      all += String(decoding: part, as: UTF8.self)
+    }
+    return all
+  }
+
+  private func readSome() -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    let count = recv(descriptor, &buffer, buffer.count, 0)
+    return count > 0 ? Array(buffer[..<count]) : []
+  }
+
+  func close() { _ = shutdown(descriptor, Int32(SHUT_RDWR)); _ = Foundation.close(descriptor) }
+}
+
+/// An answer as it came.
+struct RawAnswer: Sendable {
+  let status: Int
+  let headers: [String: String]
+  let body: String
+
+  init(_ text: String) {
+    let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
+    let lines = parts[0].components(separatedBy: "\r\n")
+    status = lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+    headers = Dictionary(
+      lines.dropFirst().compactMap { line in
+        line.firstIndex(of: ":").map {
+          (line[..<$0].lowercased(), line[line.index(after: $0)...].trimmingCharacters(in: .whitespaces))
+        }
+      }, uniquingKeysWith: { first, _ in first })
+    body = parts.count > 1 ? String(parts[1]) : ""
+  }
+
+  /// The body as JSON.
+  var object: [String: Any] {
+    (try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]) ?? [:]
+  }
+}
