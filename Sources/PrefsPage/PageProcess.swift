@@ -60,7 +60,8 @@ final class PageProcess: Sendable {
       registration.cancel()
       browser.clean()
       events.close()
-      try? waiting { await self.server.stop() }
+      // What is still on its way to a page that does not read it ends with the process.
+      try? waiting(atMost: 2) { await self.server.stop() }
     }
     let sources = watchEnd() + watchTerminal(port)
     try invite(port)
@@ -75,7 +76,11 @@ final class PageProcess: Sendable {
   }
 
   /// Runs `body` to its end; for the main thread alone.
-  private func waiting<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) throws -> R {
+  ///
+  /// - Parameter seconds: How long it is waited for; nil for as long as it takes.
+  private func waiting<R: Sendable>(
+    atMost seconds: Int? = nil, _ body: @escaping @Sendable () async throws -> R
+  ) throws -> R {
     let done = DispatchSemaphore(value: 0)
     let result = Mutex<Result<R, any Error>?>(nil)
     Task {
@@ -84,7 +89,7 @@ final class PageProcess: Sendable {
       result.withLock { $0 = outcome }
       done.signal()
     }
-    done.wait()
+    _ = done.wait(timeout: seconds.map { .now() + .seconds($0) } ?? .distantFuture)
     guard let outcome = result.withLock({ $0 }) else { throw Failure(.other, "nothing came of it.") }
     return try outcome.get()
   }

@@ -40,9 +40,12 @@ struct BoundedSocketPool<Base: AsyncSocketPool>: AsyncSocketPool {
         try? await time.value
         throw SocketError.disconnected
       }
-      defer { group.cancelAll() }
+      // Both end at once then: the group waits for each.
+      defer {
+        time.cancel()
+        group.cancelAll()
+      }
       try await group.next()
-      time.cancel()
     }
   }
 

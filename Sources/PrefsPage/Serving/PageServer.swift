@@ -72,8 +72,8 @@ struct PageServer {
   func serve(_ handler: PageHandler) async { await server.appendRoute("*", to: handler) }
 
   func stop() async {
-    await server.stop()
     if case .socket(let path) = place { unlink(path) }
+    await server.stop()
   }
 
   // MARK: - Sockets
