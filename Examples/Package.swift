@@ -35,7 +35,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
-      path: "WebService", exclude: ["expected.txt"], swiftSettings: strict)
+      path: "WebService", exclude: ["expected.txt"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

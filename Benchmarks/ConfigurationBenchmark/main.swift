@@ -101,7 +101,9 @@ func watch(_ provider: some ConfigProvider, _ place: String) async throws -> (ch
     for number in 2..<11 {
       let value = "host-\(number)"
       let committed = try change(place, value)
-      guard case .string(value)? = try await values.next()?.get().value?.content else { fatalError("another value came") }
+      guard case .string(value)? = try await values.next()?.get().value?.content else {
+        fatalError("another value came")
+      }
       delays.append(max(0, Double(now()) - Double(committed)) / 1e6)
     }
     let before = clock_gettime_nsec(CLOCK_PROCESS_CPUTIME_ID)

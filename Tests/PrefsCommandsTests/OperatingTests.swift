@@ -215,7 +215,8 @@ struct OperatingTests {
     let run = try tool.run("doctor", "-d", tool.path("shared/settings.coffer"), "--key-file", tool.path("shared/key"))
     #expect(
       run.code == 0 && run.text.contains("Group 3000 shares the store") && !run.message.contains("open to others"))
-    let unknown = try tool.run("init", "--group", "no such group", "-d", tool.path("other"), "--key-file", tool.path("k"))
+    let unknown = try tool.run(
+      "init", "--group", "no such group", "-d", tool.path("other"), "--key-file", tool.path("k"))
     #expect(unknown.code == 2 && unknown.message.contains("there is no group \"no such group\""))
     #expect(!FileManager.default.fileExists(atPath: tool.path("k")))
   }

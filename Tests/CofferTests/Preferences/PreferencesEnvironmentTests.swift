@@ -50,7 +50,8 @@ extension Keys {
     }
   }
 
-  @Test("A change concerns a typed key with a collection of its own where the environment, or a suite, has that collection")
+  @Test(
+    "A change concerns a typed key with a collection of its own where the environment, or a suite, has that collection")
   func changeOfTypedKey() async throws {
     let suite = staging.suite(named: "acme")
     for (preferences, other) in [(staging, base.suite(named: "acme")), (suite, staging)] {
