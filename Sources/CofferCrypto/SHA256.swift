@@ -18,3 +18,37 @@ public enum SHA256 {
     }
   }
 }
+
+extension SHA256 {
+  /// Hashes short messages one after another, for which setting up would cost more than hashing; on one thread at a time.
+  public final class Hasher {
+    private let context: OpaquePointer
+
+    /// - Throws: ``CryptoError/unavailable(algorithm:)`` or ``CryptoError/openSSL(function:reason:)``.
+    public init() throws {
+      let algorithm = try Algorithms.sha256.get().object
+      guard let context = EVP_MD_CTX_new() else { throw CryptoError.failure(of: "EVP_MD_CTX_new") }
+      guard EVP_DigestInit_ex2(context, algorithm, nil) == 1 else {
+        EVP_MD_CTX_free(context)
+        throw CryptoError.failure(of: "EVP_DigestInit_ex2")
+      }
+      self.context = context
+    }
+
+    deinit { EVP_MD_CTX_free(context) }
+
+    /// The first bytes of the digest of `bytes`.
+    ///
+    /// - Parameter count: How many, at most ``SHA256/byteCount``.
+    /// - Throws: ``CryptoError/openSSL(function:reason:)``.
+    public func digest(_ bytes: UnsafeRawBufferPointer, count: Int) throws -> [UInt8] {
+      try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: SHA256.byteCount) { digest in
+        guard EVP_DigestInit_ex2(context, nil, nil) == 1,
+          EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1,
+          EVP_DigestFinal_ex(context, digest.baseAddress, nil) == 1
+        else { throw CryptoError.failure(of: "EVP_Digest") }
+        return Array(digest.prefix(count))
+      }
+    }
+  }
+}

@@ -1220,9 +1220,9 @@ def log_problems(plain: sqlite3.Connection) -> list:
         rows = plain.execute(
             "SELECT sequence, noise, time, writer, author, total, keys, link, rewritten FROM changes ORDER BY sequence"
         ).fetchall()
-    previous, dropped, previous_link = None, None, bytes(32)
+    previous, dropped, previous_link = None, None, bytes(16)
     if start is not None:
-        if len(start[0]) != 48:
+        if len(start[0]) != 32:
             raise Damaged("The store is damaged: what the change log begins with does not parse.")
         previous, dropped = struct.unpack(">qq", start[0][:16])
         previous_link = start[0][16:]
@@ -1233,13 +1233,12 @@ def log_problems(plain: sqlite3.Connection) -> list:
         if previous is not None and sequence != previous + 1:
             problems.append(f"commits are missing before {sequence}")
         elif rewritten is not None:
-            if hashlib.sha256(b"coffer/1 rewrite" + link + keys).digest() != rewritten:
+            if hashlib.sha256(b"coffer/1 rewrite" + link + keys).digest()[:16] != rewritten:
                 problems.append(f"commit {sequence} was changed")
         else:
-            head = b"coffer/1 changes" + previous_link + struct.pack(">qqqq", sequence, time, writer, total)
-            length = 2**64 - 1 if author is None else len(author)
-            text = head + as_bytes(noise) + struct.pack(">Q", length) + (author or b"") + keys
-            if hashlib.sha256(text).digest() != link:
+            text = previous_link + struct.pack(">qqqq", sequence, time, writer, total) + as_bytes(noise)
+            text += struct.pack(">I", 2**32 - 1 if author is None else len(author)) + (author or b"") + keys
+            if hashlib.sha256(text).digest()[:16] != link:
                 problems.append(f"commit {sequence}, or what was before it, was changed")
         previous, previous_link = sequence, link
     if start is not None and rows and rows[0][0] == struct.unpack(">q", start[0][:8])[0] + 1:

@@ -34,7 +34,7 @@ final class StoreWitness: Sendable {
     switch try store.read(witness: record) {
     case .whole(let witness):
       let found = try log.lastSequence()
-      let isOther = try log.mark(of: witness.commit).map { !ConstantTime.isEqual($0, witness.mark) } ?? false
+      let isOther = try log.link(of: witness.commit).map { !ConstantTime.isEqual($0, witness.link) } ?? false
       if try found < witness.commit || isOther || isOlder(store, than: witness.envelope) {
         throw rolledBack(known: witness.commit, witness.envelope, found: found, store)
       }

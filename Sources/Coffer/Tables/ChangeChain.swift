@@ -3,14 +3,18 @@ import CofferStorage
 
 /// What chains the rows of the change log: each has a digest of itself and of the one before.
 ///
-/// It has no key of its own, as whoever writes rows has the key of the store. Rows that were taken out, changed or put
+/// It has no key, as whoever writes rows has the key of the store. Rows that were taken out, changed or put
 /// between show, unless somebody made the whole chain anew; then the link that is remembered outside of the store differs.
-enum ChangeChain {
+final class ChangeChain {
+  /// The size of a link: half a SHA-256, so that a commit of a few keys is hashed in two blocks.
+  static let byteCount = 16
   /// What the first row of all goes on from.
-  static let origin = [UInt8](repeating: 0, count: SHA256.byteCount)
+  static let origin = [UInt8](repeating: 0, count: byteCount)
 
-  private static let linkLabel = Array("coffer/1 changes".utf8)
   private static let rewriteLabel = Array("coffer/1 rewrite".utf8)
+
+  /// Made with the first row that is written or checked.
+  private var hasher: SHA256.Hasher?
 
   /// A row of the change log, but for what chains it.
   struct Row {
@@ -23,25 +27,40 @@ enum ChangeChain {
   }
 
   /// The link of a row behind one with the link `previous`.
-  static func link(_ row: Row, _ keys: [UInt8], after previous: [UInt8]) throws -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(128 + (row.author?.utf8.count ?? 0) + keys.count)
-    bytes += linkLabel
-    bytes += previous
-    for number in [row.sequence, row.time, row.writer, row.total] {
-      bytes.append(bigEndian: UInt64(bitPattern: number))
+  func link(_ row: Row, _ keys: [UInt8], after previous: [UInt8]) throws -> [UInt8] {
+    var author = row.author ?? ""
+    return try author.withUTF8 { author in
+      let count = previous.count + 4 * 8 + row.noise.count + 4 + author.count + keys.count
+      return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { message in
+        var end = 0
+        func append(_ bytes: UnsafeRawBufferPointer) {
+          UnsafeMutableRawBufferPointer(rebasing: message[end...]).copyMemory(from: bytes)
+          end += bytes.count
+        }
+        previous.withUnsafeBytes(append)
+        for number in [row.sequence, row.time, row.writer, row.total] {
+          withUnsafeBytes(of: number.bigEndian, append)
+        }
+        row.noise.withUnsafeBytes(append)
+        // No text is so long.
+        let authorCount = row.author == nil ? UInt32.max : UInt32(truncatingIfNeeded: author.count)
+        withUnsafeBytes(of: authorCount.bigEndian, append)
+        append(UnsafeRawBufferPointer(author))
+        keys.withUnsafeBytes(append)
+        return try digest(UnsafeRawBufferPointer(message))
+      }
     }
-    bytes += row.noise
-    // No text is so long.
-    bytes.append(bigEndian: row.author.map { UInt64($0.utf8.count) } ?? .max)
-    if let author = row.author { bytes += author.utf8 }
-    bytes += keys
-    return try bytes.withUnsafeBytes(SHA256.digest)
   }
 
   /// What tells that the keys of a row were rewritten in good order; its link stays, for those behind it.
-  static func rewritten(_ keys: [UInt8], link: [UInt8]) throws -> [UInt8] {
-    try (rewriteLabel + link + keys).withUnsafeBytes(SHA256.digest)
+  func rewritten(_ keys: [UInt8], link: [UInt8]) throws -> [UInt8] {
+    try (Self.rewriteLabel + link + keys).withUnsafeBytes(digest)
+  }
+
+  private func digest(_ bytes: UnsafeRawBufferPointer) throws -> [UInt8] {
+    let hasher = try self.hasher ?? SHA256.Hasher()
+    self.hasher = hasher
+    return try hasher.digest(bytes, count: Self.byteCount)
   }
 }
 
@@ -60,7 +79,8 @@ package struct ChangeLogCheck {
 
   /// Looks at the next row.
   mutating func add(
-    _ row: ChangeChain.Row, _ keys: [UInt8], link: [UInt8], rewritten: [UInt8]?, after previous: ChangeLog.End
+    _ row: ChangeChain.Row, _ keys: [UInt8], link: [UInt8], rewritten: [UInt8]?, after previous: ChangeLog.End,
+    by chain: ChangeChain
   ) throws {
     count += 1
     let isFirst = commits == nil
@@ -79,9 +99,9 @@ package struct ChangeLogCheck {
     guard isChained else { return }
     let isWhole =
       if let rewritten {
-        try ConstantTime.isEqual(ChangeChain.rewritten(keys, link: link), rewritten)
+        try ConstantTime.isEqual(chain.rewritten(keys, link: link), rewritten)
       } else {
-        try ConstantTime.isEqual(ChangeChain.link(row, keys, after: previous.link), link)
+        try ConstantTime.isEqual(chain.link(row, keys, after: previous.link), link)
       }
     if !isWhole {
       problems.append("Commit \(row.sequence) in the change log was changed, or what was before it.")
@@ -92,7 +112,8 @@ package struct ChangeLogCheck {
   ///
   /// - Parameter start: The last row that was dropped, if any was.
   mutating func checkStart(_ start: ChangeLog.End, _ end: ChangeLog.End) {
-    guard let first = commits?.lowerBound, start.sequence >= 0, first == start.sequence &+ 1 else { return }
+    guard let first = commits?.lowerBound else { return problems.append("The change log is empty.") }
+    guard start.sequence >= 0, first == start.sequence &+ 1 else { return }
     // Rows are dropped only beyond these bounds.
     let isBeyondCount = end.sequence &- start.sequence >= ChangeLog.maximumRowCount
     if !isBeyondCount, end.total &- start.total <= ChangeLog.maximumByteCount {

@@ -7,6 +7,7 @@ import CofferStorage
 /// shared memory: a guessed value cannot be confirmed by it.
 package struct ChangeLog {
   let connection: SQLiteConnection
+  private let chain = ChangeChain()
 
   package init(connection: SQLiteConnection) {
     self.connection = connection
@@ -43,21 +44,18 @@ package struct ChangeLog {
     /// The number of the last commit; -1 before the first.
     let sequence: Int64
     let total: Int64
-    /// What the next row is chained to.
+    /// What the next row is chained to, and what tells that commit, and all before it, from others of the same number.
     let link: [UInt8]
 
     static let none = End(sequence: -1, total: 0, link: ChangeChain.origin)
-
-    /// What tells that commit, and all before it, from others of the same number.
-    var mark: [UInt8] { Array(link.prefix(Witness.markByteCount)) }
   }
 
-  /// The mark of the commit of this number; nil where the log does not hold it, or not any more, or has no chain.
-  func mark(of sequence: Int64) throws -> [UInt8]? {
+  /// The link of the commit of this number; nil where the log does not hold it, or not any more, or has no chain.
+  func link(of sequence: Int64) throws -> [UInt8]? {
     guard try Schema.version(connection).isChained else { return nil }
     let statement = try connection.statement("SELECT link FROM changes WHERE sequence = ?")
     statement.bind(sequence, at: 1)
-    return try statement.first { Array($0.bytes(0).prefix(Witness.markByteCount)) }
+    return try statement.first { $0.bytes(0) }
   }
 
   /// The end of the log, in a write transaction; it stays where it is as long as nothing is appended.
@@ -84,7 +82,7 @@ package struct ChangeLog {
     let total = end.total + Int64(keys.count + (author?.utf8.count ?? 0))
     let row = ChangeChain.Row(
       sequence: sequence, noise: noise, time: time, writer: writer, author: author, total: total)
-    let link = try ChangeChain.link(row, keys, after: end.link)
+    let link = try chain.link(row, keys, after: end.link)
     try insert(row, keys, link)
     if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
     return End(sequence: sequence, total: total, link: link)
@@ -194,7 +192,7 @@ package struct ChangeLog {
         let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection)
       else { return }
       let keys = changes.packed
-      rows.append((row.integer(0), keys, try ChangeChain.rewritten(keys, link: row.bytes(2))))
+      rows.append((row.integer(0), keys, try chain.rewritten(keys, link: row.bytes(2))))
     }
     let update = try connection.statement("UPDATE changes SET keys = ?2, rewritten = ?3 WHERE sequence = ?1")
     for row in rows {
@@ -223,7 +221,8 @@ extension ChangeLog {
     try statement.query { row in
       let end = End(sequence: row.integer(0), total: row.integer(5), link: row.bytes(7))
       try check.add(
-        row.change, row.bytes(6), link: end.link, rewritten: row.isNull(8) ? nil : row.bytes(8), after: previous)
+        row.change, row.bytes(6), link: end.link, rewritten: row.isNull(8) ? nil : row.bytes(8), after: previous,
+        by: chain)
       previous = end
     }
     check.checkStart(start, previous)
@@ -239,7 +238,7 @@ extension ChangeLog {
     try create()
     var link = ChangeChain.origin
     for (row, keys) in rows {
-      link = try ChangeChain.link(row, keys, after: link)
+      link = try chain.link(row, keys, after: link)
       try insert(row, keys, link)
     }
   }

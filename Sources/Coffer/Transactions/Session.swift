@@ -298,7 +298,7 @@ package final class Session {
   private func noteForWitness(_ end: ChangeLog.End, _ envelope: UInt64) {
     guard let store = connection.store else { return }
     core.witness?.didCommit(
-      Witness(envelope: envelope, commit: end.sequence, mark: end.mark), isSynced: connection.syncsCommits, store)
+      Witness(envelope: envelope, commit: end.sequence, link: end.link), isSynced: connection.syncsCommits, store)
   }
 
   /// Has everything committed so far on the disk when it returns.
