@@ -7,7 +7,7 @@ SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
 .PHONY: help deps test-deps build release install uninstall package test-package demo test test-install examples acceptance docs sanitize soak fuzz load \
-  bench bench-configuration lint format clean
+  bench bench-configuration api lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -143,6 +143,14 @@ MINUTES ?= 5
 load: deps ## Use one store from four processes of four threads, and see whether anything grows (MINUTES=5)
 	$(SWIFT) build -c release --product Load
 	@"$$($(SWIFT) build -c release --show-bin-path)/Load" $(MINUTES) .build/load.svg
+
+# The last tag, where nothing else is named.
+BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+
+api: deps ## Compare the public interface with that of the last release (BASE=)
+	@[ -n '$(BASE)' ] || { echo "make api: there is no release yet; name a commit: make api BASE=main~10" >&2; exit 2; }
+	$(SWIFT) package diagnose-api-breaking-changes '$(BASE)' \
+	  --products Coffer --products CofferMaintenance --products CofferCompat --products CofferObservation --products CofferFleet
 
 lint: ## Check the format of the sources, who imports whom, and where unchecked means stand
 	$(SWIFT) format lint --strict --recursive $(SOURCES)

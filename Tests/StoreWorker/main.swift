@@ -233,6 +233,10 @@ case "make-vector":
   say("store-1.hex \(digests.store)")
   say("store-1-wal.hex \(digests.log)")
 
+case "make-golden":
+  // make-golden FOLDER -: makes stores of every kind, as in Tests/Formats, where none is ever made anew.
+  try GoldenStore.make(in: store)
+
 case "release-without-flush":
   // The proxy is gone long before its batch is written; the exit comes right after.
   try {

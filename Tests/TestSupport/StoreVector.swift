@@ -116,9 +116,7 @@ package enum StoreVector {
     try database.close()
 
     let target = URL(fileURLWithPath: folder, isDirectory: true)
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    try (encoder.encode(contents) + Data("\n".utf8)).write(to: target.appendingPathComponent("store-1.json"))
+    try encoded(contents).write(to: target.appendingPathComponent("store-1.json"))
     try Data(dump(store).utf8).write(to: target.appendingPathComponent("store-1.hex"))
     try Data(dump(log).utf8).write(to: target.appendingPathComponent("store-1-wal.hex"))
     return (try digest(store), try digest(log))
@@ -130,10 +128,16 @@ package enum StoreVector {
 
   // MARK: Files
 
+  package static func encoded(_ contents: Contents) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return try encoder.encode(contents) + Data("\n".utf8)
+  }
+
   private static let lineByteCount = 32
 
   /// Lines of an offset and 32 bytes; those that are all zeros are left out.
-  private static func dump(_ data: Data) -> String {
+  package static func dump(_ data: Data) -> String {
     stride(from: 0, to: data.count, by: lineByteCount).map { offset in
       let bytes = data[offset..<min(offset + lineByteCount, data.count)]
       guard bytes.contains(where: { $0 != 0 }) else { return "" }
