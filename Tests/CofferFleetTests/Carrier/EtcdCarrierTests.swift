@@ -125,13 +125,17 @@ struct EtcdCarrierTests {
   func silence() async throws {
     let server = try await EtcdServer(.init(arguments: ["--experimental-watch-progress-notify-interval", "60s"]))
     let address = server.address(prefix: prefix)
-    let carrier = try EtcdCarrier(address: address, password: nil, silenceLimit: .milliseconds(200))
+    let relay = try RecordingRelay(to: server.members[0].clientPort)
+    let carrier = try EtcdCarrier(
+      address: "etcd://127.0.0.1:\(relay.port)/\(prefix)", password: nil, silenceLimit: .milliseconds(200))
     let writer = try EtcdCarrier(address: address)
     try await writer.swapHead(from: nil, to: [1])
     let log = EventLog(carrier, after: try await carrier.contents().revision)
     async let told = log.changes(upTo: "head", [9])
     for head in UInt8(1)...8 {
-      try await Task.sleep(for: .milliseconds(100))
+      // It asks anew on another connection.
+      let count = relay.connectionCount
+      try await waiting(upTo: .seconds(30)) { relay.connectionCount > count }
       try await writer.swapHead(from: [head], to: [head + 1])
     }
     #expect(try await told.map { $0.object?.bytes } == (2...9).map { [$0] })

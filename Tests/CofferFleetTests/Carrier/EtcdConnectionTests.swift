@@ -11,9 +11,11 @@ struct EtcdConnectionTests {
     let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(port)/test")
     await expect("unreachable") { _ = try await carrier.contents() }
     await expect("unreachable") { try await carrier.swapHead(from: nil, to: [1]) }
-    let log = EventLog(carrier, after: CarrierRevision(text: "1-1"))
+    let relay = try RecordingRelay(to: port)
+    let log = EventLog(
+      try EtcdCarrier(address: "etcd://127.0.0.1:\(relay.port)/test"), after: CarrierRevision(text: "1-1"))
     let task = Task { try await log.next() }
-    try await Task.sleep(for: .milliseconds(100))
+    try await waiting(upTo: .seconds(30)) { relay.connectionCount >= 3 }
     task.cancel()
     #expect(try await task.value == nil)
   }
@@ -47,13 +49,18 @@ struct EtcdConnectionTests {
 
   @Test("is left when it hangs and the task is cancelled")
   func hanging() async throws {
-    let server = try LoopbackServer(saying: "")
+    let (requests, request) = AsyncStream.makeStream(of: Void.self)
+    let server = try LoopbackServer { _ in
+      request.yield()
+      return ""
+    }
     let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(server.port)/test")
     let reading = Task { _ = try await carrier.contents() }
     let writing = Task { _ = try await carrier.swapHead(from: nil, to: [1]) }
     let log = EventLog(carrier, after: CarrierRevision(text: "1-1"))
     let listening = Task { try await log.next() }
-    try await Task.sleep(for: .milliseconds(200))
+    var iterator = requests.makeAsyncIterator()
+    for _ in 0..<3 { await iterator.next() }
     for task in [reading, writing] {
       task.cancel()
       await #expect(throws: CancellationError.self) { try await task.value }

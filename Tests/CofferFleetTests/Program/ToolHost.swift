@@ -38,32 +38,30 @@ final class ToolHost: Sendable {
 
   static let tool = Child.products.appendingPathComponent("prefs")
 
-  /// A process of the tool, which has not begun.
-  func process(_ arguments: [String], environment: [String: String] = [:]) -> Process {
-    let process = Process()
-    process.executableURL = Self.tool
-    process.arguments = arguments
-    process.environment = ["HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C"].merging(environment) { $1 }
-    return process
+  /// Starts the tool.
+  ///
+  /// - Parameter files: The paths of its standard input, output and error.
+  func start(
+    _ arguments: [String], files: (input: String, output: String, message: String), environment: [String: String] = [:]
+  ) throws -> SpawnedProcess {
+    try SpawnedProcess(
+      [Self.tool.path] + arguments,
+      environment: ["HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C"].merging(environment) { $1 },
+      files: [
+        (files.input, O_RDONLY), (files.output, O_WRONLY | O_CREAT), (files.message, O_WRONLY | O_CREAT),
+      ])
   }
 
   /// Runs `prefs`.
   func prefs(_ arguments: [String], input: String = "", environment: [String: String] = [:]) throws -> Run {
-    let process = process(arguments, environment: environment)
     let id = UUID().uuidString
-    let files = try ["in", "out", "err"].map { name in
-      let path = home.file("\(name)-\(id)")
-      try Data(name == "in" ? Array(input.utf8) : []).write(to: URL(fileURLWithPath: path))
-      return path
-    }
-    defer { for file in files { unlink(file) } }
-    process.standardInput = FileHandle(forReadingAtPath: files[0])
-    process.standardOutput = FileHandle(forWritingAtPath: files[1])
-    process.standardError = FileHandle(forWritingAtPath: files[2])
-    try process.run()
-    process.waitUntilExit()
-    let texts = try files.dropFirst().map { try String(contentsOfFile: $0, encoding: .utf8) }
-    return Run(code: process.terminationStatus, output: texts[0], message: texts[1])
+    let files = (input: home.file("in-\(id)"), output: home.file("out-\(id)"), message: home.file("err-\(id)"))
+    defer { for file in [files.input, files.output, files.message] { unlink(file) } }
+    try input.write(toFile: files.input, atomically: false, encoding: .utf8)
+    let code = try start(arguments, files: files, environment: environment).end()
+    return Run(
+      code: code, output: try String(contentsOfFile: files.output, encoding: .utf8),
+      message: try String(contentsOfFile: files.message, encoding: .utf8))
   }
 
   /// Runs `prefs fleet`.
@@ -105,25 +103,31 @@ final class ToolHost: Sendable {
 /// A process of `prefs fleet run`, which ends with its last reference.
 final class RunningFleet: @unchecked Sendable {
   // Unchecked: one test at a time waits for its lines.
-  private let process: Process
-  /// Ends the program where the tests' process goes without doing so.
-  private let watchdog: Process
-  private let messages = Pipe()
+  private let process: SpawnedProcess
+  /// Ends the process where that of the tests goes without doing so; an end of its input tells it.
+  private let watchdog: SpawnedProcess
+  private let life: Int32
+  private let messages: Int32
   private var buffered: [UInt8] = []
+  private var hasEnded = false
 
   init(_ host: ToolHost, environment: [String: String] = [:]) throws {
-    process = host.process(["fleet", "run"], environment: environment)
-    process.standardInput = FileHandle.nullDevice
-    process.standardError = messages
-    try process.run()
-    try messages.fileHandleForWriting.close()
-    (watchdog, _) = try Child.start(
-      "/bin/sh", ["-c", "cat >/dev/null; kill -KILL $0", "\(process.processIdentifier)"])
+    let id = UUID().uuidString
+    let (lines, life) = (host.home.file("messages-\(id)"), host.home.file("life-\(id)"))
+    try #require(mkfifo(lines, 0o600) == 0 && mkfifo(life, 0o600) == 0)
+    // Open at both ends, so that no opening waits.
+    messages = open(lines, O_RDWR | O_CLOEXEC)
+    process = try host.start(
+      ["fleet", "run"], files: ("/dev/null", "/dev/null", lines), environment: environment)
+    let reader = open(life, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    self.life = open(life, O_WRONLY | O_CLOEXEC)
+    watchdog = try SpawnedProcess(
+      ["/bin/sh", "-c", "cat >/dev/null; kill -KILL $0", "\(process.id)"], environment: ["PATH": "/usr/bin:/bin"],
+      files: [(life, O_RDONLY), ("/dev/null", O_WRONLY), ("/dev/null", O_WRONLY)])
+    close(reader)
   }
 
   deinit { end(SIGKILL) }
-
-  var id: Int32 { process.processIdentifier }
 
   /// Waits until it says something, and returns that line.
   @discardableResult
@@ -134,12 +138,12 @@ final class RunningFleet: @unchecked Sendable {
         buffered.removeSubrange(...end)
         if line.contains(text) { return line }
       }
-      var request = pollfd(fd: messages.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0)
+      var request = pollfd(fd: messages, events: Int16(POLLIN), revents: 0)
       try #require(poll(&request, 1, 60_000) > 0, "it never said \(text)")
-      let bytes = try #require(try messages.fileHandleForReading.read(upToCount: 1), "it ended and never said \(text)")
-      buffered += bytes
-      // A line at a time: what one read brings and the next does not would be waited for.
-      try #require(!bytes.isEmpty, "it ended and never said \(text)")
+      var bytes = [UInt8](repeating: 0, count: 4096)
+      let count = read(messages, &bytes, bytes.count)
+      try #require(count > 0)
+      buffered += bytes[..<count]
     }
   }
 
@@ -148,13 +152,16 @@ final class RunningFleet: @unchecked Sendable {
   /// - Returns: Its exit code, or the signal that ended it as a negative number.
   @discardableResult
   func end(_ signal: Int32 = SIGTERM) -> Int32 {
-    if watchdog.isRunning {
-      kill(process.processIdentifier, signal)
-      process.waitUntilExit()
-      kill(watchdog.processIdentifier, SIGKILL)
-      watchdog.waitUntilExit()
-    }
-    return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+    guard !hasEnded else { return 0 }
+    hasEnded = true
+    kill(process.id, signal)
+    let code = process.end()
+    // Before its input ends: the number may be another process's by now.
+    kill(watchdog.id, SIGKILL)
+    _ = watchdog.end()
+    close(life)
+    close(messages)
+    return code
   }
 }
 

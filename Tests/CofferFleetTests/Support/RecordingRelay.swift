@@ -15,12 +15,15 @@ final class RecordingRelay: Sendable {
 
   private struct State {
     var isCut = false
+    var connectionCount = 0
     var sent: [UInt8] = []
     var received: [UInt8] = []
     var open: Set<Int32> = []
   }
 
   var port: Int { socket.port }
+  /// How many connections there were, those that were refused among them.
+  var connectionCount: Int { state.withLock { $0.connectionCount } }
   /// What clients have sent.
   var sent: [UInt8] { state.withLock { $0.sent } }
   /// What they have got.
@@ -61,6 +64,7 @@ final class RecordingRelay: Sendable {
   private func serve(_ client: Int32) {
     let server = Self.connection(to: target)
     let isOpen = state.withLock { state in
+      state.connectionCount += 1
       guard server >= 0, !state.isCut else { return false }
       state.open.formUnion([client, server])
       return true

@@ -10,7 +10,7 @@ import Dispatch
 /// - `objects/3f/records_0a1b…`: an object, in a folder that is called by the first byte of its name's SHA-256; `_` stands for
 ///   `/`. In the file: the SHA-256 of the object, then the object, so that a file of which a part is missing is noticed. Every
 ///   other file in there is ignored.
-/// - `pending`: a commit of several changes while it is being made (``PendingCommit``). What a writer that was killed has left is
+/// - `pending`: a commit of several changes while it is being made. What a writer that was killed has left is
 ///   completed by the next one.
 /// - `lock`: flock(2). Writers exclude each other and all readers, readers exclude writers. Over NFS this holds between hosts where
 ///   locks go to the server: NFSv4, or NFSv3 with its lock daemon, and neither `nolock` nor `local_lock` among the options of

@@ -17,12 +17,13 @@ final class HTTPLoop: Sendable {
 
   private let commands = Lock<[Command]>([])
   // Not checked by the compiler: any thread may call curl_multi_wakeup(3); everything else is the loop's thread's.
-  private nonisolated(unsafe) let multi: UnsafeMutableRawPointer
+  // nil where libcurl had no memory to begin with.
+  private nonisolated(unsafe) let multi: UnsafeMutableRawPointer?
 
   private init() {
     curl_global_init(Int(CURL_GLOBAL_DEFAULT))
-    guard let multi = curl_multi_init() else { fatalError("libcurl has no memory to begin with.") }
-    self.multi = multi
+    multi = curl_multi_init()
+    guard multi != nil else { return }
     // It never comes back, and so has a thread for itself.
     DispatchQueue(label: "coffer.carrier.http").async { self.run() }
   }
@@ -43,7 +44,10 @@ final class HTTPLoop: Sendable {
     return HTTPResponse(status: transfer.status, body: body)
   }
 
-  func start(_ transfer: HTTPTransfer) { tell(.start(transfer)) }
+  func start(_ transfer: HTTPTransfer) {
+    guard multi != nil else { return transfer.finish(.failure(.noMemory)) }
+    tell(.start(transfer))
+  }
   func cancel(_ transfer: HTTPTransfer) { tell(.cancel(transfer)) }
   func resume(_ transfer: HTTPTransfer) { tell(.resume(transfer)) }
 
@@ -78,7 +82,7 @@ final class HTTPLoop: Sendable {
   private func carry(out command: Command, in running: inout [ObjectIdentifier: RunningTransfer]) {
     switch command {
     case .start(let transfer):
-      let started = RunningTransfer(transfer)
+      guard let started = RunningTransfer(transfer) else { return transfer.finish(.failure(.noMemory)) }
       running[ObjectIdentifier(transfer)] = started
       curl_multi_add_handle(multi, started.handle)
     case .cancel(let transfer):

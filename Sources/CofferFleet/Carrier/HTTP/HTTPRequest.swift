@@ -45,6 +45,9 @@ enum HTTPFailure: Error {
   case silent(for: Duration)
   /// - Parameter wasSent: Whether the server may have got the request.
   case connection(HTTPProblem, reason: String, wasSent: Bool)
+
+  static let noMemory = HTTPFailure.connection(
+    .unreachable, reason: "there is no memory for a request", wasSent: false)
 }
 
 enum HTTPProblem {

@@ -7,8 +7,12 @@ final class RunningTransfer {
   private var headers: UnsafeMutablePointer<curl_slist>?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
-  init(_ transfer: HTTPTransfer) {
-    guard let handle = curl_easy_init() else { fatalError("libcurl has no memory left for a request.") }
+  /// nil where libcurl has no memory for it.
+  init?(_ transfer: HTTPTransfer) {
+    guard let handle = curl_easy_init() else {
+      errorText.deallocate()
+      return nil
+    }
     (self.transfer, self.handle) = (transfer, handle)
     errorText.pointee = 0
     let request = transfer.request
