@@ -104,6 +104,8 @@ final class ToolHost: Sendable {
 final class RunningFleet: @unchecked Sendable {
   // Unchecked: one test at a time waits for its lines.
   private let process: SpawnedProcess
+  /// Kept, with its home.
+  private let host: ToolHost
   /// Ends the process where that of the tests goes without doing so; an end of its input tells it.
   private let watchdog: SpawnedProcess
   private let life: Int32
@@ -112,6 +114,7 @@ final class RunningFleet: @unchecked Sendable {
   private var hasEnded = false
 
   init(_ host: ToolHost, environment: [String: String] = [:]) throws {
+    self.host = host
     let id = UUID().uuidString
     let (lines, life) = (host.home.file("messages-\(id)"), host.home.file("life-\(id)"))
     try #require(mkfifo(lines, 0o600) == 0 && mkfifo(life, 0o600) == 0)
