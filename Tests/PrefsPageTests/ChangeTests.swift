@@ -5,7 +5,7 @@ import Testing
 @testable import PrefsPage
 
 /// Calls by hand: lists, changes, conflicts, undo.
-@Suite("What the settings page changes") struct ChangeTests {
+@Suite("What the settings page changes", .serialized) struct ChangeTests {
   private func page(readOnly: Bool = false, collections: [String] = []) async throws -> ServedPage {
     try await ServedPage(readOnly: readOnly, collections: collections) { transaction in
       try transaction.setObject("dark", forKey: "theme", inCollection: "editor")

@@ -4,7 +4,7 @@ import Testing
 @testable import PrefsPage
 
 /// Requests by hand: who gets in, and what others learn.
-@Suite("Who gets into the settings page") struct RefusalTests {
+@Suite("Who gets into the settings page", .serialized) struct RefusalTests {
   /// What is refused looks the same, whatever the reason.
   private func expectRefusal(_ answer: RawAnswer, _ comment: Comment) {
     #expect(answer.status == 403, comment)
