@@ -4,16 +4,16 @@
   import Foundation
 #endif
 
-// Typed keys on a proxy: what `Preferences` does beside its layers goes through here as well.
+// Typed keys on a proxy. `Preferences` uses these too, besides its layers.
 
 extension ConnectionProxy {
   // MARK: Reading
 
-  /// The value of a typed key: the one that is set, else its default.
+  /// The value of a typed key: the stored value, or else the key's default.
   ///
-  /// A key without a collection is one of the default collection here. A value of another type, one that does not keep to the
-  /// key's limits, or one that cannot be read is no new value: the last good one that was read stays, but for a sealed
-  /// collection, and this is reported to the logger and to ``errors``. Where setting fails, that is reported, too.
+  /// A key without a collection belongs to the default collection here. If the stored value has another type, violates the
+  /// key's limits, or cannot be read, the last good value stays in effect (except in a sealed collection), and the problem
+  /// is reported to the logger and to ``errors``. A failed assignment is reported the same way.
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
@@ -24,7 +24,7 @@ extension ConnectionProxy {
     set { setReporting(newValue, for: key) }
   }
 
-  /// Not there: for a value of another type than the key's, of which the compiler could say nothing by itself.
+  /// Unavailable: explains the error when the value has a different type than the key, which the compiler's own does not.
   @available(
     *, unavailable,
     message: "the value and the key are of different types: a Key<Int>, for instance, takes and gives an Int"
@@ -54,9 +54,11 @@ extension ConnectionProxy {
     return number ?? key.defaultValue
   }
 
-  /// The value of a typed key; where that cannot be read, which is reported, the last good one, else its default.
+  /// The value of a typed key.
   ///
-  /// Not inlined: the short ways that end here then save no registers.
+  /// If it cannot be read, reports why and returns the last good value or else the default.
+  ///
+  /// Not inlined, so that the fast paths that end here need not save registers.
   @inline(never)
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {
@@ -83,7 +85,7 @@ extension ConnectionProxy {
         database.report(error, forKey: key.name, inCollection: collection)
       }
       guard case CofferError.locked = error else { return last?.object ?? key.defaultValue }
-      // Sealed meanwhile.
+      // Sealed in the meantime.
       lastGood.note(nil, of: key, in: collection)
       return key.defaultValue
     }
@@ -98,29 +100,29 @@ extension ConnectionProxy {
     }
   }
 
-  /// The value of a typed key: the one that is set, else its default.
+  /// The value of a typed key: the stored value, or else the key's default.
   ///
-  /// - Throws: `CofferError.notDecodable` when another type is stored, `.invalidValue` when the value does not keep to the
-  ///   key's limits; `.closed`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable` when the stored value has another type, `.invalidValue` when it violates the key's
+  ///   limits; `.closed`, `.damaged` or `.inputOutput`.
   public func value<Object>(of key: Key<Object>) throws -> Object {
     let collection = key.collection ?? ""
     state.remember(key, in: collection, places)
     return try object(for: key, inCollection: collection) ?? key.defaultValue
   }
 
-  /// What is set for a typed key in a collection, nil when nothing is.
+  /// The stored value of a typed key in a collection, or nil.
   func object<Object>(for key: Key<Object>, inCollection collection: String) throws -> Object? {
     try object(forKey: key.name, inCollection: collection, as: Object.self).map {
       try checked($0, for: key, in: collection)
     }
   }
 
-  /// - Throws: `CofferError.invalidValue`, in which the value stands unless it is a secret, or in a sealed collection.
+  /// - Throws: `CofferError.invalidValue`, which includes the value unless it is a secret or in a sealed collection.
   func checked<Object>(_ object: Object, for key: Key<Object>, in collection: String) throws -> Object {
     try key.checked(object, in: collection) { showsValues(of: collection) }
   }
 
-  /// What is wrong with a value that was found for a typed key; nil where the error is another one.
+  /// What is wrong with the stored value of a typed key; nil if `error` has another cause.
   func problem<Object>(
     _ error: any Error, of key: Key<Object>, in collection: String, _ place: @autoclosure () -> String,
     _ found: @autoclosure () -> Value?
@@ -130,7 +132,7 @@ extension ConnectionProxy {
     case CofferError.invalidValue(_, _, let words): (reason, value) = (words, found())
     case CofferError.notDecodable(_, _, let stored, let requested, _):
       value = found()
-      // The declaration knows better what is wanted than the error does.
+      // The declaration describes the expected value better than the error does.
       let problem = value.flatMap {
         key.declaration(in: collection).problem(of: $0, showsValue: showsValues(of: collection))
       }
@@ -140,17 +142,17 @@ extension ConnectionProxy {
     return SettingProblem(collection: collection, key: key.name, place: place(), reason: reason, value: value)
   }
 
-  /// Whether values may be in errors: not those of sealed collections.
+  /// Whether errors may include values: not those of sealed collections.
   private func showsValues(of collection: String) -> Bool {
     (try? state.isSealed(collection)) == false
   }
 
   // MARK: Setting
 
-  /// Sets the value of a typed key; nil, for one of an optional type, removes it.
+  /// Sets the value of a typed key; for an optional type, nil removes it.
   ///
-  /// - Throws: `CofferError.invalidValue` when the value does not keep to the key's limits, with nothing changed;
-  ///   otherwise as `setObject(_:forKey:inCollection:durability:)`.
+  /// - Throws: `CofferError.invalidValue` when the value violates the key's limits; nothing is changed then. Otherwise as
+  ///   `setObject(_:forKey:inCollection:durability:)`.
   public func set<Object>(
     _ object: Object, for key: Key<Object>, durability: Durability = .asynchronous
   ) throws {
@@ -168,7 +170,7 @@ extension ConnectionProxy {
     }
   }
 
-  /// Sets the value of a typed key for a time; nil, for one of an optional type, removes it.
+  /// Sets the value of a typed key, with an expiry; for an optional type, nil removes it.
   ///
   /// See `setObject(_:forKey:inCollection:expires:due:durability:)`.
   ///
@@ -192,7 +194,7 @@ extension ConnectionProxy {
     }
   }
 
-  /// Removes what is set for a typed key, so that its default shows again.
+  /// Removes the stored value of a typed key, so that its default shows again.
   ///
   /// - Throws: As `removeObject(forKey:inCollection:durability:)`.
   public func removeObject<Object>(for key: Key<Object>, durability: Durability = .asynchronous) throws {

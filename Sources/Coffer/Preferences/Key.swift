@@ -1,4 +1,4 @@
-/// A setting with its type, its default and what its values have to be, declared once.
+/// A setting with its type, its default and its limits, declared once.
 ///
 /// ```swift
 /// extension Keys {
@@ -12,34 +12,34 @@
 /// preferences[.nickname]  // nil: a String?
 /// ```
 ///
-/// The object has to be `Codable`; nil, for a key of an optional type, stands for no value. Declare a key as a constant, as
-/// above, rather than make it anew for each use. What the summary and its like say is for ``Settings``, which carry the
-/// declaration into the store, where tools find it.
+/// The object has to be `Codable`; for a key of an optional type, nil stands for no value. Declare a key as a constant, as
+/// above, instead of creating one for each use. ``Settings`` carry the summary and the other descriptions into the store,
+/// where tools find them.
 public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
-  /// What is read where nothing is set.
+  /// The value when nothing is set.
   public let defaultValue: Object
-  /// What a value has to be, beyond its type.
+  /// The limits on values, beyond their type.
   public let limits: [Limit]
-  /// What the setting was before, see ``Former``.
+  /// What the setting was before; see ``Former``.
   let formers: [Former]
-  /// Whether an object keeps to the limits; nil where there are none.
+  /// Whether an object is within the limits; nil if there are no limits.
   let isValid: (@Sendable (Object) -> Bool)?
 
   /// Declares a key.
   ///
   /// - Parameters:
   ///   - name: The name of the setting.
-  ///   - collection: The collection of the setting; nil for the one of the `Preferences` that is asked, and the default
-  ///     collection of a proxy. Under a suite it is a collection of the suite's own, `SUITE/COLLECTION`.
-  ///   - isShared: Whether all suites share the collection instead.
-  ///   - defaultValue: What is read where nothing is set; it has to keep to the limits.
-  ///   - limits: What a value has to be, beyond its type. Setting another one throws; another one that is found is passed
-  ///     over, and reported.
-  ///   - summary: What the setting is for, in a line.
-  ///   - effect: When the program acts upon a change.
-  ///   - since: The version of the program that has the setting first.
-  ///   - deprecated: What to use instead, or why it will go; nil as long as the setting is in use.
-  ///   - formers: What it was called, or which type it had, before: taken over when the settings are declared.
+  ///   - collection: The collection of the setting. nil means the collection of the `Preferences` in use, or the default
+  ///     collection of a proxy. Under a suite, it is a collection of the suite's own, `SUITE/COLLECTION`.
+  ///   - isShared: Whether all suites share one collection instead.
+  ///   - defaultValue: The value when nothing is set; it has to be within the limits.
+  ///   - limits: The limits on values, beyond their type. Setting a value outside them throws; a stored value outside them
+  ///     is skipped and reported.
+  ///   - summary: What the setting is for, in one line.
+  ///   - effect: When the program applies a change.
+  ///   - since: The version of the program that introduced the setting.
+  ///   - deprecated: What to use instead, or why the setting will go; nil while it is in use.
+  ///   - formers: Its former names and types. Declaring the settings takes their values over.
   public init(
     _ name: String, in collection: String? = nil, isShared: Bool = false, default defaultValue: Object,
     limits: Limit..., summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil,
@@ -58,9 +58,9 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
       })
   }
 
-  /// Declares a key of an optional type, which is nil where nothing is set.
+  /// Declares a key of an optional type, whose default is nil.
   ///
-  /// The parameters are those of other keys; nil always keeps to the limits.
+  /// The parameters are those of other keys; nil is always within the limits.
   public init<Wrapped>(
     _ name: String, in collection: String? = nil, isShared: Bool = false, limits: Key<Wrapped>.Limit...,
     summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil, deprecated: String? = nil,
@@ -86,10 +86,10 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     }
   }
 
-  /// Whether an object keeps to the limits.
+  /// Whether an object is within the limits.
   func allows(_ object: Object) -> Bool { isValid?(object) ?? true }
 
-  /// - Parameter showsValue: Whether the value may be in an error.
+  /// - Parameter showsValue: Whether the error may include the value.
   /// - Throws: `CofferError.invalidValue`.
   func checked(_ object: Object, in collection: String, showsValue: () -> Bool) throws -> Object {
     if allows(object) { return object }
@@ -147,7 +147,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     return .nothing
   }
 
-  /// Whether what is stored has the setting's own type.
+  /// Whether the stored value has the setting's own type.
   private func isCurrent(_ session: Session, in collection: String) throws -> Bool {
     do {
       return try session.item(name, in: collection).map {

@@ -1,8 +1,8 @@
 import Synchronization
 
-// Unchecked sendable: only `Key` builds on it, and both have nothing but constants.
+// Unchecked sendable: only `Key` derives from it, and both hold constants only.
 
-/// Where a program declares its typed keys, see ``Key``.
+/// The namespace in which a program declares its typed keys; see ``Key``.
 ///
 /// ```swift
 /// extension Keys {
@@ -10,22 +10,22 @@ import Synchronization
 /// }
 /// ```
 ///
-/// It is what all keys have in common, whatever their type: their names. As the class that ``Key`` builds on it lends them
-/// what is declared on it, so that `preferences[.theme]` finds a key of any type.
+/// It holds what all keys have in common, whatever their type: their names. Because it is the superclass of ``Key``, static
+/// keys declared on it are found by `preferences[.theme]` whatever their type.
 public class Keys: @unchecked Sendable {
   /// The name of the setting.
   public let name: String
-  /// The collection of the setting; nil for the one of the `Preferences` that is asked.
+  /// The collection of the setting; nil means the collection of the `Preferences` in use.
   public let collection: String?
-  /// Whether ``collection`` is the same one for all suites.
+  /// Whether all suites share ``collection``.
   public let isShared: Bool
-  /// Whether the setting was another one before.
+  /// Whether the setting has former names or types.
   let hasFormers: Bool
-  /// What is said about the setting, for people.
+  /// The setting's descriptions, for people.
   let about: About
-  /// Where proxies keep their items of this key, and of no other one as long as the process runs.
+  /// Where proxies keep their items of this key; no other key gets this place while the process runs.
   let place: KeyPlaces.Position
-  /// What the setting is called in the layers above the stored ones.
+  /// The name of the setting in the layers above the store.
   let overrideName: String
 
   struct About: Sendable {
@@ -36,11 +36,12 @@ public class Keys: @unchecked Sendable {
 
   }
 
-  /// What keys of the usual types are, for their fingerprint; nil for others, whose declaration is what tells them.
+  /// The kind of a key of a common type, for its fingerprint; nil for other types, which only their declaration
+  /// distinguishes.
   private let plain: Plain?
 
   struct Plain: Sendable {
-    /// That of ``Fingerprint``.
+    /// The type, as ``Fingerprint`` numbers it.
     let type: UInt8
     let defaultValue: Value?
     let limits: [SettingLimit]
@@ -59,7 +60,7 @@ public class Keys: @unchecked Sendable {
     place = KeyPlaces.Position(number: Self.count.wrappingAdd(1, ordering: .relaxed).oldValue)
   }
 
-  /// Appends what tells this declaration from any other one.
+  /// Appends what distinguishes this declaration from all others.
   func appendFingerprint(to bytes: inout [UInt8]) {
     guard let plain else { return bytes.append(counted: declaration(in: "").json) }
     bytes.append(plain.type)
@@ -74,17 +75,17 @@ public class Keys: @unchecked Sendable {
     for limit in plain.limits { Fingerprint.append(limit, to: &bytes) }
   }
 
-  // What `Key` knows, which has the type.
+  // Overridden by `Key`, which knows the type.
 
-  /// - Parameter application: The collection of keys that name none.
+  /// - Parameter application: The collection of keys that don't name one.
   func declaration(in application: String) -> Declaration {
     Declaration(name, in: collection ?? application, type: .any)
   }
 
-  /// What is wrong with the values that are found for the setting.
+  /// What is wrong with the values found for the setting.
   func problems(in preferences: Preferences) throws -> [SettingProblem] { [] }
 
-  /// Takes over what the setting was before, in the write transaction that is under way.
+  /// Takes over the values of former names and types, in the current write transaction.
   func takeOver(_ session: Session, in place: FormerPlace, isTrial: Bool) throws -> TakeOver {
     .nothing
   }

@@ -1,18 +1,19 @@
 import CofferCrypto
 
-/// The last good values that typed keys gave: what stands for a bad one that comes later.
+/// The last good values of typed keys, used in place of a bad value that comes later.
 ///
-/// They are noted where a value is read for the first time after it changed, which is never on the shortest way.
+/// A value is recorded when it is first read after a change, never on the fastest path.
 final class LastGoodValues: Sendable {
-  /// A good value, and the bad ones that were passed over for it.
+  /// A good value, and the bad values that were skipped for it.
   struct Entry<Object: Sendable>: Sendable {
     let object: Object
-    /// Of a bad value that stays as it is, in a variable for instance: it must not hide what changes below it.
+    /// Problems of bad values that persist, in an environment variable for instance: they must not hide later changes below
+    /// them.
     var problems: [SettingProblem] = []
     var isDefault = false
   }
 
-  /// Keys by their names and types, not by themselves: some programs make one anew for each use.
+  /// Keys by name and type, not by identity: some programs create a key for each use.
   private struct Place: Hashable {
     let key: ByteString
     let collection: ByteString
@@ -26,13 +27,13 @@ final class LastGoodValues: Sendable {
 
   private let entries = Lock<[Place: any Sendable]>([:])
 
-  /// The last good value; nil where there was none, or another key's that this one does not allow.
+  /// The last good value; nil if there is none, or if it came from another key and violates this key's limits.
   func entry<Object>(of key: Key<Object>, in collection: String) -> Entry<Object>? {
     let entry = entries.withLock { $0[Place(key, collection)] } as? Entry<Object>
     return entry.flatMap { key.allows($0.object) ? $0 : nil }
   }
 
-  /// - Parameter entry: nil to forget it, as what is sealed now.
+  /// - Parameter entry: nil forgets the entry, when a value has been sealed.
   func note<Object>(_ entry: Entry<Object>?, of key: Key<Object>, in collection: String) {
     entries.withLock { $0[Place(key, collection)] = entry }
   }

@@ -14,7 +14,7 @@ import CofferStorage
   import Glibc
 #endif
 
-/// What the administrator of a host gives an application: defaults, and values that nobody may change.
+/// An administrator's settings for an application on this host: defaults, and locked values that users cannot change.
 ///
 /// ``Preferences/open(application:at:key:layers:environment:declaring:strict:mode:options:)`` reads it from the files of
 /// `/etc/coffer/IDENTIFIER.d`:
@@ -23,30 +23,30 @@ import CofferStorage
 /// {"timeout": 30, "web/port": 8080, "locked": {"updates": false}}
 /// ```
 ///
-/// - Files are JSON objects, `*.json`, or property lists, `*.plist`, read in the order of their names' UTF-8 bytes; of two that
-///   have one key the later one counts. Names that begin with a dot, and those of other kinds, are left alone, but for `*.toml`,
-///   which is an error. The library has no parser for TOML: programs that link it would bring one, and all of Foundation with it,
-///   for a file that most hosts do not have. To leave such a file out would leave out its locks.
-/// - What a file has at its top are defaults: they show where a setting is stored nowhere, before registered ones.
-/// - What stands in its dictionary `locked`, and in the files of the folder `locks` beside it, is locked: it shows whatever else
-///   there is, and setting such a key throws ``CofferError/lockedByAdministrator(collection:key:file:)``.
-/// - A typed key that names a collection goes by `collection/key`, as in a ``Preferences/Layer``.
-/// - The folder `IDENTIFIER.d` in that of the variable `PREFS_MANAGED_DIR` is read, too, after the one in `/etc`, and cannot lift
-///   a lock of it.
-/// - A file counts only where nobody but root and this user can put other contents there: it and all folders above it belong to
-///   one of them, and are not writable by group or others. A file that does not keep to that is an error, not left out.
+/// - Files are JSON objects, `*.json`, or property lists, `*.plist`, read in the order of their names' UTF-8 bytes. If two
+///   files have the same key, the later one wins. Names that begin with a dot and files of other kinds are ignored, except
+///   that `*.toml` is an error: the library has no TOML parser, because one would bring all of Foundation into every program
+///   for a file that most hosts don't have, and ignoring such a file would ignore its locks.
+/// - Values at the top level of a file are defaults: they show if a setting is stored nowhere, and come before registered
+///   defaults.
+/// - Values in its dictionary `locked`, and in the files of the folder `locks` beside it, are locked: they override
+///   everything else, and setting such a key throws ``CofferError/lockedByAdministrator(collection:key:file:)``.
+/// - A typed key with a collection is named `collection/key`, as in a ``Preferences/Layer``.
+/// - If the variable `PREFS_MANAGED_DIR` is set, its folder `IDENTIFIER.d` is read too, after the one in `/etc`; it cannot
+///   lift the locks of that one.
+/// - A file counts only if root and this user alone can change its contents: they own the file and all folders above it, and
+///   none of these is writable by group or others. A file that fails this check is an error; it is not skipped.
 ///
-/// The files are read when settings are opened, and again when they change: what changes shows to readers and listeners as any
-/// other change does. Where one of them can no longer be used, what was read last stays in force, and
-/// ``Preferences/errors`` says why, once.
+/// The files are read when settings are opened, and again when they change; readers and listeners see such a change like any
+/// other. If a file becomes unusable, the values last read stay in force, and ``Preferences/errors`` reports why, once.
 public struct ManagedSettings: Sendable {
   typealias Entry = Preferences.Layer.Entry
 
-  /// Where a value stands.
+  /// The place of a value.
   public struct Place: Hashable, Sendable, CustomStringConvertible {
     /// The file.
     public let file: String
-    /// The line of its name, from 1; nil in a binary property list.
+    /// The line of the value's name, from 1; nil in a binary property list.
     public let line: Int?
 
     /// Both, as in `/etc/coffer/shop.d/10.json:3`.
@@ -58,10 +58,10 @@ public struct ManagedSettings: Sendable {
 
   package var isEmpty: Bool { defaults.isEmpty && locked.isEmpty }
 
-  /// Reads what there is for an application.
+  /// Reads the managed settings of an application.
   ///
-  /// - Throws: `CofferError.malformedSettings` for a file that holds no settings by name, or is TOML; `.permissionDenied` where a
-  ///   file may not be read, or others may write to it or a folder above; `.inputOutput`.
+  /// - Throws: `CofferError.malformedSettings` for a file that does not hold a dictionary of settings, or is TOML;
+  ///   `.permissionDenied` if a file cannot be read, or if others can write to it or to a folder above it; `.inputOutput`.
   public init(ofApplication identifier: String) throws {
     try self.init(in: Folders(ofApplication: identifier))
   }
@@ -80,10 +80,10 @@ public struct ManagedSettings: Sendable {
 
   // MARK: Values
 
-  /// The value that is locked for a key, and where that stands; nil where none is.
+  /// The locked value of a key, and its place; nil if the key is not locked.
   public func locked(forKey key: String) -> (value: Value, place: Place)? { Self.given(locked[ByteString(key)]) }
 
-  /// The default for a key, and where that stands; nil where there is none.
+  /// The default for a key, and its place; nil if it has none.
   public func defaultValue(forKey key: String) -> (value: Value, place: Place)? {
     Self.given(defaults[ByteString(key)])
   }
@@ -93,7 +93,7 @@ public struct ManagedSettings: Sendable {
     return (entry.value, place)
   }
 
-  /// The keys that have a default or are locked, in the order of their UTF-8 bytes.
+  /// The keys with a default or a lock, in the order of their UTF-8 bytes.
   package var allKeys: [String] { Set(defaults.keys).union(locked.keys).sorted().map(\.string) }
 
   /// - Throws: `CofferError.lockedByAdministrator`.
@@ -102,7 +102,7 @@ public struct ManagedSettings: Sendable {
     throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
   }
 
-  /// The keys that have another value, as a default or locked, or none, in `other`.
+  /// The keys whose default or locked value differs in `other`.
   func differingKeys(from other: ManagedSettings) -> Set<ByteString> {
     let keys = [defaults, locked, other.defaults, other.locked].reduce(into: Set()) { $0.formUnion($1.keys) }
     return keys.filter { key in
@@ -127,7 +127,7 @@ public struct ManagedSettings: Sendable {
     guard let place = Folders.resolved(path) else {
       throw CofferError.inputOutput(path: path, reason: "the file could not be found")
     }
-    // The way there through a link counts, too: who can write to its folder can lead it elsewhere.
+    // The route through a link counts too: someone who can write to the link's folder can redirect it.
     for folder in [place, Folders.above(path)] {
       if let whole = Folders.resolved(folder), let problem = FilePermissions.problem(ofWholePath: whole) {
         throw CofferError.permissionDenied(path: path, reason: "managed settings are not read: \(problem)")
@@ -156,7 +156,7 @@ public struct ManagedSettings: Sendable {
 extension ManagedSettings {
   /// The folders that hold the files of an application.
   struct Folders: Sendable {
-    /// In this order; locks of the first are not lifted by the others.
+    /// In this order; later folders cannot lift locks of the first.
     let paths: [String]
 
     init(ofApplication identifier: String) {
@@ -165,18 +165,18 @@ extension ManagedSettings {
         in: ["/etc/coffer"] + [StandardLocation.variable("PREFS_MANAGED_DIR")].compactMap(\.self))
     }
 
-    /// - Parameter roots: The folders that have one for each application.
+    /// - Parameter roots: The parents of the application's folders.
     init(ofApplication identifier: String, in roots: [String]) {
-      // An administrator's settings hold in every environment.
+      // An administrator's settings apply in every environment.
       let identifier = CollectionEnvironment(collection: identifier)?.parent ?? identifier
-      // Such a one has no folder; what opens its store says so.
+      // Such an identifier has no folder; opening its store reports the error.
       let hasFolder = !identifier.isEmpty && !identifier.utf8.contains(UInt8(ascii: "/"))
       paths = hasFolder ? roots.map { "\($0)/\(identifier).d" } : []
     }
 
     static func locks(in folder: String) -> String { "\(folder)/locks" }
 
-    /// What is to be watched for changes: the folders, and wherever links in them lead.
+    /// The paths to watch for changes: the folders, and the targets of links in them.
     var watchedPaths: [String] {
       let folders = paths.flatMap { [$0, Self.locks(in: $0)] }
       let files = folders.flatMap { folder in ((try? Self.names(in: folder)) ?? []).map { "\(folder)/\($0)" } }
@@ -184,7 +184,7 @@ extension ManagedSettings {
       return folders + targets
     }
 
-    /// The names in a folder, in the order of their UTF-8 bytes; none where there is no folder.
+    /// The names in a folder, in the order of their UTF-8 bytes; empty if there is no folder.
     ///
     /// - Throws: `CofferError.permissionDenied`.
     static func names(in folder: String) throws -> [String] {
@@ -202,7 +202,7 @@ extension ManagedSettings {
       return names.sorted().map(\.string)
     }
 
-    /// The path without links; nil where it leads nowhere.
+    /// The path without links; nil if it leads nowhere.
     static func resolved(_ path: String) -> String? {
       guard let resolved = realpath(path, nil) else { return nil }
       defer { free(resolved) }

@@ -3,48 +3,48 @@ import CofferStorage
 import Dispatch
 import Synchronization
 
-/// What an administrator gives, as the files say now, or said when all of them could be used last.
+/// The administrator's settings as the files have them now, or as they were when all files were last usable.
 final class ManagedSource: Sendable {
   typealias Listener = @Sendable (_ before: ManagedSettings, _ now: ManagedSettings) -> Void
 
   private struct State {
     var settings: ManagedSettings
-    /// nil where nothing is followed, or could be.
+    /// nil if nothing is watched, or watching failed.
     var watcher: FileWatcher?
-    /// nil before there are settings for which they are followed.
+    /// nil until settings start to listen.
     var handlers: Handlers?
     var listeners: [(number: UInt64, receive: Listener)] = []
     var lastNumber: UInt64 = 0
-    /// What keeps files from being used, and whether that was reported.
+    /// Why the files cannot be used, and whether that was reported.
     var problem: (error: any Error, isReported: Bool)?
   }
 
-  /// What is done with what the files come to say.
+  /// What to do when the files change.
   private struct Handlers: Sendable {
-    /// Runs when settings have changed, before listeners hear of it.
+    /// Runs when settings have changed, before listeners are notified.
     let didChange: @Sendable () -> Void
     let report: @Sendable (any Error) -> Void
   }
 
   private let folders: ManagedSettings.Folders
   private let state: Lock<State>
-  /// Most hosts have no such files, and every read of a setting asks.
+  /// Most hosts have no such files, and every read of a setting checks this.
   private let hasSettings: Atomic<Bool>
   private let queue = DispatchQueue(label: "coffer.managed")
 
-  /// Reads the files, and follows them from now on, as long as it is kept.
+  /// Reads the files, and watches them for as long as this object lives.
   ///
-  /// - Throws: What reading them throws. Where they cannot be followed, that is reported.
+  /// - Throws: The errors of reading them. A failure to watch them is reported instead.
   init(following folders: ManagedSettings.Folders) throws {
     self.folders = folders
     state = Lock(State(settings: ManagedSettings()))
     hasSettings = Atomic(false)
-    // Watched first, so that no change goes by in between.
+    // Watch first, so that no change is missed in between.
     watch()
     accept(try ManagedSettings(in: folders))
   }
 
-  /// The settings; nil where there are none.
+  /// The settings, or nil.
   @inline(__always)
   var current: ManagedSettings? {
     hasSettings.load(ordering: .acquiring) ? state.withLock { $0.settings } : nil
@@ -52,7 +52,7 @@ final class ManagedSource: Sendable {
 
   // MARK: Listening
 
-  /// Has readers of these settings, and their `errors`, hear of what the files come to say.
+  /// Begins to notify these settings, and their `errors`, of changes to the files.
   func start(for preferences: Preferences) {
     let collection = preferences.parent
     let handlers = Handlers(
@@ -65,7 +65,7 @@ final class ManagedSource: Sendable {
     reportOnce()
   }
 
-  /// Has `receive` hear of changes as long as what this returns is kept.
+  /// Calls `receive` on each change, until the returned object is released.
   func listen(_ receive: @escaping Listener) -> any Sendable {
     let number = state.withLock { state in
       state.lastNumber += 1
@@ -82,7 +82,7 @@ final class ManagedSource: Sendable {
     init(source: ManagedSource, number: UInt64) { (self.source, self.number) = (source, number) }
 
     deinit {
-      // The listener goes outside of the lock: its end may call back.
+      // Release the listener outside the lock: its deinit may call back.
       _ = source.state.withLock { state in
         state.listeners.firstIndex { $0.number == number }.map { state.listeners.remove(at: $0) }
       }
@@ -105,7 +105,7 @@ final class ManagedSource: Sendable {
       let watcher = try FileWatcher(paths: folders.watchedPaths, queue: queue) { [weak self] in self?.readAnew() }
       state.withLock { $0.watcher = watcher }
     } catch {
-      // What is watched already stays so.
+      // Paths already watched stay watched.
       note(CofferError.translated(error))
     }
   }
@@ -125,7 +125,7 @@ final class ManagedSource: Sendable {
 
   private func note(_ error: any Error) {
     state.withLock { state in
-      // The same again is no news.
+      // The same problem again is not reported twice.
       if state.problem.map({ "\($0.error)" }) != "\(error)" { state.problem = (error, false) }
     }
     reportOnce()

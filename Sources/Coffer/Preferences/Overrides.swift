@@ -1,5 +1,4 @@
-/// The layers around the stored settings: those above, in the order in which they are asked, and what an administrator gives
-/// below.
+/// The layers around the stored settings: the layers above, in search order, and the administrator's defaults below.
 struct Overrides: Sendable {
   private let layers: [Preferences.Layer]
   let source: ManagedSource?
@@ -9,7 +8,7 @@ struct Overrides: Sendable {
   struct Override {
     let entry: Preferences.Layer.Entry
     let origin: Preferences.Origin
-    /// Where in the layer it is, in a sentence.
+    /// Its place in the layer, in words.
     let place: String
   }
 
@@ -20,14 +19,14 @@ struct Overrides: Sendable {
   }
 
   func find(_ key: String) -> Override? {
-    // Most programs have none, and this is on the way to every setting.
+    // Most programs have no managed settings, and every read of a setting comes by here.
     if let managed, let entry = managed.locked[ByteString(key)] {
       return Self.managed(entry, Preferences.Origin.locked)
     }
     return layers.isEmpty ? nil : findInLayers(key)
   }
 
-  /// What shows where nothing is locked.
+  /// The value that shows if the key is not locked.
   func findInLayers(_ key: String) -> Override? {
     for layer in layers {
       if let override = layer.override(forKey: key) { return override }
@@ -35,7 +34,7 @@ struct Overrides: Sendable {
     return nil
   }
 
-  /// The values of all layers that have one.
+  /// The values of all layers that have the key.
   func all(_ key: String) -> [Override] {
     let locked = managed?.locked[ByteString(key)].flatMap { Self.managed($0, Preferences.Origin.locked) }
     if layers.isEmpty { return locked.map { [$0] } ?? [] }
@@ -44,10 +43,10 @@ struct Overrides: Sendable {
 
   // MARK: Managed
 
-  /// Whether an administrator gives defaults.
+  /// Whether an administrator set defaults.
   var hasManagedDefaults: Bool { !(managed?.defaults.isEmpty ?? true) }
 
-  /// The default that an administrator gives, below the stored settings.
+  /// The administrator's default, below the stored settings.
   func managedDefault(_ key: String) -> Override? {
     managed?.defaults[ByteString(key)].flatMap { Self.managed($0, Preferences.Origin.managed) }
   }
@@ -64,18 +63,18 @@ struct Overrides: Sendable {
     throw CofferError.lockedByAdministrator(collection: collection, key: key, file: file)
   }
 
-  /// Puts the managed defaults over what `values` hold.
+  /// Replaces managed defaults in `values`.
   func replaceDefaults(in values: inout [ByteString: Value]) {
     if let managed { values.merge(managed.defaults.mapValues(\.value)) { $1 } }
   }
 
-  /// Puts what the layers hold over what `values` hold.
+  /// Replaces the layers' settings in `values`.
   func replace(in values: inout [ByteString: Value]) {
     for layer in layers.reversed() {
       switch layer.content {
       case .values(let own): values.merge(own.mapValues(\.value)) { $1 }
       case .variables(let own, let prefix):
-        // Keys of higher layers may go by a variable, too; these replace them afterwards.
+        // Keys of higher layers may match a variable too; they replace it below.
         var unknown = own
         for key in values.keys {
           let name = EnvironmentName.of(key.string, prefix: prefix)
@@ -95,14 +94,14 @@ struct Overrides: Sendable {
 }
 
 extension Overrides.Override {
-  /// The value as a type of the program.
+  /// The value, decoded as a type of the program.
   ///
   /// - Throws: `CofferError.notDecodable`.
   func decoded<Object: Decodable>(as type: Object.Type, _ key: String, in collection: String) throws -> Object {
     do {
       return try entry.value.decoded(as: type, key, in: collection)
     } catch {
-      // All that arguments and environment can hold is text.
+      // Arguments and environment hold text only.
       guard let text = entry.text, let object = SettingsText.object(in: text, as: type, key, in: collection)
       else { throw error }
       return object
@@ -132,11 +131,11 @@ extension Preferences.Layer {
   }
 }
 
-/// What keys are called in an environment.
+/// The names of keys in a process environment.
 package enum EnvironmentName {
-  /// Prefix and key with their ASCII letters in upper case, and `_` for every other character that is not a digit.
+  /// Prefix and key with ASCII letters in upper case, and `_` for every other character that is not a digit.
   ///
-  /// Before a digit at the beginning stands `_`: shells have no variable that begins with a digit.
+  /// A name that would begin with a digit gets a leading `_`: shell variables cannot begin with a digit.
   package static func of(_ key: String, prefix: String) -> String {
     var name = ""
     for scalar in (prefix + key).unicodeScalars {

@@ -4,12 +4,12 @@
   import Synchronization
 
   extension Preference: DynamicProperty {
-    /// Called by SwiftUI before it draws the view: from the first time on, changes draw it anew.
+    /// Called by SwiftUI before it draws the view; from the first call on, changes redraw the view.
     public nonisolated func update() {
       redraws.follow { values }
     }
 
-    /// The setting as controls take it.
+    /// A binding to the setting, for controls.
     ///
     /// ```swift
     /// Picker("Theme", selection: $theme.binding) { … }
@@ -23,7 +23,7 @@
     }
   }
 
-  /// Draws a view anew when a setting changes that it has read.
+  /// Redraws a view when a setting that it has read changes.
   final class Redraws: Observable, Sendable {
     private let registrar = ObservationRegistrar()
     private let following = Mutex<Task<Void, Never>?>(nil)
@@ -32,7 +32,7 @@
       following.withLock { $0?.cancel() }
     }
 
-    /// Stands for the value to SwiftUI, which knows only what was read and what changed.
+    /// Stands for the value in SwiftUI's tracking, which records only reads and changes.
     private var value: Void { () }
 
     func recordAccess() {
@@ -50,7 +50,7 @@
         task = Task { [weak self] in
           var isFirst = true
           for await _ in values {
-            // The present value is on its way to the screen already.
+            // The current value is being drawn already.
             if !isFirst { await MainActor.run { [weak self] in self?.recordChange() } }
             isFirst = false
           }

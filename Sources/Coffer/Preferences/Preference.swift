@@ -2,7 +2,7 @@
   import SwiftUI
 #endif
 
-/// A property that is a setting.
+/// A property wrapper for a setting.
 ///
 /// ```swift
 /// struct Editor {
@@ -15,28 +15,28 @@
 /// for await theme in editor.$theme.values { window.apply(theme) }
 /// ```
 ///
-/// It reads and sets the typed key in ``Preferences/standard``, which it looks up at each use, or in the `Preferences` it
-/// is given. A SwiftUI view that has such a property is drawn anew when the setting changes, whoever changes it; `$theme.binding`
-/// is what its controls take. Errors are reported as those of ``Preferences/subscript(_:)``.
+/// It reads and sets the typed key in ``Preferences/standard``, looked up at each use, or in the `Preferences` it is given.
+/// A SwiftUI view with such a property is redrawn when any process changes the setting; pass `$theme.binding` to its
+/// controls. Errors are reported as for ``Preferences/subscript(_:)``.
 @propertyWrapper
 public struct Preference<Object: Codable & Sendable>: Sendable {
   /// The key of the setting.
   public let key: Key<Object>
   private let given: Preferences?
   #if canImport(SwiftUI)
-    /// Of the view whose property this is; outside of views it does nothing.
+    /// Redraws the view that has this property; does nothing outside of views.
     @State var redraws = Redraws()
   #endif
 
-  /// Makes a property that is the setting for a key.
+  /// Creates a property for the setting of a key.
   ///
-  /// - Parameter preferences: Where the setting is; nil for ``Preferences/standard``.
+  /// - Parameter preferences: The settings to use; nil for ``Preferences/standard``.
   public init(_ key: Key<Object>, in preferences: Preferences? = nil) {
     self.key = key
     given = preferences
   }
 
-  /// Where the setting is.
+  /// The settings that the property reads and sets.
   public var preferences: Preferences { given ?? .standard }
 
   /// The value of the setting.
@@ -50,16 +50,16 @@ public struct Preference<Object: Codable & Sendable>: Sendable {
     nonmutating set { preferences[key] = newValue }
   }
 
-  /// The property itself, which has the setting's changes, and can reset it.
+  /// The property itself, which gives access to the setting's changes and can reset it.
   public var projectedValue: Preference<Object> { self }
 
-  /// The value of the setting: the present one, then each that it changes to, by other processes too.
+  /// The values of the setting: the current one, then each new one, including those set by other processes.
   ///
   /// ```swift
   /// for await theme in editor.$theme.values { window.apply(theme) }
   /// ```
   ///
-  /// Where changes cannot be had, that is reported, and the present value is the only one; of a closed store there is none.
+  /// If changes cannot be observed, that is reported, and the current value is the only one. A closed store yields nothing.
   public var values: Preferences.Values<Object> {
     let preferences = preferences
     do {
@@ -70,7 +70,7 @@ public struct Preference<Object: Codable & Sendable>: Sendable {
     }
   }
 
-  /// Removes what is set, so that the default shows again.
+  /// Removes the stored value, so that the default shows again.
   ///
   /// - Throws: As ``Preferences/reset(_:)``.
   public func reset() throws {

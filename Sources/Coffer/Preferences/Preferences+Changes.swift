@@ -1,18 +1,18 @@
 extension Preferences {
-  /// Changes of settings as they happen, for `for await`; see ``Preferences/changes()``.
+  /// Changes to settings as they happen, for `for await`; see ``Preferences/changes()``.
   ///
-  /// A consumer that falls behind gets several changes as one: that a key changed is never lost. It ends when the settings
-  /// are closed or gone, or the task is cancelled.
+  /// If a consumer falls behind, changes are merged, but no changed key is missed. The sequence ends when the settings are
+  /// closed or released, or the task is cancelled.
   public typealias Changes = EventSequence<Change>
 
-  /// Which settings a listener asks for.
+  /// The settings that a listener wants to observe.
   enum Interest: Sendable {
     case all
     case key(String)
     case keys([Keys])
   }
 
-  /// The changes of what these settings read, from now on, those of other processes included.
+  /// The changes to these settings from now on, including those by other processes.
   ///
   /// ```swift
   /// for await change in try preferences.changes() where change.concerns("theme") {
@@ -20,23 +20,23 @@ extension Preferences {
   /// }
   /// ```
   ///
-  /// Reports changes to effective values only: not a key that is set to the value it has, nor one that is hidden by another place of
-  /// the search list. What is changed in one batch makes one event. What an administrator changes in ``ManagedSettings`` is reported
-  /// as from elsewhere. Registering defaults and adding suites is not reported.
+  /// Reports changes to effective values only: not a key that is set to the value it has, nor one that another place in the
+  /// search list hides. A batch makes one event. Changes to ``ManagedSettings`` have the origin of changes by other
+  /// processes. Registering defaults and adding suites are not reported.
   ///
-  /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
+  /// - Throws: `CofferError.closed`, `.inputOutput` and similar errors.
   public func changes() throws -> Changes {
     try changes(.all)
   }
 
-  /// The changes of one key, from now on, those of other processes included.
+  /// The changes to one key from now on, including those by other processes.
   ///
   /// - Throws: As ``changes()``.
   public func changes(forKey key: String) throws -> Changes {
     try changes(.key(key))
   }
 
-  /// The changes of some typed keys, from now on, those of other processes included.
+  /// The changes to some typed keys from now on, including those by other processes.
   ///
   /// ```swift
   /// for await change in try preferences.changes(of: .theme, .fontSize) { redraw() }
@@ -58,7 +58,7 @@ extension Preferences {
     return EventSequence(buffer)
   }
 
-  /// Hands the changes of interest to `receive`, as long as what this returns is kept.
+  /// Passes changes of interest to `receive`, until the returned object is released.
   private func listen(
     _ interest: Interest, _ receive: @escaping @Sendable (Change) -> Void, finish: @escaping @Sendable () -> Void = {}
   ) throws -> any Sendable {
@@ -74,9 +74,9 @@ extension Preferences {
     return [stored, managed].compactMap(\.self)
   }
 
-  /// Calls `body` when what these settings read for a typed key has changed, as long as what this returns is kept.
+  /// Calls `body` when the value of a typed key has changed, until the returned object is released.
   ///
-  /// - Returns: nil where changes cannot be had, which is reported.
+  /// - Returns: nil if changes cannot be observed, which is reported.
   package func onChange(of key: Keys, _ body: @escaping @Sendable () -> Void) -> (any Sendable)? {
     do {
       return try listen(.keys([key])) { _ in body() }
@@ -88,7 +88,7 @@ extension Preferences {
 
   // MARK: What shows
 
-  /// The part of an event that shows in the search list and someone is interested in; nil when there is none.
+  /// The part of an event that is effective in the search list and of interest; nil if there is none.
   fileprivate func change(_ event: ConnectionProxy.ChangeEvent, _ interest: Interest) -> Change? {
     let searched = searchedCollections.map { ByteString($0.name) }
     var places: Set<Change.Place> = []
@@ -113,7 +113,7 @@ extension Preferences {
           isInList = true
           continue
         }
-        // A key with a collection has no other places but the layers.
+        // A key with a collection is found only there and in the layers.
         let own = places(of: key).map { ByteString($0) }
         if own.contains(place.collection) { return shows(place, own, key.overrideName) }
       }
@@ -125,7 +125,7 @@ extension Preferences {
     guard let index = searched.firstIndex(of: place.collection), overrides.find(overrideName) == nil else {
       return false
     }
-    // What hides it now will be told when it goes. What cannot be read hides nothing.
+    // When the value that hides it goes, that is reported. An unreadable value hides nothing.
     return !searched[..<index].contains { name in
       (try? proxy.hasObject(forKey: place.key.string, inCollection: name.string)) ?? false
     }
@@ -135,7 +135,7 @@ extension Preferences {
 // MARK: - What an administrator gives
 
 extension Preferences {
-  /// What shows otherwise now that managed settings have changed; nil for nothing of interest.
+  /// The effective changes after a change to managed settings; nil if none is of interest.
   fileprivate func change(from before: ManagedSettings, to now: ManagedSettings, _ interest: Interest) -> Change? {
     var places: Set<Change.Place> = []
     for name in before.differingKeys(from: now).map(\.string) {
@@ -150,12 +150,12 @@ extension Preferences {
       ? nil : Change(origin: .elsewhere, places: places, mayConcernAnyKey: false, placement: placement)
   }
 
-  /// The settings that go by a name in the layers, with the collections where each may be stored.
+  /// The settings with this name in the layers, with the collections where each may be stored.
   private func settings(named name: String, _ interest: Interest) -> [(key: String, searched: [String])] {
     let ofList = (key: name, searched: searchedCollections.map(\.name))
     switch interest {
     case .all:
-      // Beside the key of this name, a typed one that names a collection.
+      // Besides the key of this name: a typed key with a collection.
       let slashes = name.utf8.indices.filter { name.utf8[$0] == UInt8(ascii: "/") }
       return [ofList]
         + slashes.map { slash in
@@ -169,7 +169,7 @@ extension Preferences {
     }
   }
 
-  /// What shows for a name, were these the managed settings.
+  /// The effective value of a name under these managed settings.
   private func shown(
     _ name: String, _ key: String, in collections: [String], _ managed: ManagedSettings
   ) -> Value? {
@@ -183,7 +183,7 @@ extension Preferences {
 }
 
 extension Preferences.Interest {
-  /// The collections where its keys may be.
+  /// The collections where keys of interest may be.
   fileprivate func collections(_ searched: [ByteString], _ places: (Keys) -> [String]) -> Set<ByteString> {
     guard case .keys(let keys) = self else { return Set(searched) }
     return keys.reduce(into: []) { collections, key in

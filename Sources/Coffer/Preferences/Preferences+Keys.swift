@@ -7,17 +7,16 @@
 extension Preferences {
   // MARK: Reading
 
-  /// The value of a typed key: what the search list has for it, else its default.
+  /// The value of a typed key: the first in the search list, or else the key's default.
   ///
   /// ```swift
   /// if preferences[.theme] == .dark { preferences[.fontSize] += 1 }
   /// ```
   ///
-  /// A value of another type, one that does not keep to the key's limits, or one that cannot be read is no new value: the last
-  /// good one that was read stays, and this is reported to the logger and to ``errors``. Of a sealed collection nothing is
-  /// remembered; there the next value of the search list shows, at last the default. Where setting fails, that is reported, too;
-  /// ``value(of:)`` and ``set(_:for:durability:)`` throw. Between the reading and the setting of `+=` another
-  /// thread or process may set the value, too; use ``update(_:_:)`` to change a value atomically.
+  /// If the value has another type, violates the key's limits, or cannot be read, the last good value stays in effect, and
+  /// the problem is reported to the logger and to ``errors``. For a sealed collection no value is remembered; the next value
+  /// in the search list is used instead, or the default. A failed assignment is reported too. To get errors thrown, use
+  /// ``value(of:)`` and ``set(_:for:durability:)``. `+=` is not atomic; use ``update(_:_:)``.
   @inlinable
   public subscript<Object>(key: Key<Object>) -> Object {
     get {
@@ -28,7 +27,7 @@ extension Preferences {
     set { setReporting(newValue, for: key) }
   }
 
-  /// Not there: for a value of another type than the key's, of which the compiler could say nothing by itself.
+  /// Unavailable: explains the error when the value has a different type than the key, which the compiler's own does not.
   @available(
     *, unavailable,
     message: "the value and the key are of different types: a Key<Int>, for instance, takes and gives an Int"
@@ -54,16 +53,18 @@ extension Preferences {
 
   @inline(__always)
   private func number<Number>(_ key: Key<Number>) -> Number {
-    // What is not set in the application's collection may be set further down the search list.
+    // A key that isn't set in the application's collection may be set further down the search list.
     guard let number: Number? = proxy.state.number(of: key, in: places), number != nil || key.collection != nil else {
       return reporting(key)
     }
     return number ?? key.defaultValue
   }
 
-  /// The value of a typed key; what stands for it where that cannot be read, which is reported.
+  /// The value of a typed key.
   ///
-  /// Not inlined: the short ways that end here then save no registers.
+  /// If it cannot be read, reports why and returns its replacement.
+  ///
+  /// Not inlined, so that the fast paths that end here need not save registers.
   @inline(never)
   @usableFromInline
   func reporting<Object>(_ key: Key<Object>) -> Object {
@@ -77,7 +78,7 @@ extension Preferences {
     } catch {
       proxy.database.report(error, forKey: key.name, inCollection: collection)
       if case CofferError.locked = error {
-        // Sealed meanwhile.
+        // Sealed in the meantime.
         lastGood.note(nil, of: key, in: collection)
         return fallback(for: key)
       }
@@ -85,11 +86,11 @@ extension Preferences {
     }
   }
 
-  /// The value of a typed key where that is in memory and good: noted, and read by the short way from now on.
+  /// The value of a typed key if it is in memory and good: recorded, so that the fast path reads it from now on.
   private func newValue<Object>(of key: Key<Object>, in collection: String) -> Object? {
     guard let (object, version) = proxy.state.unchecked(of: key, in: places),
       object != nil || key.collection != nil && !searchesBehindKeys,
-      // Asked after the version, which moves on when an administrator locks something.
+      // Checked after the version, which changes when an administrator locks something.
       overrides.find(key.overrideName) == nil
     else { return nil }
     let value = object ?? key.defaultValue
@@ -99,13 +100,13 @@ extension Preferences {
     return value
   }
 
-  /// The value that a search has found, noted as the last good one; nil where `last` stays, as a bad one has come.
+  /// The value that a search found, recorded as the last good one; nil if `last` stays in effect because a bad value came.
   ///
   /// Bad values are reported.
   func accept<Object>(
     _ search: Search<Object>, for key: Key<Object>, in collection: String, after last: LastGoodValues.Entry<Object>?
   ) -> Object? {
-    // A default is worth no more than what is found further down.
+    // A default does not outrank a value further down the list.
     if let last, !last.isDefault, search.hasProblems(besides: last.problems) {
       report(search, for: key, instead: "the last good value")
       return nil
@@ -113,7 +114,7 @@ extension Preferences {
     report(search, for: key)
     let object = search.finding?.object ?? key.defaultValue
     let names = key.collection == nil ? searchedCollections.map(\.name) : places(of: key)
-    // Nothing keeps in clear what is sealed.
+    // Nothing may keep the plaintext of a sealed value.
     let isToKeep = names.allSatisfy { (try? proxy.state.isSealed($0)) == false }
     lastGood.note(
       isToKeep
@@ -131,19 +132,19 @@ extension Preferences {
     }
   }
 
-  /// The value of a typed key: what the search list has for it, else its default.
+  /// The value of a typed key: the first in the search list, or else the key's default.
   ///
-  /// For a key that names a collection, that collection is the whole list, below forced values, arguments and
-  /// environment, where it goes by `collection/key`. A value of another type, or one that does not keep to the key's limits,
-  /// is passed over for the next one of the list, and reported once.
+  /// For a key with a collection, only that collection is searched, after forced values, arguments and environment, where
+  /// the key is named `collection/key`. A value that has another type or violates the key's limits is skipped, and reported
+  /// once.
   ///
-  /// - Throws: `CofferError.notDecodable` or `.invalidValue` when there is a value, and none that is good; `.closed`,
-  ///   `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable` or `.invalidValue` when there are values but no good one; `.closed`, `.damaged` or
+  ///   `.inputOutput`.
   public func value<Object>(of key: Key<Object>) throws -> Object {
     try foundValue(of: key)?.object ?? key.defaultValue
   }
 
-  /// The place of the search list that answers for a typed key; nil where it has its own default.
+  /// The place in the search list that has the value of a typed key; nil if the key has its own default.
   ///
   /// - Throws: As ``value(of:)``.
   public func origin<Object>(of key: Key<Object>) throws -> Origin? {
@@ -157,7 +158,7 @@ extension Preferences {
     return search.finding
   }
 
-  /// What stands for a value that cannot be read: the registered default, if there is one for the key, else its own.
+  /// The replacement for a value that cannot be read: the registered default, or else the key's own.
   private func fallback<Object>(for key: Key<Object>) -> Object {
     guard key.collection == nil,
       let registered = try? registered.value(forKey: key.name)?.decoded(as: Object.self, key.name, in: collection),
@@ -168,10 +169,10 @@ extension Preferences {
 
   // MARK: Setting
 
-  /// Sets the value of a typed key; nil, for one of an optional type, removes it.
+  /// Sets the value of a typed key; for an optional type, nil removes it.
   ///
-  /// - Throws: `CofferError.invalidValue` when the value does not keep to the key's limits, with nothing changed;
-  ///   otherwise as ``set(_:forKey:)-(Object?,_)``. With another durability also what a flush throws.
+  /// - Throws: `CofferError.invalidValue` when the value violates the key's limits; nothing is changed then. Otherwise as
+  ///   ``set(_:forKey:)-(Object?,_)``; with a stronger durability also the errors of a flush.
   public func set<Object>(
     _ object: Object, for key: Key<Object>, durability: ConnectionProxy.Durability = .asynchronous
   ) throws {
@@ -180,7 +181,7 @@ extension Preferences {
     try proxy.set(object, for: key, inCollection: collection, durability: durability)
   }
 
-  /// Sets the value of a typed key for a time; nil, for one of an optional type, removes it.
+  /// Sets the value of a typed key, with an expiry; for an optional type, nil removes it.
   ///
   /// ```swift
   /// try preferences.set(.debug, for: .logLevel, expires: Date(timeIntervalSinceNow: 900))
@@ -199,7 +200,7 @@ extension Preferences {
       object, for: key, inCollection: collection, dates: ItemDates(expires: expires, due: due), durability: durability)
   }
 
-  /// Removes what is set for a typed key; what is behind it in the search list shows again, at last its default.
+  /// Removes the stored value of a typed key; the next value in the search list shows again, or the default.
   ///
   /// - Throws: As ``removeObject(forKey:)``.
   public func reset<Object>(_ key: Key<Object>) throws {

@@ -3,30 +3,29 @@ import CofferCrypto
 extension Preferences {
   // MARK: Opening
 
-  /// Opens the settings of an application, and makes its store first when there is none.
+  /// Opens the settings of an application, creating its store if there is none.
   ///
   /// ```swift
   /// let preferences = try Preferences.open(application: "org.example.editor")
   /// ```
   ///
-  /// They are the collection of the store that is named by the identifier. The store is
-  /// `$XDG_DATA_HOME/IDENTIFIER/settings.coffer`, on Apple systems in Application Support, unless another is named; it
-  /// opens with the key file `$XDG_CONFIG_HOME/IDENTIFIER/key` unless another key is given. A new store gets a new key
-  /// file, where that is missing. What an administrator gives or locks on this host holds, see ``ManagedSettings``.
+  /// The settings are the collection named `identifier` in the store. By default, the store is
+  /// `$XDG_DATA_HOME/IDENTIFIER/settings.coffer` (in Application Support on Apple systems), and opens with the key file
+  /// `$XDG_CONFIG_HOME/IDENTIFIER/key`. A new store gets a new key file if there is none. An administrator's defaults and
+  /// locks on this host apply; see ``ManagedSettings``.
   ///
   /// - Parameters:
   ///   - identifier: A name like `org.example.editor`.
-  ///   - path: The store; nil for the one of the application.
-  ///   - key: What opens it; nil for the key file of the application.
-  ///   - layers: What goes before the stored settings: the arguments of the program, as with UserDefaults, unless others
-  ///     are named.
-  ///   - environment: The environment that settings are read and written in; it has to be there, see ``CollectionEnvironment``.
-  ///   - settings: The settings of the application, which are declared, see ``declare(_:strict:)``.
-  ///   - mode: What to do where there is no store; nil for what `options` says.
-  ///   - strict: Whether to throw where a value is not what its setting is declared to be.
-  /// - Throws: What `Database.openOrCreate(at:key:options:)` throws: a store that is damaged, locked, or opens with another
-  ///   key is an error, and stays as it is. What ``declare(_:strict:)`` throws. `CofferError.environmentNotFound`; `.unsupported` when no home folder is
-  ///   known, or the identifier is no file name.
+  ///   - path: The store; nil for the application's default.
+  ///   - key: The key that opens it; nil for the application's key file.
+  ///   - layers: The layers that override stored settings; by default the arguments of the program, as with UserDefaults.
+  ///   - environment: The environment to read and write settings in; it has to exist, see ``CollectionEnvironment``.
+  ///   - settings: The settings of the application to declare; see ``declare(_:strict:)``.
+  ///   - mode: What to do if there is no store; nil for what `options` says.
+  ///   - strict: Whether to throw if a value does not match its declaration.
+  /// - Throws: The errors of `Database.openOrCreate(at:key:options:)`: a store that is damaged, locked, or has another key
+  ///   is an error, and is left as it is. The errors of ``declare(_:strict:)``. `CofferError.environmentNotFound`;
+  ///   `.unsupported` when no home folder is known, or the identifier is not a valid file name.
   public static func open(
     application identifier: String, at path: String? = nil, key: KeySource? = nil, layers: [Layer] = [.arguments()],
     environment: String? = nil, declaring settings: Settings? = nil, strict: Bool = false,
@@ -35,7 +34,7 @@ extension Preferences {
   ) throws -> Preferences {
     var options = options
     options.mode = mode ?? options.mode
-    // Before a store is made.
+    // Before a store is created.
     let managed = try ManagedSource(following: ManagedSettings.Folders(ofApplication: identifier))
     let path = try path ?? StandardLocation.store(ofApplication: identifier)
     let key = try key ?? keyFile(of: identifier, store: path, options)
@@ -50,13 +49,13 @@ extension Preferences {
     return preferences
   }
 
-  /// The key file of an application; a new one where the store is still to be made, too.
+  /// The key file of an application; a new one if the store does not exist yet.
   private static func keyFile(
     of identifier: String, store: String, _ options: Database.Options
   ) throws -> KeySource {
     let keyFile = try StandardLocation.keyFile(ofApplication: identifier)
     do {
-      // A store that is there opens with the key it was made with, and with no new one.
+      // An existing store opens with the key it was created with; never with a new one.
       _ = try Database.slotKinds(at: store)
     } catch CofferError.storeNotFound where options.mode == .createIfMissing {
       try KeyFile.create(at: keyFile, group: options.group)
@@ -64,23 +63,22 @@ extension Preferences {
     return .keyFile(keyFile)
   }
 
-  /// Settings of their own in memory, for a test.
+  /// In-memory settings, for a test.
   ///
-  /// They share nothing with any other: no store, no layers, no registered defaults.
+  /// They are isolated from all others: they have no store, no layers, and no registered defaults.
   ///
-  /// - Throws: What `Database.inMemory()` throws.
+  /// - Throws: The errors of `Database.inMemory()`.
   public static func inMemory() throws -> Preferences {
     Preferences(
       proxy: try ConnectionProxy(database: .inMemory()), collection: "application", overrides: Overrides([]),
       registered: RegisteredDefaults())
   }
 
-  /// Flushes and ends the proxy; everything on these settings, and on suites of them, throws `CofferError.closed`
-  /// afterwards.
+  /// Flushes and closes the proxy; afterwards, these settings and their suites throw `CofferError.closed`.
   ///
-  /// There is no need for it before the normal exit of the process, which flushes by itself.
+  /// You need not call it before the process exits normally: that flushes too.
   ///
-  /// - Throws: What a flush throws; the settings are then still open, and nothing is lost.
+  /// - Throws: The errors of a flush; the settings then stay open, and nothing is lost.
   public func close() throws {
     try proxy.close()
   }
@@ -90,13 +88,14 @@ extension Preferences {
   private static let processStandard = Lock<Preferences?>(nil)
   @TaskLocal private static var taskStandard: Preferences?
 
-  /// The settings of this program, which it sets once when it starts.
+  /// The settings of this program, which it assigns once, when it starts.
   ///
   /// ```swift
   /// Preferences.standard = try Preferences.open(application: "org.example.editor")
   /// ```
   ///
-  /// Opening can fail, so nothing is opened by itself: reading this before it was set is a mistake, and traps.
+  /// Opening can fail, so nothing is opened implicitly: reading this before it is assigned is a programming error, and
+  /// traps.
   public static var standard: Preferences {
     get {
       guard let standard = standardIfSet else {
@@ -112,7 +111,7 @@ extension Preferences {
     taskStandard ?? processStandard.withLock { $0 }
   }
 
-  /// Runs `body` with other standard settings, which hold for its task and those inside it: for tests.
+  /// Runs `body` with other standard settings, which apply to its task and child tasks: for tests.
   ///
   /// ```swift
   /// try Preferences.withStandard(.inMemory()) {
@@ -125,7 +124,7 @@ extension Preferences {
     try $taskStandard.withValue(preferences, operation: body)
   }
 
-  /// Runs `body` with other standard settings, which hold for its task and those inside it: for tests.
+  /// Runs `body` with other standard settings, which apply to its task and child tasks: for tests.
   public static func withStandard<Result>(
     _ preferences: Preferences, isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async rethrows -> Result {

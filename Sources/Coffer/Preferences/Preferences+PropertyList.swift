@@ -7,17 +7,17 @@
 extension Preferences {
   /// The formats of property lists.
   public enum PropertyListFormat: Sendable {
-    /// Text, which people and other programs read; dates are whole seconds there.
+    /// Text, readable by people and other programs; dates are whole seconds.
     case xml
-    /// The format of UserDefaults on Apple systems, which keeps every value exactly.
+    /// The format of UserDefaults on Apple systems, which stores every value exactly.
     case binary
   }
 
-  /// What becomes of the settings that are there when others are imported.
+  /// What happens to existing settings when others are imported.
   public enum ImportMode: Sendable {
-    /// Those of other keys stay.
+    /// Settings with other keys stay.
     case merge
-    /// All go, with their metadata, expiries and due dates.
+    /// All existing settings are removed, with their metadata, expiries and due dates.
     case replace
   }
 
@@ -25,16 +25,15 @@ extension Preferences {
 
   /// All settings of the collection as a property list, as UserDefaults would write it.
   ///
-  /// Layers, suites and registered defaults are left out. What property lists do not know is written as UserDefaults does:
-  /// a URL as the path of its file, with `~` for the home folder, or as an archive of it; and what a `Codable` type was
-  /// encoded as in lists and dictionaries, in which form it reads back. When a value expires or is due for renewal is not in
-  /// the list.
+  /// Layers, suites and registered defaults are left out. Types that property lists lack are written as UserDefaults does: a
+  /// URL as the path of its file, with `~` for the home folder, or as an archive of it; a `Codable` type as lists and
+  /// dictionaries, from which it can be decoded again. Expiries and due dates are not included.
   ///
   /// The list is not encrypted.
   ///
-  /// - Throws: `CofferError.notExportable`, naming the key, where a value has no place in a property list: null in a list, a
-  ///   URL inside a list, a UUID; in XML also a date before 15 October 1582 or after the year 9999, and text with control
-  ///   characters. What reading throws.
+  /// - Throws: `CofferError.notExportable`, naming the key, when a property list cannot hold a value: null in a list, a URL
+  ///   inside a list, a UUID; in XML also a date before 15 October 1582 or after the year 9999, and text with control
+  ///   characters. The errors of reading.
   public func exportPropertyList(format: PropertyListFormat = .xml) throws -> Data {
     let writer = PropertyListWriter(collection: collection, format: format)
     return try writer.data(try proxy.values(inCollection: collection))
@@ -42,25 +41,25 @@ extension Preferences {
 
   // MARK: Importing
 
-  /// Sets what a property list holds, all of it or nothing, in one transaction that is on the disk when this returns.
+  /// Imports a property list, all of it or nothing, in one transaction that is on disk when this returns.
   ///
   /// ```swift
   /// let preferences = try Preferences.open(application: "org.example.editor")
   /// try preferences.importPropertyList(at: "/Users/ann/Library/Preferences/org.example.editor.plist")
   /// ```
   ///
-  /// Lists of any format are read, those of UserDefaults among them. Types are exact: a truth value is no integer, a real
-  /// number no integer even if it is whole. The archive that UserDefaults makes of a URL becomes that URL; all other data
-  /// stays what it is. A setting that is there keeps its metadata, its expiry and its due date, unless all go.
+  /// It reads property lists of any format, including those of UserDefaults. Types are exact: neither a Boolean nor a real
+  /// number is an integer, even if it is whole. An archived URL, as UserDefaults stores it, becomes that URL; all other data
+  /// stays data. An existing setting keeps its metadata, expiry and due date, unless `mode` replaces all settings.
   ///
-  /// - Throws: `CofferError.malformedSettings` when the data is no property list with a dictionary; `.notEncodable`, naming
-  ///   the key, when a value nests too deep; `.collectionNotAllowed`, and what a write transaction throws. Nothing was
-  ///   changed then.
+  /// - Throws: `CofferError.malformedSettings` when the data is not a property list with a dictionary; `.notEncodable`,
+  ///   naming the key, when a value is nested too deeply; `.collectionNotAllowed`, and the errors of a write transaction.
+  ///   Nothing is changed then.
   public func importPropertyList(_ data: Data, mode: ImportMode = .merge) throws {
     try importPropertyList(data, named: "the property list", mode: mode)
   }
 
-  /// Sets what the property list in a file holds, as ``importPropertyList(_:mode:)``.
+  /// Imports a property list from a file, as ``importPropertyList(_:mode:)``.
   ///
   /// - Throws: Also `CofferError.permissionDenied` and `.inputOutput` when the file cannot be read.
   public func importPropertyList(at path: String, mode: ImportMode = .merge) throws {
@@ -73,7 +72,7 @@ extension Preferences {
       throw CofferError.collectionNotAllowed(collection: collection)
     }
     for key in settings.keys.sorted() { try overrides.requireUnlocked(key, key: key, in: collection) }
-    // Not through the proxy: its flush could put some of them into one batch and some into the next.
+    // Not through the proxy: its flush could split the settings between two batches.
     try proxy.readWriteConnection.readWrite { transaction in
       if mode == .replace { try transaction.removeAllObjects(inCollection: collection) }
       for (key, value) in settings {

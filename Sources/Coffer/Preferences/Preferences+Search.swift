@@ -1,7 +1,7 @@
 extension Preferences {
-  /// Which place of the search list answers for a key, from the first to be asked to the last.
+  /// The place in the search list that has a key's value, from the first searched to the last.
   public enum Origin: Hashable, Sendable {
-    /// ``ManagedSettings``: an administrator has locked it, here.
+    /// ``ManagedSettings``: locked by an administrator, at this place.
     case locked(ManagedSettings.Place)
     /// ``Layer/forced(_:)``.
     case forced
@@ -9,15 +9,15 @@ extension Preferences {
     case arguments
     /// ``Layer/environment(prefix:_:)``.
     case environment
-    /// The collection of the application, in an environment that of the environment.
+    /// The collection of the application, or of its environment.
     case application
-    /// The collection that the environment is one of.
+    /// The parent collection of the environment.
     case parent(String)
-    /// A suite that was added, or the collection that a typed key names.
+    /// An added suite, or the collection that a typed key names.
     case suite(String)
     /// The collection ``Preferences/globalCollection``.
     case global
-    /// ``ManagedSettings``: a default of this host, given here.
+    /// ``ManagedSettings``: a default of this host, at this place.
     case managed(ManagedSettings.Place)
     /// ``Preferences/register(defaults:)``.
     case registered
@@ -29,15 +29,15 @@ extension Preferences {
     let origin: Origin
   }
 
-  /// Finds what the search list has for a key, as the value it is.
+  /// Finds the value of a key in the search list, as a ``Value``.
   func find(_ key: String) throws -> Finding<Value>? {
     try find(key, overrideName: key, as: Value.self) { try proxy.heldValue(forKey: key, inCollection: $0) }
   }
 
-  /// Finds what the search list has for a key, as an object of some type.
+  /// Finds the value of a key in the search list, decoded as a type.
   ///
   /// - Parameters:
-  ///   - overrideName: What the key is called in the layers above the store.
+  ///   - overrideName: The name of the key in the layers above the store.
   ///   - read: Reads it from a collection.
   func find<Object: Decodable>(
     _ key: String, overrideName: String, as type: Object.Type, reading read: (_ collection: String) throws -> Object?
@@ -64,7 +64,7 @@ extension Preferences {
     }
   }
 
-  /// The collections that are searched, in their order, each once.
+  /// The collections to search, in order, without duplicates.
   var searchedCollections: [(name: String, origin: Origin)] {
     var seen: Set<ByteString> = []
     let all =
@@ -74,7 +74,7 @@ extension Preferences {
     return all.filter { seen.insert(ByteString($0.0)).inserted }
   }
 
-  /// What the search list has for every key.
+  /// The effective values of all keys in the search list.
   func findAll() throws -> [ByteString: Value] {
     var values = registered.all
     overrides.replaceDefaults(in: &values)
@@ -89,31 +89,33 @@ extension Preferences {
 // MARK: - Typed keys
 
 extension Preferences {
-  /// What the search list has for a typed key: the first good value, and the bad ones that were passed over for it.
+  /// The result of a search for a typed key: the first good value, and the bad values skipped before it.
   struct Search<Object> {
     fileprivate(set) var finding: Finding<Object>?
     fileprivate(set) var problems: [SettingProblem] = []
-    /// That of the first bad value.
+    /// The error of the first bad value.
     fileprivate(set) var firstError: (any Error)?
 
-    /// Whether there is another bad value than those that the last good one was found behind: in a variable for instance, which stays
-    /// as it is and must not hide what changes below it.
+    /// Whether there are bad values besides those skipped for the last good value.
+    ///
+    /// A bad value that persists, in an environment variable for instance, must not hide changes below it.
     func hasProblems(besides known: [SettingProblem]) -> Bool { problems.contains { !known.contains($0) } }
   }
 
-  /// The collection of a typed key: its own one, under a suite that of the suite, or the one of these settings.
+  /// The collection of a typed key: its own, under a suite the suite's part of it, or the collection of these settings.
   func place(of key: Keys) -> String {
     guard let named = key.collection else { return collection }
     return isSuite || environment != nil ? places(of: key)[0] : named
   }
 
-  /// The collections of a typed key: its own one, in an environment behind the environment's; search lists go on behind those of a
-  /// key that names none.
+  /// The collections of a typed key: in an environment, the environment's collection comes first.
+  ///
+  /// For a key that names no collection, the search list goes on after these.
   func places(of key: Keys) -> [String] {
     placement(key)
   }
 
-  /// What ``places(of:)`` does, without a hold on the proxy.
+  /// ``places(of:)``, without a reference to the proxy.
   var placement: @Sendable (Keys) -> [String] {
     { [parent, isSuite, environment] key in
       Self.names(Self.place(of: key, parent: parent, isSuite: isSuite), in: environment)
@@ -176,7 +178,7 @@ extension Preferences {
     return search
   }
 
-  /// Reports the bad values that a search passed over, each of them once.
+  /// Reports the bad values that a search skipped, each once.
   func report<Object>(_ search: Search<Object>, for key: Key<Object>, instead: String? = nil) {
     guard !search.problems.isEmpty else { return }
     let instead = instead ?? search.finding.map { "the value of \($0.origin.place)" } ?? "the default"
@@ -185,7 +187,7 @@ extension Preferences {
 }
 
 extension Preferences.Origin {
-  /// The place in a sentence.
+  /// The place, in words.
   var place: String {
     switch self {
     case .locked(let place), .managed(let place): place.description
@@ -201,13 +203,13 @@ extension Preferences.Origin {
 }
 
 extension ConnectionProxy {
-  /// The object for a key as the value it is, by the shortest way: every getter of UserDefaults goes it.
+  /// The value of a key, as a ``Value``, on the fastest path: every getter of UserDefaults uses it.
   fileprivate func heldValue(forKey key: String, inCollection collection: String) throws -> Value? {
     guard let held = try state.visible(key, in: collection, isCounted: true).item?.object else { return nil }
     return try state.core.value(held, key, in: collection)
   }
 
-  /// All that is in a collection, by the bytes of its keys.
+  /// All values in a collection, by the bytes of their keys.
   func values(inCollection collection: String) throws -> [ByteString: Value] {
     var values: [ByteString: Value] = [:]
     try enumerateKeysAndObjects(inCollection: collection, as: Value.self) { key, value, _ in
@@ -218,7 +220,7 @@ extension ConnectionProxy {
 }
 
 extension Value {
-  /// The value as a type of the program.
+  /// The value, decoded as a type of the program.
   ///
   /// - Throws: `CofferError.notDecodable`.
   func decoded<Object: Decodable>(as type: Object.Type, _ key: String, in collection: String) throws -> Object {

@@ -16,33 +16,35 @@
 /// preferences.string(forKey: "fontSize")   // "14"
 /// ```
 ///
-/// The names are those of Foundation's `UserDefaults`. What differs: whatever can fail says so. Opening, setting and
-/// removing throw; a getter of UserDefaults' name cannot, and so returns the registered default when the setting cannot
-/// be read, and reports why to the logger and to ``errors``. ``throwing`` has the same getters in a form that throws.
+/// The names are those of Foundation's `UserDefaults`, but errors are reported. Opening, setting and removing throw. A
+/// getter with a name of UserDefaults cannot throw: if the setting cannot be read, it returns the registered default, and
+/// reports why to the logger and to ``errors``. ``throwing`` has the same getters in a throwing form.
 ///
-/// A setting is looked for in these places, and the first one that has it answers:
+/// A setting is looked up in these places, in this order; the first that has it wins:
 ///
-/// 1. what an administrator has locked, see ``ManagedSettings``; what is forced, the arguments of the program, its environment: the ``Layer``s given when it was opened,
-/// 2. the collection of the application, ``collection``; in an ``environment`` the collection of that, then the application's,
-/// 3. the suites that were added with ``addSuite(named:)``, in that order,
-/// 4. the collection ``globalCollection``, which all applications of a store share,
-/// 5. the defaults that an administrator gives,
-/// 6. the defaults that were registered with ``register(defaults:)``.
+/// 1. what an administrator has locked, see ``ManagedSettings``; the ``Layer``s given when it was opened: forced values, the
+///    arguments of the program, its environment,
+/// 2. the collection of the application, ``collection``; in an ``environment``, the environment's collection, then the
+///    application's,
+/// 3. the suites added with ``addSuite(named:)``, in that order,
+/// 4. the collection ``globalCollection``, shared by all applications of a store,
+/// 5. the administrator's defaults,
+/// 6. the defaults registered with ``register(defaults:)``.
 ///
-/// Settings are written to the collection of the application. Keys may be any string, and compare by their UTF-8 bytes.
+/// Settings are written to the collection of the application. Keys can be any string, and are compared by their UTF-8 bytes.
 public final class Preferences: Sendable {
   /// The collection that every `Preferences` of a store searches after its own.
   public static let globalCollection = "global"
 
-  /// What the settings are read and written through.
+  /// The proxy that reads and writes the settings.
   public let proxy: ConnectionProxy
-  /// The collection that settings are written to: an application's identifier, or the name of a suite.
+  /// The collection that settings are written to: the application's identifier, or the name of a suite.
   public let collection: String
-  /// The environment that settings are read and written in, see ``CollectionEnvironment``; nil for none.
+  /// The environment in which settings are read and written, see ``CollectionEnvironment``; nil for none.
   public let environment: String?
   /// The collection without the environment.
   let parent: String
-  /// The store that the settings are in: for its keys, its vault, a backup, transactions.
+  /// The store of the settings: use it for keys, the vault, a backup or transactions.
   ///
   /// ```swift
   /// try preferences.database.makeConnection().readWrite { try $0.setObject(1, forKey: "launches") }
@@ -53,28 +55,28 @@ public final class Preferences: Sendable {
   let overrides: Overrides
   let registered: RegisteredDefaults
   let suites: SuiteList
-  /// The items of typed keys that nothing overrides.
+  /// The items of typed keys that no layer overrides.
   let places = KeyPlaces()
-  /// What stands for values that are bad now; suites share it, which a program may ask for anew at each use.
+  /// Replacements for values that are bad now; shared by suites, which a program may create anew at each use.
   let lastGood: LastGoodValues
-  /// Whether there is another place behind the collection that a typed key names.
+  /// Whether a typed key with a collection has further places to search behind it.
   var searchesBehindKeys: Bool { environment != nil || overrides.hasManagedDefaults }
   /// The collections that all applications share.
   let globalCollections: [String]
 
-  /// Settings in a collection of a store that is open already.
+  /// Creates settings for a collection of a store that is already open.
   ///
-  /// - Parameter layers: What goes before the stored settings; nothing unless it is named here.
+  /// - Parameter layers: The layers that override stored settings; none by default.
   public convenience init(proxy: ConnectionProxy, collection: String, layers: [Layer] = []) {
     self.init(
       proxy: proxy, collection: collection, overrides: Overrides(layers), registered: RegisteredDefaults.ofProcess)
   }
 
-  /// Settings in a collection of a store that is open already, through a proxy of their own.
+  /// Creates settings for a collection of a store that is already open, with a proxy of their own.
   ///
-  /// - Parameter environment: The environment of the collection, which has to be there, see ``CollectionEnvironment``.
-  /// - Throws: What `Database.makeConnection()` throws; `CofferError.environmentNotFound`, `.unsupported` for what is no name of
-  ///   an environment.
+  /// - Parameter environment: The environment of the collection, which has to exist; see ``CollectionEnvironment``.
+  /// - Throws: The errors of `Database.makeConnection()`; `CofferError.environmentNotFound`, `.unsupported` for an invalid
+  ///   environment name.
   public convenience init(
     database: Database, collection: String, environment: String? = nil, layers: [Layer] = []
   ) throws {
@@ -101,12 +103,12 @@ public final class Preferences: Sendable {
     self.suites = suites
   }
 
-  /// The collections that stand for one: that of the environment goes before it.
+  /// The collections to search for one: the environment's comes first.
   static func names(_ collection: String, in environment: String?) -> [String] {
     environment.map { ["\(collection)@\($0)", collection] } ?? [collection]
   }
 
-  /// Refuses an environment that is not there: one that is misspelt would show its parent and nothing else.
+  /// Throws if the environment does not exist: a misspelt one would silently show only its parent.
   func requireEnvironment() throws {
     guard let environment else { return }
     let own = try CollectionEnvironment(environment, of: parent)
@@ -117,46 +119,46 @@ public final class Preferences: Sendable {
 
   // MARK: Setting
 
-  /// Sets the value for a key; nil removes it.
+  /// Sets the value of a key; nil removes it.
   ///
-  /// It is read back at once, and written to the store soon. A value that is forced, or given as an argument or in the
-  /// environment, goes on to be what is read.
+  /// The new value can be read at once, and is written to the store soon. A value that is forced, or given as an argument or
+  /// in the environment, still overrides it.
   ///
-  /// - Throws: `CofferError.lockedByAdministrator`; `.notEncodable` when the value cannot be encoded; `.collectionNotAllowed`, `.readOnly` or
-  ///   `.closed`; what a sanitizer throws. Nothing was changed then.
+  /// - Throws: `CofferError.lockedByAdministrator`; `.notEncodable` when the value cannot be encoded;
+  ///   `.collectionNotAllowed`, `.readOnly` or `.closed`; the errors of a sanitizer. Nothing is changed then.
   public func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
     try overrides.requireUnlocked(key, key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection)
   }
 
-  /// Sets the value for a key, of a type that the compiler does not know; nil removes it.
+  /// Sets the value of a key, of a type known only at run time; nil removes it.
   ///
   /// ```swift
   /// try preferences.set(["name": "x", "sizes": [1, 2.5]] as [String: Any], forKey: "shape")
   /// ```
   ///
-  /// - Throws: `CofferError.notEncodable` when the value, or one inside it, is neither `Codable` nor a type of property
-  ///   lists; otherwise as the form for `Encodable` types.
+  /// - Throws: `CofferError.notEncodable` when the value, or one inside it, is neither `Codable` nor a property list type;
+  ///   otherwise as the form for `Encodable` types.
   public func set(_ value: Any?, forKey key: String) throws {
     let value = try value.flatMap { try Value.of($0, key, in: collection) }
     try overrides.requireUnlocked(key, key: key, in: collection)
     try proxy.setObject(value, forKey: key, inCollection: collection)
   }
 
-  /// Sets the value for a key for a time.
+  /// Sets the value of a key, with an expiry.
   ///
   /// ```swift
   /// try preferences.set(true, forKey: "maintenance", expires: Date(timeIntervalSinceNow: 7200))
   /// ```
   ///
-  /// From `expires` on the value is gone, for every program at once, and what is behind it in the search list shows again;
-  /// ``changes()`` tells soon after. Setting the key anew without a time clears both dates; ``update(_:_:)`` keeps them.
+  /// At `expires` the value is gone, in every process at once, and the next value in the search list shows again;
+  /// ``changes()`` reports that soon after. Setting the key again without dates clears both; ``update(_:_:)`` keeps them.
   ///
   /// - Parameters:
-  ///   - expires: By the clock of each host, to the millisecond; a time that is past removes the key. nil for a value that
+  ///   - expires: By the clock of each host, to the millisecond; a time in the past removes the key. nil for a value that
   ///     stays.
-  ///   - due: From when on the value should be set anew, a secret that has to be renewed, say: nothing happens then, but
-  ///     ``ItemInfo/due`` and `prefs list --due` tell. nil for never.
+  ///   - due: When the value should be renewed, for a secret that has to be rotated, for instance. Nothing happens then,
+  ///     except that ``ItemInfo/due`` and `prefs list --due` show it. nil for never.
   /// - Throws: As ``set(_:forKey:)-(Object?,_)``.
   public func set<Object: Encodable>(
     _ value: Object, forKey key: String, expires: Date?, due: Date? = nil
@@ -165,7 +167,7 @@ public final class Preferences: Sendable {
     try proxy.setObject(value, forKey: key, inCollection: collection, expires: expires, due: due)
   }
 
-  /// Removes what is set for a key; what is behind it in the search list shows again, a registered default for instance.
+  /// Removes the value of a key; the next one in the search list shows again, a registered default for instance.
   ///
   /// - Throws: `CofferError.collectionNotAllowed`, `.readOnly` or `.closed`.
   public func removeObject(forKey key: String) throws {
@@ -174,25 +176,25 @@ public final class Preferences: Sendable {
 
   // MARK: Defaults
 
-  /// Gives defaults, for keys that are set nowhere else.
+  /// Registers defaults, for keys that are set nowhere else.
   ///
   /// ```swift
   /// try preferences.register(defaults: ["fontSize": 12, "recentFiles": [String]()])
   /// ```
   ///
-  /// They are added to those registered before; of two for one key the newer one counts. They are never written to the
-  /// store, and every `Preferences` of the process sees them; only one made by ``inMemory()``, and its suites, have some
-  /// of their own.
+  /// They are added to the defaults registered before, and replace those of the same keys. They are never written to the
+  /// store, and apply to every `Preferences` of the process, except one made by ``inMemory()`` and its suites, which have
+  /// their own.
   ///
-  /// - Throws: `CofferError.notEncodable` when a value is neither `Codable` nor a type of property lists, or is nil;
-  ///   nothing was registered then.
+  /// - Throws: `CofferError.notEncodable` when a value is nil, or neither `Codable` nor a property list type; nothing is
+  ///   registered then.
   public func register(defaults: [String: Any]) throws {
     try registered.add(
       defaults.map { key, object in
         guard let value = try Value.of(object, key, in: collection) else {
           throw CofferError.notEncodable(collection: collection, key: key, reason: "nil is no default")
         }
-        // Found out now rather than at every read.
+        // Fail now rather than at every read.
         _ = try StoredValue(encoding: value, key, in: collection)
         return (ByteString(key), value)
       })
@@ -200,10 +202,10 @@ public final class Preferences: Sendable {
 
   // MARK: Suites
 
-  /// The settings of a suite: the collection of its name in the same store.
+  /// The settings of a suite: the collection with its name in the same store.
   ///
-  /// Layers, registered defaults and the environment are the same as here; the suites that were added here are not. A typed key that names a
-  /// collection is in the suite's own part of it, the collection `SUITE/COLLECTION`, unless it is shared:
+  /// Layers, registered defaults and the environment are the same as here; suites added here are not. A typed key with a
+  /// collection is stored in the suite's own part of it, `SUITE/COLLECTION`, unless it is shared:
   ///
   /// ```swift
   /// extension Keys {
@@ -217,23 +219,23 @@ public final class Preferences: Sendable {
       environment: environment, lastGood: lastGood)
   }
 
-  /// Searches a suite after the collection of the application, and after the suites that were added before.
+  /// Adds a suite to the search list, after the application's collection and the suites added before.
   ///
-  /// Adding one again changes nothing.
+  /// Adding a suite again has no effect.
   public func addSuite(named name: String) {
     suites.add(name)
   }
 
-  /// Searches a suite no longer.
+  /// Removes a suite from the search list.
   public func removeSuite(named name: String) {
     suites.remove(name)
   }
 
   // MARK: Flushing
 
-  /// Writes what is pending to the store, as `flushAndWait()`; there is no need to call it.
+  /// Writes pending changes to the store, as `flushAndWait()`; you need not call it.
   ///
-  /// - Returns: Whether that went well; if not, ``errors`` and the logger have the reason, and nothing is lost.
+  /// - Returns: Whether that succeeded. If not, ``errors`` and the logger report why, and nothing is lost.
   @discardableResult
   public func synchronize() -> Bool {
     do {
@@ -245,16 +247,16 @@ public final class Preferences: Sendable {
     }
   }
 
-  /// Commits what is pending, of all collections.
+  /// Commits the pending changes of all collections.
   ///
-  /// When this returns, every change that was made before the call is visible to all processes.
+  /// When this returns, all changes made before the call are visible to all processes.
   ///
   /// - Throws: As `ConnectionProxy.flush()`.
   public func flush() async throws {
     try await proxy.flush()
   }
 
-  /// Commits what is pending, as `flush()`, and blocks the calling thread until then.
+  /// Commits the pending changes, as `flush()`, blocking the calling thread.
   ///
   /// - Throws: As `ConnectionProxy.flush()`.
   public func flushAndWait() throws {
@@ -263,9 +265,9 @@ public final class Preferences: Sendable {
 
   // MARK: Errors
 
-  /// What could not be read or set from now on, where the caller could not be told by a thrown error.
+  /// Failures to read or set settings from now on that could not be thrown to a caller.
   ///
-  /// All settings of the database are meant, whichever `Preferences` or proxy they were asked of. Each call gives a stream
-  /// of its own, which ends when the database is gone.
+  /// It covers all settings of the database, through any `Preferences` or proxy. Each call returns a new stream, which ends
+  /// when the database is released.
   public var errors: AsyncStream<Failure> { proxy.errors }
 }

@@ -5,7 +5,7 @@
 #endif
 
 extension Preferences {
-  /// Changes of settings that are to be made in one step; see ``Preferences/performBatch(durability:_:)``.
+  /// Changes to settings that are made in one step; see ``Preferences/performBatch(durability:_:)``.
   public struct Batch {
     private let preferences: Preferences
     fileprivate var changes: ChangeBatch
@@ -15,7 +15,7 @@ extension Preferences {
       self.changes = changes
     }
 
-    /// Sets the value for a key; nil removes it.
+    /// Sets the value of a key; nil removes it.
     ///
     /// - Throws: As ``Preferences/set(_:forKey:)-(Object?,_)``.
     public mutating func set<Object: Encodable>(_ value: Object?, forKey key: String) throws {
@@ -23,7 +23,7 @@ extension Preferences {
       try changes.setObject(value, forKey: key, inCollection: preferences.collection)
     }
 
-    /// Sets the value for a key for a time; see ``Preferences/set(_:forKey:expires:due:)``.
+    /// Sets the value of a key, with an expiry; see ``Preferences/set(_:forKey:expires:due:)``.
     ///
     /// - Throws: As ``Preferences/set(_:forKey:)-(Object?,_)``.
     public mutating func set<Object: Encodable>(
@@ -33,11 +33,11 @@ extension Preferences {
       try changes.setObject(value, forKey: key, inCollection: preferences.collection, expires: expires, due: due)
     }
 
-    /// Sets the value of a typed key; nil, for one of an optional type, removes it.
+    /// Sets the value of a typed key; for an optional type, nil removes it.
     ///
     /// - Parameters:
-    ///   - expires: From when on the value is gone; nil for one that stays.
-    ///   - due: From when on it should be set anew; nil for never.
+    ///   - expires: When the value expires; nil for never.
+    ///   - due: When the value should be renewed; nil for never.
     /// - Throws: As ``Preferences/set(_:for:durability:)``.
     public mutating func set<Object>(
       _ object: Object, for key: Key<Object>, expires: Date? = nil, due: Date? = nil
@@ -52,14 +52,14 @@ extension Preferences {
       }
     }
 
-    /// Removes what is set for a key.
+    /// Removes the value of a key.
     ///
     /// - Throws: As ``Preferences/removeObject(forKey:)``.
     public mutating func removeObject(forKey key: String) throws {
       try changes.removeObject(forKey: key, inCollection: preferences.collection)
     }
 
-    /// Removes what is set for a typed key.
+    /// Removes the value of a typed key.
     ///
     /// - Throws: As ``Preferences/reset(_:)``.
     public mutating func reset<Object>(_ key: Key<Object>) throws {
@@ -76,8 +76,8 @@ extension Preferences {
   /// }
   /// ```
   ///
-  /// - Throws: What `body` throws, with nothing changed; otherwise as ``set(_:forKey:)-(Object?,_)``. With another
-  ///   durability also what a flush throws.
+  /// - Throws: The errors of `body`, with nothing changed; otherwise as ``set(_:forKey:)-(Object?,_)``. With a stronger
+  ///   durability also the errors of a flush.
   public func performBatch(
     durability: ConnectionProxy.Durability = .asynchronous, _ body: (inout Batch) throws -> Void
   ) throws {
@@ -94,12 +94,12 @@ extension Preferences {
   /// try preferences.update(.launches) { $0 + 1 }
   /// ```
   ///
-  /// It is a write transaction, and committed when this returns. Where nothing is set, `body` gets what shows in its place.
+  /// It runs a write transaction, committed when this returns. If nothing is set, `body` gets the value that shows instead.
   ///
-  /// - Parameter body: Gives the new value. It must not use the settings.
+  /// - Parameter body: Returns the new value. It must not use the settings.
   /// - Returns: The new value.
-  /// - Throws: What `body` throws, with nothing changed; `CofferError.invalidValue`; what reading the value throws; otherwise
-  ///   as `ConnectionProxy.update(_:inCollection:as:durability:_:)`.
+  /// - Throws: The errors of `body`, with nothing changed; `CofferError.invalidValue`; the errors of reading the value;
+  ///   otherwise as `ConnectionProxy.update(_:inCollection:as:durability:_:)`.
   @discardableResult
   public func update<Object>(_ key: Key<Object>, _ body: (Object) throws -> Object) throws -> Object {
     let collection = place(of: key)

@@ -1,17 +1,17 @@
 extension Preferences {
-  /// Settings that changed together, as they show in the search list.
+  /// Settings whose effective values changed together.
   public struct Change: Sendable {
     /// Who changed them.
     public let origin: ChangeOrigin
-    /// The keys that changed, in the order of their bytes; of a typed key with a collection of its own its name.
+    /// The changed keys, in the order of their bytes; a typed key with a collection is listed by its name.
     public let keys: [String]
-    /// Whether any other key may have changed, too: where a collection was cleared, or too much changed to be listed.
+    /// Whether any other key may have changed too: a collection was cleared, or too many keys changed to list them.
     public let mayConcernAnyKey: Bool
     private let places: Set<Place>
     /// The collections where a typed key may be stored.
     private let placement: @Sendable (Keys) -> [String]
 
-    /// Where a key that changed is stored.
+    /// The collection and key that changed in the store.
     struct Place: Hashable {
       let collection: ByteString
       let key: ByteString
@@ -28,7 +28,7 @@ extension Preferences {
       keys = Set(places.map(\.key)).sorted().map(\.string)
     }
 
-    /// This change and a later one.
+    /// This change combined with a later one.
     func merged(with later: Change) -> Change {
       Change(
         origin: origin == later.origin ? origin : .several, places: places.union(later.places),

@@ -6,18 +6,18 @@ extension Preferences {
   public struct Failure: Sendable {
     /// The collection.
     public let collection: String
-    /// The key; nil where all of the collection is meant.
+    /// The key; nil if the whole collection is affected.
     public let key: String?
     /// Why: a ``CofferError``, or what a sanitizer of the program threw.
     public let error: any Error
-    /// What is wrong with a value that was found and passed over; nil where something else failed.
+    /// What is wrong with a value that was skipped; nil if something else failed.
     public let problem: SettingProblem?
-    /// What is used instead; nil where that is for what has failed to say.
+    /// The value used instead, in words; nil if the error itself says that.
     public let instead: String?
   }
 }
 
-/// The settings of one database that could not be read or set, where no error could be thrown.
+/// Reports of settings of one database that could not be read or set, when no error could be thrown.
 private final class SettingReports: Sendable {
   let failures = Broadcast<Preferences.Failure>()
   let problems = Lock(ReportedProblems())
@@ -28,10 +28,9 @@ extension DatabaseCore {
 }
 
 extension ConnectionProxy {
-  /// What could not be read or set from now on by typed keys and `Preferences`, where the caller could not be told by a
-  /// thrown error.
+  /// Failures of typed keys and `Preferences` to read or set values from now on that could not be thrown to a caller.
   ///
-  /// All of the database is meant. Each call gives a stream of its own, which ends when the database is gone.
+  /// It covers the whole database. Each call returns a new stream, which ends when the database is released.
   public var errors: AsyncStream<Preferences.Failure> { database.core.settingReports.failures.stream() }
 }
 
@@ -40,13 +39,13 @@ extension Database {
   func report(_ error: any Error, forKey key: String?, inCollection collection: String, instead: String? = nil) {
     core.settingReports.failures.send(
       Preferences.Failure(collection: collection, key: key, error: error, problem: nil, instead: instead))
-    // The text of an error that is not ours may quote the value.
+    // The text of a foreign error may quote the value.
     let reason = (error as? CofferError)?.description ?? "\(type(of: error))"
     let subject = key.map { "Key \"\($0)\" in collection" } ?? "Collection"
     options.logger.error("\(subject) \"\(collection)\": \(reason)\(instead.map { " \($0) is used instead." } ?? "")")
   }
 
-  /// Reports a bad value that was passed over, once.
+  /// Reports a skipped bad value, once.
   func report(_ problem: SettingProblem, instead: String) {
     guard core.settingReports.problems.withLock({ $0.insert(problem) }) else { return }
     core.settingReports.failures.send(

@@ -5,7 +5,7 @@
 #endif
 
 extension Preferences {
-  /// Settings that go before the stored ones, fixed when a `Preferences` is opened and never written to the store.
+  /// Settings that override the stored ones, fixed when a `Preferences` is opened and never written to the store.
   ///
   /// ```swift
   /// let preferences = try Preferences.open(
@@ -17,30 +17,30 @@ extension Preferences {
   ///   ])
   /// ```
   ///
-  /// Whatever order they are given in, what is forced comes first, then the arguments, then the environment; of two layers
-  /// of the same kind, the one given first.
+  /// Regardless of the order they are given in, forced values come first, then arguments, then the environment; among layers
+  /// of the same kind, the first one given wins.
   ///
-  /// Arguments and environment hold text. UserDefaults' getters read it by their usual rules; a typed key, or a getter
-  /// that names a type, also takes the text of a number, of a truth value (`true` `false` `yes` `no` `on` `off` `1` `0`), of
-  /// a date (RFC 3339), a URL or a UUID, bytes in base64, or JSON, for what it stands for, and any text for a ``Secret``;
-  /// see ``Value/read(as:forKey:inCollection:)``.
+  /// Arguments and environment hold text, which the getters of UserDefaults convert by their usual rules. A typed key, or a
+  /// getter that takes a type, also parses the text of a number, a Boolean (`true` `false` `yes` `no` `on` `off` `1` `0`), a
+  /// date (RFC 3339), a URL, a UUID, bytes in base64, or JSON, and takes any text for a ``Secret``; see
+  /// ``Value/read(as:forKey:inCollection:)``.
   ///
-  /// A typed key that names a collection goes by `collection/key` in these layers.
+  /// In these layers, a typed key with a collection is named `collection/key`.
   public struct Layer: Sendable {
     let origin: Origin
     let content: Content
 
     enum Content: Sendable {
       case values([ByteString: Entry])
-      /// By the names of the variables.
+      /// By variable name.
       case variables([String: Entry], prefix: String)
     }
 
     struct Entry: Sendable {
       let value: Value
-      /// What it was read from; nil where the value was given as such.
+      /// The text it was read from; nil if it was given as a value.
       let text: String?
-      /// Where it stands, of ``ManagedSettings``.
+      /// Its place, for ``ManagedSettings``.
       let place: ManagedSettings.Place?
 
       init(_ value: Value, from place: ManagedSettings.Place? = nil) {
@@ -63,16 +63,16 @@ extension Preferences {
 
     // MARK: Forced
 
-    /// Settings that nobody may change.
+    /// Settings that cannot be changed.
     public static func forced(_ values: [String: Value]) -> Layer {
       Layer(.forced, .values(Dictionary(values.map { (ByteString($0), Entry($1)) }) { $1 }))
     }
 
-    /// Settings that nobody may change, from a file: a JSON object, or a property list of any format.
+    /// Settings that cannot be changed, from a file: a JSON object, or a property list of any format.
     ///
-    /// - Parameter mayBeMissing: Whether a file that is not there forces nothing, instead of being an error.
-    /// - Throws: `CofferError.malformedSettings` when the file holds no such thing, `.permissionDenied` or `.inputOutput`
-    ///   when it cannot be read.
+    /// - Parameter mayBeMissing: Whether a missing file forces nothing instead of being an error.
+    /// - Throws: `CofferError.malformedSettings` when the file is neither; `.permissionDenied` or `.inputOutput` when it
+    ///   cannot be read.
     public static func forced(contentsOf path: String, mayBeMissing: Bool = false) throws -> Layer {
       guard let data = try SettingsFile.contents(of: path, mayBeMissing: mayBeMissing) else { return forced([:]) }
       return forced(try SettingsFile.settings(in: data, named: path))
@@ -80,13 +80,13 @@ extension Preferences {
 
     // MARK: Arguments
 
-    /// The arguments of the program: pairs of `-key` and a value, wherever they stand.
+    /// The arguments of the program: pairs of `-key` and a value, in any position.
     ///
-    /// A value that begins with one of `{ [ ( < "` is read as JSON or a property list where it is one; any other value is
-    /// text. A word that begins with a dash and is not a number is no value, one that begins with two dashes no key; `--`
-    /// ends the search.
+    /// A value that begins with one of `{ [ ( < "` is parsed as JSON or a property list if it is one; any other value is
+    /// text. A word that begins with a dash is not a value unless it is a number, and one that begins with two dashes is not
+    /// a key. `--` ends the search.
     ///
-    /// - Parameter arguments: The first one is the name of the program, and not looked at.
+    /// - Parameter arguments: The first one is the name of the program, and is ignored.
     public static func arguments(_ arguments: [String] = CommandLine.arguments) -> Layer {
       var values: [ByteString: Entry] = [:]
       var rest = arguments.dropFirst()
@@ -104,12 +104,13 @@ extension Preferences {
 
     /// The environment of the program: the variables whose names begin with `prefix`.
     ///
-    /// A key is found in the variable that `prefs exec --prefix` makes of it: prefix and key, their letters in upper case, and
-    /// `_` for everything but `A`-`Z` and `0`-`9`. With the prefix `EXAMPLE_`, or `example.`, the key `windowWidth` is found
-    /// in `EXAMPLE_WINDOWWIDTH`, and `window.width` in `EXAMPLE_WINDOW_WIDTH`. A name that would begin with a digit has `_`
-    /// before it. Where all keys are listed, a variable for no known key stands as the rest of its name in lower case.
+    /// A key is looked up in the variable that `prefs exec --prefix` sets for it: prefix and key, with letters in upper
+    /// case, and `_` for everything except `A`-`Z` and `0`-`9`. With the prefix `EXAMPLE_`, or `example.`, the key
+    /// `windowWidth` is found in `EXAMPLE_WINDOWWIDTH`, and `window.width` in `EXAMPLE_WINDOW_WIDTH`. A name that would
+    /// begin with a digit gets a leading `_`. When all keys are listed, a variable that matches no known key is listed as
+    /// the rest of its name in lower case.
     ///
-    /// Values are read as those of ``arguments(_:)``.
+    /// Values are parsed as in ``arguments(_:)``.
     public static func environment(
       prefix: String, _ variables: [String: String] = ProcessInfo.processInfo.environment
     ) -> Layer {

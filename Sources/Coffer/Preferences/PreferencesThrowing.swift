@@ -5,10 +5,10 @@
 #endif
 
 extension Preferences {
-  /// The getters of a `Preferences`, by the same names and rules, throwing where a setting cannot be read.
+  /// The getters of a `Preferences`, with the same names and rules, that throw if a setting cannot be read.
   ///
-  /// All of them throw `CofferError.damaged`, `.inputOutput`, `.closed` and their like; a value of another type is no error
-  /// to the getters of UserDefaults, and `.notDecodable` to ``object(forKey:as:)``.
+  /// All of them throw `CofferError.damaged`, `.inputOutput`, `.closed` and similar errors. A value of another type is not
+  /// an error for the getters of UserDefaults; ``object(forKey:as:)`` throws `.notDecodable`.
   public struct Throwing: Sendable {
     let preferences: Preferences
 
@@ -21,7 +21,7 @@ extension Preferences {
 
     /// As ``Preferences/object(forKey:as:)``.
     ///
-    /// - Throws: Also `CofferError.notDecodable` when another type is set.
+    /// - Throws: Also `CofferError.notDecodable` when the value has another type.
     public func object<Object: Decodable>(forKey key: String, as type: Object.Type) throws -> Object? {
       let proxy = preferences.proxy
       return try preferences.find(key, overrideName: key, as: type) {

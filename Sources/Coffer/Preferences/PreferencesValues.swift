@@ -1,15 +1,15 @@
 import CofferCrypto
 
 extension Preferences {
-  /// The values of a setting as they come, for `for await`; see ``Preferences/values(of:)``.
+  /// The values of a setting over time, for `for await`; see ``Preferences/values(of:)``.
   ///
-  /// A consumer that falls behind gets the newest value, and may miss some before it.
+  /// A consumer that falls behind gets the newest value, and may miss earlier ones.
   public struct Values<Object: Codable & Sendable>: AsyncSequence, Sendable {
     /// A value of the setting.
     public typealias Element = Object
 
     fileprivate let key: Key<Object>
-    /// nil where there will be no changes.
+    /// nil if changes cannot be observed.
     fileprivate let changes: Changes?
     fileprivate let preferences: WeakPreferences
 
@@ -19,32 +19,32 @@ extension Preferences {
       self.preferences = WeakPreferences(preferences)
     }
 
-    /// Waits for values, one after another.
+    /// Waits for one value after another.
     public struct Iterator: AsyncIteratorProtocol {
       fileprivate let key: Key<Object>
       fileprivate var changes: Changes.Iterator?
       fileprivate let preferences: WeakPreferences
-      /// The hash of what was handed out last; nil before the first one.
+      /// The hash of the value last returned; nil before the first one.
       ///
-      /// The value itself may be one of a sealed collection, which nothing keeps in clear.
+      /// Not the value itself: it may be sealed, and its plaintext must not be kept.
       fileprivate var last: [UInt8]?
-      /// The bad values that were passed over for that one.
+      /// The bad values that were skipped for it.
       fileprivate var lastProblems: [SettingProblem] = []
 
-      /// The value of the setting, at first the present one; nil when the settings were closed or are gone, or the task was
-      /// cancelled.
+      /// The next value of the setting, at first the current one; nil when the settings are closed or released, or the task
+      /// is cancelled.
       public mutating func next() async -> Object? {
         await next(isolation: nil)
       }
 
-      /// The value of the setting, as ``next()``.
+      /// The next value of the setting, as ``next()``.
       public mutating func next(isolation: isolated (any Actor)?) async -> Object? {
         if last == nil, case .value(let object) = current() { return object }
         while await changes?.next(isolation: isolation) != nil {
           let previous = last
           switch current() {
           case .ended: return nil
-          // Events may come as one, or late: the same value again is no change.
+          // Events may be merged or late: the same value again is not a change.
           case .value(let object) where last != previous: return object
           case .value, .bad: continue
           }
@@ -54,7 +54,7 @@ extension Preferences {
 
       private enum Current {
         case value(Object)
-        /// There is a value, but a bad one; the last good one goes on to be the setting's.
+        /// There is only a bad value; the last good one stays in effect.
         case bad
         case ended
       }
@@ -70,17 +70,17 @@ extension Preferences {
           }
           object = accept(search, preferences)
         } catch CofferError.closed {
-          // The end of the stream is on its way; its default is not what the setting changed to.
+          // The stream is about to end; the default is not a new value of the setting.
           return .ended
         } catch {
-          // Reads again, and reports.
+          // Read again, and report.
           object = preferences[key]
         }
         last = (try? ValueCoder.encode(object).hash) ?? []
         return .value(object)
       }
 
-      /// What was found; at first, where that is bad, the last good value that the program has read.
+      /// The value found; on the first call, if that is bad, the last good value that the program has read.
       private mutating func accept(_ search: Search<Object>, _ preferences: Preferences) -> Object {
         let collection = preferences.place(of: key)
         let entry = last == nil ? preferences.lastGood.entry(of: key, in: collection) : nil
@@ -93,20 +93,20 @@ extension Preferences {
       }
     }
 
-    /// Makes the iterator; each one begins with the present value, and all of one sequence share its changes.
+    /// Creates an iterator that begins with the current value; all iterators of a sequence share its changes.
     public func makeAsyncIterator() -> Iterator {
       Iterator(key: key, changes: changes?.makeAsyncIterator(), preferences: preferences)
     }
   }
 
-  /// The value of a typed key: the present one, then each that it changes to, by other processes too.
+  /// The values of a typed key: the current one, then each new one, including those set by other processes.
   ///
   /// ```swift
   /// for await theme in try preferences.values(of: .theme) { window.apply(theme) }
   /// ```
   ///
-  /// A value of another type, or one that does not keep to the key's limits, is no new value: the last good one stays, and
-  /// ``errors`` says so.
+  /// A value that has another type or violates the key's limits is skipped: the last good one stays in effect, and
+  /// ``errors`` reports it.
   ///
   /// - Throws: As ``changes()``.
   public func values<Object>(of key: Key<Object>) throws -> Values<Object> {

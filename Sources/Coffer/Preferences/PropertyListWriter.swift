@@ -4,7 +4,9 @@
   import Foundation
 #endif
 
-/// Writes settings as a property list, in the way of UserDefaults where property lists have no such value.
+/// Writes settings as a property list.
+///
+/// Types that property lists lack are written as UserDefaults does.
 struct PropertyListWriter {
   let collection: String
   let format: Preferences.PropertyListFormat
@@ -31,7 +33,7 @@ struct PropertyListWriter {
     return .string(Self.abbreviated(path))
   }
 
-  /// The value as it may stand anywhere in a property list.
+  /// The value in a form that a property list can hold at any depth.
   private func element(_ value: Value, of key: String) throws -> Value {
     switch value {
     case .bool, .int, .uint64, .double, .data: return value

@@ -1,8 +1,8 @@
 import CofferCrypto
 
-/// Defaults that were registered, by key; the lowest layer of the search list, never written anywhere.
+/// Registered defaults, by key; the lowest layer of the search list, never written to the store.
 final class RegisteredDefaults: Sendable {
-  /// Those that every `Preferences` sees.
+  /// The defaults shared by every `Preferences`.
   static let ofProcess = RegisteredDefaults()
 
   private let values = Lock<[ByteString: Value]>([:])

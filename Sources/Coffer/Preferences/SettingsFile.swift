@@ -6,7 +6,7 @@
 
 /// Files of settings, in JSON or as property lists.
 enum SettingsFile {
-  /// The contents of a file; nil when it is missing and may be.
+  /// The contents of a file; nil if it is missing and `mayBeMissing`.
   ///
   /// - Throws: `CofferError.permissionDenied` or `.inputOutput`.
   static func contents(of path: String, mayBeMissing: Bool = false) throws -> Data? {
@@ -25,14 +25,14 @@ enum SettingsFile {
     }
   }
 
-  /// The settings in `data`, which is a JSON object or a property list of any format.
+  /// The settings in `data`, a JSON object or a property list of any format.
   ///
   /// - Throws: `CofferError.malformedSettings`.
   static func settings(in data: Data, named name: String) throws -> [String: Value] {
     try settingsAndLines(in: data, named: name).settings
   }
 
-  /// The settings, and the lines on which they stand, by the names from the top; none of a binary property list.
+  /// The settings, and the lines of their top-level names; a binary property list has no lines.
   ///
   /// - Throws: As ``settings(in:named:)``.
   static func settingsAndLines(

@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// The suites that were added to a search list, in their order.
+/// The suites that were added to a search list, in order.
 final class SuiteList: Sendable {
   private let added = Lock<[String]>([])
 

@@ -4,13 +4,13 @@
   import Foundation
 #endif
 
-/// URLs as UserDefaults keeps them: what NSKeyedArchiver makes of an NSURL, which is a property list of its own.
+/// URLs as UserDefaults stores them: an NSURL archived by NSKeyedArchiver, which is a property list of its own.
 package enum URLArchive {
   // MARK: Writing
 
-  /// The archive of a URL, in XML, which NSKeyedUnarchiver reads as well as the binary form.
+  /// The archive of a URL, in XML; NSKeyedUnarchiver reads it as well as the binary form.
   package static func data(_ url: URL) -> Data {
-    // Objects refer to each other by number, the first one stands for nil.
+    // Objects refer to each other by number; the first one stands for nil.
     var objects = [
       "<string>$null</string>", object(base: url.baseURL == nil ? 0 : 4), string(url.relativeString), urlClass,
     ]
@@ -56,7 +56,7 @@ package enum URLArchive {
 
   // MARK: Reading
 
-  /// The URL of which `value` is an archive; any other value itself.
+  /// The archived URL, if `value` is an archive of one; otherwise `value` itself.
   package static func unwrapped(_ value: Value) -> Value {
     guard case .data(let data) = value,
       data.starts(with: BinaryPropertyListReader.header) || data.starts(with: "<?xml".utf8),

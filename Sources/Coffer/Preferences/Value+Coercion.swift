@@ -4,10 +4,11 @@
   import Foundation
 #endif
 
-// What the getters of UserDefaults make of a value of another type. Pure functions: no value is an error, and none traps.
+// How the getters of UserDefaults convert values of other types. Pure functions: no value is an error, and no conversion
+// traps.
 
 extension Value {
-  /// The number, truth value or text that a `Codable` type was encoded as, `Decimal` for instance; any other value itself.
+  /// The number, Boolean or text that a `Codable` type such as `Decimal` was encoded as; otherwise the value itself.
   private var scalar: Value {
     guard case .json(let text) = self, let first = text.utf8.first, first != UInt8(ascii: "{"),
       first != UInt8(ascii: "[")
@@ -15,13 +16,13 @@ extension Value {
     return (try? JSONReader.value(text)) ?? self
   }
 
-  /// What a `Codable` value was encoded as; any other value itself.
+  /// The encoded form of a `Codable` value; otherwise the value itself.
   package var decodedJSON: Value {
     guard case .json(let text) = self else { return self }
     return (try? JSONReader.value(text)) ?? self
   }
 
-  /// Text, and what numbers and truth values are as text; nil for all else.
+  /// Text, or the text of a number or Boolean; nil for all else.
   var asString: String? {
     switch scalar {
     case .string(let text): text
@@ -47,8 +48,8 @@ extension Value {
     }
   }
 
-  /// A number without its fraction, at the nearest end where it does not fit; the digits that a text begins with; 0 for
-  /// all else.
+  /// A number without its fraction, or the nearest limit if it is out of range; the leading digits of a text; 0 for all
+  /// else.
   var asInteger: Int {
     switch scalar {
     case .bool(let bool): return bool ? 1 : 0
@@ -64,7 +65,7 @@ extension Value {
     }
   }
 
-  /// A number; the longest one that a text begins with; 0 for all else.
+  /// A number, or the longest leading number of a text; 0 for all else.
   var asDouble: Double {
     switch scalar {
     case .bool(let bool): return bool ? 1 : 0
@@ -78,17 +79,17 @@ extension Value {
     }
   }
 
-  /// As ``asDouble``; what is too large for a float is infinite.
+  /// As ``asDouble``; infinite if too large for a float.
   var asFloat: Float {
     switch scalar {
-    // Without the way over a double, which would round twice.
+    // Not via a double, which would round twice.
     case .int(let number): Float(number)
     case .uint64(let number): Float(number)
     default: Float(asDouble)
     }
   }
 
-  /// A URL as it was set; a text as the path of a file, with `~` expanded; nil for all else.
+  /// A URL as it was set; a text as a file path, with `~` expanded; nil for all else.
   var asURL: URL? {
     switch self {
     case .url(let url): url
@@ -102,34 +103,36 @@ extension Value {
     if case .data(let data) = self { data } else { nil }
   }
 
-  /// A list with its elements as plain objects; nil for all else.
+  /// A list with plain objects as elements; nil for all else.
   var asArray: [any Sendable]? {
     if case .array(let elements) = self { elements.map(\.asObject) } else { nil }
   }
 
-  /// A list of nothing but text; nil for all else.
+  /// A list that holds text only; nil for all else.
   var asStringArray: [String]? { [String](self) }
 
-  /// A dictionary with its values as plain objects; nil for all else.
+  /// A dictionary with plain objects as values; nil for all else.
   var asDictionary: [String: any Sendable]? {
     if case .dictionary(let members) = self { members.mapValues(\.asObject) } else { nil }
   }
 }
 
 extension Double {
-  /// The shortest decimal text that reads as this number; of one that was set as a `Float`, which lies in the store as the
-  /// double that it equals, as that `Float`: `"12.34"`, where the double is 12.34000015258789.
+  /// The shortest decimal text that reads as this number.
   ///
-  /// Which of the two types was set is not stored. A number is taken for a double's where its own text is short, or where
-  /// its bits are few, as of 2⁻⁵²: of a decimal fraction that was rounded to a `Float` they seldom are.
+  /// A `Float` is stored as the double that it equals, and gets the shortest text that reads as that `Float`: `"12.34"`,
+  /// where the double is 12.34000015258789.
+  ///
+  /// Which of the two types was set is not stored. A number is taken for a double if its own text is short, or if few of its
+  /// bits are set, as in 2⁻⁵²: a decimal fraction rounded to a `Float` seldom has few.
   fileprivate var shortestText: String {
     guard let float = Float(exactly: self), significandWidth > 11, hasMoreThan15Digits else { return description }
     return float.description
   }
 
-  /// Whether the decimal text that is exactly this number has more digits than every double keeps.
+  /// Whether the exact decimal text of this number has more digits than every double preserves.
   private var hasMoreThan15Digits: Bool {
-    // A binary fraction has as many decimal places as binary ones.
+    // A binary fraction has as many decimal places as binary places.
     var digits = magnitude
     for _ in 0..<max(0, significandWidth - Int(exponent)) {
       if digits >= 1e15 { return true }
@@ -139,7 +142,7 @@ extension Double {
   }
 }
 
-/// Reads what a text begins with, as NSString does: white space, a sign, digits; the rest does not matter.
+/// Parses the beginning of a text as NSString does: white space, a sign, digits; the rest is ignored.
 private struct NumberScanner {
   private var rest: Substring.UnicodeScalarView
 
@@ -196,7 +199,7 @@ private struct NumberScanner {
     return String(digits)
   }
 
-  /// An `e` that no digit follows is part of the rest.
+  /// An `e` without a digit after it is part of the rest.
   private mutating func takeExponent() -> String? {
     guard rest.first == "e" || rest.first == "E" else { return nil }
     rest.removeFirst()

@@ -4,13 +4,12 @@
   import Foundation
 #endif
 
-// Between values and the plain objects that UserDefaults takes and gives: `Any` to the compiler.
+// Conversions between values and the plain objects that UserDefaults takes and returns as `Any`.
 
 extension Value {
   /// The value as Swift's own type for it, such as `Int` or `[any Sendable]`.
   ///
-  /// Null inside a list or dictionary is a nil `Optional`. What a `Codable` type was encoded as comes as lists and
-  /// dictionaries.
+  /// Null inside a list or dictionary is a nil `Optional`. An encoded `Codable` type is returned as lists and dictionaries.
   var asObject: any Sendable {
     switch self {
     case .null: (nil as (any Sendable)?) as any Sendable
@@ -32,7 +31,8 @@ extension Value {
 
   /// The value for an object of any type; nil for a nil inside an `Any`.
   ///
-  /// - Throws: `CofferError.notEncodable`, naming collection and key, for what is neither `Codable` nor a property list.
+  /// - Throws: `CofferError.notEncodable`, naming collection and key, for an object that is neither `Codable` nor a property
+  ///   list.
   static func of(_ object: Any, _ key: String, in collection: String) throws -> Value? {
     func failure(_ reason: String) -> CofferError { .notEncodable(collection: collection, key: key, reason: reason) }
     do {
@@ -40,7 +40,7 @@ extension Value {
     } catch let error as ValueCodingError {
       throw failure(error.reason)
     } catch {
-      // Of a type's own `encode(to:)`; its text may quote the value.
+      // Thrown by a type's own `encode(to:)`; its text may quote the value.
       throw failure("its encoding failed")
     }
   }
@@ -54,7 +54,7 @@ extension Value {
     switch object {
     case let convertible as any ValueConvertible: return convertible.value
     case let encodable as any Encodable: return try Value(ValueCoder.encode(encodable))
-    // Foundation's own classes, which come as the types that they bridge to; numbers first, which bridge to many.
+    // Foundation's own classes, as the types they bridge to; numbers first, since they bridge to many.
     case let number where isNumberObject(number): return ofNumberObject(number)
     case let text as String: return .string(text)
     case let data as Data: return .data(data)
@@ -72,7 +72,7 @@ extension Value {
 
 // MARK: - Optionals inside Any
 
-/// An optional of whatever type.
+/// An optional of any type.
 protocol AnyOptional {
   var anyWrapped: Any? { get }
 }
@@ -81,7 +81,7 @@ extension Optional: AnyOptional {
   var anyWrapped: Any? { self }
 }
 
-/// Whether an object is a nil, of whatever optional type.
+/// Whether an object is a nil of any optional type.
 func isNil(_ object: some Any) -> Bool {
   guard let optional = object as? any AnyOptional else { return false }
   return optional.anyWrapped == nil
@@ -89,10 +89,10 @@ func isNil(_ object: some Any) -> Bool {
 
 // MARK: - NSNumber
 
-// Programs may hold numbers of Foundation's class, from JSON for instance. Coffer does without Foundation where its
-// essentials suffice, so there it knows the class by its name, and the kind of number by its text.
+// Programs may hold Foundation's number objects, from JSON for instance. When Coffer is built against FoundationEssentials,
+// it recognises the class by name, and the kind of number by its text.
 
-/// - Parameter object: None of Swift's own numbers.
+/// - Parameter object: Not one of Swift's own numbers.
 private func isNumberObject(_ object: Any) -> Bool {
   #if canImport(FoundationEssentials)
     object as? Int64 != nil || object as? UInt64 != nil || object as? Double != nil

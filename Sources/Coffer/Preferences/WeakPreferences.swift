@@ -1,6 +1,6 @@
-/// Settings without a hold on their proxy, for streams: they end with it instead of keeping it.
+/// Settings that hold their proxy weakly, for streams: they end with the proxy instead of keeping it alive.
 struct WeakPreferences: Sendable {
-  /// Unchecked: a weak reference is read and cleared atomically, and never set again.
+  /// Unchecked: a weak reference is read and cleared atomically, and never assigned again.
   private final class WeakProxy: @unchecked Sendable {
     weak var proxy: ConnectionProxy?
 
@@ -28,7 +28,7 @@ struct WeakPreferences: Sendable {
     lastGood = preferences.lastGood
   }
 
-  /// The settings, as long as their proxy is there.
+  /// The settings, while their proxy exists.
   var preferences: Preferences? {
     proxy.proxy.map {
       Preferences(
