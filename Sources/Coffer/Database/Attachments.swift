@@ -1,7 +1,6 @@
 import CofferCrypto
 
-/// What layers above keep once for each database, which does not know them: one object of each type, made when it is first
-/// asked for, and gone with the database.
+/// State that higher layers keep per database: one object of each type, created on first use and released with the database.
 final class Attachments: Sendable {
   private let objects = Lock<[any AnyObject & Sendable]>([])
 

@@ -5,7 +5,7 @@ extension Connection {
 
   /// Runs `body` in a read transaction, as the synchronous form does, without blocking a thread.
   ///
-  /// - Throws: What the synchronous form throws; `CancellationError` when the task was cancelled, also while `body` runs.
+  /// - Throws: The errors of the synchronous form; `CancellationError` when the task was cancelled, even while `body` runs.
   public func read<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result
   ) async throws -> Result {
@@ -18,10 +18,10 @@ extension Connection {
 
   /// Runs `body` in a write transaction and commits, as the synchronous form does, without blocking a thread.
   ///
-  /// A task that is cancelled rolls back, up to the commit: `body` is ended by its next operation on the transaction.
-  /// Cancelled before its turn, `body` does not run at all.
+  /// Cancelling the task rolls back, at any time before the commit: the next operation of `body` on the transaction throws.
+  /// If the task is cancelled before its turn, `body` does not run at all.
   ///
-  /// - Throws: What the synchronous form throws; `CancellationError` when the task was cancelled.
+  /// - Throws: The errors of the synchronous form; `CancellationError` when the task was cancelled.
   public func readWrite<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result
   ) async throws -> Result {
@@ -32,14 +32,14 @@ extension Connection {
     }
   }
 
-  /// Runs `body` on the connection, in an asynchronous call that can be cancelled.
+  /// Runs `body` on the connection, in an asynchronous, cancellable call.
   func performing<Result: Sendable>(
     _ body: @escaping @Sendable (Session, Cancellation) throws -> Result
   ) async throws -> Result {
     try await cancellable(body) { self.enqueue($0) }
   }
 
-  /// The same for writes, behind what proxies were given before.
+  /// The same for writes, after the changes made through proxies before.
   func writing<Result: Sendable>(
     _ body: @escaping @Sendable (Session, Cancellation) throws -> Result
   ) async throws -> Result {
@@ -64,11 +64,11 @@ extension Connection {
 
   // MARK: Completion blocks
 
-  /// Runs `body` in a read transaction later, and then `completion`.
+  /// Runs `body` in a read transaction later, then calls `completion`.
   ///
   /// - Parameters:
-  ///   - queue: Where the completion runs; nil for the connection's own queue, which waits for it.
-  ///   - completion: Always called, with what `body` returned or what went wrong.
+  ///   - queue: Where `completion` runs; nil for the connection's own queue, which it then blocks.
+  ///   - completion: Always called, with the result of `body` or the error.
   public func asyncRead<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result, on queue: DispatchQueue? = nil,
     completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
@@ -82,12 +82,12 @@ extension Connection {
     }
   }
 
-  /// Runs `body` in a write transaction later, and then `completion`.
+  /// Runs `body` in a write transaction later, then calls `completion`.
   ///
   /// - Parameters:
-  ///   - queue: Where the completion runs; nil for the connection's own queue: later writes of this connection wait for it
-  ///     then, and it may write itself.
-  ///   - completion: Always called, with what `body` returned or what went wrong.
+  ///   - queue: Where `completion` runs; nil for the connection's own queue: later writes of this connection then wait for
+  ///     it, and it can write itself.
+  ///   - completion: Always called, with the result of `body` or the error.
   public func asyncReadWrite<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result, on queue: DispatchQueue? = nil,
     completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void
@@ -103,7 +103,7 @@ extension Connection {
     }
   }
 
-  /// Calls a completion on `queue`, or here, where it may use the connection.
+  /// Calls a completion on `queue`, or here, where it can use the connection.
   private func complete<Result: Sendable>(
     _ completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void,
     _ result: Swift.Result<Result, any Error>, on queue: DispatchQueue?
@@ -115,7 +115,7 @@ extension Connection {
     }
   }
 
-  /// Queues a write behind what proxies were given before.
+  /// Queues a write after the changes made through proxies before.
   func enqueueWrite(_ body: @escaping @Sendable (Swift.Result<Session, any Error>) -> Void) {
     let earlierChanges = SendableFlushes(flushes: announceWrite())
     enqueue { session in
@@ -128,7 +128,7 @@ extension Connection {
     }
   }
 
-  /// Unchecked: made by the caller, called by the queue, once.
+  /// Unchecked: created by the caller, called once by the queue.
   private struct SendableFlushes: @unchecked Sendable {
     let flushes: [FlushOfEarlierChanges]
   }

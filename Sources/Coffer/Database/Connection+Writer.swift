@@ -2,14 +2,14 @@ import CofferStorage
 import Dispatch
 
 extension Connection: DatabaseWriter {
-  /// Runs `body` in a write transaction and commits: another name of `readWrite`.
+  /// Runs `body` in a write transaction and commits: another name for `readWrite`.
   ///
   /// - Throws: As `readWrite`.
   public func write<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result {
     try readWrite(body)
   }
 
-  /// Runs `body` in a write transaction and commits: another name of `readWrite`.
+  /// Runs `body` in a write transaction and commits: another name for `readWrite`.
   ///
   /// - Throws: As `readWrite`.
   public func write<Result: Sendable>(
@@ -18,12 +18,12 @@ extension Connection: DatabaseWriter {
     try await readWrite(body)
   }
 
-  /// Runs `body` so that each operation in it commits by itself, and each read sees the newest snapshot.
+  /// Runs `body` with each operation committed separately, and each read seeing the newest snapshot.
   ///
-  /// What has been committed stays, also when `body` throws. For several operations that belong together there is
-  /// `inSavepoint`. There is no way to leave a transaction open.
+  /// What has been committed stays, even if `body` throws. To group operations, use `inSavepoint`. No transaction can be
+  /// left open.
   ///
-  /// - Throws: What `body` throws; as `readWrite`.
+  /// - Throws: The errors of `body`; as `readWrite`.
   public func writeWithoutTransaction<Result>(
     _ body: (borrowing ReadWriteTransaction) throws -> Result
   ) throws -> Result {
@@ -37,9 +37,9 @@ extension Connection: DatabaseWriter {
     }
   }
 
-  /// Runs `body` so that each operation in it commits by itself, without blocking a thread.
+  /// Runs `body` with each operation committed separately, without blocking a thread.
   ///
-  /// A task that is cancelled ends `body` with its next operation; what has been committed stays.
+  /// If the task is cancelled, the next operation of `body` throws; what has been committed stays.
   ///
   /// - Throws: As the synchronous form; `CancellationError` when the task was cancelled.
   public func writeWithoutTransaction<Result: Sendable>(
@@ -52,7 +52,7 @@ extension Connection: DatabaseWriter {
     }
   }
 
-  /// Runs `body` in a write transaction later, and then `completion`, on the writer, before any later write.
+  /// Runs `body` in a write transaction later, then `completion` on the writer, before any later write.
   ///
   /// ```swift
   /// connection.asyncWrite { transaction in
@@ -62,8 +62,8 @@ extension Connection: DatabaseWriter {
   /// }
   /// ```
   ///
-  /// - Parameter completion: Always called, with this connection, which it may read and write, and with what `body` returned
-  ///   or what went wrong.
+  /// - Parameter completion: Always called, with this connection, which it may read and write, and the result of `body` or
+  ///   the error.
   public func asyncWrite<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result,
     completion: @escaping @Sendable (_ connection: Connection, _ result: Swift.Result<Result, any Error>) -> Void
@@ -71,9 +71,9 @@ extension Connection: DatabaseWriter {
     asyncReadWrite(body, on: nil) { completion(self, $0) }
   }
 
-  /// Runs `body` later, so that each operation in it commits by itself.
+  /// Runs `body` later, with each operation committed separately.
   ///
-  /// - Parameter onError: Gets what went wrong: what `body` threw, or why it could not run; it may write.
+  /// - Parameter onError: Receives the error that `body` threw, or that prevented it from running; it may write.
   public func asyncWriteWithoutTransaction(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Void,
     onError: @escaping @Sendable (any Error) -> Void
@@ -88,11 +88,11 @@ extension Connection: DatabaseWriter {
     }
   }
 
-  /// Runs `body` in the write transaction that is under way on this thread, or else in one of its own.
+  /// Runs `body` in this thread's current write transaction, or in one of its own if there is none.
   ///
-  /// In `writeWithoutTransaction` of this connection it is one of its own.
+  /// Inside `writeWithoutTransaction` of this connection, it runs in one of its own.
   ///
-  /// Unsafe, because the caller may not expect its transaction to change; the one exception to the rule that
+  /// Unsafe, because the caller may not expect changes within its transaction; the one exception to the rule that
   /// transactions do not nest.
   ///
   /// - Throws: As `readWrite`.
@@ -105,9 +105,9 @@ extension Connection: DatabaseWriter {
     }
   }
 
-  /// Reads the last committed state on another thread, while the writer goes on.
+  /// Reads the last committed state on another thread, while the writer continues.
   ///
-  /// The state is that of the call: what is committed afterwards is not seen.
+  /// It sees the state at the time of the call, and no later commits.
   ///
   /// ```swift
   /// let count = try connection.writeWithoutTransaction { transaction in
@@ -125,7 +125,7 @@ extension Connection: DatabaseWriter {
     do {
       if isInWriteTransaction { throw CofferError.nestedTransaction }
       let reader = try database.takeReader()
-      // Takes the snapshot here and now.
+      // Take the snapshot now.
       try reader.beginLongLivedReadTransaction()
       reader.asyncRead(body) { [database] result in
         _ = try? reader.endLongLivedReadTransaction()
@@ -138,7 +138,7 @@ extension Connection: DatabaseWriter {
     return future
   }
 
-  /// Removes everything: all collections, their history, and what the change log says of them.
+  /// Removes everything: all collections, their history, and their entries in the change log.
   ///
   /// - Throws: As `readWrite`.
   public func erase() throws {
@@ -152,9 +152,9 @@ extension Connection: DatabaseWriter {
     try await readWrite { try $0.removeAllObjectsInAllCollections() }
   }
 
-  /// Rebuilds the store file without the room that removed items have left.
+  /// Rebuilds the store file, reclaiming the space of removed items.
   ///
-  /// It needs the write lock, and room in the log for a copy of the store.
+  /// It needs the write lock, and space in the log for a copy of the store.
   ///
   /// - Throws: As `readWrite`.
   public func vacuum() throws {

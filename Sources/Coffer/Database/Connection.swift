@@ -3,9 +3,9 @@ import CofferStorage
 import Dispatch
 import Synchronization
 
-/// A connection to a database: transactions one after another, each seeing one snapshot.
+/// A connection to a database: runs one transaction at a time, each seeing one snapshot.
 ///
-/// Several connections of one database work side by side; readers never wait for the writer, nor it for them. Calls on
+/// Several connections to a database can be used concurrently; readers never wait for the writer, nor it for them. Calls on
 /// one connection from several threads wait for each other.
 ///
 /// ```swift
@@ -16,29 +16,29 @@ import Synchronization
 /// let theme: String? = try connection.read { try $0.object(forKey: "theme", inCollection: "ui") }
 /// ```
 ///
-/// In asynchronous code the same names have asynchronous forms, which wait without blocking a thread:
+/// For asynchronous code there are forms with the same names, which wait without blocking a thread:
 ///
 /// ```swift
 /// let theme: String? = try await connection.read { try $0.object(forKey: "theme", inCollection: "ui") }
 /// ```
 public final class Connection: Sendable, Identifiable {
-  /// Tells connections apart, as long as they live.
+  /// Identifies a connection while it exists.
   public struct ID: Hashable, Sendable {
     fileprivate let number: UInt64
   }
 
-  /// What tells this connection from others, in a ``Commit`` for instance.
+  /// Identifies this connection, in a ``Commit`` for instance.
   public let id: ID
   /// The database this connection belongs to.
   public let database: Database
-  /// Runs everything that uses `state`, in the order of the calls.
+  /// Runs everything that uses `state`, in call order.
   private let queue = DispatchQueue(label: "coffer.connection")
-  /// The thread that is inside a call, to tell a nested transaction from one that has to wait.
+  /// The thread inside a call, to distinguish a nested transaction from one that has to wait.
   private let owner = Atomic<UInt>(0)
   let lending = Lending()
   private let state: State
 
-  /// Writes what a proxy was given before a write was queued.
+  /// Writes the changes made through a proxy before a write was queued.
   typealias FlushOfEarlierChanges = (Session) throws -> Void
 
   private struct WriteListener {
@@ -46,10 +46,11 @@ public final class Connection: Sendable, Identifiable {
     let callback: @Sendable () -> FlushOfEarlierChanges
   }
 
-  /// Unchecked: only `queue` touches the session, or who has borrowed the connection from it; the rest is atomic or locked.
+  /// Unchecked: the session is used only on `queue`, or by the thread that has borrowed the connection; the rest is atomic
+  /// or locked.
   private final class State: @unchecked Sendable {
     var session: Session?
-    /// Whether it has not been used yet, and is opened with the first use.
+    /// Whether it is still unused, and opens on first use.
     let isForLater: Atomic<Bool>
     /// Called before a write is queued on this connection, so that a proxy can close its open batch.
     let willQueueWrite = Lock<[WriteListener]>([])
@@ -62,10 +63,10 @@ public final class Connection: Sendable, Identifiable {
 
   private static let lastNumber = Atomic<UInt64>(0)
 
-  /// Whether it has not been used yet, and has opened nothing.
+  /// Whether it is still unused, and has opened nothing.
   var isForLater: Bool { state.isForLater.load(ordering: .acquiring) }
 
-  /// - Parameter session: nil to open it with the first use.
+  /// - Parameter session: nil to open it on first use.
   init(database: Database, session: sending Session?) {
     self.database = database
     id = ID(number: Self.lastNumber.add(1, ordering: .relaxed).newValue)
@@ -75,41 +76,40 @@ public final class Connection: Sendable, Identifiable {
 
   // MARK: Transactions
 
-  /// Runs `body` in a read transaction, which sees one snapshot from its first read to its end.
+  /// Runs `body` in a read transaction, which sees one snapshot throughout.
   ///
-  /// A local function, a stored closure or a `Task` in `body` that uses the transaction makes the compiler of Swift 6.3.1
-  /// crash; `{ (transaction: borrowing _) in` has it say what is wrong, if anything is. See <doc:GettingStarted>.
+  /// The compiler of Swift 6.3.1 crashes on a local function, a stored closure or a `Task` in `body` that uses the
+  /// transaction; with `{ (transaction: borrowing _) in` it reports the actual error, if any. See <doc:GettingStarted>.
   ///
-  /// - Throws: What `body` throws; `CofferError.nestedTransaction` inside another transaction of this connection;
-  ///   `.closed`, `.damaged`, `.inputOutput` and their like; `.snapshotExpired` in a long-lived read that was ended.
+  /// - Throws: The errors of `body`; `CofferError.nestedTransaction` inside another transaction of this connection;
+  ///   `.closed`, `.damaged`, `.inputOutput` and similar errors; `.snapshotExpired` in a long-lived read that was ended.
   public func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result {
     try perform { session in
       try session.read { try body(ReadTransaction(context: TransactionContext(session: session))) }
     }
   }
 
-  /// Runs `body` in a write transaction and commits, synced to disk when this returns.
+  /// Runs `body` in a write transaction and commits; the commit is synced to disk when this returns.
   ///
-  /// An error that `body` throws rolls back and is thrown on.
+  /// If `body` throws, the transaction is rolled back, and the error is rethrown.
   ///
   /// The write lock is taken at the start (`BEGIN IMMEDIATE`), so that nothing read inside can change before the commit.
   ///
-  /// What a proxy over this connection was given before the call is written before it; where that fails, this fails too.
+  /// Changes made through a proxy of this connection before the call are written first; if that fails, so does this.
   ///
-  /// A local function, a stored closure or a `Task` in `body` that uses the transaction makes the compiler of Swift 6.3.1
-  /// crash; `{ (transaction: borrowing _) in` has it say what is wrong, if anything is. See <doc:GettingStarted>.
+  /// The compiler of Swift 6.3.1 crashes on a local function, a stored closure or a `Task` in `body` that uses the
+  /// transaction; with `{ (transaction: borrowing _) in` it reports the actual error, if any. See <doc:GettingStarted>.
   ///
-  /// - Throws: What `body` throws; `CofferError.busy` when the lock is not available within the busy timeout;
-  ///   `.readOnly` on a database that is only read, `.nestedTransaction` inside a write of the same database,
-  ///   `.longLivedReadTransaction` in a long-lived read, `.diskFull`, `.inputOutput` and their like. After any error nothing
-  ///   was changed.
+  /// - Throws: The errors of `body`; `CofferError.busy` when the lock is not available within the busy timeout; `.readOnly`
+  ///   on a read-only database, `.nestedTransaction` inside a write of the same database, `.longLivedReadTransaction` in a
+  ///   long-lived read, `.diskFull`, `.inputOutput` and similar errors. After any error, nothing is changed.
   public func readWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result {
     try checkMayWrite()
     let earlierChanges = announceWrite()
     var hasBegun = false
     func write() throws -> Result {
       try perform { session in
-        // Usually written by now; not so where a flush has failed, and must not be tried again after this write.
+        // Usually written by now. If a flush has failed, it must not be retried after this write.
         for flush in earlierChanges { try flush(session) }
         return try session.write(.full) {
           hasBegun = true
@@ -120,14 +120,14 @@ public final class Connection: Sendable, Identifiable {
     do {
       return try write()
     } catch CofferError.storeReplaced where !hasBegun {
-      // While it waited for the write lock.
+      // The store was replaced while this waited for the write lock.
       return try write()
     }
   }
 
-  /// How many of the items it read last the connection keeps in memory; 250 unless set, 0 for none.
+  /// Sets how many recently read items the connection caches; 250 by default, 0 for none.
   ///
-  /// The cache never shows anything but the snapshot of a transaction.
+  /// The cache never shows anything but a transaction's own snapshot.
   ///
   /// - Throws: `CofferError.nestedTransaction` inside a transaction of this connection; `.closed`.
   public func setCacheLimit(_ limit: Int) throws {
@@ -136,12 +136,12 @@ public final class Connection: Sendable, Identifiable {
 
   // MARK: For other parts of Coffer
 
-  /// Runs `body` on the connection, after what was queued before.
+  /// Runs `body` on the connection, after everything queued before.
   package func perform<Result>(_ body: (Session) throws -> Result) throws -> Result {
     try database.checkUsable()
     let thread = currentThread()
     if owner.load(ordering: .relaxed) == thread {
-      // This thread is on the queue already.
+      // This thread is already on the queue.
       guard let session = state.session, session.allowsAnotherTransaction else { throw CofferError.nestedTransaction }
       return try body(session)
     }
@@ -153,8 +153,8 @@ public final class Connection: Sendable, Identifiable {
     }
   }
 
-  /// Throws where a write by this thread would wait for itself: inside a transaction of this connection, or a write of
-  /// this database; and in a sanitizer.
+  /// Throws if a write by this thread would deadlock (inside a transaction of this connection, or a write of this database),
+  /// or inside a sanitizer.
   func checkMayWrite() throws {
     let gate = database.core.gate
     if gate.isHeldByThisThread && !gate.isDelivering || database.core.isSanitizing {
@@ -165,16 +165,16 @@ public final class Connection: Sendable, Identifiable {
     }
   }
 
-  /// Runs `body` on the connection later, after what was queued before.
+  /// Runs `body` on the connection later, after everything queued before.
   ///
-  /// It runs in any case, with the error when the connection cannot be used.
+  /// It always runs; if the connection cannot be used, it receives the error.
   func enqueue(
     after delay: DispatchTimeInterval? = nil, _ body: @escaping @Sendable (Swift.Result<Session, any Error>) -> Void
   ) {
     let work: @Sendable () -> Void = {
       do {
         try self.database.checkUsable()
-        // Mostly for writes, beside which a look at the file is little.
+        // Mostly used for writes, next to which checking the file is cheap.
         try self.withSession(thread: currentThread(), looksForReplacement: true) { body(.success($0)) }
       } catch {
         body(.failure(error))
@@ -187,23 +187,23 @@ public final class Connection: Sendable, Identifiable {
     }
   }
 
-  /// - Parameter looksForReplacement: Whether to look in any case, and not only after a commit, if the store was replaced.
+  /// - Parameter looksForReplacement: Whether to check for a replaced store always, and not only after a commit.
   private func withSession<Result>(
     thread: UInt, looksForReplacement: Bool = false, _ body: (Session) throws -> Result
   ) throws -> Result {
     var session = try openedSession()
     let earlier = owner.exchange(thread, ordering: .relaxed)
     defer { owner.store(earlier, ordering: .relaxed) }
-    // One that is lent is in the hands of another thread, too.
+    // A connection on loan is in use by another thread too.
     if earlier == 0, session.isReplaced(isCertain: looksForReplacement) { session = try reopened(session) }
     return try body(session)
   }
 
-  /// A session in the store that was put in the place of this one's.
+  /// A session for the store that replaced this one's.
   private func reopened(_ session: Session) throws -> Session {
     if let store = session.connection.store { try database.follow(replaced: store) }
     let limit = session.cache.limit
-    // Should it not open, the next use tries again.
+    // If it does not open, the next use tries again.
     state.session = nil
     state.isForLater.store(true, ordering: .releasing)
     try? session.connection.close()
@@ -223,7 +223,7 @@ public final class Connection: Sendable, Identifiable {
     return session
   }
 
-  /// The session, when the calling thread is inside a write transaction of this connection, and may write there.
+  /// The session, if the calling thread is inside a write transaction of this connection, and may write there.
   var sessionOfThisThreadsWrite: Session? {
     guard isInTransaction, let session = state.session, session.isWriting, !database.core.isSanitizing else {
       return nil
@@ -233,12 +233,12 @@ public final class Connection: Sendable, Identifiable {
 
   /// Runs `body`, which may begin transactions on this connection; called on its queue.
   func betweenTransactions(_ body: () -> Void) {
-    // Without a session, everything says so.
+    // Without a session, every call throws anyway.
     guard isInTransaction, let session = state.session else { return body() }
     session.betweenTransactions(body)
   }
 
-  /// Whether the calling thread is inside a write transaction of this connection, be it in an observer or a sanitizer.
+  /// Whether the calling thread is inside a write transaction of this connection, including its observers and sanitizers.
   var isInWriteTransaction: Bool { isInTransaction && state.session?.isInWriteTransaction ?? false }
 
   /// Whether the calling thread is inside a call of this connection.
@@ -258,7 +258,7 @@ public final class Connection: Sendable, Identifiable {
 
   // MARK: Closing
 
-  /// Waits for what is queued, then closes.
+  /// Waits for queued work, then closes.
   ///
   /// Called by the database.
   func close() throws {

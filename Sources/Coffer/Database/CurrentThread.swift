@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// A number for the calling thread, different from those of all others that live.
+/// A number that identifies the calling thread among all that exist.
 func currentThread() -> UInt {
   #if canImport(Darwin)
     UInt(bitPattern: pthread_self())

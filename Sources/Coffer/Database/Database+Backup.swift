@@ -1,18 +1,19 @@
 import CofferStorage
 
 extension Database {
-  /// Copies the database, as it is now, into a new store at `path`, which `key` opens.
+  /// Copies the current state of the database into a new store at `path`, which `key` opens.
   ///
-  /// Writers and readers go on meanwhile. The copy is a store of its own: with another id and other keys beneath, also
-  /// when the same key opens it. It appears whole and durable, or not at all.
+  /// Writers and readers continue meanwhile. The copy is a separate store, with its own ID and its own internal keys, even
+  /// if the same key opens it. It appears complete and durable, or not at all.
   ///
   /// ```swift
   /// try database.backup(to: "settings.backup.coffer", key: .keyFile(keyPath)) { print("\(Int($0 * 100)) %") }
   /// ```
   ///
-  /// - Parameter progress: Gets the share that is done, from 0 to 1; what it throws ends the backup, and leaves nothing.
-  /// - Throws: `CofferError.storeExists` when there is a file already; `.keyUnavailable`, `.diskFull`, `.permissionDenied`,
-  ///   `.damaged` or `.inputOutput`; what `progress` throws.
+  /// - Parameter progress: Called with the fraction done, from 0 to 1; an error that it throws ends the backup, and leaves
+  ///   nothing behind.
+  /// - Throws: `CofferError.storeExists` when there is already a file; `.keyUnavailable`, `.diskFull`, `.permissionDenied`,
+  ///   `.damaged` or `.inputOutput`; the errors of `progress`.
   public func backup(to path: String, key: KeySource, progress: (Double) throws -> Void = { _ in }) throws {
     let (vfs, group) = (vfs, sharedGroup)
     try makeConnection().perform {
@@ -22,8 +23,8 @@ extension Database {
 
   /// Copies the database, as the synchronous form does, without blocking a thread.
   ///
-  /// - Throws: What the synchronous form throws; `CancellationError` when the task was cancelled, with nothing left of the
-  ///   copy.
+  /// - Throws: The errors of the synchronous form; `CancellationError` when the task was cancelled; no part of the copy is
+  ///   left.
   public func backup(
     to path: String, key: KeySource, progress: @escaping @Sendable (Double) throws -> Void = { _ in }
   ) async throws {
@@ -33,7 +34,7 @@ extension Database {
     }
   }
 
-  /// The copy is made as this store was opened.
+  /// The file system layer that this store was opened with; the copy uses it too.
   private var vfs: EncryptingVFS {
     switch backing {
     case .file(let store): store.vfs
@@ -41,7 +42,7 @@ extension Database {
     }
   }
 
-  /// The group that shares the store, and so the copy.
+  /// The group that shares the store, and therefore the copy.
   private var sharedGroup: gid_t? {
     guard case .file(let store) = backing, store.owner.isShared else { return nil }
     return store.owner.group
@@ -54,7 +55,7 @@ extension Database {
   ) throws {
     try session.read(cancellation: cancellation) {
       try CofferError.translating {
-        // The snapshot is taken by the first read.
+        // The first read takes the snapshot.
         _ = try session.snapshot()
         try Store.create(at: path, key: key, group: group, vfs: vfs) { copy, store in
           try session.connection.copyPages(to: copy) { share in

@@ -1,24 +1,25 @@
 import CofferStorage
 
 extension Database {
-  /// Puts a copy of the store at `backup` in the place of the one at `path`, which is kept beside it.
+  /// Replaces the store at `path` by a copy of the one at `backup`, and keeps the old store beside it.
   ///
   /// ```swift
   /// let earlier = try Database.restore(at: "settings.coffer", from: "settings.backup.coffer", key: .keyFile(keyPath))
   /// ```
   ///
-  /// The backup stays as it is, may be older than what was used here last, and opens with the same keys as its copy. The store begins without a log. What was there is
-  /// called `-replaced-1` then, or by the next number that is free, together with its log.
+  /// The backup may be older than the last state used here. It is left unchanged, and opens with the same keys as its copy.
+  /// The restored store begins without a log. The old store is renamed to `-replaced-1`, or the next free number, together
+  /// with its log.
   ///
-  /// With `force`, programs may have the store open. They go over to the other one by themselves where they opened it with a
-  /// key file, a key, a command or a credential, and hear that everything may have changed; with a passphrase, they get
-  /// `CofferError.storeReplaced`. What they had committed before is in the store that is kept, and nothing is committed there
-  /// afterwards; what a proxy had not flushed goes into the new one.
+  /// With `force`, programs may have the store open. Those that opened it with a key file, a key, a command or a credential
+  /// switch to the restored store by themselves, and are notified that everything may have changed; those that opened it
+  /// with a passphrase get `CofferError.storeReplaced`. Their commits up to then are in the old store, which gets no further
+  /// commits; changes that a proxy has not flushed yet go into the restored one.
   ///
-  /// - Parameter force: Whether to go on where other programs have the store open.
-  /// - Returns: The path of the store that was replaced; nil where there was none.
-  /// - Throws: `CofferError.busy` when the store is open, without `force`, or when the backup is open in this process;
-  ///   `.unsupported` where the backup has a log beside it; what opening the backup throws. In all cases nothing was changed.
+  /// - Parameter force: Whether to proceed if other programs have the store open.
+  /// - Returns: The path of the old store; nil if there was none.
+  /// - Throws: `CofferError.busy` when the store is open and `force` is false, or when the backup is open in this process;
+  ///   `.unsupported` when the backup has a log beside it; the errors of opening the backup. Nothing is changed then.
   @discardableResult
   public static func restore(
     at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options()
@@ -55,12 +56,12 @@ extension Database {
     guard force else { throw StorageError.busy }
     guard let database = try? open(at: path, key: key, options: options) else { return try replacement.place() }
     defer { try? database.close() }
-    // Programs that wait for this lock find another store when they have it; those that read what is in memory see that
-    // there was a commit.
+    // Programs waiting for this lock find the new store once they get it; programs that read from memory see that there was
+    // a commit.
     let earlier = try database.makeConnection().perform { session in
       let connection = session.connection
       try connection.beginWrite(.full)
-      // Writes the page that it stands on also where it stays the same.
+      // Writes its page even though the value stays the same.
       let version = try connection.statement("PRAGMA user_version").first { $0.integer(0) } ?? 0
       try connection.execute("PRAGMA user_version=\(version)")
       do {

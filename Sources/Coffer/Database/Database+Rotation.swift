@@ -7,35 +7,35 @@ extension Database {
   /// try database.rotate { print("\(Int($0 * 100)) %") }
   /// ```
   ///
-  /// Everything is rewritten in one transaction: readers go on, writers of all processes wait for it, about a second for
-  /// each 30 MB, and the log takes as much room as the store until it is folded in. Every process seals under the new key from its next
-  /// write; the old one is dropped when nothing needs it any more. Cut short at any point, the store opens as before, and the
-  /// next process that writes to it goes on.
+  /// Everything is rewritten in one transaction. Readers continue; the writers of all processes wait, about a second per 30
+  /// MB. The log takes as much space as the store until it is checkpointed. Every process encrypts with the new key from its
+  /// next write on; the old key is dropped when nothing needs it any more. If it is interrupted at any point, the store
+  /// opens as before, and the next process that writes to it resumes the rotation.
   ///
-  /// The root key and the slots stay as they are; see `rotate(newRootKeyFor:droppingSlots:progress:)`.
+  /// The root key and the slots stay; to replace them, use `rotate(newRootKeyFor:droppingSlots:progress:)`.
   ///
-  /// - Parameter progress: Gets the share that is done, from 0 to 1.
-  /// - Throws: `CofferError.oldKeyInUse` when somebody reads an old snapshot for longer than the busy timeout;
-  ///   `.unsupported` for a store in memory; as `Connection.readWrite`.
+  /// - Parameter progress: Called with the fraction done, from 0 to 1.
+  /// - Throws: `CofferError.oldKeyInUse` when an old snapshot is being read for longer than the busy timeout; `.unsupported`
+  ///   for a store in memory; as `Connection.readWrite`.
   public func rotate(progress: (Double) -> Void = { _ in }) throws {
     try rotate(nil, progress: progress)
   }
 
-  /// Re-encrypts the whole store under new keys, root key included: whoever had one of the dropped slots, or a copy of the
-  /// old root key, can read nothing that is written from now on.
+  /// Re-encrypts the whole store under new keys, including a new root key.
   ///
-  /// The slots that stay open with the same secrets as before, all of which have to be given.
+  /// Anyone who had a dropped slot, or a copy of the old root key, can read nothing that is written from now on. The
+  /// remaining slots open with the same secrets as before, all of which have to be given.
   ///
   /// ```swift
   /// try database.rotate(newRootKeyFor: [.keyFile(keyPath), .passphrase(passphrase)], droppingSlots: [2])
   /// ```
   ///
   /// - Parameters:
-  ///   - keys: What opens the slots that stay.
-  ///   - dropped: The slots that go.
-  ///   - progress: Gets the share that is done, from 0 to 1.
-  /// - Throws: `CofferError.slotsNotOpened` when a slot is neither opened by one of `keys` nor to be dropped, and
-  ///   `.wrongKey` when one of them opens none, with nothing changed; `.slotNotFound`, `.lastSlot`, `.keyUnavailable`; as
+  ///   - keys: The secrets of the slots that stay.
+  ///   - dropped: The slots to remove.
+  ///   - progress: Called with the fraction done, from 0 to 1.
+  /// - Throws: `CofferError.slotsNotOpened` when a slot is neither opened by one of `keys` nor dropped, and `.wrongKey` when
+  ///   a key opens no slot; nothing is changed then. `.slotNotFound`, `.lastSlot`, `.keyUnavailable`; as
   ///   `rotate(progress:)`.
   public func rotate(
     newRootKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) -> Void = { _ in }
@@ -53,9 +53,9 @@ extension Database {
     try makeConnection().perform { try $0.rotate(replacement, progress) }
   }
 
-  /// Goes on with a rotation that was cut short, on a connection of its own, unless somebody is at it.
+  /// Resumes an interrupted rotation, on a connection of its own, unless another process is doing so.
   ///
-  /// Called after commits; `close()` waits for it. It does not wait long for others, and is tried again later.
+  /// Called after commits; `close()` waits for it. It does not wait long for others; a later commit tries again.
   func resumeRotation() {
     guard startResumption() else { return }
     resumption.enter()
@@ -72,7 +72,7 @@ extension Database {
 }
 
 extension Session {
-  /// How long to wait for others in a rotation that goes on by itself.
+  /// How long a resumed rotation waits for others.
   private static let resumptionTimeout = Duration.milliseconds(250)
 
   fileprivate func rotate(_ replacement: RootKeyReplacement?, _ progress: (Double) -> Void) throws {
@@ -80,7 +80,7 @@ extension Session {
     let deadline = ContinuousClock.now + core.options.busyTimeout
     while true {
       if let lock = try CofferError.translating({ try RotationLock(connection) }) {
-        // A new root key needs a new epoch, for which rotations that were cut short may have left no room.
+        // A new root key needs a new epoch, and interrupted rotations may have left no room for one.
         if replacement != nil, try !CofferError.translating({ try connection.hasRoomForEpoch }) {
           try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout) { _ in }
         }
@@ -102,10 +102,10 @@ extension Session {
     withExtendedLifetime(lock) {}
   }
 
-  /// Rewrites what is sealed under an old key, and drops that.
+  /// Rewrites everything that is encrypted under an old key, then drops that key.
   ///
   /// - Parameters:
-  ///   - rewritesFirst: Whether to rewrite everything without looking whether that is needed.
+  ///   - rewritesFirst: Whether to rewrite everything without checking whether that is needed.
   ///   - timeout: How long to wait for others.
   private func finishRotation(
     rewritesFirst: Bool, timeout: Duration, _ progress: (Double) -> Void
@@ -123,7 +123,7 @@ extension Session {
         if try CofferError.translating({ try connection.checkpointAndTruncate(onPage: onPage) }) {
           switch try dropOldEpochs() {
           case nil, .dropped: return progress(1)
-          // A checkpoint of another process sealed some under the old key, before it heard of the new one.
+          // A checkpoint of another process, not yet aware of the new key, used the old one.
           case .neededByPages: rewrites = true
           case .neededByLog: break
           }
@@ -134,12 +134,12 @@ extension Session {
     }
   }
 
-  /// Tells `progress` how far a rotation is by the pages that have gone through the cipher.
+  /// Counts pages that pass through the cipher, and reports the progress of a rotation from them.
   private func pageCounter(_ progress: @escaping (Double) -> Void) throws -> () -> Void {
     let pageCount = try CofferError.translating {
       try connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0
     }
-    // Vacuum reads each page twice and writes it into the log, from where the checkpoint moves it into the file.
+    // Vacuum reads each page twice and writes it into the log; the checkpoint moves it from there into the file.
     let total = pageCount * 5
     let step = max(1, total / 100)
     var count = 0
@@ -149,7 +149,7 @@ extension Session {
     }
   }
 
-  /// - Returns: nil when there are none.
+  /// - Returns: nil if there are no old epochs.
   private func dropOldEpochs() throws -> SQLiteConnection.EpochDrop? {
     try write(.full) {
       try CofferError.translating {

@@ -1,7 +1,7 @@
 import CofferStorage
 
 extension Database {
-  /// What opens the store.
+  /// The slots of the store: the secrets that open it.
   ///
   /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`, `.damaged` or `.inputOutput`.
   public func slots() throws -> [SlotInfo] {
@@ -12,20 +12,20 @@ extension Database {
     }
   }
 
-  /// Adds a way to open the store.
+  /// Adds a slot, so that another secret opens the store.
   ///
   /// ```swift
   /// try database.addSlot(.passphrase(passphrase), label: "Ada")
   /// ```
   ///
-  /// What takes long, the stretching of a passphrase, is done before any lock is taken.
+  /// Stretching a passphrase takes long, and is done before any lock is taken.
   ///
   /// - Parameters:
-  ///   - key: What opens it.
-  ///   - label: What its owner calls it, at most 64 bytes.
-  ///   - stretching: How much work each guess at a passphrase is to cost. Ignored for random keys.
-  /// - Throws: `CofferError.slotsFull` when there are 16; `.unsupported` when the label is too long, the cost outside its
-  ///   bounds, or the store in memory; `.keyUnavailable`, and as `Connection.readWrite`.
+  ///   - key: The new secret.
+  ///   - label: A name for people, at most 64 bytes.
+  ///   - stretching: The cost of each guess at a passphrase. Ignored for random keys.
+  /// - Throws: `CofferError.slotsFull` when there are 16; `.unsupported` when the label is too long, the cost is out of
+  ///   bounds, or the store is in memory; `.keyUnavailable`, and as `Connection.readWrite`.
   @discardableResult
   public func addSlot(
     _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
@@ -34,9 +34,9 @@ extension Database {
     return SlotInfo(try changeEnvelope { try $0.addSlot(secret) })
   }
 
-  /// Adds a recovery key: random, to be written down, for the day the other keys are gone.
+  /// Adds a recovery key: a random key to write down, in case the other keys are lost.
   ///
-  /// - Returns: The key, which can be seen this once.
+  /// - Returns: The key, which cannot be retrieved later.
   /// - Throws: As `addSlot(_:label:stretching:)`.
   public func addRecoveryKey(label: String = "") throws -> RecoveryKey {
     let key = try CofferError.translating { try RecoveryKey() }
@@ -44,15 +44,15 @@ extension Database {
     return key
   }
 
-  /// Puts another secret in the place of a slot's; the old one opens the store no longer.
+  /// Replaces a slot's secret; the ID stays.
   ///
-  /// A holder of the old secret and a copy of the file can still read that copy, and what is written later under the same
+  /// Someone with the old secret and a copy of the file can still read that copy, and what is written later under the same
   /// root key; `rotate(newRootKeyFor:droppingSlots:progress:)` ends that.
   ///
   /// - Parameters:
   ///   - id: The slot.
-  ///   - key: What opens it from now on.
-  ///   - label: The new label; nil keeps the one it has.
+  ///   - key: The new secret.
+  ///   - label: The new label; nil keeps the current one.
   ///   - stretching: As with `addSlot(_:label:stretching:)`.
   /// - Throws: `CofferError.slotNotFound`; as `addSlot(_:label:stretching:)`.
   @discardableResult
@@ -65,16 +65,16 @@ extension Database {
     return SlotInfo(try changeEnvelope { try $0.replaceSlot(slotID, with: secret) })
   }
 
-  /// Gives a slot another label.
+  /// Changes a slot's label.
   ///
   /// - Throws: `CofferError.slotNotFound`; `.unsupported` when the label is longer than 64 bytes; as `Connection.readWrite`.
   public func labelSlot(_ id: Int, _ label: String) throws {
     try changeEnvelope { try $0.setLabel(label, ofSlot: Self.slotID(id)) }
   }
 
-  /// Removes a way to open the store; nothing of it stays in the file.
+  /// Removes a slot, so that its secret no longer opens the store; nothing of it stays in the file.
   ///
-  /// A holder of its secret and a copy of the file can still read that copy, and what is written later under the same root
+  /// Someone with its secret and a copy of the file can still read that copy, and what is written later under the same root
   /// key; `rotate(newRootKeyFor:droppingSlots:progress:)` ends that.
   ///
   /// - Throws: `CofferError.slotNotFound`; `.lastSlot`; as `Connection.readWrite`.
@@ -103,7 +103,7 @@ extension Database {
 }
 
 extension Session {
-  /// Changes the envelope, in a transaction that says so: an older envelope put back is refused.
+  /// Changes the envelope, in a transaction that records it, so that an older envelope put back is rejected.
   func changeEnvelope<Result>(_ change: (inout EnvelopeChange) throws -> Result) throws -> Result {
     try write(.full) {
       try CofferError.translating {
@@ -114,7 +114,7 @@ extension Session {
     }
   }
 
-  /// Writes which envelope is the newest.
+  /// Records the number of the newest envelope.
   func noteEnvelope(_ sequence: UInt64) throws {
     try Metadata(connection: connection).setEnvelopeSequence(sequence)
     transaction.changesDeclarations = true

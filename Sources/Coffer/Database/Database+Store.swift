@@ -3,18 +3,18 @@ import CofferStorage
 extension Database {
   // MARK: Without a key
 
-  /// Which secrets open the store at `path`.
+  /// The slots of the store at `path`.
   ///
-  /// Needs no key, and so nothing here is authenticated.
+  /// It needs no key, so the result is not authenticated.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.damaged` or `.permissionDenied`.
   public static func slotKinds(at path: String) throws -> [SlotInfo] {
     try CofferError.translating { try Store.peekEnvelope(at: path).slots.map(SlotInfo.init) }
   }
 
-  /// The random id that the store at `path` got when it was created, in hexadecimal.
+  /// The random ID that the store at `path` got when it was created, in hexadecimal.
   ///
-  /// Needs no key, and so is not authenticated.
+  /// It needs no key, so the result is not authenticated.
   ///
   /// - Throws: As `slotKinds(at:)`.
   package static func storeID(at path: String) throws -> String {
@@ -40,9 +40,9 @@ extension Database {
   /// try Database.remove(at: "settings.coffer")
   /// ```
   ///
-  /// That takes no key: a store whose keys are lost is removed, too, and so is a damaged one. Key files stay.
+  /// It needs no key: a damaged store, or one whose keys are lost, is removed too. Key files stay.
   ///
-  /// - Throws: `CofferError.storeNotFound`; `.notAStore` with the file left as it is; `.busy` when the store is open in this
+  /// - Throws: `CofferError.storeNotFound`; `.notAStore` (the file is left alone); `.busy` when the store is open in this
   ///   process or another; `.permissionDenied` or `.inputOutput`.
   public static func remove(at path: String) throws {
     try CofferError.translating { try Store.remove(at: path) }

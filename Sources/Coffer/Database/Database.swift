@@ -12,66 +12,68 @@ import Logging
 /// try settings.setObject("dark", forKey: "theme")
 /// ```
 ///
-/// Any number of processes may have the same store open. A database does not cross `fork()`: the child opens its own.
+/// Any number of processes can open the same store. A database does not survive `fork()`: the child has to open its own.
 public final class Database: Sendable {
   /// How a database behaves.
   public struct Options: Sendable {
     /// How long a transaction waits for a lock that another connection or process holds.
     public var busyTimeout: Duration
-    /// How large the log may grow, in bytes, before long-lived reads of this process are ended so that it can be folded in.
+    /// The size of the log, in bytes, above which long-lived reads of this process are ended so that it can be checkpointed.
     public var logByteLimit: Int
-    /// Where warnings go: a lost tail of the log, a flush that failed, a setting that is not what it is declared to be.
+    /// Receives warnings: a lost tail of the log, a failed flush, a setting that does not match its declaration.
     ///
-    /// Never a secret, a value of a sealed collection, or any text but one that is none of a setting's choices.
+    /// Messages never contain a secret, a value of a sealed collection, or a text value, except a text that is not one of a
+    /// setting's choices.
     public var logger: Logger {
       get { chosenLogger ?? Self.standardLogger }
       set { chosenLogger = newValue }
     }
 
     private var chosenLogger: Logger?
-    /// Made when there is something to say, which most programs never see.
+    /// Created with the first message; most programs never log one.
     private static let standardLogger = Logger(label: "coffer")
-    /// Whether the store is only read: one in a bundle, on read-only media, or another user's.
+    /// Whether the store is opened read-only: one in a bundle, on read-only media, or another user's.
     ///
-    /// Every write throws `CofferError.readOnly`. Where the store or its folder cannot be written, the store is another
-    /// user's, or the disk is full, no file is made: a log that is there is read, and one that cannot be read is an error;
-    /// without a log the store is an image, which shows no later commits and must be opened again when somebody changed it.
-    /// Elsewhere, and beside a writer at work, later commits are seen, by way of a log and shared memory, which are made
-    /// where they are missing and stay behind.
+    /// Every write throws `CofferError.readOnly`. If the store or its folder cannot be written, the store belongs to another
+    /// user, or the disk is full, no file is created: an existing log is read, and an unreadable one is an error. Without a
+    /// log, the store is then read as an image, which shows no later commits and must be reopened after a change. Otherwise,
+    /// and beside an active writer, later commits are visible; the log and shared memory that this needs are created if
+    /// missing, and stay behind.
     public var isReadOnly: Bool
-    /// Whether a store is made where there is none.
+    /// Whether to create the store if there is none.
     public var mode: OpeningMode
-    /// Whether writes are held to the settings that are declared in the store.
+    /// Whether writes are checked against the settings declared in the store.
     ///
-    /// For tools, which know a program's settings only by their declarations: every write of a value that is not what its
-    /// setting is declared to be throws `CofferError.invalidValue`.
+    /// For tools, which know a program's settings only by their declarations: writing a value that does not match its
+    /// declaration throws `CofferError.invalidValue`.
     public var checksDeclarations: Bool
-    /// On whose behalf this program writes, where it knows: each commit carries it, beside the program, the user and the
-    /// host; see ``Commit/author``.
+    /// On whose behalf this program writes, if known; recorded with each commit, beside the program, the user and the host.
+    ///
+    /// See ``Commit/author``.
     public var actor: String?
 
-    /// What counts and times what the database does; nil where nobody asks.
+    /// Counts and times what the database does; nil for no measurements.
     ///
-    /// Reads of single items are counted where the store's memory is looked through: with a meter, typed keys and numbers go
-    /// that way, too, which takes some ten nanoseconds more.
+    /// Single reads are counted on the path that searches the store's memory. With a meter, reads of typed keys and numbers
+    /// take that path too, which costs some ten nanoseconds more.
     public var meter: (any DatabaseMeter)?
 
-    /// The group whose members share a store that is made, by name or number; nil for its owner alone.
+    /// The group that shares a newly created store, by name or number; nil for its owner alone.
     ///
-    /// The store gets mode 0660 and this group, and so does every file that appears beside it. The folder it lies in must let
-    /// the group write, and is made so (2770) where it is missing. An opening knows a group's store by its mode.
+    /// The store and every file that appears beside it get this group and mode 0660. The folder must let the group write,
+    /// and is created with mode 2770 if missing. An existing store's mode shows whether a group shares it.
     public var group: String?
 
-    /// Where the newest state of the store is remembered, to know an older one by.
+    /// Where the newest state of the store is remembered, to recognize an older one.
     public var freshness: Freshness
-    /// Whether a store is opened that is older than the one that was used here last: a backup that was restored on purpose.
+    /// Whether to open a store that is older than the last state used here: a backup that was restored on purpose.
     ///
-    /// What was remembered of it is forgotten then.
+    /// The remembered state is then forgotten.
     public var acceptsOlderStore: Bool
 
-    /// The defaults: 5 seconds; 64 MiB; for nil a logger labelled `coffer`, which is made at its first use; reading and
-    /// writing; whatever the caller sets; on nobody's behalf; not metered; no group; making what is missing;
-    /// remembering stores in the user's data folder, and refusing one that is older.
+    /// The defaults: 5 seconds; 64 MiB; for nil, a logger labelled `coffer`, created on first use; reading and writing; no
+    /// checks against declarations; no actor; no meter; no group; creating a missing store; remembering stores in the user's
+    /// data folder, and rejecting an older one.
     public init(
       busyTimeout: Duration = .seconds(5), logByteLimit: Int = 64 << 20, logger: Logger? = nil,
       isReadOnly: Bool = false, checksDeclarations: Bool = false, actor: String? = nil,
@@ -92,11 +94,11 @@ public final class Database: Sendable {
     }
   }
 
-  /// What ``openOrCreate(at:key:options:)``, and what is built on it, does where there is no store.
+  /// What ``openOrCreate(at:key:options:)``, and everything based on it, does if there is no store.
   public enum OpeningMode: Sendable {
-    /// Makes one.
+    /// Creates one.
     case createIfMissing
-    /// Throws `CofferError.storeNotFound`: a wrong path in a service's configuration is an error then, and not an empty store.
+    /// Throws `CofferError.storeNotFound`: a wrong path in a service's configuration is then an error, not an empty store.
     case existing
   }
 
@@ -110,15 +112,15 @@ public final class Database: Sendable {
   /// How this database behaves.
   public let options: Options
   var backing: Backing { currentBacking.withLock { $0 } }
-  /// Another store comes here when the file is replaced.
+  /// Changes when the store is replaced by another.
   private let currentBacking: Lock<Backing>
-  /// What opens a store that is put in the place of this one; nil for a secret that somebody knows, which is not kept.
+  /// The key to open a store that replaces this one; nil for a secret that a person knows, which is not kept.
   private let key = Lock<KeySource?>(nil)
-  /// Held while a store that was put in the place of this one is opened.
+  /// Held while a replacement store is opened.
   private let following = Lock<Void>(())
   package let core: DatabaseCore
   var isReadOnly: Bool { options.isReadOnly }
-  /// A rotation of others that this database goes on with.
+  /// The background work of this database: resuming rotations and removing expired items.
   let resumption = DispatchGroup()
   let resumptionQueue = DispatchQueue(label: "coffer.rotation")
   private let state: Lock<State>
@@ -128,34 +130,34 @@ public final class Database: Sendable {
   private struct State {
     var isClosed = false
     var connections: [WeakConnection] = []
-    /// What opening had to leave out of the log.
+    /// What recovery dropped from the log.
     var logProblem: String?
-    /// The connection that opening made, for the first that is asked for.
+    /// The connection that opening used, kept for the first caller that needs one.
     var spare: SpareConnection?
-    /// What the proxies have pending, to be flushed when the database closes.
+    /// The proxies' pending changes, to be flushed when the database closes.
     var proxies: [WeakPendingChanges] = []
     /// Idle connections of `concurrentRead`.
     var idleReaders: [Connection] = []
-    /// When it was last tried to go on with a rotation.
+    /// When resuming a rotation was last tried.
     var lastResumption: ContinuousClock.Instant?
   }
 
-  /// Unchecked: it is taken out of the state to be used.
+  /// Unchecked: it is taken out of the state before it is used.
   private struct SpareConnection: @unchecked Sendable {
     let connection: SQLiteConnection
   }
 
-  /// Unchecked: a weak reference is read and cleared atomically, and never set again.
+  /// Unchecked: a weak reference is read and cleared atomically, and never assigned again.
   private struct WeakConnection: @unchecked Sendable {
     weak var connection: Connection?
   }
 
-  /// Reaches the connections of a database, for those who may outlive it.
+  /// Gives closures that may outlive a database access to its connections.
   private final class WeakDatabase: Sendable {
     private let reference = Lock<WeakReference>(WeakReference())
 
     private struct WeakReference: @unchecked Sendable {
-      // Unchecked: see `WeakConnection`; set once, under the lock.
+      // Unchecked: see `WeakConnection`; assigned once, under the lock.
       weak var database: Database?
     }
 
@@ -208,10 +210,11 @@ public final class Database: Sendable {
 
   /// Opens the store at `path`.
   ///
-  /// Opening alone changes nothing in it.
+  /// Opening alone does not change it.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.wrongKey`, `.keyUnavailable`, `.damaged`,
-  ///   `.rolledBack`, `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of them every file is as it was.
+  ///   `.rolledBack`, `.busy`, `.permissionDenied`, `.belongsToAnotherUser` or `.inputOutput`; after each of them every file
+  ///   is unchanged.
   public static func open(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     try open(at: path, key: key, options: options, vfs: .standard)
   }
@@ -226,14 +229,14 @@ public final class Database: Sendable {
     }
   }
 
-  /// Creates a store at `path` that `key` opens.
+  /// Creates a store at `path`, which `key` opens.
   ///
-  /// It appears whole and durable, or not at all; missing folders are made.
+  /// It appears complete and durable, or not at all; missing folders are created.
   ///
-  /// - Parameter stretching: How much work each guess at a passphrase is to cost. Ignored for random keys.
-  /// - Throws: `CofferError.storeExists` when there is a file already, also when another process was faster;
+  /// - Parameter stretching: The cost of each guess at a passphrase. Ignored for random keys.
+  /// - Throws: `CofferError.storeExists` when there is already a file, including one that another process has just created;
   ///   `.keyUnavailable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; `.unsupported` with `isReadOnly`, and when the
-  ///   cost lies outside its bounds.
+  ///   cost is out of bounds.
   public static func create(
     at path: String, key: KeySource, stretching: PasswordHash = .standard, options: Options = Options()
   ) throws -> Database {
@@ -254,12 +257,12 @@ public final class Database: Sendable {
     return try open(at: path, key: key, options: options, vfs: vfs)
   }
 
-  /// Opens the store at `path`, creating it when there is none; of several processes that do so at once, one creates it
-  /// and all open the same.
+  /// Opens the store at `path`, creating it if there is none.
   ///
-  /// With `isReadOnly`, or the mode `.existing`, it only opens.
+  /// If several processes do so at once, one creates the store, and all open the same one. With `isReadOnly`, or the mode
+  /// `.existing`, it only opens.
   ///
-  /// - Throws: What `open` and `create` throw.
+  /// - Throws: The errors of `open` and `create`.
   public static func openOrCreate(at path: String, key: KeySource, options: Options = Options()) throws -> Database {
     do {
       return try open(at: path, key: key, options: options)
@@ -272,7 +275,7 @@ public final class Database: Sendable {
     }
   }
 
-  /// A new, empty store in memory, gone with the last reference to it.
+  /// Creates an empty store in memory, which ends with the last reference to it.
   ///
   /// It behaves like one on disk, without encryption.
   public static func inMemory(options: Options = Options()) throws -> Database {
@@ -290,13 +293,14 @@ public final class Database: Sendable {
     try Metadata(connection: connection).bind(to: store)
   }
 
-  /// Checks what stands inside against the envelope: an older envelope, put back, or another store's, is refused; and against
-  /// what is remembered of the store.
+  /// Checks the contents against the envelope, and against the remembered state of the store.
+  ///
+  /// An older envelope that was put back, or another store's, is rejected.
   private func checkContents(of store: Store) throws {
     if options.acceptsOlderStore { core.witness?.forget() }
     let record = core.witness?.record()
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
-      // Each read by itself would take its snapshot, and the locks for it.
+      // Otherwise each read would take its own snapshot and locks.
       try connection.beginRead()
       let version = try Schema.check(connection)
       if version.hasDeclarations { core.hasDeclarations.store(true, ordering: .relaxed) }
@@ -311,7 +315,7 @@ public final class Database: Sendable {
     state.withLock { $0.spare = spare }
   }
 
-  /// Reports what a recovery by `connection` had to leave out of the log.
+  /// Reports what a recovery by `connection` dropped from the log.
   private func report(_ connection: SQLiteConnection) {
     guard let loss = connection.logLoss else { return }
     let problem =
@@ -323,7 +327,7 @@ public final class Database: Sendable {
 
   // MARK: Connections
 
-  /// Makes a connection.
+  /// Creates a connection.
   ///
   /// - Throws: `CofferError.closed`, `.usedAfterFork`, `.busy`, `.damaged` or `.inputOutput`.
   public func makeConnection() throws -> Connection {
@@ -333,12 +337,12 @@ public final class Database: Sendable {
     return connection
   }
 
-  /// Makes a connection that is opened when it is first used.
+  /// Creates a connection that opens on first use.
   func makeConnectionForLater() -> Connection {
     Connection(database: self, session: nil)
   }
 
-  /// Remembers a connection that has been opened, to be closed with the database.
+  /// Registers an open connection, to be closed with the database.
   func register(_ connection: Connection) throws {
     try state.withLock { state in
       guard !state.isClosed else { throw CofferError.closed }
@@ -348,16 +352,16 @@ public final class Database: Sendable {
   }
 
   func makeSession() throws -> sending Session {
-    // Before the connection: one that is made meanwhile is of a newer store.
+    // Load this before connecting: a connection made meanwhile may be to a newer store.
     let generation = core.generation.load(ordering: .acquiring)
     return try CofferError.translating {
       Session(connection: try makeSQLiteConnection(), core: core, generation: generation)
     }
   }
 
-  /// Goes over to the store that was put in the place of `replaced`, unless that has happened.
+  /// Switches to the store that replaced `replaced`, unless that has happened already.
   ///
-  /// - Throws: `CofferError.storeReplaced` where it does not open with what opened this one; `.busy`.
+  /// - Throws: `CofferError.storeReplaced` when this database's key does not open it; `.busy`.
   func follow(replaced: Store) throws {
     try following.withLock { _ in
       guard case .file(let store) = backing, store === replaced, store.isReplaced else { return }
@@ -384,7 +388,7 @@ public final class Database: Sendable {
     }
   }
 
-  /// Whether to try to go on with a rotation: not all the time, since trying keeps writers waiting for a moment.
+  /// Whether to try to resume a rotation: not often, since each attempt makes writers wait for a moment.
   func startResumption() -> Bool {
     state.withLock { state in
       let now = ContinuousClock.now
@@ -396,7 +400,7 @@ public final class Database: Sendable {
 
   package var logProblem: String? { state.withLock { $0.logProblem } }
 
-  /// Reports that the store is older than it was: somebody put an earlier state of it back.
+  /// Reports that the store is older than before: an earlier state was put back.
   func reportRollback(from known: Int64, to last: Int64) {
     options.logger.warning(
       """
@@ -414,12 +418,12 @@ public final class Database: Sendable {
       if case .file(let store) = backing { try follow(replaced: store) }
       connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
     }
-    // Another process may have crashed since, and left its log to this connection.
+    // Another process may have crashed since, and this connection recovered its log.
     report(connection)
     return connection
   }
 
-  /// A connection for a concurrent read, to be given back.
+  /// Takes a connection for a concurrent read; pass it to `giveBack` afterwards.
   func takeReader() throws -> Connection {
     try checkUsable()
     return try state.withLock { $0.idleReaders.popLast() } ?? makeConnection()
@@ -431,7 +435,7 @@ public final class Database: Sendable {
     }
   }
 
-  /// Throws when the database was closed, or belongs to the process this one was forked from.
+  /// Throws if the database is closed, or belongs to the process that forked this one.
   func checkUsable() throws {
     if case .file(let store) = backing { try CofferError.translating { try store.checkProcess() } }
     guard !state.withLock({ $0.isClosed }) else { throw CofferError.closed }
@@ -439,7 +443,7 @@ public final class Database: Sendable {
 
   // MARK: Closing
 
-  /// Remembers the pending changes of a proxy, to be flushed when the database closes.
+  /// Registers the pending changes of a proxy, to be flushed when the database closes.
   ///
   /// - Returns: Whether the database is open.
   func register(_ changes: PendingChanges) -> Bool {
@@ -451,30 +455,30 @@ public final class Database: Sendable {
     }
   }
 
-  /// Has the proxies read anew what they read while the vault was locked.
+  /// Makes the proxies reread what they read while the vault was locked.
   func vaultWasUnlocked() {
     for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.vaultWasUnlocked() }
   }
 
-  /// Waits for transactions that are under way, flushes all proxies, closes all connections, and locks the vault.
+  /// Waits for running transactions, flushes all proxies, closes all connections, and locks the vault.
   ///
-  /// What a proxy accepted before is in the store when this returns. Everything on this database throws
-  /// `CofferError.closed` from then on, its proxies and its `Preferences` included.
+  /// When this returns, all changes made through proxies before are in the store. From then on, everything on this database
+  /// throws `CofferError.closed`, including its proxies and `Preferences`.
   ///
-  /// - Throws: `CofferError.nestedTransaction` inside a transaction; what a flush throws. In both cases the database stays
-  ///   open, and nothing is lost: call this again, or give up what cannot be written with ``ConnectionProxy/reset()``
-  ///   first. Also the first error that a connection met while closing; the database is closed then.
+  /// - Throws: `CofferError.nestedTransaction` inside a transaction; the errors of a flush. In both cases the database stays
+  ///   open, and nothing is lost: call this again, or first discard what cannot be written, with
+  ///   ``ConnectionProxy/reset()``. Also the first error that a connection had while closing; the database is closed then.
   public func close() throws {
     resumption.wait()
     guard !state.withLock({ $0.connections.compactMap(\.connection) }).contains(where: \.isInTransaction) else {
       throw CofferError.nestedTransaction
     }
     try closing.withLock { _ in try closeProxies() }
-    // Without the lock: this waits for handlers that hear of commits, and one of them may close the database, too.
+    // Not under the lock: this waits for commit handlers, and one of them may close the database too.
     try closeConnections()
   }
 
-  /// Flushes and closes the proxies until none is left, and no further one can come; all stay open where a flush fails.
+  /// Flushes and closes all proxies, and admits no new ones; if a flush fails, all stay open.
   private func closeProxies() throws {
     var closed: [PendingChanges] = []
     while true {
@@ -485,7 +489,7 @@ public final class Database: Sendable {
         return open
       }
       if open.isEmpty { break }
-      // What a forked child finds pending is the parent's to write.
+      // Changes pending in a forked child are the parent's to write.
       guard (try? checkUsable()) != nil else { continue }
       for (index, changes) in open.enumerated() {
         do {
@@ -543,7 +547,7 @@ extension LogLoss.Copy? {
 }
 
 extension KeySource {
-  /// Whether it may be kept for opening a store again: where it says how to get a key, or is one that no person has.
+  /// Whether it may be kept for reopening a store: it says where to get a key, or is a key that no person knows.
   fileprivate var isKept: Bool {
     switch self {
     case .keyFile, .key, .keyCommand, .credential: true

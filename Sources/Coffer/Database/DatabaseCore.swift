@@ -2,34 +2,34 @@ import CofferCrypto
 import CofferStorage
 import Synchronization
 
-/// What all connections of one database share.
+/// The state that all connections of one database share.
 package final class DatabaseCore: Sendable {
   let options: Database.Options
-  /// Whether somebody counts: asked where looking for the meter would cost more than what is counted.
+  /// Whether there is a meter: checked where loading the meter would cost more than the work it measures.
   let isMetered: Bool
-  /// Tells the commits of this database from those of others in the change log.
+  /// Identifies the commits of this database in the change log.
   let writer: Int64
   let gate = WriterGate()
-  /// How often the store was replaced by another while this database was open.
+  /// How often the store was replaced while this database was open.
   let generation = Atomic<Int>(0)
   let observers = ObserverRegistry()
   package let clock = DatabaseClock()
   package let expiries: Expiries
   let commits: CommitLog
   let feed: CommitFeed
-  /// What layers above keep for this database.
+  /// State that higher layers keep for this database.
   let attachments = Attachments()
-  /// Whether the store had the tables of declarations when it was opened.
+  /// Whether the store had the declaration tables when it was opened.
   let hasDeclarations = Atomic<Bool>(false)
   /// Whether the change log is known to be chained.
   let hasChain = Atomic<Bool>(false)
-  /// How many connections of this database have a snapshot pinned.
+  /// How many connections of this database have a pinned snapshot.
   let longLivedReadCount = Atomic<Int>(0)
 
-  /// Remembers the newest state of the store outside of it; nil where nothing does.
+  /// Remembers the newest state of the store outside of it; nil if nothing does.
   let witness: StoreWitness?
 
-  /// What opens sealed values.
+  /// The keys that open sealed values.
   package let vault = VaultKeys()
 
   private let rules = Lock(Rules())
@@ -37,7 +37,7 @@ package final class DatabaseCore: Sendable {
   /// A structure, as in `CommitFeed`.
   private struct Rules {
     var byCollection: [ByteString: CollectionRules] = [:]
-    /// Those of collections that have none of their own.
+    /// The rules of collections that have none of their own.
     var standard: CollectionRules?
     var serializers: [ObjectIdentifier: Serializer] = [:]
   }
@@ -46,17 +46,17 @@ package final class DatabaseCore: Sendable {
   /// See ``takesDetour``.
   private let isDetour: Atomic<Bool>
   private let onLogTooLarge: @Sendable () -> Void
-  /// Goes on with a rotation that was cut short.
+  /// Resumes an interrupted rotation.
   let onUnfinishedRotation: @Sendable () -> Void
   private let hasWarned = Atomic<Bool>(false)
 
   /// - Parameters:
   ///   - path: The store file; nil for a store in memory.
-  ///   - witness: Remembers the newest state of the store; nil for nobody.
-  ///   - connect: Makes a connection to read the change log with.
-  ///   - onReplacement: Goes over to a store that was put in the place of the one it gets.
+  ///   - witness: Remembers the newest state of the store; nil for none.
+  ///   - connect: Makes a connection for reading the change log.
+  ///   - onReplacement: Switches to the store that replaced the one it is given.
   ///   - onLogTooLarge: Ends the long-lived reads of this database.
-  ///   - onUnfinishedRotation: Called after each commit to a store that has keys of more than one epoch.
+  ///   - onUnfinishedRotation: Called after each commit to a store with keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
   init(
     options: Database.Options, path: String?, witness: StoreWitness? = nil, connect: @escaping CommitFeed.Connect,
@@ -75,10 +75,10 @@ package final class DatabaseCore: Sendable {
     feed = CommitFeed(path: path, commits: commits, expiries: expiries, connect: connect, follow: onReplacement)
   }
 
-  /// Started now; nil where nobody counts.
+  /// A stopwatch, started now; nil without a meter.
   func stopwatch() -> Stopwatch? { isMetered ? options.meter.map { Stopwatch($0) } : nil }
 
-  /// Who makes the transactions that do not say it themselves, as the tables have it.
+  /// The author of transactions that name none, as stored in the tables.
   var authorText: String {
     ownAuthorText.withLock { known in
       if let known { return known }
@@ -88,13 +88,13 @@ package final class DatabaseCore: Sendable {
     }
   }
 
-  /// Has commits say that somebody else made them; for a store that is to be the same wherever it is made.
+  /// Sets the author of later commits; for a store that has to be identical wherever it is made.
   package func setAuthor(_ author: Author) { ownAuthorText.withLock { $0 = author.text } }
 
-  /// Made with the first commit: a program that only reads asks for no names.
+  /// Created with the first commit: a program that only reads need not look up names.
   private let ownAuthorText = Lock<String?>(nil)
 
-  /// Sees to it that the log can be folded in, where a long-lived read has kept it from that for too long.
+  /// Makes sure that the log can be checkpointed, if a long-lived read has prevented that for too long.
   func checkLog(byteCount: Int) {
     guard byteCount > options.logByteLimit else { return hasWarned.store(false, ordering: .relaxed) }
     if longLivedReadCount.load(ordering: .relaxed) > 0 { return onLogTooLarge() }
@@ -110,7 +110,7 @@ package final class DatabaseCore: Sendable {
     isDetour.store(true, ordering: .releasing)
   }
 
-  /// - Parameter collection: nil for all that have no rules of their own.
+  /// - Parameter collection: nil for all collections without rules of their own.
   func setRules(_ newRules: CollectionRules?, _ collection: String?) {
     changeRules { rules in
       if let collection { rules.byCollection[ByteString(collection)] = newRules } else { rules.standard = newRules }
@@ -121,10 +121,10 @@ package final class DatabaseCore: Sendable {
     changeRules { $0.serializers[ObjectIdentifier(type)] = serializer }
   }
 
-  /// Whether values may be written and read otherwise than the standard way.
+  /// Whether values may be written and read in other ways than the standard one.
   var hasAnyRules: Bool { hasRules.load(ordering: .acquiring) }
 
-  /// Whether reads must leave the shortest way: values may be read otherwise than the standard way, or reads are counted.
+  /// Whether reads must leave the fastest path: because of rules for values, or because reads are counted.
   var takesDetour: Bool { isDetour.load(ordering: .acquiring) }
 
   func rules(of collection: String) -> CollectionRules? {
@@ -132,7 +132,7 @@ package final class DatabaseCore: Sendable {
     return rules.withLock { $0.byCollection[ByteString(collection)] ?? $0.standard }
   }
 
-  /// What the rules of the collection name, else what the type has, else what the default rules name.
+  /// The serializer of the collection's rules, or else of the type, or else of the default rules.
   private func serializer(_ part: ItemPart, of type: any Any.Type, in collection: String) -> Serializer {
     rules.withLock { rules in
       let own = rules.byCollection[ByteString(collection)]
@@ -141,7 +141,7 @@ package final class DatabaseCore: Sendable {
     }
   }
 
-  /// - Throws: `CofferError.notEncodable`, naming collection and key; what a sanitizer throws.
+  /// - Throws: `CofferError.notEncodable`, naming collection and key; the errors of a sanitizer.
   func encode<Object: Encodable>(
     _ part: ItemPart, _ value: Object, _ key: String, in collection: String
   ) throws -> StoredValue {
@@ -149,7 +149,7 @@ package final class DatabaseCore: Sendable {
     return try sanitize(part, serialized(part, value, key, in: collection), key, in: collection)
   }
 
-  /// A value as it lies in the store, which no sanitizer sees: what something stored is compared with.
+  /// A value in its stored form, without sanitizers: for comparison with a stored value.
   ///
   /// - Throws: `CofferError.notEncodable`, naming collection and key.
   func serialized<Object: Encodable>(
@@ -159,7 +159,7 @@ package final class DatabaseCore: Sendable {
     return try StoredValue.encoding(key, in: collection) { try serializer.stored(value) }
   }
 
-  /// What the sanitizers make of a value that is serialized.
+  /// Passes a serialized value through the sanitizers.
   func sanitize(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
     guard let rules = rules(of: collection),
       let sanitizer = part == .object ? rules.objectSanitizer : rules.metadataSanitizer
@@ -169,7 +169,7 @@ package final class DatabaseCore: Sendable {
     return try StoredValue.encoding(key, in: collection) { try value.stored }
   }
 
-  /// The few threads that are inside a sanitizer: a proxy calls it outside of any transaction.
+  /// The few threads inside a sanitizer, which a proxy calls outside of any transaction.
   private let sanitizingThreads = Lock<[UInt]>([])
 
   private func sanitizing<Result>(_ body: () throws -> Result) rethrows -> Result {
@@ -183,39 +183,39 @@ package final class DatabaseCore: Sendable {
     return try body()
   }
 
-  /// Whether the calling thread is inside a sanitizer, from which nothing may be written.
+  /// Whether the calling thread is inside a sanitizer, which may not write.
   var isSanitizing: Bool {
     hasRules.load(ordering: .acquiring) && sanitizingThreads.withLock { $0.contains(currentThread()) }
   }
 
-  /// A value in clear.
+  /// A value as plaintext.
   ///
-  /// - Throws: `CofferError.locked`; `.damaged` where it was not sealed for this place.
+  /// - Throws: `CofferError.locked`; `.damaged` if it was not sealed for this place.
   @inline(__always)
   func opened(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
     stored.kind == .sealed ? try vault.open(stored, part, key, in: collection) : stored
   }
 
-  /// An object in clear, as it lies in the store.
+  /// An object as plaintext, in its stored form.
   func opened(_ object: HeldValue, _ key: String, in collection: String) throws -> StoredValue {
     try opened(.object, object.stored, key, in: collection)
   }
 
-  /// An object as it describes itself.
+  /// An object as a ``Value``.
   ///
   /// - Throws: As `decode`.
   package func value(_ object: HeldValue, _ key: String, in collection: String) throws -> Value {
     try object.value ?? value(.object, object.stored, key, in: collection)
   }
 
-  /// An object as it describes itself, and whether it is sealed in the store.
+  /// An object as a ``Value``, and whether it is sealed in the store.
   ///
   /// - Throws: As `decode`.
   func openedValue(_ item: HeldItem, _ key: String, in collection: String) throws -> (value: Value, isSealed: Bool) {
     (try value(item.object, key, in: collection), item.object.kind == .sealed)
   }
 
-  /// A value as it describes itself.
+  /// A stored value as a ``Value``.
   ///
   /// - Throws: As `decode`.
   package func value(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> Value {
@@ -241,7 +241,7 @@ package final class DatabaseCore: Sendable {
     return try stored.decoding(type, key, in: collection) { try serializer.object(stored, as: type) }
   }
 
-  /// Metadata, nil where there is none.
+  /// Metadata, or nil.
   ///
   /// - Throws: As `decode`.
   package func metadata<Metadata: Decodable>(
@@ -252,30 +252,31 @@ package final class DatabaseCore: Sendable {
 }
 
 extension Database {
-  /// Says how the values of a collection are written and read from now on; nil means the standard way.
+  /// Sets how the values of a collection are written and read from now on; nil for the standard way.
   ///
-  /// Holds for all connections and proxies of this database, not for other processes. Values that are stored already stay
-  /// as they are.
+  /// Applies to all connections and proxies of this database, not to other processes. Values that are already stored stay as
+  /// they are.
   public func setRules(_ rules: CollectionRules?, forCollection collection: String) {
     core.setRules(rules, collection)
   }
 
-  /// Says how the values of all collections that have no rules of their own are written and read from now on; nil means the
+  /// Sets how the values of all collections without rules of their own are written and read from now on; nil for the
   /// standard way.
   ///
-  /// Holds where the rules of a collection do.
+  /// The scope is the same as for the rules of a collection.
   public func setDefaultRules(_ rules: CollectionRules?) {
     core.setRules(rules, nil)
   }
 
-  /// Says how objects and metadata of a type are serialized from now on; nil means as those of other types.
+  /// Sets how objects and metadata of a type are serialized from now on; nil for the same way as other types.
   ///
   /// ```swift
   /// database.setSerializer(propertyLists, for: Theme.self)
   /// ```
   ///
-  /// The serializer that the rules of a collection name goes before this one, this one before that of the default rules.
-  /// A value of the type inside another value is written with that value. Holds where the rules of a collection do.
+  /// A serializer in the rules of a collection takes precedence over this one, and this one over that of the default rules.
+  /// A value of the type inside another value is written with that value. The scope is the same as for the rules of a
+  /// collection.
   public func setSerializer<Object: Codable>(_ serializer: Serializer?, for type: Object.Type) {
     core.setSerializer(serializer, for: type)
   }

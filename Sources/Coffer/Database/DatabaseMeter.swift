@@ -1,6 +1,6 @@
-/// What counts and times what a database does, for monitoring.
+/// Counts and times what a database does, for monitoring.
 ///
-/// `StoreMetrics` in the product CofferMetrics hands everything on to swift-metrics. One of your own goes into
+/// `StoreMetrics` in the product CofferMetrics passes everything on to swift-metrics. To use a meter of your own, set
 /// ``Database/Options/meter``:
 ///
 /// ```swift
@@ -13,9 +13,9 @@
 /// }
 /// ```
 public protocol DatabaseMeter: Sendable {
-  /// Takes one measurement, on the thread that does the work, some with locks held: count it and return.
+  /// Takes one measurement, on the thread that does the work, sometimes with locks held: count it and return.
   ///
-  /// Nothing may be read or written from here.
+  /// It must not read or write the database.
   func record(_ measurement: DatabaseMeasurement)
 }
 
@@ -23,29 +23,29 @@ public protocol DatabaseMeter: Sendable {
 public enum DatabaseMeasurement: Sendable, Equatable {
   /// One item was read through a proxy or `Preferences`.
   ///
-  /// - `fromMemory`: Whether it was answered without a look into the store.
+  /// - `fromMemory`: Whether it was answered without access to the store.
   case read(fromMemory: Bool)
-  /// So many keys were set or removed through a proxy or `Preferences`.
+  /// This many keys were set or removed through a proxy or `Preferences`.
   case set(count: Int)
-  /// So many changes are not committed yet.
+  /// This many changes are not committed yet.
   case pending(count: Int)
-  /// So many changes were committed by a proxy, in that time.
+  /// A proxy committed this many changes, in this time.
   case flush(changeCount: Int, duration: Duration)
   /// A flush failed; its changes stay pending.
   case flushFailure
-  /// A flush that had failed is tried again.
+  /// A failed flush is being retried.
   case flushRetry
-  /// A write transaction waited so long for others, of this process or another, until it could begin.
+  /// A write transaction waited this long for others, in this process or another, before it began.
   case lockWait(Duration)
-  /// The log is so large after a commit.
+  /// The size of the log after a commit.
   case log(byteCount: Int)
-  /// The store was verified, in that time.
+  /// The store was verified, in this time.
   case verification(problemCount: Int, duration: Duration)
 }
 
-/// The time since it was made, for a meter.
+/// The time since its creation, for a meter.
 ///
-/// An object, as there hardly ever is one: copying none costs nothing.
+/// A class, because there is rarely one: passing nil around costs nothing.
 package final class Stopwatch: Sendable {
   package let meter: any DatabaseMeter
   private let start = ContinuousClock.now

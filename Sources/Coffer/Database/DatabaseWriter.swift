@@ -2,7 +2,7 @@ import CofferCrypto
 import CofferStorage
 import Dispatch
 
-/// What reads from a database.
+/// Reads from a database.
 public protocol DatabaseReader: AnyObject, Sendable {
   /// Runs `body` in a read transaction.
   func read<Result>(_ body: (borrowing ReadTransaction) throws -> Result) throws -> Result
@@ -10,13 +10,13 @@ public protocol DatabaseReader: AnyObject, Sendable {
   func read<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result
   ) async throws -> Result
-  /// Runs `body` in a read transaction later, and then `completion`.
+  /// Runs `body` in a read transaction later, then calls `completion`.
   func asyncRead<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result, on queue: DispatchQueue?,
     completion: @escaping @Sendable (Swift.Result<Result, any Error>) -> Void)
 }
 
-/// What writes to a database: transactions one after another.
+/// Writes to a database, one transaction at a time.
 ///
 /// ```swift
 /// let writer: any DatabaseWriter = try database.makeConnection()
@@ -29,23 +29,23 @@ public protocol DatabaseWriter: DatabaseReader {
   func write<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result
   ) async throws -> Result
-  /// Runs `body` so that each operation in it commits by itself.
+  /// Runs `body` with each operation committed separately.
   func writeWithoutTransaction<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result
   /// The same without blocking a thread.
   func writeWithoutTransaction<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result
   ) async throws -> Result
-  /// Runs `body` in a write transaction later, and then `completion`, on the writer, before any later write.
+  /// Runs `body` in a write transaction later, then `completion` on the writer, before any later write.
   func asyncWrite<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Result,
     completion: @escaping @Sendable (Connection, Swift.Result<Result, any Error>) -> Void)
-  /// Runs `body` later, so that each operation in it commits by itself.
+  /// Runs `body` later, with each operation committed separately.
   func asyncWriteWithoutTransaction(
     _ body: @escaping @Sendable (borrowing ReadWriteTransaction) throws -> Void,
     onError: @escaping @Sendable (any Error) -> Void)
-  /// Runs `body` in the write transaction that is under way on this thread, or else in one of its own.
+  /// Runs `body` in this thread's current write transaction, or in one of its own if there is none.
   func unsafeReentrantWrite<Result>(_ body: (borrowing ReadWriteTransaction) throws -> Result) throws -> Result
-  /// Reads the last committed state on another thread, while the writer goes on.
+  /// Reads the last committed state on another thread, while the writer continues.
   func concurrentRead<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing ReadTransaction) throws -> Result
   ) -> DatabaseFuture<Result>
@@ -53,13 +53,13 @@ public protocol DatabaseWriter: DatabaseReader {
   func erase() throws
   /// The same without blocking a thread.
   func erase() async throws
-  /// Rebuilds the store file without the room that removed items have left.
+  /// Rebuilds the store file, reclaiming the space of removed items.
   func vacuum() throws
   /// The same without blocking a thread.
   func vacuum() async throws
 }
 
-/// A result that comes later, from another thread.
+/// A result that arrives later, from another thread.
 public final class DatabaseFuture<Value: Sendable>: Sendable {
   private let result = Lock<Result<Value, any Error>?>(nil)
   private let isDone = DispatchGroup()
@@ -73,9 +73,9 @@ public final class DatabaseFuture<Value: Sendable>: Sendable {
     isDone.leave()
   }
 
-  /// Waits for the result, blocking the calling thread; from anywhere, and as often as you like.
+  /// Waits for the result, blocking the calling thread; can be called from any thread, any number of times.
   ///
-  /// - Throws: What went wrong.
+  /// - Throws: The error of the operation.
   public func wait() throws -> Value {
     isDone.wait()
     return try result.withLock { $0 }!.get()

@@ -3,9 +3,9 @@ import CofferStorage
 import Dispatch
 import Synchronization
 
-/// What the times of a database are taken from: the wall clock, unless a test has it stand still.
+/// The clock of a database: the wall clock, unless a test stops it.
 package final class DatabaseClock: Sendable {
-  /// The least of all times stands for none.
+  /// The minimum means that it is not stopped.
   private let fixed = Atomic<Int64>(.min)
 
   /// Milliseconds since 1970.
@@ -14,35 +14,35 @@ package final class DatabaseClock: Sendable {
     return fixed == .min ? Clock.millisecondsSince1970 : fixed
   }
 
-  /// Has it stand still at `time`; for tests.
+  /// Stops the clock at `time`; for tests.
   package func stop(at time: Int64) { fixed.store(time, ordering: .relaxed) }
 }
 
-/// Has what expires removed, and so told, when its time has come.
+/// Removes items when they expire, so that the change is reported.
 ///
-/// Nobody depends on it: past its time an item is not there for any reader, and every writer removes it first. This sees to
-/// it where nobody writes.
+/// Correctness does not depend on it: no reader sees an expired item, and every writer removes it first. This covers the
+/// time when nothing is written.
 package final class Expiries: Sendable {
   private let clock: DatabaseClock
   private let isReadOnly: Bool
   private let onExpiry: @Sendable () -> Void
   private let next = Lock(Int64.max)
-  /// Runs after the commit that removes what has expired, before the lock is taken again; for tests.
+  /// Runs after the commit that removes expired items, before the lock is taken again; for tests.
   package let afterRemoval = Lock<(@Sendable () -> Void)?>(nil)
 
-  /// The wall clock may be set: no wait is longer.
+  /// The wall clock may be set: never wait longer than this.
   private static let longestWait: Int64 = 60_000
-  /// How long to wait for a second attempt.
+  /// How long to wait before a second attempt.
   private static let retryDelay: Int64 = 5_000
 
-  /// - Parameter onExpiry: Removes what has expired, on any thread.
+  /// - Parameter onExpiry: Removes expired items, on any thread.
   init(clock: DatabaseClock, isReadOnly: Bool, onExpiry: @escaping @Sendable () -> Void) {
     self.clock = clock
     self.isReadOnly = isReadOnly
     self.onExpiry = onExpiry
   }
 
-  /// Says that something expires.
+  /// Schedules an expiry.
   func expect(at time: Int64) {
     guard !isReadOnly else { return }
     let isSooner = next.withLock { next in
@@ -53,7 +53,7 @@ package final class Expiries: Sendable {
     if isSooner { wait(until: time) }
   }
 
-  /// Looks for what the connection shows to expire next.
+  /// Schedules the next expiry that the connection shows.
   func look(_ connection: SQLiteConnection) throws {
     guard !isReadOnly, let time = try Items(connection: connection).nextExpiry() else { return }
     expect(at: time)
@@ -61,7 +61,7 @@ package final class Expiries: Sendable {
 
   func tryAgainLater() { expect(at: clock.now + Self.retryDelay) }
 
-  /// Looks at the clock at once; for tests, which set it.
+  /// Checks the clock immediately; for tests, which set it.
   package func check() {
     let time = next.withLock { $0 }
     if time != .max { reach(time) }
@@ -76,7 +76,7 @@ package final class Expiries: Sendable {
 
   private func reach(_ time: Int64) {
     let isDue = next.withLock { next -> Bool? in
-      // Something sooner was expected, or it has been removed.
+      // Something sooner was scheduled, or it has been removed.
       guard next == time else { return nil }
       guard time <= clock.now else { return false }
       next = .max
@@ -88,7 +88,7 @@ package final class Expiries: Sendable {
 }
 
 extension Database {
-  /// Removes what has expired, in the background; `close()` waits for it.
+  /// Removes expired items, in the background; `close()` waits for it.
   func removeExpired() {
     guard (try? checkUsable()) != nil else { return }
     resumption.enter()
@@ -97,7 +97,7 @@ extension Database {
       do {
         let connection = try takeReader()
         defer { giveBack(connection) }
-        // Every write transaction begins with that.
+        // Every write transaction begins by removing them.
         try connection.perform { session in
           try session.write(.normal) {}
           try core.expiries.look(session.connection)
@@ -111,13 +111,13 @@ extension Database {
 }
 
 extension Session {
-  /// So many go in one commit, and so much is looked through at most before a transaction.
+  /// How many items are removed in one commit, and how many are examined at most before a transaction.
   private static let expiredCount = 1000
 
-  /// Removes what has expired at `time`, in a commit of its own, with the write lock held before and after.
+  /// Removes the items that have expired at `time`, in a commit of its own, with the write lock held before and after.
   ///
-  /// No transaction's changes are mixed with it, and none finds what has expired. Where that fails, the transaction goes on
-  /// without: what has expired is not there for it either way.
+  /// It is not mixed with any transaction's changes, and no transaction sees expired items. If it fails, the transaction
+  /// continues: it does not see expired items either way.
   func removeExpired(at time: Int64, _ beginWrite: () throws -> Void) throws {
     guard try mayHaveExpired(at: time) else { return }
     let expired = try CofferError.translating { try items.expired(at: time, atMost: Self.expiredCount) }

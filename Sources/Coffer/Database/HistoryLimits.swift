@@ -1,12 +1,12 @@
 import CofferStorage
 
-/// How much of its items' past a collection keeps.
+/// How much history a collection keeps of its items.
 ///
 /// ```swift
 /// try transaction.setHistoryLimits(HistoryLimits(maximumCount: 10), forCollection: "accounts")
 /// ```
 public struct HistoryLimits: Sendable, Hashable {
-  /// How many earlier values of an item are kept at most; the oldest go first.
+  /// The maximum number of earlier values kept of an item; the oldest are dropped first.
   public let maximumCount: Int
   /// In milliseconds; nil for ever.
   let age: Int64?
@@ -24,7 +24,7 @@ public struct HistoryLimits: Sendable, Hashable {
     age = maximumAge.map { max(1, $0.wholeMilliseconds) }
   }
 
-  /// What stands in the table `collections`.
+  /// Reads the limits stored in the table `collections`.
   init(storedCount count: Int64, age: Int64?) throws {
     guard count > 0, (age ?? 1) > 0 else {
       throw StorageError.damaged(part: "collections", reason: "the limits of a history make no sense")
@@ -33,12 +33,12 @@ public struct HistoryLimits: Sendable, Hashable {
     self.age = age.map { min($0, Self.maximumAge) }
   }
 
-  /// In milliseconds, so that it can be taken from any time.
+  /// In milliseconds; small enough to be subtracted from any time.
   private static let maximumAge = Int64.max / 4
 }
 
 extension Duration {
-  /// Rounded down; what is too long for the longest age is as long as that.
+  /// Rounded down, and limited to the longest age.
   fileprivate var wholeMilliseconds: Int64 {
     min(components.seconds, Int64.max / 8000) * 1000 + components.attoseconds / 1_000_000_000_000_000
   }

@@ -4,24 +4,24 @@
   import Foundation
 #endif
 
-/// What is known of an item without reading its value.
+/// What can be known of an item without reading its value.
 public struct ItemInfo: Sendable, Equatable {
   /// The collection it is in.
   public let collection: String
   /// Its key.
   public let key: String
-  /// What kind of value it holds; `.sealed` in a sealed collection, whatever it is.
+  /// The kind of its value; always `.sealed` in a sealed collection.
   public let kind: Value.Kind
-  /// The size of its value as stored; a sealed one has some bytes more.
+  /// The size of its value as stored; a sealed value has some bytes more.
   public let byteCount: Int
-  /// The number of the commit that changed it last: above 0, and never the same again for another value of this key, also
-  /// when it is removed and set anew.
+  /// The number of the commit that last changed it: above 0, and never reused for another value of this key, even after it
+  /// is removed and set again.
   public let version: Int64
-  /// When it was changed last, to the millisecond.
+  /// When it was last changed, to the millisecond.
   public let modified: Date
-  /// From when on it is gone; nil for an item that stays.
+  /// When it expires; nil for never.
   public let expires: Date?
-  /// From when on it should be set anew; nil where nobody said so.
+  /// When it should be renewed; nil if not set.
   public let due: Date?
 }
 
@@ -35,15 +35,15 @@ public struct Item: Sendable, Equatable {
   public let value: Value
   /// Its metadata, if it has any.
   public let metadata: Value?
-  /// The number of the commit that changed it last, see ``ItemInfo/version``.
+  /// The number of the commit that last changed it; see ``ItemInfo/version``.
   public let version: Int64
-  /// When it was changed last, to the millisecond.
+  /// When it was last changed, to the millisecond.
   public let modified: Date
-  /// From when on it is gone; nil for an item that stays.
+  /// When it expires; nil for never.
   public let expires: Date?
-  /// From when on it should be set anew; nil where nobody said so.
+  /// When it should be renewed; nil if not set.
   public let due: Date?
-  /// Who set it; nil where its collection keeps no history, or kept none then.
+  /// Who set it; nil if its collection kept no history then, or keeps none now.
   public let author: Author?
 }
 
@@ -52,9 +52,9 @@ extension Date {
     self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
   }
 
-  /// In milliseconds since 1970; what is too far away is as far as can be said.
+  /// In milliseconds since 1970, limited to the range.
   ///
-  /// Rounded to the nearest: a date made of milliseconds may lie a little before them.
+  /// Rounded to nearest: a date created from milliseconds may be slightly less.
   package var milliseconds: Int64 {
     Int64(exactly: (timeIntervalSince1970 * 1000).rounded()) ?? (self > Date(timeIntervalSince1970: 0) ? .max : .min)
   }
@@ -79,7 +79,7 @@ public struct HistoricItem: Sendable, Equatable {
   public let value: Value
   /// Its metadata, if it had any.
   public let metadata: Value?
-  /// The number of the commit that set it, see ``ItemInfo/version``.
+  /// The number of the commit that set it; see ``ItemInfo/version``.
   public let version: Int64
   /// When it was set, to the millisecond.
   public let modified: Date
@@ -87,13 +87,13 @@ public struct HistoricItem: Sendable, Equatable {
   public let endVersion: Int64
   /// When it was overwritten or removed, to the millisecond.
   public let ended: Date
-  /// From when on it was to be gone; nil for an item that was to stay.
+  /// When it was to expire; nil for never.
   public let expires: Date?
-  /// Who set it; nil where its collection kept no history then.
+  /// Who set it; nil if its collection kept no history then.
   public let author: Author?
   /// Who overwrote or removed it.
   public let endedBy: Author?
 
-  /// Whether it was not overwritten or removed in time, and expired.
+  /// Whether it expired, instead of being overwritten or removed before.
   public var hasExpired: Bool { expires.map { $0 <= ended } ?? false }
 }

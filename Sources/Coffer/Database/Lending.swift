@@ -1,19 +1,19 @@
 import CofferCrypto
 import Dispatch
 
-/// Lends a connection to the thread that holds the writers' gate, while the connection's own thread waits for that gate.
+/// Lends a connection to the thread that holds the writer gate, while the connection's own thread waits for that gate.
 ///
-/// Inside a write a thread may read on other connections, and write on them while the end of the write is delivered.
-/// Without the loan each of the two would wait for the other.
+/// Inside a write, a thread may read on other connections, and write on them while the end of the write is delivered.
+/// Without the loan, the two threads would deadlock.
 final class Lending: Sendable {
   private struct State {
     /// Whether the connection's own thread waits for the gate.
     var isParked = false
-    /// Who wants the connection.
+    /// The claim of a thread that wants the connection.
     ///
-    /// There is only one gate, so it is never more than one.
+    /// There is only one gate, so there is at most one claim.
     var claim: Claim?
-    /// Who has it while its own thread is parked.
+    /// The claim that has it while its own thread is parked.
     var loan: Claim?
   }
 
@@ -29,7 +29,7 @@ final class Lending: Sendable {
 
   /// Runs `body` when the connection is free, or its own thread is parked; only the holder of the gate may call this.
   ///
-  /// - Parameter queue: What the connection runs on.
+  /// - Parameter queue: The connection's queue.
   func borrow<Result>(from queue: DispatchQueue, _ body: () throws -> Result) rethrows -> Result {
     let claim = Claim()
     let isParked = state.withLock { state in
@@ -50,7 +50,7 @@ final class Lending: Sendable {
     return try body()
   }
 
-  /// The queue has come to a claim, if it has not been granted meanwhile.
+  /// Called when the queue reaches a claim; grants it unless it has been granted already.
   private func grant(_ claim: Claim) -> Bool {
     state.withLock { state in
       guard state.claim === claim else { return false }
@@ -60,7 +60,7 @@ final class Lending: Sendable {
     }
   }
 
-  /// Runs `wait`, in which the connection's own thread waits for the gate; the connection is its own again afterwards.
+  /// Runs `wait`, in which the connection's own thread waits for the gate; any loan has ended when this returns.
   func parking<Result>(_ wait: () -> Result) -> Result {
     state.withLock { state in
       state.isParked = true
@@ -74,7 +74,7 @@ final class Lending: Sendable {
       state.isParked = false
       return state.loan
     }
-    // Only where it gave up waiting: the gate is not free before the loan has ended.
+    // Needed only if waiting was given up: otherwise the gate is not free before the loan has ended.
     loan?.isReturned.wait()
     return result
   }

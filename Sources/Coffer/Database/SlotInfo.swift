@@ -6,9 +6,9 @@ import CofferStorage
   import Foundation
 #endif
 
-/// One way to open a store, as far as it is no secret.
+/// One way to open a store, without the secret.
 public struct SlotInfo: Sendable, Equatable {
-  /// What kind of secret opens a slot.
+  /// The kind of secret that opens a slot.
   public enum Kind: String, Sendable {
     /// A file with a random key, or that key from elsewhere.
     case keyFile = "key file"
@@ -16,24 +16,24 @@ public struct SlotInfo: Sendable, Equatable {
     case passphrase
     /// A key on paper; see ``RecoveryKey``.
     case recoveryKey = "recovery key"
-    /// What a program prints.
+    /// The output of a command.
     case keyCommand = "key command"
     /// A credential of systemd.
     case credential
 
-    /// Whether the secret is a random key, which opens its slot wherever it is kept.
+    /// Whether the secret is a random key, which opens its slot however it is stored.
     package var isRandomKey: Bool { self != .passphrase && self != .recoveryKey }
   }
 
   /// The slot's number in this store.
   public let id: Int
-  /// What opens it.
+  /// The kind of its secret.
   public let kind: Kind
   /// How a passphrase is stretched, and at which cost, for people to read.
   public let costDescription: String
-  /// What its owner called it.
+  /// The name that its owner gave it.
   public let label: String
-  /// When it was made.
+  /// When it was created.
   public let created: Date
 
   package init(_ slot: Slot) {

@@ -6,20 +6,19 @@
   import Glibc
 #endif
 
-/// Where the store of an application and its key file are, unless it says otherwise.
+/// The default paths of an application's store and key file.
 ///
 /// The folders are those of the XDG Base Directory Specification.
 public enum StandardLocation {
-  /// The store of an application: `IDENTIFIER/settings.coffer` in `$XDG_DATA_HOME`, which stands for `~/.local/share`
-  /// where it is not set, on Apple systems for `~/Library/Application Support`.
+  /// The store of an application: `IDENTIFIER/settings.coffer` in `$XDG_DATA_HOME`, by default `~/.local/share`; on Apple
+  /// systems in `~/Library/Application Support`.
   ///
-  /// - Throws: `CofferError.unsupported` when no home folder is known, or the identifier is no file name.
+  /// - Throws: `CofferError.unsupported` when no home folder is known, or the identifier is not a valid file name.
   public static func store(ofApplication identifier: String) throws -> String {
     try path("settings.coffer", of: identifier, in: dataHome)
   }
 
-  /// The key file of an application: `IDENTIFIER/key` in `$XDG_CONFIG_HOME`, which stands for `~/.config` where it is not
-  /// set.
+  /// The key file of an application: `IDENTIFIER/key` in `$XDG_CONFIG_HOME`, by default `~/.config`.
   ///
   /// - Throws: As ``store(ofApplication:)``.
   public static func keyFile(ofApplication identifier: String) throws -> String {
