@@ -8,20 +8,20 @@ import CofferStorage
   import Darwin
 #endif
 
-/// Who made a commit, as the program that made it says.
+/// Who made a commit, according to the program that made it.
 ///
-/// A note, not evidence: whoever has the store's key can write any.
+/// This is a note, not evidence: anyone with the store's key can write any author.
 public struct Author: Sendable, Hashable {
   /// The name of the program, without its folder.
   public let program: String
-  /// The name of the user it ran as, or the number where there is no name.
+  /// The name of the user it ran as, or the user ID if it has no name.
   public let user: String
   /// The name of the host.
   public let host: String
-  /// On whose behalf it did so, see ``Database/Options/actor``; nil where it did not say.
+  /// On whose behalf it was made, see ``Database/Options/actor``; nil if not given.
   public let actor: String?
 
-  /// This program, with the actor of whoever asks it to write.
+  /// This program, acting on behalf of `actor`.
   init(actor: String?) {
     let own = Self.own
     self.init(program: own.program, user: own.user, host: own.host, actor: actor)
@@ -60,10 +60,10 @@ public struct Author: Sendable, Hashable {
 
   // MARK: In the store
 
-  /// Longer names are cut: each commit carries them.
+  /// Longer names are truncated: each commit stores them.
   private static let maximumLength = 128
 
-  /// A name as one line: no terminal obeys what somebody writes into it.
+  /// A name as one line, so that no control character reaches a terminal.
   private static func line(_ text: String) -> String {
     let scalars = text.unicodeScalars.lazy.map { scalar in
       scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format ? "?" : scalar
@@ -71,12 +71,12 @@ public struct Author: Sendable, Hashable {
     return String(String.UnicodeScalarView(scalars.prefix(maximumLength)))
   }
 
-  /// The lines of `FORMAT.md`, Authors.
+  /// The lines described in `FORMAT.md`, Authors.
   package var text: String {
     ([program, user, host] + (actor.map { [$0] } ?? [])).joined(separator: "\n")
   }
 
-  /// nil for what no author writes.
+  /// nil if the text does not describe an author.
   init?(text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { Self.line(String($0)) }
     guard lines.count == 3 || lines.count == 4 else { return nil }
@@ -85,7 +85,7 @@ public struct Author: Sendable, Hashable {
 }
 
 extension Author: CustomStringConvertible {
-  /// The actor where there is one, and the program: `alice (prefs by root at web1)`.
+  /// The actor, if given, and the program: `alice (prefs by root at web1)`.
   public var description: String {
     let place = "\(program) by \(user) at \(host)"
     return actor.map { "\($0) (\(place))" } ?? place

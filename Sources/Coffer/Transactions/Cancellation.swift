@@ -7,7 +7,7 @@ package final class Cancellation: Sendable {
   private let flag = Atomic<Bool>(false)
   private let signal = DispatchSemaphore(value: 0)
   private let interruption = Lock<(@Sendable () -> Void)?>(nil)
-  /// Runs when a lock of others is waited for; for tests.
+  /// Runs when a transaction waits for another's lock; for tests.
   @TaskLocal static var onWait: (@Sendable () -> Void)?
   private let onWait = Cancellation.onWait
 
@@ -23,7 +23,7 @@ package final class Cancellation: Sendable {
     if isCancelled { throw CancellationError() }
   }
 
-  /// Runs `wait`, which waits for something else, and `interrupt` as soon as cancellation has come.
+  /// Runs `wait`, a blocking wait, and calls `interrupt` as soon as the task is cancelled.
   func interrupting<Result>(_ interrupt: @escaping @Sendable () -> Void, _ wait: () -> Result) -> Result {
     onWait?()
     interruption.withLock { $0 = interrupt }
@@ -32,9 +32,9 @@ package final class Cancellation: Sendable {
     return wait()
   }
 
-  /// Waits for cancellation, no longer than `timeout`.
+  /// Waits for cancellation, for at most `timeout`.
   ///
-  /// - Returns: Whether it came.
+  /// - Returns: Whether the task was cancelled.
   func wait(for timeout: DispatchTimeInterval) -> Bool {
     onWait?()
     guard signal.wait(timeout: .now() + timeout) == .success else { return false }

@@ -1,8 +1,8 @@
-/// An environment of a collection: `web@staging` holds what differs from `web` in `staging`.
+/// An environment of a collection: `web@staging` holds the settings that differ from `web` in `staging`.
 ///
-/// Environment and collection are tied by their names alone: behind the last `@` stands the name of the environment, which is
-/// letters and digits of ASCII, `-` and `_`, and before it the collection, which is no environment itself. An environment is there
-/// once the collection of that name was made, even if it holds nothing.
+/// Environment and collection are connected by their names alone: the part after the last `@` is the name of the environment
+/// (ASCII letters and digits, `-` and `_`); the part before it is the collection, which must not be an environment itself.
+/// An environment exists once its collection was created, even if it is empty.
 ///
 /// ```swift
 /// let staging = try CollectionEnvironment("staging", of: "web")
@@ -11,18 +11,18 @@
 public struct CollectionEnvironment: Sendable, CustomStringConvertible {
   /// The name of the environment.
   public let name: String
-  /// The collection that shows where nothing is set in the environment.
+  /// The collection whose values show when nothing is set in the environment.
   public let parent: String
 
-  /// The collection that holds what is set in the environment.
+  /// The collection that holds the environment's own values.
   public var collection: String { "\(parent)@\(name)" }
 
   /// The collection's name.
   public var description: String { collection }
 
-  /// An environment of a collection, whether it is there or not.
+  /// Creates an environment of a collection, whether it exists in the store or not.
   ///
-  /// - Throws: `CofferError.unsupported` when the name is none, or the collection is an environment itself.
+  /// - Throws: `CofferError.unsupported` when the name is invalid, or the collection is an environment itself.
   public init(_ name: String, of parent: String) throws {
     guard Self.isName(name[...]) else {
       throw CofferError.unsupported(
@@ -34,7 +34,7 @@ public struct CollectionEnvironment: Sendable, CustomStringConvertible {
     (self.name, self.parent) = (name, parent)
   }
 
-  /// Reads the name of a collection; nil where it is not one of an environment.
+  /// Parses the name of a collection; nil if it is not the name of an environment.
   public init?(collection: String) {
     guard let at = collection.utf8.lastIndex(of: UInt8(ascii: "@")) else { return nil }
     let name = collection[collection.utf8.index(after: at)...]

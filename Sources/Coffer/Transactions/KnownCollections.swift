@@ -1,12 +1,12 @@
 /// Collections that were looked up, by name.
 ///
-/// A bulk write names the same one again and again: the last one is found without hashing.
+/// A bulk write names the same collection again and again: the last one is found without hashing.
 final class KnownCollections {
   private static let maximumCount = 1000
 
   private final class Entry {
     let name: ByteString
-    /// nil where it has to be looked up again.
+    /// nil if it has to be looked up again.
     var collection: StoredCollection?
 
     init(name: ByteString, collection: StoredCollection) {
@@ -16,7 +16,7 @@ final class KnownCollections {
   }
 
   @exclusivity(unchecked) private var table = HashTable<Entry>()
-  /// Kept by the table: no reference is counted to compare its name.
+  /// Retained by the table, so that comparing its name needs no reference counting.
   @exclusivity(unchecked) private var last: Borrowed<Entry>?
 
   subscript(name: String) -> StoredCollection? {

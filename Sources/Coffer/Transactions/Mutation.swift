@@ -1,30 +1,31 @@
-/// What is to become of a key: the form in which every write comes to the store, be it from a transaction, a proxy, a batch,
-/// a restored version or an import.
+/// A change to a key: the form in which every write reaches the store, from a transaction, a proxy, a batch, a restored
+/// version or an import.
 ///
-/// Its values are encoded, and have been through the rules of the collection: what the caller mutates later doesn't change
+/// Its values are encoded and have passed the rules of the collection, so later changes by the caller do not affect them.
+/// While they wait in a proxy for a sealed collection, they are sealed too.
 /// them. Those that wait in a proxy for a sealed collection are sealed, too.
 package enum Mutation: Sendable {
   case set(HeldItem)
   case removed
-  /// New values for an item, if there is one when they are written.
+  /// New values for an item, if it exists when they are written.
   ///
-  /// In a box: it is rare, and larger than the others, which every item has room for.
+  /// Boxed: it is rare, and larger than the other cases, for which every item has room.
   indirect case replaced(Replacement)
 
-  /// What takes the place of an item's values.
+  /// The new values of an item.
   package struct Replacement: Sendable {
     /// nil keeps the object.
     var object: HeldValue?
-    /// nil keeps the metadata, nil inside clears it.
+    /// nil keeps the metadata; an inner nil clears it.
     var metadata: StoredValue??
 
-    /// Until when the item is there stays, too.
+    /// The item keeps its expiry too.
     func applied(to item: HeldItem) -> HeldItem {
       HeldItem(object: object ?? item.object, metadata: metadata ?? item.metadata, dates: item.dates)
     }
   }
 
-  /// This change after `earlier`, as one change.
+  /// This change combined with an earlier one.
   func over(_ earlier: Mutation?) -> Mutation {
     guard case .replaced(let new) = self else { return self }
     return switch earlier {
@@ -36,7 +37,7 @@ package enum Mutation: Sendable {
     }
   }
 
-  /// How many bytes of values it holds.
+  /// The size of its values, in bytes.
   @inline(__always)
   var byteCount: Int {
     switch self {
@@ -48,12 +49,12 @@ package enum Mutation: Sendable {
 }
 
 extension Mutation {
-  /// Larger values would fail when they are written; in a proxy they would hold up everything else with them.
+  /// Larger values would fail when they are written; in a proxy they would block all other pending changes.
   ///
-  /// Object and metadata that were set apart fit into SQLite's billion together.
+  /// An object and metadata of this size, set separately, fit into SQLite's limit of a billion bytes together.
   private static let maximumByteCount = 490_000_000
 
-  /// - Throws: `CofferError.notEncodable` for what is too large to be stored.
+  /// - Throws: `CofferError.notEncodable` for values that are too large to store.
   @inline(__always)
   func checkSize(_ key: String, in collection: String) throws {
     guard byteCount + key.utf8.count <= Self.maximumByteCount else {
@@ -87,7 +88,7 @@ extension DatabaseCore {
     .set(HeldItem(object: try hold(object, key, in: collection), metadata: nil, dates: dates))
   }
 
-  /// Sets values that are serialized.
+  /// Sets values that are already serialized.
   func settingSerialized(
     _ object: StoredValue, metadata: StoredValue?, dates: ItemDates, _ key: String, in collection: String
   ) throws -> Mutation {
@@ -108,7 +109,7 @@ extension DatabaseCore {
       Mutation.Replacement(metadata: .some(try metadata.map { try encode(.metadata, $0, key, in: collection) })))
   }
 
-  /// Encodes an object, where it needs that.
+  /// Encodes an object, if necessary.
   @inline(__always)
   func hold<Object: Encodable>(_ object: Object, _ key: String, in collection: String) throws -> HeldValue {
     if !hasAnyRules, let held = HeldValue(unencoded: object) { return held }
@@ -124,7 +125,7 @@ extension Mutation {
 // MARK: - Applying them
 
 extension Session {
-  /// Changes a key as `mutation` says, in one transaction from the sanitizers to the post-sanitizers.
+  /// Applies `mutation` to a key, in one transaction from the sanitizers to the post-sanitizers.
   package func change(_ key: String, in collection: String, _ mutation: (DatabaseCore) throws -> Mutation) throws {
     try inTransaction {
       let mutation = try callingOut { try mutation(core) }
@@ -133,7 +134,7 @@ extension Session {
     }
   }
 
-  /// Writes a mutation to the tables, and tells the post-sanitizers what was stored: the one way in.
+  /// Writes a mutation to the tables, and passes what was stored to the post-sanitizers; every write goes through here.
   func apply(_ mutation: Mutation, _ key: String, in collection: String) throws {
     if core.options.checksDeclarations { try checkDeclared(mutation, key, in: collection) }
     switch mutation {
@@ -144,7 +145,7 @@ extension Session {
       try remove(key, in: collection)
     case .replaced(let new):
       if let object = new.object, let metadata = new.metadata {
-        // Both at once, which is one update.
+        // Both values in one update.
         guard let item = try storedItem(key, in: collection) else { return }
         return try apply(
           .set(HeldItem(object: object, metadata: metadata, dates: item.dates)), key, in: collection)
@@ -158,7 +159,7 @@ extension Session {
     }
   }
 
-  /// Tells the post-sanitizers what was stored.
+  /// Passes what was stored to the post-sanitizers.
   private func didSet(_ object: StoredValue?, _ metadata: StoredValue?, _ key: String, in collection: String) throws {
     guard let rules = core.rules(of: collection) else { return }
     func tell(_ sanitizer: CollectionRules.PostSanitizer?, _ part: ItemPart, _ stored: StoredValue?) throws {

@@ -1,24 +1,23 @@
 extension ReadWriteTransaction {
   // MARK: History
 
-  /// Says how many earlier values the items of a collection keep, and how long, from now on; nil keeps none, and drops
-  /// what there is.
+  /// Sets how many earlier values of its items a collection keeps, and how long; nil keeps none, and drops the existing
+  /// history.
   ///
-  /// Each commit that changes or removes an item then keeps the value that was committed before, with its metadata,
-  /// version and time. The limits stand in the store, for every process; the ones that are there already change nothing.
+  /// From then on, each commit that changes or removes an item keeps the previously committed value, with its metadata,
+  /// version and time. The limits are stored, and apply to every process; setting the same limits again changes nothing.
   ///
   /// ```swift
   /// try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "accounts") }
   /// ```
   ///
-  /// Removing the collection as a whole removes its limits, too, for nothing is to stay of it: say them at each start of
-  /// the program. What is older than the limits allow goes with the next change of an item of the collection, or within 64
-  /// commits.
+  /// Removing the whole collection also removes its limits, since no trace of it may stay: set them at each start of the
+  /// program. Values beyond the limits are dropped with the next change of an item of the collection, or within 64 commits.
   public borrowing func setHistoryLimits(_ limits: HistoryLimits?, forCollection collection: String) throws {
     try session.setHistoryLimits(limits, of: collection)
   }
 
-  /// Sets a key to an earlier value with its metadata, as a new change; also one that was removed.
+  /// Sets a key to an earlier value with its metadata, as a new change; works for a removed key too.
   ///
   /// ```swift
   /// let earlier = try transaction.history(forKey: "password", inCollection: "accounts")
@@ -27,18 +26,18 @@ extension ReadWriteTransaction {
   /// }
   /// ```
   ///
-  /// What the key held until now becomes history in its turn. Restoring the present version changes nothing. An expiry that is
-  /// still ahead comes back with the value; one that has passed does not, or the value would be gone again at once. History
-  /// keeps no due dates.
+  /// The replaced value becomes history in its turn. Restoring the current version changes nothing. An expiry still in the
+  /// future is restored with the value; one in the past is not, since the value would be gone again at once. History does
+  /// not keep due dates.
   ///
-  /// - Throws: `CofferError.versionNotFound` with nothing changed; what a sanitizer throws.
+  /// - Throws: `CofferError.versionNotFound`, with nothing changed; the errors of a sanitizer.
   public borrowing func restoreObject(
     forKey key: String, inCollection collection: String = "", version: Int64
   ) throws {
     let session = session
     try session.inTransaction {
       guard let item = try session.historicItem(version, key, in: collection) else {
-        // 0 is no version, but that of an absent key.
+        // 0 is not a version; it stands for an absent key.
         guard version > 0, try session.version(key, in: collection) == version else {
           throw CofferError.versionNotFound(collection: collection, key: key, version: version)
         }

@@ -1,5 +1,4 @@
-// Writes that are made only where a key still is what it was when someone looked at it. A value that is computed outside
-// of the transaction is written so:
+// Writes that are made only if a key has not changed since it was read. To write a value computed outside of a transaction:
 //
 //   while true {
 //     let (old, version) = try connection.read { transaction in
@@ -14,16 +13,16 @@
 extension ReadWriteTransaction {
   // MARK: Conditions
 
-  /// Throws unless a key has a version; 0 stands for no such key.
+  /// Throws unless a key has this version; 0 means that the key is absent.
   ///
-  /// What follows in the transaction is then based on that version, whichever keys it changes:
+  /// The rest of the transaction is then based on that version, whichever keys it changes:
   ///
   /// ```swift
   /// try transaction.require(version: seen, forKey: "plan")
   /// try transaction.replaceMetadata("approved", forKey: "plan")
   /// ```
   ///
-  /// In `writeWithoutTransaction`, where each operation commits by itself, use `inSavepoint` around both.
+  /// In `writeWithoutTransaction`, where each operation commits separately, use `inSavepoint` around both.
   ///
   /// - Throws: `CofferError.versionMismatch`.
   public borrowing func require(
@@ -32,12 +31,11 @@ extension ReadWriteTransaction {
     try session.require(version: version, key, in: collection)
   }
 
-  /// Sets the object and the metadata for a key where its version is still the one that was read; 0 stands for no such
-  /// key.
+  /// Sets the object and the metadata of a key if its version is still `version`; 0 means that the key is absent.
   ///
-  /// nil removes the key; without metadata, what metadata there was is cleared.
+  /// A nil object removes the key, nil metadata clears it.
   ///
-  /// - Throws: `CofferError.versionMismatch` with nothing changed; as `setObject(_:forKey:inCollection:)`.
+  /// - Throws: `CofferError.versionMismatch`, with nothing changed; as `setObject(_:forKey:inCollection:)`.
   public borrowing func setObject<Object: Encodable, Metadata: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "",
     withMetadata metadata: Metadata? = Never?.none, ifVersion version: Int64
@@ -49,7 +47,7 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// The same without metadata: what a literal `nil` means.
+  /// The same without metadata, also for a literal `nil`.
   ///
   /// - Throws: As the form with metadata.
   public borrowing func setObject<Object: Encodable>(
@@ -63,10 +61,10 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// Sets object and metadata that were serialized before where the key's version is still the one that was read; 0 stands
-  /// for no such key.
+  /// Sets object and metadata that are already serialized, if the key's version is still `version`; 0 means that the key is
+  /// absent.
   ///
-  /// - Throws: `CofferError.versionMismatch` with nothing changed; what a sanitizer throws.
+  /// - Throws: `CofferError.versionMismatch`, with nothing changed; the errors of a sanitizer.
   public borrowing func setSerializedObject(
     _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
     withMetadata metadata: SerializedValue? = nil, ifVersion version: Int64
@@ -78,9 +76,9 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// Sets the object and the metadata for a key where there is no such key yet: what `ifVersion: 0` says, too.
+  /// Sets the object and the metadata of a key that does not exist yet, like `ifVersion: 0`.
   ///
-  /// - Throws: `CofferError.versionMismatch` with nothing changed; as `setObject(_:forKey:inCollection:)`.
+  /// - Throws: `CofferError.versionMismatch`, with nothing changed; as `setObject(_:forKey:inCollection:)`.
   public borrowing func setObjectIfAbsent<Object: Encodable, Metadata: Encodable>(
     _ object: Object, forKey key: String, inCollection collection: String = "",
     withMetadata metadata: Metadata? = Never?.none
@@ -88,7 +86,7 @@ extension ReadWriteTransaction {
     try setObject(object, forKey: key, inCollection: collection, withMetadata: metadata, ifVersion: 0)
   }
 
-  /// The same without metadata: what a literal `nil` means.
+  /// The same without metadata, also for a literal `nil`.
   ///
   /// - Throws: As the form with metadata.
   public borrowing func setObjectIfAbsent<Object: Encodable>(
@@ -97,9 +95,9 @@ extension ReadWriteTransaction {
     try setObject(object, forKey: key, inCollection: collection, ifVersion: 0)
   }
 
-  /// Removes a key where its version is still the one that was read.
+  /// Removes a key if its version is still `version`.
   ///
-  /// - Throws: `CofferError.versionMismatch` with nothing changed.
+  /// - Throws: `CofferError.versionMismatch`, with nothing changed.
   public borrowing func removeObject(
     forKey key: String, inCollection collection: String = "", ifVersion version: Int64
   ) throws {

@@ -6,15 +6,15 @@ import Dispatch
   import Foundation
 #endif
 
-/// A write transaction: it sees its own changes, and all of them become visible to others at once, or none.
+/// A write transaction: it sees its own changes, and all of them become visible to others together, or none.
 ///
-/// `Connection.readWrite` lends it to a closure, which it cannot leave.
+/// `Connection.readWrite` passes it to a closure, which it cannot escape.
 ///
-/// All that sets a value in a sealed collection throws `CofferError.locked` while the vault is locked, with nothing changed.
-/// All that changes something throws `CofferError.diskFull`, `.damaged` or `.inputOutput` when the store cannot be
-/// written, and `.nestedTransaction` inside an observer or a sanitizer.
+/// Setting a value in a sealed collection throws `CofferError.locked` while the vault is locked, with nothing changed. Every
+/// change throws `CofferError.diskFull`, `.damaged` or `.inputOutput` when the store cannot be written, and
+/// `.nestedTransaction` inside an observer or a sanitizer.
 public struct ReadWriteTransaction: ~Copyable, Reading {
-  /// What the transaction works on.
+  /// The state of the transaction.
   public let context: TransactionContext
 
   init(context: TransactionContext) {
@@ -22,36 +22,36 @@ public struct ReadWriteTransaction: ~Copyable, Reading {
   }
 }
 
-/// How a transaction or a savepoint ends that its closure decides about.
+/// How a closure wants its transaction or savepoint to end.
 public enum TransactionCompletion: Sendable {
-  /// Its changes stay.
+  /// Keep its changes.
   case commit
-  /// Its changes are undone.
+  /// Undo its changes.
   case rollback
 }
 
 extension ReadWriteTransaction {
   // MARK: Setting
 
-  /// Sets the object for a key, without metadata: what metadata there was is cleared.
+  /// Sets the object of a key without metadata; existing metadata is cleared.
   ///
   /// nil removes the key.
   ///
-  /// Setting a value equal to the present one changes nothing.
+  /// Setting a value equal to the current one changes nothing.
   ///
-  /// - Throws: `CofferError.notEncodable`, with nothing changed; what a sanitizer throws.
+  /// - Throws: `CofferError.notEncodable`, with nothing changed; the errors of a sanitizer.
   public borrowing func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = ""
   ) throws {
     try set(object, metadata: Optional<Never>.none, key, collection)
   }
 
-  /// Removes a key: what a literal `nil` means as an object.
+  /// Removes a key; the overload for a literal `nil` as object.
   public borrowing func setObject(_ nothing: Never?, forKey key: String, inCollection collection: String = "") throws {
     try removeObject(forKey: key, inCollection: collection)
   }
 
-  /// Sets the object and the metadata for a key.
+  /// Sets the object and the metadata of a key.
   ///
   /// A nil object removes the key, nil metadata clears it.
   ///
@@ -62,7 +62,7 @@ extension ReadWriteTransaction {
     try set(object, metadata: metadata, key, collection)
   }
 
-  /// Sets the object for a key and clears its metadata: what a literal `nil` means as metadata.
+  /// Sets the object of a key and clears its metadata; the overload for a literal `nil` as metadata.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
   public borrowing func setObject<Object: Encodable>(
@@ -78,23 +78,23 @@ extension ReadWriteTransaction {
     try session.change(key, in: collection) { try $0.setting(object, metadata: metadata, key, in: collection) }
   }
 
-  /// Sets the object for a key for a time, without metadata.
+  /// Sets the object of a key, with an expiry and without metadata.
   ///
   /// ```swift
   /// try transaction.setObject(true, forKey: "maintenance", expires: Date(timeIntervalSinceNow: 7200))
   /// ```
   ///
-  /// From `expires` on the key is gone, for every reader in every process at once. Whoever writes next, or a program that has
-  /// the store open, removes it with a commit of its own, which says so: see ``Commit/hasExpired(key:inCollection:)``. What is
-  /// set again stays, unless it is given another time; what is replaced or updated keeps its time.
+  /// At `expires` the key is gone, for every reader in every process. The next writer, or a program that has the store open,
+  /// removes it in a separate commit, which records why: see ``Commit/hasExpired(key:inCollection:)``. Setting the key again
+  /// clears the expiry unless a new one is given; replacing or updating it keeps the expiry.
   ///
-  /// A transaction that reads sees what was there when it began.
+  /// A read transaction sees what was there when it began.
   ///
   /// - Parameters:
-  ///   - expires: By the clock of each host, to the millisecond; a time that is past removes the key. nil for an item that
+  ///   - expires: By the clock of each host, to the millisecond; a time in the past removes the key. nil for an item that
   ///     stays.
-  ///   - due: From when on the item should be set anew, a secret that has to be renewed, say: nothing happens then, but
-  ///     ``ItemInfo/due`` tells. nil for never.
+  ///   - due: When the item should be renewed, for a secret that has to be rotated, for instance. Nothing happens then,
+  ///     except that ``ItemInfo/due`` shows it. nil for never.
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
   public borrowing func setObject<Object: Encodable>(
     _ object: Object, forKey key: String, inCollection collection: String = "", expires: Date?, due: Date? = nil
@@ -104,12 +104,12 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// Sets object and metadata that were serialized before.
+  /// Sets object and metadata that are already serialized.
   ///
   /// - Parameters:
-  ///   - expires: From when on the item is gone; nil for never.
-  ///   - due: From when on it should be set anew; nil for never.
-  /// - Throws: What a sanitizer throws.
+  ///   - expires: When the item expires; nil for never.
+  ///   - due: When it should be renewed; nil for never.
+  /// - Throws: The errors of a sanitizer.
   public borrowing func setSerializedObject(
     _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
     withMetadata metadata: SerializedValue? = nil, expires: Date? = nil, due: Date? = nil
@@ -122,9 +122,9 @@ extension ReadWriteTransaction {
 
   // MARK: Replacing
 
-  /// Replaces the object for a key, keeping its metadata, its expiry and its due date.
+  /// Replaces the object of a key, keeping its metadata, its expiry and its due date.
   ///
-  /// Does nothing where there is no such key. nil removes the key.
+  /// Does nothing if the key is absent. nil removes the key.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
   public borrowing func replaceObject<Object: Encodable>(
@@ -134,18 +134,18 @@ extension ReadWriteTransaction {
     try session.change(key, in: collection) { try $0.replacing(object: object, key, in: collection) }
   }
 
-  /// Removes a key: what a literal `nil` means as an object.
+  /// Removes a key; the overload for a literal `nil` as object.
   public borrowing func replaceObject(
     _ nothing: Never?, forKey key: String, inCollection collection: String = ""
   ) throws {
     try removeObject(forKey: key, inCollection: collection)
   }
 
-  /// Replaces the object for a key with one that was serialized before, keeping its metadata, its expiry and its due date.
+  /// Replaces the object of a key with one that is already serialized, keeping its metadata, its expiry and its due date.
   ///
-  /// Does nothing where there is no such key.
+  /// Does nothing if the key is absent.
   ///
-  /// - Throws: What a sanitizer throws.
+  /// - Throws: The errors of a sanitizer.
   public borrowing func replaceSerializedObject(
     _ object: SerializedValue, forKey key: String, inCollection collection: String = ""
   ) throws {
@@ -154,9 +154,9 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// Replaces the metadata for a key, keeping its object, its expiry and its due date.
+  /// Replaces the metadata of a key, keeping its object, its expiry and its due date.
   ///
-  /// Does nothing where there is no such key. nil clears the metadata.
+  /// Does nothing if the key is absent. nil clears the metadata.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
   public borrowing func replaceMetadata<Metadata: Encodable>(
@@ -165,18 +165,18 @@ extension ReadWriteTransaction {
     try session.change(key, in: collection) { try $0.replacing(metadata: metadata, key, in: collection) }
   }
 
-  /// Clears the metadata of a key: what a literal `nil` means as metadata.
+  /// Clears the metadata of a key; the overload for a literal `nil` as metadata.
   public borrowing func replaceMetadata(
     _ nothing: Never?, forKey key: String, inCollection collection: String = ""
   ) throws {
     try session.change(key, in: collection) { _ in .replacedByNoMetadata }
   }
 
-  /// Replaces the metadata for a key with some that was serialized before, keeping its object.
+  /// Replaces the metadata of a key with metadata that is already serialized, keeping its object.
   ///
-  /// Does nothing where there is no such key.
+  /// Does nothing if the key is absent.
   ///
-  /// - Throws: What a sanitizer throws.
+  /// - Throws: The errors of a sanitizer.
   public borrowing func replaceSerializedMetadata(
     _ metadata: SerializedValue, forKey key: String, inCollection collection: String = ""
   ) throws {
@@ -187,18 +187,18 @@ extension ReadWriteTransaction {
 
   // MARK: Removing
 
-  /// Removes a key with its object and metadata; an absent key changes nothing.
+  /// Removes a key with its object and metadata; does nothing if the key is absent.
   public borrowing func removeObject(forKey key: String, inCollection collection: String = "") throws {
     try session.remove(key, in: collection)
   }
 
-  /// Removes several keys, all or none; absent ones change nothing.
+  /// Removes several keys, all or none; absent keys are ignored.
   public borrowing func removeObjects(forKeys keys: some Sequence<String>, inCollection collection: String = "") throws
   {
     try session.remove(keys, in: collection)
   }
 
-  /// Removes a collection: its items, their history and its limits, its name, and its keys in the change log.
+  /// Removes a collection: its items, their history, its limits, its name, and its keys in the change log.
   ///
   /// A sealed collection keeps its name, and stays sealed.
   public borrowing func removeAllObjects(inCollection collection: String = "") throws {
@@ -212,14 +212,14 @@ extension ReadWriteTransaction {
 
   // MARK: The transaction itself
 
-  /// Discards all that this transaction changed before and will change after this call.
+  /// Discards everything that this transaction has changed and will change.
   ///
-  /// The closure goes on to its end. In `writeWithoutTransaction` there is nothing to discard.
+  /// The closure runs to its end. In `writeWithoutTransaction` there is nothing to discard.
   public borrowing func rollback() {
     session.rollBack()
   }
 
-  /// Runs `body` in a savepoint; what it changes is undone when it returns `.rollback`, or throws.
+  /// Runs `body` in a savepoint; its changes are undone if it returns `.rollback` or throws.
   ///
   /// ```swift
   /// try transaction.inSavepoint {
@@ -228,9 +228,9 @@ extension ReadWriteTransaction {
   /// }
   /// ```
   ///
-  /// Savepoints nest. Outside a transaction, in `writeWithoutTransaction`, the savepoint is a transaction.
+  /// Savepoints nest. In `writeWithoutTransaction`, outside of a transaction, the savepoint is a transaction.
   ///
-  /// - Throws: What `body` throws.
+  /// - Throws: The errors of `body`.
   public borrowing func inSavepoint(_ body: () throws -> TransactionCompletion) throws {
     struct Rollback: Error {}
     do {
@@ -244,7 +244,7 @@ extension ReadWriteTransaction {
 
   /// On whose behalf the transaction is made; nil for the actor of the database's options.
   ///
-  /// The commit carries it beside the program, the user and the host; see ``Commit/author``.
+  /// It is stored with the commit, beside the program, the user and the host; see ``Commit/author``.
   ///
   /// ```swift
   /// try connection.readWrite { transaction in
@@ -253,29 +253,29 @@ extension ReadWriteTransaction {
   /// }
   /// ```
   ///
-  /// A note, not evidence: whoever has the store's key can write any. In `writeWithoutTransaction` it goes with the transaction
-  /// of an `inSavepoint` alone.
+  /// This is a note, not evidence: anyone with the store's key can write any actor. In `writeWithoutTransaction` it applies
+  /// only to the transaction of an `inSavepoint`.
   public var actor: String? {
     get { session.transaction.actor }
     nonmutating set { session.transaction.actor = newValue }
   }
 
-  /// What observers of the commit get beside its changes, in this process; the last one set counts.
+  /// An object for observers of the commit in this process, besides the changes; the last one set is used.
   ///
-  /// In `writeWithoutTransaction` it goes with the transaction of an `inSavepoint` alone.
+  /// In `writeWithoutTransaction` it applies only to the transaction of an `inSavepoint`.
   public var notificationCustomObject: (any Sendable)? {
     get { session.transaction.customObject }
     nonmutating set { session.transaction.customObject = newValue }
   }
 
-  /// Runs `block` after the end of the transaction, in the order of these calls, before the completion of the call that
-  /// made the transaction.
+  /// Runs `block` after the end of the transaction, in the order of these calls, before the completion of the call that made
+  /// the transaction.
   ///
-  /// In `writeWithoutTransaction`, where all that came before is committed, it runs at once.
+  /// In `writeWithoutTransaction`, where everything before is committed already, it runs immediately.
   ///
   /// - Parameters:
   ///   - queue: Where it runs; nil for the thread of the transaction.
-  ///   - block: Gets whether the transaction was committed.
+  ///   - block: Receives whether the transaction was committed.
   public borrowing func addCompletion(
     on queue: DispatchQueue? = nil, _ block: @escaping @Sendable (_ isCommitted: Bool) -> Void
   ) {

@@ -1,6 +1,6 @@
-// Enumerations go through collections, and in each of them through keys, in the order of their UTF-8 bytes. They see the
-// rows as of their start, whatever is changed meanwhile, and may be nested. A body ends its enumeration by setting `stop`.
-// The filter is asked about a key before its value is decoded.
+// Enumerations visit collections, and the keys in each of them, in the order of their UTF-8 bytes. They see the rows as of
+// their start, regardless of later changes, and can be nested. A body ends its enumeration by setting `stop`. The filter
+// runs before a value is decoded.
 
 /// Whether to visit a key.
 public typealias KeyFilter = (_ key: String) throws -> Bool
@@ -8,7 +8,7 @@ public typealias KeyFilter = (_ key: String) throws -> Bool
 extension Reading where Self: ~Copyable {
   // MARK: Names and keys
 
-  /// Visits the names of the collections that hold something.
+  /// Visits the names of the collections that are not empty.
   public borrowing func enumerateCollections(_ body: (_ collection: String, _ stop: inout Bool) throws -> Void) throws {
     var stop = false
     for collection in try session.collectionNames() where !stop { try body(collection, &stop) }
@@ -32,7 +32,7 @@ extension Reading where Self: ~Copyable {
   /// }
   /// ```
   ///
-  /// - Throws: `CofferError.notDecodable` at the first object of another type; what `filter` and `body` throw.
+  /// - Throws: `CofferError.notDecodable` at the first object of another type; the errors of `filter` and `body`.
   public borrowing func enumerateKeysAndObjects<Object: Decodable>(
     inCollection collection: String = "", within range: KeyRange = .all, as type: Object.Type = Object.self,
     where filter: KeyFilter? = nil, _ body: (_ key: String, _ object: Object, _ stop: inout Bool) throws -> Void
@@ -43,7 +43,7 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// Visits each of `keys` once, in their order, with its object; nil where there is none.
+  /// Visits each of `keys` once, in their order, with its object, or nil.
   ///
   /// - Throws: As `enumerateKeysAndObjects(inCollection:within:as:where:_:)`.
   public borrowing func enumerateObjects<Object: Decodable>(
@@ -58,9 +58,9 @@ extension Reading where Self: ~Copyable {
 
   // MARK: Metadata
 
-  /// Visits the keys of a collection with their metadata, nil where there is none.
+  /// Visits the keys of a collection with their metadata, or nil.
   ///
-  /// - Throws: `CofferError.notDecodable` at the first metadata of another type; what `filter` and `body` throw.
+  /// - Throws: `CofferError.notDecodable` at the first metadata of another type; the errors of `filter` and `body`.
   public borrowing func enumerateKeysAndMetadata<Metadata: Decodable>(
     inCollection collection: String = "", within range: KeyRange = .all, as type: Metadata.Type = Metadata.self,
     where filter: KeyFilter? = nil, _ body: (_ key: String, _ metadata: Metadata?, _ stop: inout Bool) throws -> Void
@@ -71,7 +71,7 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// Visits each of `keys` once, in their order, with its metadata; nil where there is none, or no such key.
+  /// Visits each of `keys` once, in their order, with its metadata; nil if it has none, or the key is absent.
   ///
   /// - Throws: As `enumerateKeysAndMetadata(inCollection:within:as:where:_:)`.
   public borrowing func enumerateMetadata<Metadata: Decodable>(
@@ -88,7 +88,7 @@ extension Reading where Self: ~Copyable {
 
   /// Visits the keys of a collection with their objects and metadata.
   ///
-  /// - Throws: `CofferError.notDecodable` at the first value of another type; what `filter` and `body` throw.
+  /// - Throws: `CofferError.notDecodable` at the first value of another type; the errors of `filter` and `body`.
   public borrowing func enumerateRows<Object: Decodable, Metadata: Decodable>(
     inCollection collection: String = "", within range: KeyRange = .all, as type: Object.Type = Object.self,
     metadata metadataType: Metadata.Type = Metadata.self, where filter: KeyFilter? = nil,
@@ -102,7 +102,7 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// Visits each of `keys` once, in their order, with its object and metadata; nil where there are none.
+  /// Visits each of `keys` once, in their order, with its object and metadata, each of which may be nil.
   ///
   /// - Throws: As `enumerateRows(inCollection:within:as:metadata:where:_:)`.
   public borrowing func enumerateRows<Object: Decodable, Metadata: Decodable>(
@@ -133,7 +133,9 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// Each key once; what changes meanwhile is not seen, since all are read before the first is handed out.
+  /// Visits each key once.
+  ///
+  /// All are read before the first is passed on, so later changes are not seen.
   private borrowing func enumerate(
     _ keys: some Sequence<String>, _ collection: String, _ body: (String, HeldItem?, inout Bool) throws -> Void
   ) throws {

@@ -4,12 +4,14 @@
   import Foundation
 #endif
 
-/// What a transaction works on; only Coffer makes one.
+/// The state of a transaction; created by Coffer only.
 public struct TransactionContext {
   package let session: Session
 }
 
-/// What read and write transactions have in common. Helpers that work in both take one of either kind:
+/// What read and write transactions have in common.
+///
+/// A helper function for both takes it as a parameter:
 ///
 /// ```swift
 /// func theme(_ transaction: borrowing some Reading & ~Copyable) throws -> String {
@@ -17,11 +19,11 @@ public struct TransactionContext {
 /// }
 /// ```
 ///
-/// Everything here throws `CofferError.damaged` or `.inputOutput` when the store cannot be read, and `CancellationError`
-/// in the task of an asynchronous transaction that was cancelled. What gives values throws `CofferError.locked` where they
-/// are sealed and the vault is locked.
+/// Everything here throws `CofferError.damaged` or `.inputOutput` when the store cannot be read, and `CancellationError` in
+/// the cancelled task of an asynchronous transaction. Reading sealed values throws `CofferError.locked` while the vault is
+/// locked.
 public protocol Reading: ~Copyable {
-  /// What the transaction works on.
+  /// The state of the transaction.
   var context: TransactionContext { get }
 }
 
@@ -30,15 +32,15 @@ extension Reading where Self: ~Copyable {
 
   // MARK: One item
 
-  /// The object for a key, nil when there is none.
+  /// The object of a key, or nil.
   ///
   /// ```swift
   /// let retries: Int? = try transaction.object(forKey: "retries")
   /// let theme = try transaction.object(forKey: "theme", inCollection: "ui", as: Theme.self)
   /// ```
   ///
-  /// Types are exact: a stored Bool is no Int. An integer reads as any integer type it fits, and as Double where that
-  /// loses nothing.
+  /// Types are exact: a stored Bool cannot be read as an Int. An integer can be read as any integer type that holds it, and
+  /// as Double if that is exact.
   ///
   /// - Throws: `CofferError.notDecodable` when another type is stored.
   public borrowing func object<Object: Decodable>(
@@ -50,14 +52,14 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// The object for a key as it describes itself, nil when there is none.
+  /// The object of a key as a self-describing ``Value``, or nil.
   ///
   /// - Throws: `CofferError.notDecodable`.
   public borrowing func value(forKey key: String, inCollection collection: String = "") throws -> Value? {
     try object(forKey: key, inCollection: collection)
   }
 
-  /// The metadata for a key, nil when there is none, or no such key.
+  /// The metadata of a key; nil if it has none, or the key is absent.
   ///
   /// - Throws: `CofferError.notDecodable` when another type is stored.
   public borrowing func metadata<Metadata: Decodable>(
@@ -66,7 +68,7 @@ extension Reading where Self: ~Copyable {
     try session.core.metadata(session.item(key, in: collection)?.metadata, as: type, key, in: collection)
   }
 
-  /// Object and metadata for a key, nil when there is none.
+  /// Object and metadata of a key, or nil.
   ///
   /// ```swift
   /// if let row = try transaction.row(forKey: "photo", as: Photo.self, metadata: Date.self) {
@@ -87,7 +89,7 @@ extension Reading where Self: ~Copyable {
     )
   }
 
-  /// The object for a key as it is stored, nil when there is none; a sealed one in clear.
+  /// The object of a key in its stored form, or nil; a sealed one as plaintext.
   public borrowing func serializedObject(
     forKey key: String, inCollection collection: String = ""
   ) throws -> SerializedValue? {
@@ -97,7 +99,7 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// The metadata for a key as it is stored, nil when there is none; in clear, where it is sealed.
+  /// The metadata of a key in its stored form, or nil; sealed metadata as plaintext.
   public borrowing func serializedMetadata(
     forKey key: String, inCollection collection: String = ""
   ) throws -> SerializedValue? {
@@ -107,7 +109,7 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// Object and metadata for a key as they are stored, nil when there is none; sealed ones in clear.
+  /// Object and metadata of a key in their stored form, or nil; sealed values as plaintext.
   public borrowing func serializedRow(
     forKey key: String, inCollection collection: String = ""
   ) throws -> (object: SerializedValue, metadata: SerializedValue?)? {
@@ -120,12 +122,12 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// Whether there is an object for a key; its value is not read.
+  /// Whether a key has an object; does not read its value.
   public borrowing func hasObject(forKey key: String, inCollection collection: String = "") throws -> Bool {
     try session.has(key, in: collection)
   }
 
-  /// Everything about a key: value, metadata, version and time; nil when there is none.
+  /// Everything about a key: value, metadata, version and time; nil if it is absent.
   ///
   /// - Throws: `CofferError.notDecodable`.
   public borrowing func item(forKey key: String, inCollection collection: String = "") throws -> Item? {
@@ -138,71 +140,71 @@ extension Reading where Self: ~Copyable {
       due: row.item.dates.due.map(Date.init(milliseconds:)), author: row.author.flatMap(Author.init(text:)))
   }
 
-  /// Kind, size, version and time of an item, nil when there is none; its value is not read.
+  /// Kind, size, version and time of an item, or nil; does not read its value.
   public borrowing func info(forKey key: String, inCollection collection: String = "") throws -> ItemInfo? {
     try session.info(key, in: collection)
   }
 
-  /// The version of an item, 0 when there is none; see ``ItemInfo/version``.
+  /// The version of an item, or 0 if it is absent; see ``ItemInfo/version``.
   public borrowing func version(forKey key: String, inCollection collection: String = "") throws -> Int64 {
     try session.version(key, in: collection)
   }
 
   // MARK: Counts and lists
 
-  /// How many collections hold something.
+  /// The number of collections that are not empty.
   public borrowing func numberOfCollections() throws -> Int {
     try session.collectionNames().count
   }
 
-  /// How many keys a collection holds; 0 when there is no such collection.
+  /// The number of keys in a collection; 0 if there is no such collection.
   public borrowing func numberOfKeys(inCollection collection: String = "") throws -> Int {
     try session.count(in: collection)
   }
 
-  /// How many keys all collections hold together.
+  /// The number of keys in all collections.
   public borrowing func numberOfKeysInAllCollections() throws -> Int {
     try session.count(in: nil)
   }
 
-  /// The names of the collections that hold something, in the order of their UTF-8 bytes.
+  /// The names of the collections that are not empty, in the order of their UTF-8 bytes.
   public borrowing func allCollections() throws -> [String] {
     try session.collectionNames()
   }
 
   /// The keys of a collection, in the order of their UTF-8 bytes.
   ///
-  /// - Parameter range: Only the keys in it.
+  /// - Parameter range: Restricts the keys.
   public borrowing func allKeys(inCollection collection: String = "", within range: KeyRange = .all) throws -> [String]
   {
     try session.keys(in: collection, range)
   }
 
-  /// Kind, size, version and time of each item of a collection, by key; no value is read.
+  /// Kind, size, version and time of each item of a collection, by key; does not read values.
   public borrowing func itemInfos(inCollection collection: String = "") throws -> [ItemInfo] {
     try session.infos(in: collection)
   }
 
-  /// The items of all collections that should be set anew before a date, the most urgent first; no value is read.
+  /// The items of all collections that are due for renewal before a date, most urgent first; does not read values.
   ///
   /// See ``ReadWriteTransaction/setObject(_:forKey:inCollection:expires:due:)``.
   public borrowing func itemsDue(before date: Date) throws -> [ItemInfo] {
     try session.itemsDue(before: date.milliseconds)
   }
 
-  /// When the next item of any collection expires; nil where none will.
+  /// When the next item of any collection expires, or nil.
   public borrowing func nextExpiry() throws -> Date? {
     try session.nextExpiry().map(Date.init(milliseconds:))
   }
 
-  /// The number of the snapshot that the transaction sees: it goes up by one with each commit that changed something.
+  /// The number of the snapshot that the transaction sees; each commit that changes something increases it by one.
   public borrowing func snapshot() throws -> UInt64 {
     try session.reading { try session.snapshot() }
   }
 
   // MARK: Earlier commits
 
-  /// What was committed after a snapshot, up to the one that the transaction sees, the oldest commit first.
+  /// The commits after a snapshot, up to the one that the transaction sees, oldest first.
   ///
   /// ```swift
   /// guard let commits = try transaction.changes(since: lastSeen) else { return reloadEverything() }
@@ -210,30 +212,30 @@ extension Reading where Self: ~Copyable {
   /// lastSeen = try transaction.snapshot()
   /// ```
   ///
-  /// The store remembers the last 10,000 commits, or fewer that changed very many keys. Where a collection that was there
-  /// then has been removed, its name is gone, and the notification of its removal says
-  /// ``Commit/didClearAllCollections``: any key may have changed.
+  /// The store keeps the last 10,000 commits, or fewer if they changed very many keys. When a collection is removed, its
+  /// name is erased; if it existed at `snapshot`, the commit that removed it has ``Commit/didClearAllCollections`` set: any
+  /// key may have changed.
   ///
-  /// - Parameter snapshot: What `snapshot()` gave, in this process or another.
-  /// - Returns: nil when that is not known any more, or the store never had such a snapshot: any key may have changed.
+  /// - Parameter snapshot: The result of `snapshot()`, in this process or another.
+  /// - Returns: nil if the commits are no longer kept, or the store never had such a snapshot: any key may have changed.
   public borrowing func changes(since snapshot: UInt64) throws -> [Commit]? {
     try session.changes(since: snapshot)
   }
 
-  /// The commits that the store remembers, the oldest first.
+  /// The commits that the store keeps, oldest first.
   ///
-  /// These are the last 10,000, or fewer that changed very many keys.
+  /// These are the last 10,000, or fewer if they changed very many keys.
   public borrowing func rememberedCommits() throws -> [Commit] {
     try session.rememberedCommits()
   }
 
   // MARK: Earlier values
 
-  /// What an item was before, the newest first; empty where the collection keeps no history.
+  /// The earlier values of an item, newest first; empty if the collection keeps no history.
   ///
-  /// The present value is not in it. A removed key has its history, too.
+  /// The current value is not included. A removed key has a history too.
   ///
-  /// - Throws: `CofferError.notDecodable`; `.locked` where the collection is sealed and the vault locked.
+  /// - Throws: `CofferError.notDecodable`; `.locked` when the collection is sealed and the vault is locked.
   public borrowing func history(
     forKey key: String, inCollection collection: String = ""
   ) throws -> [HistoricItem] {
@@ -249,12 +251,12 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// The keys of a collection that have earlier values, removed ones included, in the order of their UTF-8 bytes.
+  /// The keys of a collection that have earlier values, including removed keys, in the order of their UTF-8 bytes.
   public borrowing func allKeysWithHistory(inCollection collection: String = "") throws -> [String] {
     try session.keysWithHistory(in: collection)
   }
 
-  /// How much of its items' past a collection keeps; nil where it keeps none.
+  /// The limits of the history that a collection keeps; nil if it keeps none.
   public borrowing func historyLimits(forCollection collection: String) throws -> HistoryLimits? {
     try session.historyLimits(of: collection)
   }
@@ -262,9 +264,9 @@ extension Reading where Self: ~Copyable {
 
 /// A read transaction: one snapshot.
 ///
-/// `Connection.read` lends it to a closure, which it cannot leave.
+/// `Connection.read` passes it to a closure, which it cannot escape.
 public struct ReadTransaction: ~Copyable, Reading {
-  /// What the transaction works on.
+  /// The state of the transaction.
   public let context: TransactionContext
 
   init(context: TransactionContext) {

@@ -10,7 +10,7 @@ extension Session {
   func storedCollection(_ name: String) throws -> StoredCollection? {
     let unlockCount = core.vault.unlockCount.load(ordering: .acquiring)
     if unlockCount != knownUnlockCount {
-      // What was read with the vault locked was not compared with its list.
+      // Collections looked up while the vault was locked have not been checked against its list.
       knownCollections.removeAll()
       knownUnlockCount = unlockCount
     }
@@ -27,7 +27,7 @@ extension Session {
     try storedCollection(name) ?? insertCollection(name)
   }
 
-  /// Whether the values of a collection are sealed, or would be if it were made.
+  /// Whether the values of a collection are sealed, or would be if it were created.
   func isSealedOrWillBe(_ name: String) throws -> Bool {
     if let stored = try storedCollection(name) { return stored.isSealed }
     return try CollectionEnvironment(collection: name).map { try storedCollection($0.parent)?.isSealed ?? false }
@@ -35,7 +35,7 @@ extension Session {
   }
 
   private func insertCollection(_ name: String) throws -> StoredCollection {
-    // What is a secret in one environment is one in another.
+    // A secret in one environment is a secret in all of them.
     if try isSealedOrWillBe(name) {
       try setSealed(true, name)
       if let collection = knownCollections[name] { return collection }
@@ -51,9 +51,9 @@ extension Session {
 
   // MARK: Cache
 
-  /// Whether the cache shows this transaction's snapshot: from its second read on.
+  /// Whether the cache shows this transaction's snapshot: true from its second read on.
   ///
-  /// What others changed since the cache was used last is dropped from it then.
+  /// The first time, this drops from the cache what others have changed since it was last used.
   func isCacheUsable() throws -> Bool {
     guard transaction.hasRead else {
       transaction.hasRead = true

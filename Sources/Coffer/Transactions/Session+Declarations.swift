@@ -3,7 +3,7 @@ extension Session {
     DeclarationTable(connection: connection, isKnown: core.hasDeclarations.load(ordering: .relaxed))
   }
 
-  /// Refuses a value that is not what its setting is declared to be.
+  /// Throws if a value does not match the declaration of its setting.
   func checkDeclared(_ mutation: Mutation, _ key: String, in collection: String) throws {
     let object: HeldValue?
     switch mutation {
@@ -18,7 +18,7 @@ extension Session {
     throw CofferError.invalidValue(collection: collection, key: key, reason: reason)
   }
 
-  /// Puts an application's declarations in the place of those it made before.
+  /// Replaces an application's earlier declarations.
   func declare(
     _ all: [Declaration], by application: String, version: String?, fingerprint: [UInt8]
   ) throws {
@@ -32,7 +32,7 @@ extension Session {
 extension Reading where Self: ~Copyable {
   // MARK: Declared settings
 
-  /// How a setting is declared in the store, nil when it is not.
+  /// The stored declaration of a setting, or nil.
   ///
   /// - Throws: `CofferError.damaged` when the declaration does not parse.
   public borrowing func declaration(forKey key: String, inCollection collection: String) throws -> Declaration? {
@@ -50,24 +50,24 @@ extension Reading where Self: ~Copyable {
 }
 
 extension ReadWriteTransaction {
-  /// Declares an application's settings: those that it declared before, and not again, are declared no longer.
+  /// Declares an application's settings, replacing all of its earlier declarations.
   ///
-  /// A program does so by ``Preferences/declare(_:strict:)``; this is for tools, and programs in other languages.
+  /// Programs use ``Preferences/declare(_:strict:)``; this is for tools, and for programs in other languages.
   ///
   /// - Parameter application: The collection of the application's own settings.
-  /// - Throws: `CofferError.conflictingDeclarations` where another application declares a setting in another way,
-  ///   `.malformedSettings` where a declaration makes no sense; nothing was changed then.
+  /// - Throws: `CofferError.conflictingDeclarations` when another application declares a setting differently,
+  ///   `.malformedSettings` when a declaration is invalid; nothing is changed then.
   public borrowing func declare(
     _ declarations: [Declaration], by application: String, version: String? = nil
   ) throws {
     for declaration in declarations { try declaration.check() }
-    // No program's fingerprint: a program that declares the same afterwards writes it once more.
+    // Not a program's fingerprint: a program that declares the same settings afterwards writes them once more.
     try session.declare(declarations, by: application, version: version, fingerprint: [])
   }
 
-  /// Forgets what an application declared; its settings stay.
+  /// Removes an application's declarations; its settings stay.
   ///
-  /// - Returns: Whether it had declared anything.
+  /// - Returns: Whether it had declared any.
   @discardableResult
   public borrowing func removeDeclarations(of application: String) throws -> Bool {
     let session = session

@@ -1,7 +1,7 @@
 import CofferStorage
 
 extension Session {
-  /// All environments that are there, in the order of their collections.
+  /// All existing environments, in the order of their collections.
   func environments() throws -> [CollectionEnvironment] {
     try reading { try collections.all().compactMap { CollectionEnvironment(collection: $0.name) } }
   }
@@ -23,7 +23,7 @@ extension Session {
     return try changingTogether {
       guard let stored = try collections.collection(named: name) else { return false }
       try removeAll(in: name)
-      // From the vault's list, too.
+      // Removes it from the vault's list too.
       if stored.isSealed { try setSealed(false, name) }
       try collections.remove(stored.id)
       knownCollections[name] = nil
@@ -36,12 +36,12 @@ extension Session {
 extension Reading where Self: ~Copyable {
   // MARK: Environments
 
-  /// The environments of all collections, those that hold nothing included, in the order of their names' UTF-8 bytes.
+  /// The environments of all collections, including empty ones, in the order of their names' UTF-8 bytes.
   public borrowing func environments() throws -> [CollectionEnvironment] {
     try session.environments()
   }
 
-  /// Whether an environment is there, even if it holds nothing.
+  /// Whether an environment exists, even if it is empty.
   public borrowing func hasEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     let session = session
     return try session.reading { try session.storedCollection(environment.collection) != nil }
@@ -51,21 +51,21 @@ extension Reading where Self: ~Copyable {
 extension ReadWriteTransaction {
   // MARK: Environments
 
-  /// Makes an environment that holds nothing yet: everything shows from its parent.
+  /// Creates an empty environment, in which all values of its parent show.
   ///
-  /// Where the parent is sealed, the environment is, too; where it keeps history, the environment does within the same limits.
+  /// If the parent is sealed, so is the environment; if it keeps history, the environment does so within the same limits.
   ///
-  /// - Returns: Whether it was not there.
-  /// - Throws: `CofferError.locked` where the parent is sealed and the vault locked.
+  /// - Returns: Whether it is new.
+  /// - Throws: `CofferError.locked` when the parent is sealed and the vault is locked.
   @discardableResult
   public borrowing func makeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     try session.makeEnvironment(environment)
   }
 
-  /// Removes an environment with all that is set in it.
+  /// Removes an environment with all values set in it.
   ///
-  /// - Returns: Whether it was there.
-  /// - Throws: `CofferError.locked` where it is sealed and the vault locked.
+  /// - Returns: Whether it existed.
+  /// - Throws: `CofferError.locked` when it is sealed and the vault is locked.
   @discardableResult
   public borrowing func removeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     try session.removeEnvironment(environment)

@@ -1,7 +1,7 @@
 extension Session {
-  /// Whether an observer asked for such a change, and the item's values have to be known.
+  /// Whether an observer wants such changes, so that the item's values are needed.
   func observes(_ operation: DatabaseEventKind.Operation, in collection: String, _ part: ItemPart? = nil) -> Bool {
-    // After a rollback nothing can be made of a change any more.
+    // After a rollback, changes have no effect.
     !transaction.observation.isEmpty && !transaction.isRolledBack && observes(Self.kind(operation, collection, part))
   }
 
@@ -16,7 +16,7 @@ extension Session {
       operation: operation, collection: collection, changesObject: part != .metadata, changesMetadata: part != .object)
   }
 
-  /// Records a change that was made, for observers who asked for it, too.
+  /// Records a change, also for the observers that want it.
   func record(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
     old: HeldItem? = nil, new: HeldItem? = nil, hasExpired: Bool = false
@@ -36,7 +36,7 @@ extension Session {
       TransactionObservation.Change(event: DatabaseEvent(kind: eventKind, key: key), old: old, new: new))
   }
 
-  /// Records a change that was made and that no observer asked for.
+  /// Records a change that no observer wants.
   func recordUnobserved(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
     hasExpired: Bool = false
@@ -50,7 +50,7 @@ extension Session {
     if transaction.isFeedObserved { transaction.changedNames[id] = collection }
   }
 
-  /// Records that a collection was removed as a whole.
+  /// Records the removal of a whole collection.
   func recordClearing(of collection: String, id: Int64, keys: [String]) {
     transaction.changes.recordClearing(of: id, keys: keys.map(ByteString.init))
     transaction.changedNames[id] = collection

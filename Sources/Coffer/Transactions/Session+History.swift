@@ -3,7 +3,7 @@ import CofferStorage
 extension Session {
   // MARK: Versions
 
-  /// The version of what this transaction changes: the number that it will have as a commit.
+  /// The version of this transaction's changes: the number of its future commit.
   func newVersion() throws -> Int64 {
     if let version = transaction.version { return version }
     let version = try endOfLog().sequence + 1
@@ -11,8 +11,8 @@ extension Session {
     return version
   }
 
-  /// The end of the change log in the write transaction that is under way; read only where the last one of this connection
-  /// has not left it known.
+  /// The end of the change log in the current write transaction; read from the table only if this connection does not know
+  /// it from its last one.
   func endOfLog() throws -> ChangeLog.End {
     if let knownEnd { return knownEnd }
     let end = try changeLog.end()
@@ -30,14 +30,14 @@ extension Session {
 
   // MARK: Keeping history
 
-  /// Runs `body`, which changes or removes an item, and keeps what the item was before, where its collection says so.
+  /// Runs `body`, which changes or removes an item, and keeps the previous item if the collection has a history.
   func keepingHistory<Result>(
     of key: String, in collection: StoredCollection, _ body: () throws -> Result
   ) throws -> Result {
     guard let limits = collection.history ?? (transaction.keepsAllHistory ? HistoryLimits() : nil) else {
       return try body()
     }
-    // When the change fails by itself, the copy must go, too.
+    // If the change fails, the copy must be undone too.
     return try savepoint {
       try history.keep(key, in: collection.id, limits, endingWith: newVersion(), time: transaction.time, by: authorText)
       return try body()
@@ -46,10 +46,10 @@ extension Session {
 
   // MARK: Declaring
 
-  /// - Parameter limits: nil to keep no history, and drop what there is.
+  /// - Parameter limits: nil to keep no history, and drop what exists.
   func setHistoryLimits(_ limits: HistoryLimits?, of collection: String) throws {
     try changingTogether {
-      // What isn't there keeps no history already.
+      // A collection that does not exist keeps no history anyway.
       guard try limits != nil || storedCollection(collection) != nil else { return }
       var stored = try makeCollection(collection)
       guard stored.history != limits else { return }

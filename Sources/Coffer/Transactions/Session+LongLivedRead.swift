@@ -3,7 +3,7 @@ import CofferStorage
 extension Session {
   /// Pins the newest snapshot.
   ///
-  /// - Returns: What was committed since the one that was pinned before.
+  /// - Returns: The commits since the one that was pinned before.
   func beginLongLivedRead() throws -> [Commit] {
     guard mode == .idle else { throw CofferError.nestedTransaction }
     let earlier = isLongLived ? pinnedSequence : nil
@@ -16,10 +16,10 @@ extension Session {
     do {
       try CofferError.translating { try connection.rollback() }
       try beginRead()
-      // The snapshot is taken by the first read.
+      // The first read takes the snapshot.
       pinnedSequence = try CofferError.translating { try changeLog.lastSequence() }
       let jumped = try earlier.map(commits) ?? []
-      // A collection that is removed later has its name only here.
+      // If a collection is removed later, this is the only place that has its name.
       try CofferError.translating { try core.commits.learnNames(connection) }
       return jumped
     } catch {
@@ -28,15 +28,15 @@ extension Session {
     }
   }
 
-  /// Lets go of the snapshot.
+  /// Releases the snapshot.
   ///
-  /// - Returns: What was committed since it was taken.
+  /// - Returns: The commits since it was taken.
   func endLongLivedRead() throws -> [Commit] {
     guard isLongLived else { return [] }
     guard mode == .idle else { throw CofferError.nestedTransaction }
     let pinned = pinnedSequence
     try? connection.rollback()
-    // Before letting go, what our own commits say beside the log is still kept.
+    // Until then, the details of our own commits that are not in the log are still kept.
     defer { endPinning() }
     try beginRead()
     defer { try? connection.rollback() }
@@ -51,7 +51,7 @@ extension Session {
     core.longLivedReadCount.subtract(1, ordering: .relaxed)
   }
 
-  /// Ends a long-lived read that keeps the log from being folded in.
+  /// Ends a long-lived read that prevents checkpoints of the log.
   func expireLongLivedRead() {
     guard isLongLived, !hasSnapshotExpired else { return }
     try? connection.rollback()
@@ -64,10 +64,10 @@ extension Session {
     }
   }
 
-  /// The commits after a snapshot; nil when they are not all known.
+  /// The commits after a snapshot; nil if some of them are unknown.
   func changes(since snapshot: UInt64) throws -> [Commit]? {
     try reading {
-      // A snapshot of the future was another store's, or this one's before it was put back to an older state.
+      // A later snapshot is another store's, or this one's before an older state was put back.
       guard let sequence = Int64(exactly: snapshot), sequence <= (try changeLog.lastSequence()) else { return nil }
       return try core.commits.commits(after: sequence, connection, isUnnamedRemovalOfAll: true)
     }

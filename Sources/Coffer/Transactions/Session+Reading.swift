@@ -3,7 +3,7 @@ import CofferStorage
 extension Session {
   // MARK: One item
 
-  /// Both values of an item, from the cache where it has them.
+  /// Both values of an item, from the cache if possible.
   package func item(_ key: String, in collection: String) throws -> HeldItem? {
     try reading {
       guard cache.limit > 0, try isCacheUsable() else { return try storedItem(key, in: collection) }
@@ -19,7 +19,7 @@ extension Session {
     try reading { try collectionID(collection).map { try items.has(key, in: $0, at: transaction.time) } ?? false }
   }
 
-  /// Both values of an item as they are in the tables.
+  /// Both values of an item, from the tables.
   func storedItem(_ key: String, in collection: String) throws -> HeldItem? {
     try storedCollection(collection).flatMap { try items.item(key, in: $0, at: transaction.time) }
   }
@@ -35,7 +35,7 @@ extension Session {
     }
   }
 
-  /// The version of an item; 0 when there is none.
+  /// The version of an item, or 0.
   package func version(_ key: String, in collection: String) throws -> Int64 {
     try reading { try collectionID(collection).flatMap { try items.version(key, in: $0, at: transaction.time) } ?? 0 }
   }
@@ -46,7 +46,7 @@ extension Session {
     try reading { try collections.namesInUse(at: transaction.time) }
   }
 
-  /// - Parameter collection: nil stands for all.
+  /// - Parameter collection: nil for all collections.
   package func count(in collection: String?) throws -> Int {
     try reading {
       guard let collection else { return try items.count(in: nil, at: transaction.time) }
@@ -73,7 +73,7 @@ extension Session {
     try reading { try items.due(before: date, at: transaction.time) }
   }
 
-  /// Whether an item with these dates is not there for the transaction.
+  /// Whether an item with these dates has expired for this transaction.
   package func isExpired(_ dates: ItemDates) -> Bool { dates.isExpired(at: transaction.time) }
 
   func nextExpiry() throws -> Int64? {
@@ -90,28 +90,28 @@ extension Session {
     }
   }
 
-  /// Hands the items of a collection to `body` in the order of their keys, as they are now, whatever `body` changes;
-  /// stops when it returns false.
+  /// Passes the items of a collection to `body` in the order of their keys, as they are now, regardless of changes by
+  /// `body`; stops when it returns false.
   ///
-  /// - Parameter collection: nil stands for all, in the order of their names.
+  /// - Parameter collection: nil for all collections, in the order of their names.
   package func enumerate(
     _ collection: String?, _ range: KeyRange, _ columns: Cursor.Columns,
     _ body: (String, Cursor) throws -> Bool
   ) throws {
-    // All cursors stand from the start: what is inserted into a later collection meanwhile is not seen.
+    // All cursors are opened at the start, so that later inserts into other collections are not seen.
     let isAlone = isAutocommitting
     let pairs = try reading {
       let pairs = try (collection.map { [$0] } ?? collectionNames()).compactMap { name in
         try cursor(name, range, columns).map { (name, $0) }
       }
-      // Without a transaction around it, the snapshot ends with this read.
+      // Without an enclosing transaction, the snapshot ends with this read.
       if isAlone { for (_, cursor) in pairs { try cursor.loadRest() } }
       return pairs
     }
     let earlierCount = cursors.count
     cursors += pairs.map(\.1)
     defer { cursors.removeLast(cursors.count - earlierCount) }
-    // Also what `body` asks the cursor for.
+    // Includes errors of reads that `body` makes through the cursor.
     try CofferError.translating {
       for (name, cursor) in pairs {
         while try reading({ try cursor.advance() }) {

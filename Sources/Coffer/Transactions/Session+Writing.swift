@@ -5,13 +5,13 @@ extension Session {
 
   /// Sets both values of an item.
   func set(_ item: HeldItem, _ key: String, in collection: String) throws {
-    // Not by `changing`: a closure for both ways is made, with all that it refers to, on either.
+    // Not through `changing`: its closure, with everything it captures, would be created on both paths.
     if try needsOwnTransaction() { return try inTransaction { try set(item, key, in: collection) } }
     try changingInTransaction {
       if let expires = item.dates.expires { expect(expires) }
       let stored = try makeCollection(collection)
       let isObserved = observes(.insertion, in: collection) || observes(.update, in: collection)
-      // Most of the time nobody asks what was there.
+      // Usually no one needs the old item.
       if isObserved || stored.history != nil || transaction.keepsAllHistory || stored.isSealed || item.isSealed {
         return try set(item, over: try storedItem(key, in: collection), key, in: collection, stored)
       }
@@ -34,9 +34,9 @@ extension Session {
     if let kind { record(kind, key, in: collection, id: stored.id, old: old, new: new) }
   }
 
-  /// Changes one value of an item that is there.
+  /// Changes one value of an existing item.
   ///
-  /// - Parameter value: nil for metadata that is removed.
+  /// - Parameter value: nil to remove metadata.
   /// - Returns: Whether there was anything to change.
   func replace(_ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: String) throws -> Bool {
     try changing {
@@ -44,7 +44,7 @@ extension Session {
       let isObserved = observes(.update, in: collection, part)
       let needsOld = isObserved || stored.history != nil || stored.isSealed
       let old = needsOld ? try storedItem(key, in: collection) : nil
-      // Nothing to replace, and so nothing to seal.
+      // There is nothing to replace, and so nothing to seal.
       if stored.isSealed, old == nil { return false }
       let present = part == .object ? old?.object.stored : old?.metadata
       let value = try value.map { try fitted($0, part, key, in: collection, stored, present: present) }
@@ -64,12 +64,12 @@ extension Session {
     }
   }
 
-  /// What a collection's items say of who set them: nothing where it keeps no history.
+  /// The author to store with a collection's items: nil if it keeps no history.
   private func author(in collection: StoredCollection) -> String? {
     collection.history != nil || transaction.keepsAllHistory ? authorText : nil
   }
 
-  /// Announces a key as changed.
+  /// Reports a key as changed, without changing it.
   package func touch(_ part: ItemPart?, _ key: String, in collection: String) throws {
     try changing {
       guard let id = try collectionID(collection), let item = try storedItem(key, in: collection) else { return }
@@ -93,7 +93,7 @@ extension Session {
     knownExpiry = knownExpiry.map { min($0, expiry) }
   }
 
-  /// Removes an item that has expired; says so in the change log.
+  /// Removes an expired item, and records that in the change log.
   func expire(_ key: String, in collection: String) throws {
     try changing {
       guard let stored = try storedCollection(collection) else { return }
@@ -109,10 +109,10 @@ extension Session {
     try changingTogether { for key in keys { try remove(key, in: collection) } }
   }
 
-  /// Removes a collection's items, and with them every trace of its keys and its name; an environment stays, and empty.
+  /// Removes a collection's items, with every trace of its keys and its name; an environment stays, empty.
   func removeAll(in collection: String) throws {
     try changingTogether {
-      // Also where the vault's list says something else of it: nothing is shown, or stays.
+      // Even if the vault's list disagrees about it: no value is shown, and none stays.
       guard let stored = try collections.collection(named: collection) else { return }
       try recordClearing(of: collection, stored)
       try collections.clear(stored.id, isEnvironment: CollectionEnvironment(collection: collection) != nil)
@@ -131,7 +131,7 @@ extension Session {
     }
   }
 
-  /// Says that a collection is going, to observers key by key.
+  /// Reports the removal of a collection to observers, key by key.
   private func recordClearing(of collection: String, _ stored: StoredCollection) throws {
     let isObserved = observes(.removal, in: collection)
     var keys: [String] = []
@@ -150,7 +150,7 @@ extension Session {
 
   // MARK: Without a transaction
 
-  /// Runs `body` so that each operation in it commits by itself.
+  /// Runs `body` with each operation committed separately.
   func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
     try requireWritable()
     try cancellation?.check()
@@ -160,10 +160,10 @@ extension Session {
     return try body()
   }
 
-  /// Whether operations commit by themselves.
+  /// Whether each operation is committed separately.
   var isAutocommitting: Bool { mode == .autocommit }
 
-  /// Runs `body` in the transaction that is under way; where operations commit by themselves, in one of its own.
+  /// Runs `body` in the current transaction, or in one of its own in autocommit mode.
   package func inTransaction<Result>(_ body: () throws -> Result) throws -> Result {
     guard mode == .autocommit else { return try body() }
     return try write(.full, cancellation: autocommitCancellation, body)
@@ -171,7 +171,7 @@ extension Session {
 
   // MARK: The whole database
 
-  /// Rebuilds the database, https://www.sqlite.org/lang_vacuum.html.
+  /// Rebuilds the database; see https://www.sqlite.org/lang_vacuum.html.
   ///
   /// - Parameter onPage: Called for each page that is read or written.
   func vacuum(onPage: @escaping () -> Void = {}) throws {

@@ -8,14 +8,14 @@ import Synchronization
   import Foundation
 #endif
 
-/// The tables of one connection, as the transactions see them, and the story of the transaction that is under way.
+/// The tables of one connection, as its transactions see them, and the state of the current transaction.
 ///
-/// Used by one thread at a time, and no access to a property goes on during another: what each operation changes is not
-/// checked for that, which was a thirtieth of a flush.
+/// It is used by one thread at a time, without overlapping accesses to a property. The properties that each operation
+/// changes are not checked for that: the checks took a thirtieth of a flush.
 package final class Session {
   package let connection: SQLiteConnection
   package let core: DatabaseCore
-  /// The connection that observers are given.
+  /// The connection to pass to observers.
   weak var owner: Connection?
   package let items: Items
   let collections: Collections
@@ -23,13 +23,13 @@ package final class Session {
   package let changeLog: ChangeLog
   let vaultTable: VaultTable
 
-  /// What a thread is allowed to do here.
+  /// What the current thread may do here.
   enum Mode {
-    /// Nothing; no transaction is under way.
+    /// Nothing; there is no transaction.
     case idle
     case reading
     case writing
-    /// Each operation is a transaction of its own.
+    /// Each operation is a separate transaction.
     case autocommit
   }
 
@@ -40,39 +40,39 @@ package final class Session {
   var pinnedSequence: Int64 = 0
 
   @exclusivity(unchecked) var transaction = TransactionState()
-  /// When the next item expires, or sooner; `.max` where none will, nil where that is not known.
+  /// When the next item expires, or an earlier time; `.max` if none will, nil if unknown.
   var knownExpiry: Int64?
-  /// What became of the item that was set last, which is what the next one's is guessed by; nil where it stayed as it was.
+  /// What the last set did to its item, as a guess for the next one; nil if the item stayed the same.
   @exclusivity(unchecked) var lastSet: ChangeKind?
-  /// Where the change log ended last.
+  /// The last known end of the change log.
   var knownEnd: ChangeLog.End?
-  /// The data version after the last commit of this connection, as of which the end of the log and the collections are
-  /// known; nil where they are not.
+  /// The data version after this connection's last commit, for which the end of the log and the collections are known; nil
+  /// if they are not.
   private var knownVersion: UInt32?
   /// Collections that were looked up; another process may remove a collection between two transactions.
   let knownCollections = KnownCollections()
-  /// How often the vault had been unlocked when they were read.
+  /// How often the vault had been unlocked when they were looked up.
   @exclusivity(unchecked) var knownUnlockCount = 0
-  /// That of a task whose operations commit by themselves.
+  /// The cancellation of a task whose operations are committed separately.
   var autocommitCancellation: Cancellation?
-  /// Whether a sanitizer or an observer is being asked, from inside of which nothing may be written.
+  /// Whether a sanitizer or an observer is running, inside which nothing may be written.
   private var isCallingOut = false
-  /// Enumerations that are under way, which see the rows as of their start.
+  /// Running enumerations, which see the rows as of their start.
   @exclusivity(unchecked) var cursors: [Cursor] = []
   @exclusivity(unchecked) var cache = ItemCache()
 
-  /// Whether the last write transaction had an effect, and so a commit.
+  /// Whether the last write transaction changed anything, and so made a commit.
   private(set) var hasCommitted = false
 
-  /// Once in so many commits the size of the log is looked at.
+  /// The number of commits between checks of the log's size.
   private static let logCheckInterval: Int64 = 16
 
-  /// Of which of the stores that followed each other under one name.
+  /// Which of the successive stores at this path it belongs to.
   let generation: Int
 
-  /// Whether another store has the name of this one's now, to which the next transaction belongs.
+  /// Whether another store has replaced this one, so that the next transaction has to use that.
   ///
-  /// - Parameter isCertain: Whether to look in any case, and not only when a commit was made since the last look.
+  /// - Parameter isCertain: Whether to check always, and not only after a commit since the last check.
   func isReplaced(isCertain: Bool) -> Bool {
     !isLongLived
       && (generation != core.generation.load(ordering: .relaxed) || connection.isReplaced(isCertain: isCertain))
@@ -136,9 +136,9 @@ package final class Session {
   // MARK: Write transactions
 
   /// - Parameters:
-  ///   - willCommit: Runs before the commit, with the write lock held; gets nil when there is nothing to commit.
-  ///   - onSuccess: Runs when it has been committed, before any notice, with the number of the commit; nil when there
-  ///     was nothing to commit.
+  ///   - willCommit: Runs before the commit, with the write lock held; receives nil if there is nothing to commit.
+  ///   - onSuccess: Runs after the commit, before any notification, with the number of the commit; nil if there was nothing
+  ///     to commit.
   func write<Result>(
     _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil,
     willCommit: (CommitIdentity?) -> Void = { _ in }, onSuccess: (Int64?) -> Void = { _ in },
@@ -150,7 +150,7 @@ package final class Session {
     return try core.gate.pass(
       timeout: core.options.busyTimeout, lending: owner?.lending, cancellation: cancellation
     ) {
-      // It may have waited long, and the connection was lent meanwhile.
+      // The wait may have been long, and the connection was lent meanwhile.
       try requireWritable()
       try cancellation?.check()
       try beginWrite(synchronization, cancellation)
@@ -161,7 +161,7 @@ package final class Session {
       defer { mode = earlier }
       try removeExpired(at: time) {
         try beginWrite(synchronization, cancellation)
-        // Another process may have committed between.
+        // Another process may have committed in between.
         refreshKnown()
       }
       begin(cancellation, at: time)
@@ -174,7 +174,7 @@ package final class Session {
         hasCommitted = sequence != nil
         return result
       } catch {
-        // The first error counts; SQLite may have rolled back by itself.
+        // The first error is the one to report; SQLite may have rolled back by itself.
         try? connection.rollback()
         end(sequence: nil, isCommitted: false)
         throw error
@@ -214,9 +214,9 @@ package final class Session {
     }
   }
 
-  /// Throws where no write transaction may begin.
+  /// Throws if no write transaction may begin.
   ///
-  /// On a read-only database SQLite would make a read transaction of it.
+  /// On a read-only database, SQLite would begin a read transaction instead.
   func requireWritable() throws {
     guard !core.options.isReadOnly else { throw CofferError.readOnly }
     guard !isLongLived else { throw CofferError.longLivedReadTransaction }
@@ -243,7 +243,7 @@ package final class Session {
     knownCollections.removeAll()
   }
 
-  /// Commits, or rolls back what has no effect.
+  /// Commits, or rolls back if there is nothing to commit.
   ///
   /// - Returns: The number of the commit, if there was one.
   func finish(_ willCommit: (CommitIdentity?) -> Void) throws -> Int64? {
@@ -261,7 +261,7 @@ package final class Session {
       try CofferError.translating { try connection.rollback() }
       return nil
     }
-    // Someone may have begun to listen since the transaction began.
+    // A listener may have been added since the transaction began.
     let isFeedObserved = core.feed.isObserved
     var committed: Int64?
     do {
@@ -294,26 +294,26 @@ package final class Session {
     return committed
   }
 
-  /// - Parameter envelope: Its sequence as of the write lock, when nobody else was changing it.
+  /// - Parameter envelope: Its sequence as of the write lock, while no one else could change it.
   private func noteForWitness(_ end: ChangeLog.End, _ envelope: UInt64) {
     guard let store = connection.store else { return }
     core.witness?.didCommit(
       Witness(envelope: envelope, commit: end.sequence, link: end.link), isSynced: connection.syncsCommits, store)
   }
 
-  /// Has everything committed so far on the disk when it returns.
+  /// Syncs the log: everything committed so far is on disk when this returns.
   func synchronizeLog() throws {
     try connection.synchronizeLog()
     if let store = connection.store { core.witness?.didSync(store) }
   }
 
-  /// Tells everyone how the transaction ended.
+  /// Notifies observers of the end of the transaction.
   func end(sequence: Int64?, isCommitted: Bool) {
     mode = .idle
     let ended = transaction
     transaction = TransactionState()
     if let sequence {
-      // Everything of this transaction is in the cache as it is now.
+      // The cache includes all changes of this transaction.
       if ended.isCacheCurrent { cache.snapshot = sequence }
       connection.announceCommit()
       core.feed.didCommit()
@@ -325,7 +325,7 @@ package final class Session {
         core.options.meter?.record(.log(byteCount: byteCount))
       }
     } else {
-      // What this transaction knew may have been its own doing.
+      // What this transaction cached may include its own changes.
       forgetKnown()
       if !ended.changes.isEmpty || ended.isRolledBack { cache.removeAll() }
     }
@@ -362,10 +362,10 @@ package final class Session {
     body()
   }
 
-  /// Whether a write transaction is under way in which this thread may go on writing.
+  /// Whether there is a write transaction in which this thread may write.
   var isWriting: Bool { (mode == .writing || mode == .autocommit) && !isCallingOut }
 
-  /// Whether a write transaction is under way, also where it may not be written in.
+  /// Whether there is a write transaction, even if it may not be written in now.
   var isInWriteTransaction: Bool { mode == .writing }
 
   func rollBack() {
@@ -378,7 +378,7 @@ package final class Session {
     if let queue { queue.async { block(true) } } else { block(true) }
   }
 
-  /// Who makes this transaction, as the tables have it.
+  /// The author of this transaction, as stored in the tables.
   var authorText: String {
     if let writer = transaction.writer { return writer }
     if let actor = transaction.actor { return Author(actor: actor).text }
@@ -397,24 +397,23 @@ package final class Session {
     }
   }
 
-  /// Runs `body`, which changes items and says so with `record`; observers get it when it has succeeded.
+  /// Runs `body`, which changes items and reports them with `record`; observers are notified when it has succeeded.
   @inline(__always)
   func changing<Result>(_ body: () throws -> Result) throws -> Result {
     if try needsOwnTransaction() { return try inTransaction { try changingInTransaction(body) } }
     return try changingInTransaction(body)
   }
 
-  /// Whether what is to be changed now is a transaction of its own.
+  /// Whether the next change needs a transaction of its own.
   @inline(__always)
   func needsOwnTransaction() throws -> Bool {
     guard !isCallingOut else { throw CofferError.nestedTransaction }
     return mode == .autocommit
   }
 
-  /// Does what `changing` does inside of a transaction.
+  /// The part of `changing` that runs inside a transaction.
   ///
-  /// Inlined, so that what `body` refers to is not copied for it: that was a third of all counting of references in a
-  /// flush.
+  /// Inlined, so that the captures of `body` are not copied: that was a third of all reference counting in a flush.
   @inline(__always)
   func changingInTransaction<Result>(_ body: () throws -> Result) throws -> Result {
     let earlier = transaction.undelivered.count
@@ -431,7 +430,7 @@ package final class Session {
     }
   }
 
-  /// Lets the enumerations that are under way read on before something changes.
+  /// Makes running enumerations read their remaining rows, before something changes.
   private func loadRestOfCursors() throws {
     for cursor in cursors { try cursor.loadRest() }
   }
@@ -444,7 +443,7 @@ package final class Session {
   }
 
   private func forgetUndelivered(after count: Int) {
-    // There may be fewer: a rollback of the transaction forgets all of them.
+    // There may be fewer: a rollback of the transaction drops all of them.
     transaction.undelivered.removeLast(max(0, transaction.undelivered.count - count))
   }
 
@@ -454,7 +453,7 @@ package final class Session {
     return try savepoint { try changing(body) }
   }
 
-  /// Runs `body` in a savepoint, which an error undoes.
+  /// Runs `body` in a savepoint; an error undoes its changes.
   func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
     guard !isCallingOut, mode == .writing else { throw CofferError.nestedTransaction }
     let (changes, names) = (transaction.changes, transaction.changedNames)
@@ -474,7 +473,7 @@ package final class Session {
       (transaction.changes, transaction.changedNames) = (changes, names)
       transaction.changesDeclarations = changesDeclarations
       forgetUndelivered(after: undeliveredCount)
-      // Of collections that were made inside, the ids are gone; of items, the values.
+      // Collections created inside have no ID any more; items have other values.
       knownCollections.removeAll()
       cache.removeAll()
       do {
@@ -483,14 +482,14 @@ package final class Session {
           try connection.statement("RELEASE s").run()
         }
       } catch {
-        // What cannot be undone in part is undone as a whole; the first error counts.
+        // If it cannot be undone in part, the whole transaction is; the first error is the one to report.
         try? connection.rollback()
       }
       throw error
     }
   }
 
-  /// Tells observers what can no longer be undone by itself.
+  /// Notifies observers of changes that can no longer be undone separately.
   private func deliver() {
     guard transaction.undoDepth == 0, !transaction.undelivered.isEmpty else { return }
     let changes = transaction.undelivered
@@ -510,7 +509,7 @@ package final class Session {
     try transaction.cancellation?.check()
   }
 
-  /// SQLite ends a transaction by itself on some errors; what followed would read other snapshots, and commit one by one.
+  /// SQLite ends a transaction by itself on some errors; later statements would read other snapshots, and commit one by one.
   func requireTransaction() throws {
     guard connection.isInTransaction else {
       throw StorageError.sqlite(code: 4, message: "the transaction was rolled back after an earlier error")
