@@ -4,7 +4,7 @@
   import Foundation
 #endif
 
-/// Changes that are to be made in one step; see ``ConnectionProxy/performBatch(durability:_:)``.
+/// Changes that are made in one step; see ``ConnectionProxy/performBatch(durability:_:)``.
 public struct ChangeBatch {
   private let proxy: ConnectionProxy
   private(set) var changes: [PendingChanges.KeyChange] = []
@@ -13,9 +13,9 @@ public struct ChangeBatch {
     self.proxy = proxy
   }
 
-  /// Sets the object for a key, without metadata; nil removes the key.
+  /// Sets the object of a key, without metadata; nil removes the key.
   ///
-  /// - Throws: `CofferError.notEncodable` or `.collectionNotAllowed`; what a sanitizer throws.
+  /// - Throws: `CofferError.notEncodable` or `.collectionNotAllowed`; the errors of a sanitizer.
   public mutating func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = ""
   ) throws {
@@ -23,7 +23,7 @@ public struct ChangeBatch {
     try add(try proxy.database.core.setting(object, key, in: collection), key, in: collection)
   }
 
-  /// Sets the object and the metadata for a key; a nil object removes the key, nil metadata clears it.
+  /// Sets the object and the metadata of a key; a nil object removes the key, nil metadata clears it.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
   public mutating func setObject<Object: Encodable, Metadata: Encodable>(
@@ -33,7 +33,7 @@ public struct ChangeBatch {
     try add(try proxy.database.core.setting(object, metadata: metadata, key, in: collection), key, in: collection)
   }
 
-  /// Sets the object for a key for a time, without metadata; see
+  /// Sets the object of a key, with an expiry and without metadata; see
   /// ``ConnectionProxy/setObject(_:forKey:inCollection:expires:due:durability:)``.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
@@ -44,14 +44,14 @@ public struct ChangeBatch {
     try add(try proxy.database.core.setting(object, dates: dates, key, in: collection), key, in: collection)
   }
 
-  /// Removes a key: what a literal `nil` means as an object.
+  /// Removes a key; the overload for a literal `nil` as object.
   ///
   /// - Throws: `CofferError.collectionNotAllowed`.
   public mutating func setObject(_ nothing: Never?, forKey key: String, inCollection collection: String = "") throws {
     try removeObject(forKey: key, inCollection: collection)
   }
 
-  /// Sets the object for a key and clears its metadata: what a literal `nil` means as metadata.
+  /// Sets the object of a key and clears its metadata; the overload for a literal `nil` as metadata.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:)`.
   public mutating func setObject<Object: Encodable>(
@@ -60,7 +60,7 @@ public struct ChangeBatch {
     try setObject(object, forKey: key, inCollection: collection)
   }
 
-  /// Removes a key; an absent one changes nothing.
+  /// Removes a key; does nothing if it is absent.
   ///
   /// - Throws: `CofferError.collectionNotAllowed`.
   public mutating func removeObject(forKey key: String, inCollection collection: String = "") throws {

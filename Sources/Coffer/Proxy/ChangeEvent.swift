@@ -1,5 +1,5 @@
 extension ConnectionProxy {
-  /// What changed together, as it shows through a proxy.
+  /// Visible changes through a proxy that were made together.
   ///
   /// ```swift
   /// for await event in try settings.changes(inCollection: "ui") {
@@ -7,35 +7,35 @@ extension ConnectionProxy {
   /// }
   /// ```
   public struct ChangeEvent: Sendable {
-    /// What became of one key.
+    /// The change to one key.
     public struct Change: Sendable {
       /// The collection of the key.
       public let collection: String
       /// The key.
       public let key: String
-      /// What became of it.
+      /// The kind of the change.
       public let kind: ChangeKind
       let before: HeldItem?
       let after: HeldItem?
       let core: DatabaseCore
 
-      /// The new object; nil where the key was removed.
+      /// The new object; nil if the key was removed.
       ///
-      /// An event of a sealed collection has its values sealed; this opens them, and throws while the vault is locked.
+      /// An event of a sealed collection holds its values sealed; this opens them, and throws while the vault is locked.
       ///
       /// - Throws: `CofferError.notDecodable` when it is of another type.
       public func object<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object? {
         try after.map { try core.decode($0.object, as: type, key, in: collection) }
       }
 
-      /// The object before; nil where there was none, and where it was not in memory when another process changed it.
+      /// The previous object; nil if there was none, or if it was not in memory when another process changed it.
       ///
       /// - Throws: `CofferError.notDecodable` when it is of another type.
       public func oldObject<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object? {
         try before.map { try core.decode($0.object, as: type, key, in: collection) }
       }
 
-      /// The new metadata; nil where there is none.
+      /// The new metadata, or nil.
       ///
       /// - Throws: `CofferError.notDecodable` when it is of another type.
       public func metadata<Metadata: Decodable>(as type: Metadata.Type = Metadata.self) throws -> Metadata? {
@@ -45,9 +45,9 @@ extension ConnectionProxy {
 
     /// Who made the change.
     public let origin: ChangeOrigin
-    /// The keys that changed, in the order of collections and keys.
+    /// The changed keys, in the order of collections and keys.
     public let changes: [Change]
-    /// Collections of which any key may have changed: cleared ones, and where too much changed to be listed.
+    /// Collections in which any key may have changed: they were cleared, or too many keys changed to list them.
     public let wholeCollections: [String]
     /// Whether anything may have changed.
     public let isEverything: Bool
@@ -57,9 +57,9 @@ extension ConnectionProxy {
       concerning(Interest(collections: [ByteString(collection)], key: ByteString(key))) != nil
     }
 
-    /// What a listener wants to hear of.
+    /// The changes that a listener wants to observe.
     struct Interest: Sendable {
-      /// nil for all.
+      /// nil for all collections.
       var collections: Set<ByteString>?
       var key: ByteString?
       var prefix: String?
@@ -75,7 +75,7 @@ extension ConnectionProxy {
       }
     }
 
-    /// The part of the event that someone is interested in; nil when there is none.
+    /// The part of the event that is of interest; nil if there is none.
     func concerning(_ interest: Interest) -> ChangeEvent? {
       let changes = changes.filter(interest.includes)
       let whole = wholeCollections.filter(interest.includes)
@@ -99,7 +99,7 @@ extension ConnectionProxy.ChangeEvent {
     }
   }
 
-  /// This event and a later one.
+  /// This event combined with a later one.
   func merged(with later: Self) -> Self {
     struct Place: Hashable {
       let collection: ByteString
@@ -118,7 +118,7 @@ extension ConnectionProxy.ChangeEvent {
 }
 
 extension ConnectionProxy.ChangeEvent.Change {
-  /// nil when nothing changed that shows.
+  /// nil if nothing visible changed.
   init?(_ change: ChangeListeners.ItemChange, _ core: DatabaseCore) {
     let kind: ChangeKind
     switch (change.before, change.after) {
@@ -139,7 +139,7 @@ extension ConnectionProxy.ChangeEvent.Change {
   func followed(by later: Self) -> Self {
     let kind: ChangeKind =
       switch (self.kind, later.kind) {
-      // That it changed must not be lost, also where it is as it was.
+      // The change must be reported even if the value is the same as before.
       case (.inserted, .updated), (.inserted, .touched): .inserted
       case (.removed, .inserted): .updated
       case (let kind, .touched): kind
@@ -151,7 +151,7 @@ extension ConnectionProxy.ChangeEvent.Change {
 }
 
 extension ProxyItem.Knowledge {
-  /// The item, where there is one.
+  /// The item, if it is known and present.
   var item: HeldItem? {
     if case .item(let item) = self { item } else { nil }
   }

@@ -2,26 +2,26 @@ import CofferCrypto
 import Dispatch
 import Synchronization
 
-/// Who listens to the changes of a proxy, and how they are told: one batch after another, on a queue.
+/// The listeners for changes of a proxy; they are notified of one batch after another, on a queue.
 final class ChangeListeners: Sendable {
-  /// What became of an item.
+  /// The change to an item.
   struct ItemChange: Sendable {
     let item: ProxyItem
     let before: ProxyItem.Knowledge
     var after: ProxyItem.Knowledge
-    /// What is known without the two.
+    /// The kind of change, if it is known without comparing the two.
     let kind: ChangeKind?
   }
 
-  /// What changed together.
+  /// Changes that were made together.
   struct Batch: Sendable {
     var origin: ChangeOrigin
     var items: [ObjectIdentifier: ItemChange] = [:]
-    /// Collections of which any key may have changed.
+    /// Collections in which any key may have changed.
     var whole: Set<ByteString> = []
     var isEverything = false
 
-    /// Adds a change; of several of one item, the first one's `before` counts, and the last one's `after` and kind.
+    /// Adds a change; for several changes to one item, the first `before` and the last `after` and kind are kept.
     mutating func add(
       _ item: ProxyItem, before: ProxyItem.Knowledge, after: ProxyItem.Knowledge, kind: ChangeKind? = nil
     ) {
@@ -46,8 +46,8 @@ final class ChangeListeners: Sendable {
   var areThere: Bool { count.load(ordering: .relaxed) > 0 }
 
   /// - Parameters:
-  ///   - receive: Gets the events of `interest`, on the queue.
-  ///   - finish: Runs when there will be no more of them.
+  ///   - receive: Receives the events of `interest`, on the queue.
+  ///   - finish: Runs when no more events will come.
   func add(
     _ interest: ConnectionProxy.ChangeEvent.Interest,
     _ receive: @escaping @Sendable (ConnectionProxy.ChangeEvent) -> Void, finish: @escaping @Sendable () -> Void
@@ -72,7 +72,7 @@ final class ChangeListeners: Sendable {
     queue.async(execute: body)
   }
 
-  /// Tells everyone of a batch; on the queue.
+  /// Notifies all listeners of a batch; on the queue.
   func tell(_ batch: Batch, _ core: DatabaseCore) {
     let event = ConnectionProxy.ChangeEvent(batch, core)
     for listener in listeners.withLock({ $0 }) {
@@ -80,9 +80,9 @@ final class ChangeListeners: Sendable {
     }
   }
 
-  /// Ends all streams, after what is on its way.
+  /// Ends all streams, after the events that are queued.
   func finish() {
-    // Most of the time there are none, and no thread is woken, or started, for them.
+    // Usually there are no listeners, and then no thread need be woken or started.
     guard areThere else { return }
     let finished = listeners.withLock { $0.map(\.finish) }
     queue.async { for finish in finished { finish() } }

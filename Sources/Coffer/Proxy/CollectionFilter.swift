@@ -1,4 +1,4 @@
-/// Which collections a proxy may show, or write.
+/// Selects the collections that a proxy may show, or write.
 ///
 /// ```swift
 /// settings.fetchedCollectionsFilter = .blacklist(["cache"])
@@ -7,26 +7,26 @@
 public struct CollectionFilter: Sendable {
   private let isAllowed: @Sendable (String) -> Bool
 
-  /// Makes a filter of a closure, which must be stable: always the same answer for a collection.
+  /// Creates a filter from a closure, which must be stable: it has to give the same answer for a collection every time.
   ///
   /// It is called on the threads that read and write.
   public init(_ isAllowed: @escaping @Sendable (_ collection: String) -> Bool) {
     self.isAllowed = isAllowed
   }
 
-  /// Allows these collections and no others; nil allows none.
+  /// Allows only these collections; nil allows none.
   public static func whitelist(_ collections: [String]?) -> CollectionFilter {
     let allowed = Set((collections ?? []).map { ByteString($0) })
     return CollectionFilter { allowed.contains(ByteString($0)) }
   }
 
-  /// Allows all collections but these; nil allows all.
+  /// Allows all collections except these; nil allows all.
   public static func blacklist(_ collections: [String]?) -> CollectionFilter {
     let refused = Set((collections ?? []).map { ByteString($0) })
     return CollectionFilter { !refused.contains(ByteString($0)) }
   }
 
-  /// Whether a collection passes.
+  /// Whether the filter allows a collection.
   public func allows(_ collection: String) -> Bool {
     isAllowed(collection)
   }

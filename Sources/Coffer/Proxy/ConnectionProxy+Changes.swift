@@ -1,10 +1,10 @@
 extension ConnectionProxy {
   /// Changes as they happen, for `for await`; see ``ConnectionProxy/changes(inCollection:key:prefix:)``.
   ///
-  /// A consumer that falls behind gets several events as one: a value between may be lost, that a key changed never is.
+  /// If a consumer falls behind, events are merged: intermediate values may be missed, but no changed key is.
   public typealias Changes = EventSequence<ChangeEvent>
 
-  /// The changes that show through this proxy from now on.
+  /// The visible changes through this proxy from now on.
   ///
   /// ```swift
   /// for await event in try settings.changes(inCollection: "ui", prefix: "window.") {
@@ -12,16 +12,17 @@ extension ConnectionProxy {
   /// }
   /// ```
   ///
-  /// A change made through this proxy is announced when it shows, which is at once, not again when it is committed; one
-  /// that is taken back by a reset is announced again, with the value that came back. Changes by other connections and
-  /// processes are announced when they are committed, unless a pending change hides them. What is changed together makes
-  /// one event; so may what is changed in quick succession. Setting a filter is not announced.
+  /// A change made through this proxy is reported when it becomes visible, which is at once, and not again when it is
+  /// committed; discarding it is reported again, with the value that shows instead. Changes by other connections and
+  /// processes are reported when they are committed, unless a pending change hides them. Changes made together form one
+  /// event; changes in quick succession may be merged into one. Setting a filter is not reported.
   ///
   /// - Parameters:
-  ///   - collection: Only changes in this collection; nil for all, or with a key or a prefix for the default collection.
-  ///   - key: Only changes of this key of the collection.
-  ///   - prefix: Only changes of keys of the collection with this beginning.
-  /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
+  ///   - collection: Restricts changes to this collection; nil for all, or, with a key or a prefix, for the default
+  ///     collection.
+  ///   - key: Restricts changes to this key of the collection.
+  ///   - prefix: Restricts changes to keys of the collection with this prefix.
+  /// - Throws: `CofferError.closed`, `.inputOutput` and similar errors.
   public func changes(
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> Changes {
@@ -31,7 +32,7 @@ extension ConnectionProxy {
     return try events(interest, merge: { $0.merged(with: $1) }, { $0 })
   }
 
-  /// The changes in several collections that show through this proxy from now on, in one stream.
+  /// The visible changes in several collections through this proxy from now on, in one stream.
   ///
   /// ```swift
   /// for await event in try settings.changes(inCollections: ["ui", "network"]) {
@@ -39,7 +40,7 @@ extension ConnectionProxy {
   /// }
   /// ```
   ///
-  /// What was changed together in several of them makes one event; see ``changes(inCollection:key:prefix:)``.
+  /// Changes made together in several of them form one event; see ``changes(inCollection:key:prefix:)``.
   ///
   /// - Throws: As ``changes(inCollection:key:prefix:)``.
   public func changes(inCollections collections: [String]) throws -> Changes {
@@ -47,7 +48,7 @@ extension ConnectionProxy {
     return try events(interest, merge: { $0.merged(with: $1) }, { $0 })
   }
 
-  /// What `transform` makes of the changes that show from now on, without those of which it makes nothing.
+  /// The visible changes from now on, mapped by `transform`; those it maps to nil are left out.
   func events<Element>(
     _ interest: ChangeEvent.Interest, merge: @escaping @Sendable (_ earlier: Element, _ later: Element) -> Element,
     _ transform: @escaping @Sendable (ChangeEvent) -> Element?
@@ -62,21 +63,21 @@ extension ConnectionProxy {
     return EventSequence(buffer)
   }
 
-  /// Hands the changes that show from now on to `receive`, one after another, as long as what this returns is kept.
+  /// Passes the visible changes from now on to `receive`, one after another, until the returned object is released.
   func listen(
     _ interest: ChangeEvent.Interest, _ receive: @escaping @Sendable (ChangeEvent) -> Void,
     finish: @escaping @Sendable () -> Void = {}
   ) throws -> any Sendable {
-    // What others have committed until now is nothing to be announced.
+    // Commits made by others so far are not to be reported.
     try state.catchUp()
     let registration = try ChangeRegistration(state, interest, receive, finish: finish)
-    // So that the first change comes with the value before it.
+    // So that the first change comes with its previous value.
     try state.prepareForListening(interest.collections ?? [])
     return registration
   }
 }
 
-/// Keeps a listener registered, and the commits of others coming.
+/// Keeps a listener registered, and commits of others observed.
 private final class ChangeRegistration: Sendable {
   private let state: ProxyState
   private let number: UInt64
@@ -87,7 +88,7 @@ private final class ChangeRegistration: Sendable {
     _ receive: @escaping @Sendable (ConnectionProxy.ChangeEvent) -> Void, finish: @escaping @Sendable () -> Void
   ) throws {
     self.state = state
-    // What cannot be read now comes with the next commit, or the next read.
+    // What cannot be read now is reported with the next commit, or the next read.
     commits = try CommitRegistration(state.core.feed, { [weak state] _ in try? state?.catchUp() }, onClose: finish)
     number = state.listeners.add(interest, receive, finish: finish)
   }
@@ -98,7 +99,7 @@ private final class ChangeRegistration: Sendable {
 }
 
 extension ProxyState {
-  /// Knows the newest snapshot, the names of collections that may go, and those of `collections` whole that are small.
+  /// Reads the newest snapshot, the names of collections (which may be removed later), and the small ones of `collections`.
   func prepareForListening(_ collections: Set<ByteString>) throws {
     try readCommitted { session, last -> Void? in
       try core.commits.learnNames(session.connection)
@@ -111,7 +112,7 @@ extension ProxyState {
     }
   }
 
-  /// Looks for commits of others, for those who listen.
+  /// Looks for commits of others, on behalf of listeners.
   func catchUp() throws {
     try readCommitted { _, _ in () }
   }

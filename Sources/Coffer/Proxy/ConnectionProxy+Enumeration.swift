@@ -1,14 +1,14 @@
 extension ConnectionProxy {
   // MARK: Lists and counts
 
-  /// The names of the collections that have items, pending ones included, in the order of their UTF-8 bytes.
+  /// The names of the collections that have items, including pending ones, in the order of their UTF-8 bytes.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func allCollections() throws -> [String] {
     try state.visibleCollections()
   }
 
-  /// The keys of a collection, pending ones included, in the order of their UTF-8 bytes.
+  /// The keys of a collection, including pending ones, in the order of their UTF-8 bytes.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func allKeys(inCollection collection: String = "", within range: KeyRange = .all) throws -> [String] {
@@ -16,21 +16,22 @@ extension ConnectionProxy {
     return try state.visibleKeys(of: collection, range)
   }
 
-  /// How many keys a collection has, pending ones included.
+  /// The number of keys in a collection, including pending ones.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func numberOfKeys(inCollection collection: String = "") throws -> Int {
     try allKeys(inCollection: collection).count
   }
 
-  /// All objects of a collection with their keys, pending ones included, as they were at one moment, in the order of the keys'
-  /// UTF-8 bytes.
+  /// All objects of a collection with their keys, including pending ones, as of one moment, in the order of the keys' UTF-8
+  /// bytes.
   ///
   /// ```swift
   /// for (key, value) in try settings.objects(inCollection: "ui", as: Value.self) { print(key, value.kind) }
   /// ```
   ///
-  /// No dictionary, which would lose one of two keys that Swift calls equal, `"é"` in one scalar and in two.
+  /// The result is not a dictionary, which would lose one of two keys that Swift considers equal, such as `"é"` as one
+  /// scalar and as two.
   ///
   /// - Throws: `CofferError.notDecodable` when one of them is of another type; `.closed`, `.damaged` or `.inputOutput`.
   public func objects<Object: Decodable>(
@@ -39,12 +40,12 @@ extension ConnectionProxy {
     try items(collection, range).map { ($0.key, try decode($0.item, $0.key, in: collection)) }
   }
 
-  /// Hands `body` each key of a collection with its object, pending ones included, as they were at one moment, in the order
-  /// of the keys' UTF-8 bytes.
+  /// Passes each key of a collection with its object to `body`, including pending ones, as of one moment, in the order of
+  /// the keys' UTF-8 bytes.
   ///
   /// `body` may change the proxy; it ends the enumeration by setting `stop`.
   ///
-  /// - Throws: As `objects(inCollection:within:as:)`; what `body` throws.
+  /// - Throws: As `objects(inCollection:within:as:)`; the errors of `body`.
   public func enumerateKeysAndObjects<Object: Decodable>(
     inCollection collection: String = "", within range: KeyRange = .all, as type: Object.Type = Object.self,
     _ body: (_ key: String, _ object: Object, _ stop: inout Bool) throws -> Void
@@ -62,9 +63,9 @@ extension ConnectionProxy {
 }
 
 extension ProxyState {
-  /// The collections that have items as they show at one moment, in the order of their names.
+  /// The collections that have visible items at one moment, in the order of their names.
   ///
-  /// Goes once through all pending changes; of what is committed it reads no more keys than pending changes remove.
+  /// It passes once through all pending changes, and reads no more committed keys than pending changes remove.
   func visibleCollections() throws -> [String] {
     while true {
       var unasked: [String] = []
@@ -116,8 +117,7 @@ extension ProxyState {
     }
   }
 
-  /// The items of some collections as they show at one moment, each in the order of their keys; of an item that cannot be
-  /// read the reason.
+  /// The visible items of some collections at one moment, in the order of their keys; for an unreadable item, the error.
   func visibleItems(
     of names: [String], _ range: KeyRange
   ) throws -> [[(key: String, item: Result<HeldItem, any Error>)]] {
@@ -125,7 +125,7 @@ extension ProxyState {
       do {
         let item = try CofferError.translating {
           switch change {
-          // Whatever was there before does not matter.
+          // The previous value does not matter.
           case .set, .removed: ProxyItem.result(of: change, on: .absent).item
           case .replaced, nil: ProxyItem.result(of: change, on: .item(try cursor.item())).item
           }
@@ -139,7 +139,7 @@ extension ProxyState {
     }
   }
 
-  /// The keys of a collection as they show at one moment, in their order.
+  /// The visible keys of a collection at one moment, in order.
   func visibleKeys(of name: String, _ range: KeyRange) throws -> [String] {
     try visibleRows(of: [name], range, .keys) { cursor, change in
       if case .removed? = change { nil } else { (cursor.key, ()) }
@@ -148,18 +148,18 @@ extension ProxyState {
     }[0].map(\.key)
   }
 
-  /// The rows of each collection.
+  /// The visible rows of each collection.
   ///
   /// - Parameters:
-  ///   - shown: What shows of a committed row with its pending change; nil for nothing.
-  ///   - added: What shows of a pending item that is not committed.
+  ///   - shown: The visible form of a committed row, given its pending change; nil if it is not visible.
+  ///   - added: The visible form of a pending item that is not committed.
   private func visibleRows<Element>(
     of names: [String], _ range: KeyRange, _ columns: Cursor.Columns,
     _ shown: (Cursor, Mutation?) throws -> (key: String, Element)?,
     added: (String, HeldItem) -> (key: String, Element)
   ) throws -> [[(key: String, Element)]] {
     try readCommitted { session, last in
-      // The pending changes that belong to this snapshot: nothing was settled beyond it.
+      // Use the pending changes only if they match this snapshot: nothing later may have been settled.
       let overlays = lock.withExclusive { isUsable(last) ? names.map(overlay) : nil }
       guard let overlays else { return nil }
       return try zip(names, overlays).map { name, overlay in
@@ -175,7 +175,7 @@ extension ProxyState {
             if let row = try shown(cursor, change) { rows.append(row) }
           }
         }
-        // What is pending and not committed yet; a replacement of nothing is nothing.
+        // Pending items that are not committed yet; a replacement of an absent item has no effect.
         let rest = overlay.changes.compactMap { key, change -> (key: String, Element)? in
           guard range.contains(key.string), case .set(let item) = change,
             !change.hasExpired(at: session.transaction.time)
@@ -188,7 +188,7 @@ extension ProxyState {
     }
   }
 
-  /// What is pending in a collection; with the lock held.
+  /// The pending changes of a collection; called with the lock held.
   private func overlay(of name: String) -> Overlay {
     let collection = collection(name)
     var changes: [ByteString: Mutation] = [:]
@@ -206,7 +206,7 @@ extension ProxyState {
 }
 
 extension Mutation {
-  /// Whether it sets what is gone already.
+  /// Whether it sets an item that has expired already.
   fileprivate func hasExpired(at time: Int64) -> Bool {
     if case .set(let item) = self { item.dates.isExpired(at: time) } else { false }
   }

@@ -5,10 +5,10 @@
 #endif
 
 extension ConnectionProxy {
-  /// The object for a key: the one set last through this proxy, else the committed one; nil when there is none.
+  /// The object of a key, or nil: the one last set through this proxy, or else the committed one.
   ///
-  /// - Throws: `CofferError.notDecodable` when another type is stored; `.locked` when the value is sealed and the vault locked;
-  ///   `.closed`, `.damaged` or `.inputOutput`.
+  /// - Throws: `CofferError.notDecodable` when the value has another type; `.locked` when it is sealed and the vault is
+  ///   locked; `.closed`, `.damaged` or `.inputOutput`.
   @inlinable
   public func object<Object: Decodable>(
     forKey key: String, inCollection collection: String = "", as type: Object.Type = Object.self
@@ -49,14 +49,14 @@ extension ConnectionProxy {
     try database.core.decode(item.object, as: Object.self, key, in: collection)
   }
 
-  /// The object for a key as it describes itself, nil when there is none.
+  /// The object of a key as a self-describing ``Value``, or nil.
   ///
   /// - Throws: As `object(forKey:inCollection:as:)`.
   public func value(forKey key: String, inCollection collection: String = "") throws -> Value? {
     try object(forKey: key, inCollection: collection)
   }
 
-  /// The metadata for a key, nil when there is none.
+  /// The metadata of a key, or nil.
   ///
   /// - Throws: As `object(forKey:inCollection:as:)`.
   public func metadata<Metadata: Decodable>(
@@ -65,7 +65,7 @@ extension ConnectionProxy {
     try database.core.metadata(item(key, in: collection)?.metadata, as: type, key, in: collection)
   }
 
-  /// Object and metadata for a key, as they were at one moment; nil when there is none.
+  /// Object and metadata of a key as of one moment, or nil.
   ///
   /// ```swift
   /// if let row = try settings.row(forKey: "photo", as: Photo.self, metadata: Date.self) {
@@ -85,28 +85,28 @@ extension ConnectionProxy {
     )
   }
 
-  /// When the item for a key expires; nil for one that stays, and where there is none.
+  /// When the item of a key expires; nil if it does not expire, or is absent.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func expiry(forKey key: String, inCollection collection: String = "") throws -> Date? {
     try item(key, in: collection)?.dates.expires.map(Date.init(milliseconds:))
   }
 
-  /// Whether there is an object for a key.
+  /// Whether a key has an object.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func hasObject(forKey key: String, inCollection collection: String = "") throws -> Bool {
     try item(key, in: collection) != nil
   }
 
-  /// The object for a key as it describes itself, and whether it is sealed in the store; nil when there is none.
+  /// The object of a key as a ``Value``, and whether it is sealed in the store; nil if it is absent.
   package func openedValue(
     forKey key: String, inCollection collection: String
   ) throws -> (value: Value, isSealed: Bool)? {
     try item(key, in: collection).map { try database.core.openedValue($0, key, in: collection) }
   }
 
-  /// Both values for a key, as they show.
+  /// Both visible values of a key.
   private func item(_ key: String, in collection: String) throws -> HeldItem? {
     try state.visible(key, in: collection, isCounted: true).item
   }

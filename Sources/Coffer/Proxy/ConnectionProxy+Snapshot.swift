@@ -1,5 +1,5 @@
 extension ConnectionProxy {
-  /// What some collections hold at one moment; see ``ConnectionProxy/snapshot(ofCollections:)``.
+  /// The contents of some collections at one moment; see ``ConnectionProxy/snapshot(ofCollections:)``.
   public struct Snapshot: Sendable {
     /// An item as it was at the moment of the snapshot.
     public struct Item: Sendable {
@@ -12,18 +12,18 @@ extension ConnectionProxy {
 
       /// The object.
       ///
-      /// - Throws: `CofferError.notDecodable` when it is of another type, `.locked` when it is sealed and the vault locked;
-      ///   `.damaged` or `.newerFormat` when nobody can read it.
+      /// - Throws: `CofferError.notDecodable` when it is of another type, `.locked` when it is sealed and the vault is
+      ///   locked; `.damaged` or `.newerFormat` when it is unreadable.
       public func object<Object: Decodable>(as type: Object.Type = Object.self) throws -> Object {
         try core.decode(held.get().object, as: type, key, in: collection)
       }
 
-      /// The object as it describes itself, and whether it is sealed in the store.
+      /// The object as a ``Value``, and whether it is sealed in the store.
       package func openedValue() throws -> (value: Value, isSealed: Bool) {
         try core.openedValue(held.get(), key, in: collection)
       }
 
-      /// The metadata; nil where there is none.
+      /// The metadata, or nil.
       ///
       /// - Throws: As ``object(as:)``.
       public func metadata<Metadata: Decodable>(as type: Metadata.Type = Metadata.self) throws -> Metadata? {
@@ -34,7 +34,7 @@ extension ConnectionProxy {
     /// All items, in the order of the UTF-8 bytes of their collections and keys.
     public let items: [Item]
 
-    /// The item for a key, nil when there is none.
+    /// The item of a key, or nil.
     public func item(forKey key: String, inCollection collection: String = "") -> Item? {
       let place = (ByteString(collection), ByteString(key))
       var (start, end) = (items.startIndex, items.endIndex)
@@ -52,7 +52,7 @@ extension ConnectionProxy {
     }
   }
 
-  /// What several collections hold, pending changes included, as of one moment.
+  /// The contents of several collections, including pending changes, as of one moment.
   ///
   /// ```swift
   /// for item in try settings.snapshot(ofCollections: ["ui", "network"]).items {
@@ -64,8 +64,9 @@ extension ConnectionProxy {
   /// }
   /// ```
   ///
-  /// What changes together, in a batch or a transaction of any process, is in it together or not at all. An item that cannot
-  /// be read is an error of its own: the others can. Values of sealed collections stay sealed until they are asked for.
+  /// Changes made together, in a batch or a transaction of any process, are included together or not at all. An unreadable
+  /// item does not prevent others from being read: it throws when its object is accessed. Values of sealed collections stay
+  /// sealed until they are accessed.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func snapshot(ofCollections collections: [String]) throws -> Snapshot {

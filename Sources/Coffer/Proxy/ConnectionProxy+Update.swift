@@ -1,22 +1,21 @@
 extension ConnectionProxy {
   // MARK: Reading and writing in one step
 
-  /// Changes the object for a key by its present value, in one step that nothing comes between: no other thread,
-  /// connection or process.
+  /// Atomically updates the object of a key from its current value, across all threads, connections and processes.
   ///
   /// ```swift
   /// let count = try settings.update("launches", as: Int.self) { ($0 ?? 0) + 1 }
   /// ```
   ///
-  /// It is one write transaction, which also commits what is pending; the new object is committed when this returns. The
-  /// metadata, the expiry and the due date stay.
+  /// It runs a write transaction, which also commits pending changes; the new object is committed when this returns.
+  /// Metadata, expiry and due date stay.
   ///
   /// - Parameters:
   ///   - durability: `.synced` waits for the disk too.
-  ///   - body: Gets the object, nil where there is none, and gives the new one, nil to remove the key. It must not use the
-  ///     proxy or its connections.
+  ///   - body: Receives the object, or nil, and returns the new one, or nil to remove the key. It must not use the proxy or
+  ///     its connections.
   /// - Returns: The new object.
-  /// - Throws: What `body` throws, with the key unchanged; what a flush throws; `CofferError.notDecodable`,
+  /// - Throws: The errors of `body`, with the key unchanged; the errors of a flush; `CofferError.notDecodable`,
   ///   `.notEncodable`, `.collectionNotAllowed`, `.readOnly`, `.closed`; `.nestedTransaction` inside a write transaction.
   @discardableResult
   public func update<Object: Codable>(
@@ -35,20 +34,21 @@ extension ConnectionProxy {
     return result
   }
 
-  /// Sets the object for a key if it is still the expected one, in one step that nothing comes between.
+  /// Atomically sets the object of a key if it still equals the expected one, across all threads, connections and processes.
   ///
   /// ```swift
   /// guard try settings.compareAndSet("leader", expected: String?.none, new: myName) else { return followTheLeader() }
   /// ```
   ///
-  /// It is one write transaction, which also commits what is pending. The expected object is compared with what is stored, as a
-  /// read returns it: only the new one goes through the sanitizers of ``CollectionRules``. Metadata, expiry and due date stay.
+  /// It runs a write transaction, which also commits pending changes. The expected object is compared with the stored one,
+  /// as a read returns it: only the new one passes through the sanitizers of ``CollectionRules``. Metadata, expiry and due
+  /// date stay.
   ///
   /// - Parameters:
-  ///   - expected: nil for no object.
-  ///   - new: nil to remove the key.
+  ///   - expected: The expected object; nil if the key should be absent.
+  ///   - new: The new object; nil to remove the key.
   ///   - durability: `.synced` waits for the disk too.
-  /// - Returns: Whether the object was the expected one, and is now the new one.
+  /// - Returns: Whether the object was the expected one, and was replaced.
   /// - Throws: As `update(_:inCollection:as:durability:_:)`.
   public func compareAndSet<Object: Codable>(
     _ key: String, inCollection collection: String = "", expected: Object?, new: Object?,
@@ -56,7 +56,7 @@ extension ConnectionProxy {
   ) throws -> Bool {
     try checkMayWrite(collection)
     let core = database.core
-    // It stands for something stored, which the sanitizers saw when that was set.
+    // It stands for a stored value, which passed the sanitizers when it was set.
     let expected = try expected.map { HeldValue(try core.serialized(.object, $0, key, in: collection)) }
     let new = try new.map { try core.hold($0, key, in: collection) }
     var isExpected = false

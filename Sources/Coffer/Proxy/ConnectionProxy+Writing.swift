@@ -7,13 +7,14 @@
 extension ConnectionProxy {
   // MARK: Setting
 
-  /// Sets the object for a key, without metadata.
+  /// Sets the object of a key, without metadata.
   ///
   /// nil removes the key.
   ///
-  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, `.locked` for a value in a sealed
-  ///   collection while the vault is locked, and what a sanitizer throws, with nothing changed. With `.committed` and `.synced` also what a flush throws; the change is then
-  ///   pending. With these two `.nestedTransaction` inside a transaction of `readWriteConnection`, with nothing changed.
+  /// - Throws: `CofferError.notEncodable`, `.collectionNotAllowed`, `.readOnly` or `.closed`, `.locked` for a value in a
+  ///   sealed collection while the vault is locked, and the errors of a sanitizer, with nothing changed. With `.committed`
+  ///   and `.synced` also the errors of a flush; the change then stays pending. With these two also `.nestedTransaction`
+  ///   inside a transaction of `readWriteConnection`, with nothing changed.
   @inlinable
   public func setObject<Object: Encodable>(
     _ object: Object?, forKey key: String, inCollection collection: String = "",
@@ -57,7 +58,7 @@ extension ConnectionProxy {
     }
   }
 
-  /// Removes a key: what a literal `nil` means as an object.
+  /// Removes a key; the overload for a literal `nil` as object.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func setObject(
@@ -67,7 +68,7 @@ extension ConnectionProxy {
     try removeObject(forKey: key, inCollection: collection, durability: durability)
   }
 
-  /// Sets the object and the metadata for a key.
+  /// Sets the object and the metadata of a key.
   ///
   /// A nil object removes the key, nil metadata clears it.
   ///
@@ -82,7 +83,7 @@ extension ConnectionProxy {
     }
   }
 
-  /// Sets the object for a key and clears its metadata: what a literal `nil` means as metadata.
+  /// Sets the object of a key and clears its metadata; the overload for a literal `nil` as metadata.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func setObject<Object: Encodable>(
@@ -92,14 +93,14 @@ extension ConnectionProxy {
     try setObject(object, forKey: key, inCollection: collection, durability: durability)
   }
 
-  /// Sets the object for a key for a time, without metadata.
+  /// Sets the object of a key, with an expiry and without metadata.
   ///
   /// ```swift
   /// try settings.setObject(true, forKey: "maintenance", expires: Date(timeIntervalSinceNow: 7200))
   /// ```
   ///
-  /// From `expires` on the key is gone, for every reader in every process at once, whether it has been flushed or not; the
-  /// change is announced soon after. See ``ReadWriteTransaction/setObject(_:forKey:inCollection:expires:due:)``.
+  /// At `expires` the key is gone, for every reader in every process, whether it has been flushed or not; the change is
+  /// reported soon after. See ``ReadWriteTransaction/setObject(_:forKey:inCollection:expires:due:)``.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func setObject<Object: Encodable>(
@@ -124,7 +125,7 @@ extension ConnectionProxy {
     _ key: String, in collection: String, _ durability: Durability, _ body: (DatabaseCore) throws -> Mutation
   ) throws {
     try checkMayWrite(collection)
-    // The database lives as long as its proxy: no reference is counted.
+    // The database outlives its proxy, so no reference need be counted.
     let change = try Borrowed(database.core).withObject(body)
     try pending.add(change, key, in: collection, durability: durability)
   }
@@ -138,9 +139,9 @@ extension ConnectionProxy {
 
   // MARK: Replacing
 
-  /// Replaces the object for a key, keeping its metadata, its expiry and its due date.
+  /// Replaces the object of a key, keeping its metadata, its expiry and its due date.
   ///
-  /// Does nothing where there is no such key when it is flushed. nil removes the key.
+  /// Does nothing if the key is absent when this is flushed. nil removes the key.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func replaceObject<Object: Encodable>(
@@ -153,7 +154,7 @@ extension ConnectionProxy {
     }
   }
 
-  /// Removes a key: what a literal `nil` means as an object.
+  /// Removes a key; the overload for a literal `nil` as object.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func replaceObject(
@@ -163,9 +164,9 @@ extension ConnectionProxy {
     try removeObject(forKey: key, inCollection: collection, durability: durability)
   }
 
-  /// Replaces the metadata for a key, keeping its object, its expiry and its due date.
+  /// Replaces the metadata of a key, keeping its object, its expiry and its due date.
   ///
-  /// Does nothing where there is no such key when it is flushed. nil clears the metadata.
+  /// Does nothing if the key is absent when this is flushed. nil clears the metadata.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func replaceMetadata<Metadata: Encodable>(
@@ -177,7 +178,7 @@ extension ConnectionProxy {
     }
   }
 
-  /// Clears the metadata of a key: what a literal `nil` means as metadata.
+  /// Clears the metadata of a key; the overload for a literal `nil` as metadata.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func replaceMetadata(
@@ -189,7 +190,7 @@ extension ConnectionProxy {
 
   // MARK: Removing
 
-  /// Removes a key; an absent one changes nothing.
+  /// Removes a key; does nothing if it is absent.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func removeObject(
@@ -198,7 +199,7 @@ extension ConnectionProxy {
     try change(key, in: collection, durability) { _ in .removed }
   }
 
-  /// Removes several keys in one batch; absent ones change nothing.
+  /// Removes several keys in one batch; absent keys are ignored.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func removeObjects(
@@ -209,10 +210,10 @@ extension ConnectionProxy {
     try pending.add(changes, durability: durability)
   }
 
-  /// Removes all that is in a collection, pending and committed.
+  /// Removes all items of a collection, pending and committed.
   ///
-  /// At once nothing of it is visible through the proxy any more; the next flush clears it. What is set after the call
-  /// stays, and is visible throughout.
+  /// They disappear from the proxy at once; the next flush clears the collection. Items set after the call stay, and are
+  /// visible throughout.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
   public func removeAll(inCollection collection: String, durability: Durability = .asynchronous) throws {
@@ -222,7 +223,7 @@ extension ConnectionProxy {
 
   // MARK: Several at once
 
-  /// Makes several changes in one step: they show together, are announced in one event, and are written in one transaction.
+  /// Makes several changes in one step: they become visible together, form one event, and are written in one transaction.
   ///
   /// ```swift
   /// try settings.performBatch { batch in
@@ -231,8 +232,7 @@ extension ConnectionProxy {
   /// }
   /// ```
   ///
-  /// - Throws: What `body` throws, with nothing changed; otherwise as
-  ///   `setObject(_:forKey:inCollection:durability:)`.
+  /// - Throws: The errors of `body`, with nothing changed; otherwise as `setObject(_:forKey:inCollection:durability:)`.
   public func performBatch(durability: Durability = .asynchronous, _ body: (inout ChangeBatch) throws -> Void) throws {
     var batch = ChangeBatch(proxy: self)
     try body(&batch)
@@ -241,14 +241,15 @@ extension ConnectionProxy {
 
   // MARK: Resetting
 
-  /// Drops the changes of a key that no flush has taken yet; what is committed, or just being committed, shows again.
+  /// Discards the changes of a key that no flush has taken yet; the committed value, or one just being committed, shows
+  /// again.
   ///
   /// - Throws: `CofferError.closed`.
   public func resetObject(forKey key: String, inCollection collection: String = "") throws {
     try pending.reset(key, in: collection)
   }
 
-  /// Drops all changes that no flush has taken yet; what is committed, or just being committed, shows again.
+  /// Discards all changes that no flush has taken yet; committed values, or those just being committed, show again.
   ///
   /// - Throws: `CofferError.closed`.
   public func reset() throws {
@@ -257,7 +258,7 @@ extension ConnectionProxy {
 }
 
 extension DatabaseCore {
-  /// Whether a held object is the one that is expected, nil standing for none.
+  /// Whether a stored object equals the expected one; nil means absent.
   func isSame(_ held: HeldValue?, _ expected: HeldValue?, _ key: String, in collection: String) throws -> Bool {
     guard case .stored(let stored)? = held, stored.kind == .sealed, let expected else { return held == expected }
     return try HeldValue(opened(.object, stored, key, in: collection)) == expected

@@ -1,4 +1,4 @@
-/// A write-behind cache over a database: values are set in memory and read back at once, and reach the disk in batches.
+/// A write-behind cache over a database: values are set in memory, can be read back at once, and reach the disk in batches.
 ///
 /// ```swift
 /// let settings = try ConnectionProxy(database: database)
@@ -7,78 +7,78 @@
 /// try await settings.flush()                                                    // now every connection sees it
 /// ```
 ///
-/// The first change after a quiet moment schedules one write transaction; all that changes until that transaction has
-/// the write lock goes with it, and what changes during it makes the next one. No timer is involved, so an unflushed
-/// change is as old as one transaction takes, unless a ``FlushPolicy`` says otherwise. A batch is written whole or not
-/// at all.
+/// The first change after a pause schedules one write transaction. All changes until that transaction has the write lock are
+/// part of it, and changes during it form the next one. There is no timer, so an unflushed change is no older than one
+/// transaction takes, unless a ``FlushPolicy`` says otherwise. A batch is written completely or not at all.
 ///
-/// Flushes commit with `synchronous=NORMAL`: a crash of the program loses nothing that was flushed, a power cut at most
-/// the last commits. Ask for `Durability.synced` where that matters.
+/// Flushes commit with `synchronous=NORMAL`: a crash of the program loses nothing that was flushed, a power failure at most
+/// the last commits. Use `Durability.synced` where that matters.
 ///
-/// Pending changes are flushed by `close()`, after the proxy's release, and at the normal exit of the process; only a
+/// Pending changes are flushed by `close()`, when the proxy is released, and at the normal exit of the process; only a
 /// crash, or a signal that ends the process, loses them.
 public final class ConnectionProxy: Sendable {
-  /// When a change that is being made returns.
+  /// How durable a change is when the call that makes it returns.
   public enum Durability: Sendable {
-    /// At once; the change is flushed soon.
+    /// In memory; it is flushed soon.
     case asynchronous
-    /// When it is committed: every other connection and process sees it.
+    /// Committed: every other connection and process sees it.
     case committed
-    /// When it is committed and the disk has it.
+    /// Committed, and synced to disk.
     case synced
   }
 
-  /// When changes that were made asynchronously are flushed.
+  /// When asynchronous changes are flushed.
   ///
-  /// `flush()`, a durable set, a write queued on `readWriteConnection`, `close()`, the proxy's release and the normal
-  /// exit of the process flush in any case.
+  /// Regardless of the policy, they are flushed by `flush()`, a durable set, a write queued on `readWriteConnection`,
+  /// `close()`, the release of the proxy and the normal exit of the process.
   public enum FlushPolicy: Sendable, Equatable {
     /// As soon as the write lock is available.
     case immediately
     /// This long after the first change of a batch.
     case after(Duration)
-    /// Not by itself; only a flush that failed is tried again.
+    /// Not automatically; only a failed flush is retried.
     case manually
   }
 
   /// A flush that failed.
   ///
-  /// Its changes stay pending and readable, and are tried again.
+  /// Its changes stay pending and readable; the flush is retried.
   public struct FlushFailure: Sendable {
     /// Why it failed.
     public let error: CofferError
-    /// How many changes are waiting.
+    /// How many changes are pending.
     public let pendingChangeCount: Int
   }
 
-  /// A connection for read transactions of the program's own.
+  /// A connection for the program's own read transactions.
   ///
-  /// The proxy reads what is committed through another one, so nothing that is done here, be it a long transaction or a
-  /// pinned snapshot, holds up a read through the proxy or makes it old.
+  /// The proxy itself reads through another connection, so whatever is done here, even a long transaction or a pinned
+  /// snapshot, neither delays reads through the proxy nor makes them stale.
   public let readOnlyConnection: Connection
-  /// The connection that flushes go through.
+  /// The connection used for flushes.
   ///
-  /// Free for other transactions: what was set before a write is queued on it is written before that write, what is set
-  /// after it, after it.
+  /// The program can use it too: changes set before a write is queued on it are written before that write, later ones after
+  /// it.
   public let readWriteConnection: Connection
-  /// When changes that were made asynchronously are flushed.
+  /// When asynchronous changes are flushed.
   public let flushPolicy: FlushPolicy
   let state: ProxyState
   /// The items of typed keys.
   let places = KeyPlaces()
-  /// What its own subscripts fall back to; the `Preferences` above it have layers, and so others.
+  /// The fallbacks of its own subscripts; the `Preferences` above it have layers, and so other fallbacks.
   let lastGood = LastGoodValues()
   let pending: PendingChanges
 
-  /// So much of what is committed is kept in memory unless the program says otherwise.
+  /// The default of ``cacheByteLimit``.
   public static let defaultCacheByteLimit = 8 << 20
 
-  /// Makes a proxy, over connections of `database` that are also used otherwise, or of its own, which are opened when they
-  /// are used.
+  /// Creates a proxy.
+  ///
+  /// It uses connections of `database` that are given, or else its own, which open on first use.
   ///
   /// - Parameters:
-  ///   - readOnlyConnection: What becomes ``readOnlyConnection``; nil for one of its own.
-  ///   - readWriteConnection: What flushes go through; nil for one of its own.
+  ///   - readOnlyConnection: Becomes ``readOnlyConnection``; nil for one of its own.
+  ///   - readWriteConnection: Becomes ``readWriteConnection``; nil for one of its own.
   /// - Throws: `CofferError.closed` or `.usedAfterFork`.
   public init(
     database: Database, readOnlyConnection: Connection? = nil, readWriteConnection: Connection? = nil,
@@ -102,28 +102,28 @@ public final class ConnectionProxy: Sendable {
     state.listeners.finish()
   }
 
-  /// The database that is read and written.
+  /// The database of the proxy.
   public var database: Database { readWriteConnection.database }
 
   // MARK: Filters
 
-  /// Which collections show what is committed; nil, as at first, for all.
+  /// The collections whose committed values are visible; nil, the default, for all.
   ///
-  /// Pending values stay visible in any collection, and writes are not filtered.
+  /// Pending values are visible in any collection, and writes are not filtered.
   public var fetchedCollectionsFilter: CollectionFilter? {
     get { state.lock.withShared { state.fetchFilter } }
     set { state.lock.withExclusive { state.setFetchFilter(newValue) } }
   }
 
-  /// Which collections may be written through this proxy; nil, as at first, for all.
+  /// The collections that may be written through this proxy; nil, the default, for all.
   ///
-  /// A refused write throws `CofferError.collectionNotAllowed`. What is pending already is written.
+  /// A rejected write throws `CofferError.collectionNotAllowed`. Changes that are already pending are written.
   public var writtenCollectionsFilter: CollectionFilter? {
     get { state.lock.withShared { state.writeFilter } }
     set { state.lock.withExclusive { state.writeFilter = newValue } }
   }
 
-  /// Sets `fetchedCollectionsFilter` and drops all changes that no flush has taken yet, in one step.
+  /// Sets `fetchedCollectionsFilter` and discards all changes that no flush has taken yet, in one step.
   ///
   /// - Throws: As `reset()`.
   public func abortAndReset(_ filter: CollectionFilter?) throws {
@@ -135,12 +135,12 @@ public final class ConnectionProxy: Sendable {
   /// How many changes are not committed yet.
   public var pendingChangeCount: Int { pending.count }
 
-  /// Commits what is pending.
+  /// Commits pending changes.
   ///
-  /// When this returns, every change that was made before the call is visible to all.
+  /// When this returns, every change made before the call is visible to all.
   ///
-  /// - Throws: `CofferError.diskFull`, `.busy`, `.inputOutput` …: nothing is lost, the changes stay pending and are tried
-  ///   again; `.nestedTransaction` inside a transaction of `readWriteConnection`.
+  /// - Throws: `CofferError.diskFull`, `.busy`, `.inputOutput` …: nothing is lost; the changes stay pending, and are retried
+  ///   later; `.nestedTransaction` inside a transaction of `readWriteConnection`.
   public func flush() async throws {
     guard !readWriteConnection.isInTransaction else { throw CofferError.nestedTransaction }
     try await withCheckedThrowingContinuation { continuation in
@@ -148,7 +148,7 @@ public final class ConnectionProxy: Sendable {
     }
   }
 
-  /// Commits what is pending, as `flush()`, and blocks the calling thread until then.
+  /// Commits pending changes, as `flush()`, blocking the calling thread.
   ///
   /// - Throws: As `flush()`.
   public func flushAndWait() throws {
@@ -157,14 +157,14 @@ public final class ConnectionProxy: Sendable {
 
   /// The flushes that fail from now on.
   ///
-  /// Each call gives a stream of its own, which ends when the proxy is gone.
+  /// Each call returns a new stream, which ends when the proxy is released.
   public var flushFailures: AsyncStream<FlushFailure> { pending.failures.stream() }
 
-  /// Flushes and ends the proxy: everything on it throws `CofferError.closed` afterwards.
+  /// Flushes and closes the proxy: afterwards, everything on it throws `CofferError.closed`.
   ///
   /// The connections stay open.
   ///
-  /// - Throws: What a flush throws; the proxy is then still open, and nothing is lost.
+  /// - Throws: The errors of a flush; the proxy then stays open, and nothing is lost.
   public func close() throws {
     try pending.close()
     state.listeners.finish()
@@ -172,10 +172,10 @@ public final class ConnectionProxy: Sendable {
 
   // MARK: Memory
 
-  /// How much of what is committed is kept in memory, in bytes, keys and bookkeeping included; 8 MiB unless set.
+  /// How much committed data is cached in memory, in bytes, including keys and bookkeeping; 8 MiB by default.
   ///
-  /// Small collections are kept whole; beyond the limit what was not read for the longest time goes first. Pending changes
-  /// are always kept. With 0 every read goes to the store.
+  /// Small collections are cached completely; beyond the limit, the least recently read items are evicted. Pending changes
+  /// are always kept. With 0, every read goes to the store.
   public var cacheByteLimit: Int {
     get { state.lock.withShared { state.cacheByteLimit } }
     set {

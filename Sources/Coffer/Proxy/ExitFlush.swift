@@ -12,7 +12,7 @@ import Dispatch
 
 /// Flushes the proxies of this process at its normal exit.
 enum ExitFlush {
-  /// How long the exit may be held up, all proxies together.
+  /// How long flushes may delay the exit, for all proxies together.
   static let timeout = DispatchTimeInterval.seconds(5)
 
   private static let proxies = Lock<[WeakPendingChanges]>([])

@@ -2,11 +2,11 @@ import CofferCrypto
 import CofferStorage
 import Dispatch
 
-/// Brings the pending changes of one proxy to the store.
+/// Writes the pending changes of one proxy to the store.
 ///
-/// The flush of a batch is queued on the connection when the batch is opened, so that the order of the queue is the order
-/// of the calls, unless the policy says later, or whoever opens it waits for the commit and flushes on its own thread. It
-/// writes that batch together with any older one that is not written yet, newer changes winning, in one transaction.
+/// The flush of a batch is queued on the connection when the batch is opened, so that the queue is in call order, unless the
+/// policy delays it, or the caller waits for the commit and flushes on its own thread. It writes that batch and any older
+/// unwritten ones in one transaction, newer changes winning.
 final class PendingChanges: Sendable {
   private let connection: Connection
   private let policy: ConnectionProxy.FlushPolicy
@@ -16,7 +16,7 @@ final class PendingChanges: Sendable {
   let failures = Broadcast<ConnectionProxy.FlushFailure>()
 
   private struct Retries {
-    /// How many flushes failed in a row.
+    /// How many flushes in a row have failed.
     var failureCount = 0
     var isQueued = false
   }
@@ -53,7 +53,7 @@ final class PendingChanges: Sendable {
   func add(
     _ change: Mutation, _ key: String, in collection: String, durability: ConnectionProxy.Durability
   ) throws {
-    // Nearly nobody has a vault: what they set goes the short way.
+    // Few programs have a vault; without one, changes take the fast path.
     guard !state.core.vault.isThere.load(ordering: .relaxed) else {
       return try add([KeyChange(mutation: change, key: key, collection: collection)], durability: durability)
     }
@@ -63,7 +63,7 @@ final class PendingChanges: Sendable {
     state.record(.set(count: 1))
   }
 
-  /// A change of one key among several.
+  /// A change to one key among several.
   struct KeyChange {
     let mutation: Mutation
     let key: String
@@ -83,17 +83,17 @@ final class PendingChanges: Sendable {
     state.record(.set(count: changes.count))
   }
 
-  /// Where someone listens, has to be known what a change changes.
+  /// If there are listeners, the item has to be known before it changes.
   @inline(__always)
   private func prepare(_ key: String, in collection: String) throws {
     guard state.listeners.areThere else { return }
-    // What cannot be read now is announced without what was there before.
+    // If it cannot be read now, the change is reported without its previous value.
     do { _ = try state.visible(key, in: collection) } catch CofferError.closed {
       throw CofferError.closed
     } catch {}
   }
 
-  /// Removes all that is in a collection, pending and committed, up to now.
+  /// Removes all items of a collection up to now, pending and committed.
   func clear(_ collection: String, durability: ConnectionProxy.Durability) throws {
     try changing(durability) { state.clear(collection) }
   }
@@ -101,7 +101,7 @@ final class PendingChanges: Sendable {
   /// Runs `body`, which may open a batch.
   @inline(__always)
   private func changing(_ durability: ConnectionProxy.Durability, _ body: () -> Void) throws {
-    // A change that can never be written must not wait for it.
+    // A change that can never be written must not be queued.
     guard !isReadOnly else { throw CofferError.readOnly }
     if durability != .asynchronous { try connection.checkMayWrite() }
     try state.lock.withExclusive {
@@ -109,8 +109,8 @@ final class PendingChanges: Sendable {
       let number = state.lastNumber
       if state.listeners.areThere { state.endLargeEvent() }
       body()
-      // With the lock held: whoever queues a write after this has returned must come behind the flush. Who waits for the
-      // commit flushes by himself.
+      // With the lock held: a write queued after this returns has to come behind the flush. A caller that waits for the
+      // commit flushes on its own thread.
       if state.lastNumber != number, durability == .asynchronous { enqueueFlush(of: state.lastNumber) }
     }
     switch durability {
@@ -120,15 +120,15 @@ final class PendingChanges: Sendable {
     }
   }
 
-  /// Drops the changes of a key that no flush has taken.
+  /// Discards the changes of a key that no flush has taken.
   func reset(_ key: String, in collection: String) throws {
     if state.listeners.areThere { _ = try? state.visible(key, in: collection) }
     try resetting { state.reset(key, in: collection) }
   }
 
-  /// Drops all that no flush has taken.
+  /// Discards all changes that no flush has taken.
   ///
-  /// - Parameter filter: What the fetch filter is to be from then on; nil leaves it.
+  /// - Parameter filter: The new fetch filter; nil leaves it.
   func reset(filter: CollectionFilter?? = nil) throws {
     try resetting {
       state.reset()
@@ -145,12 +145,12 @@ final class PendingChanges: Sendable {
 
   // MARK: Flushing
 
-  /// Sees to it that a new batch will be flushed.
+  /// Schedules the flush of a new batch.
   private func enqueueFlush(of number: UInt64) {
     switch policy {
     case .immediately: connection.enqueue { self.flush(through: number, $0) }
     case .after(let delay):
-      // Nothing stays open just because of the delay.
+      // The delay alone must not keep anything open.
       DispatchQueue.global().asyncAfter(deadline: .now() + delay.dispatchInterval) { [weak self] in
         guard let self else { return }
         connection.enqueue { self.flush(through: number, $0) }
@@ -159,14 +159,14 @@ final class PendingChanges: Sendable {
     }
   }
 
-  /// Flushes what would wait longer than the proxy lives.
+  /// Flushes changes that would otherwise wait beyond the proxy's lifetime.
   func flushAfterRelease() {
     guard policy != .immediately, count > 0 else { return }
     let number = lastNumber
     connection.enqueue { self.flush(through: number, $0) }
   }
 
-  /// Queues another attempt at all that is pending when its time has come.
+  /// Queues another attempt to flush everything pending, after a delay.
   private func enqueueRetry(after delay: DispatchTimeInterval) {
     connection.enqueue(after: delay) { session in
       self.retries.withLock { $0.isQueued = false }
@@ -189,7 +189,7 @@ final class PendingChanges: Sendable {
   ) throws {
     let hasWork = state.lock.withShared { state.batches.contains { $0.number <= number } }
     if hasWork { try write(through: number, session, synchronization) {} }
-    // What is asked for may be committed already, without a sync.
+    // The changes may be committed already, but not synced.
     if synchronization == .full, !(hasWork && session.hasCommitted) {
       try CofferError.translating { try session.synchronizeLog() }
     }
@@ -197,8 +197,8 @@ final class PendingChanges: Sendable {
 
   /// Writes all batches up to `number`, and what `body` writes after them, in one transaction.
   ///
-  /// - Parameter didCommit: Runs with the exclusive lock held, when the batches count as committed and before anyone hears
-  ///   of the commit; gets whether nobody else has committed since what is known, or nothing was known. Needed where `body`
+  /// - Parameter didCommit: Runs with the exclusive lock held, when the batches count as committed and before anyone is
+  ///   notified; receives whether no one else has committed since the known state, or nothing was known. Needed if `body`
   ///   writes something.
   private func write<Result>(
     through number: UInt64, _ session: Session, _ synchronization: SQLiteConnection.Synchronization,
@@ -211,13 +211,14 @@ final class PendingChanges: Sendable {
     let willCommit = { (commit: CommitIdentity?) in
       identity = commit
       self.state.lock.withExclusive {
-        // What has no effect is over while nobody else can write: a replacement of nothing must not show on what comes next.
+        // Settle changes without effect while no one else can write: a replacement of an absent item must not apply to a
+        // later one.
         guard let commit else { return _ = self.state.settle(through: number, commit: nil, in: end) }
         self.state.inFlight = (commit, number, hasMore: didCommit != nil)
         self.state.ownCommits.append(commit)
       }
     }
-    // Before anyone hears of the commit: who writes then must not write the batch again.
+    // Before anyone is notified: if a listener writes, the batch must not be written again.
     let settle = { (sequence: Int64?) in
       self.state.onCommit?()
       let count = session.connection.commitCountAfterWrite
@@ -237,7 +238,7 @@ final class PendingChanges: Sendable {
       state.onSettling?()
       while state.lock.withExclusive({ state.settleSome() }) {}
       state.lock.withExclusive {
-        // What a failed flush had taken may be reset again.
+        // The changes that a failed flush had taken may be discarded again.
         state.takenNumber = 0
         if let identity {
           state.inFlight = nil
@@ -248,7 +249,7 @@ final class PendingChanges: Sendable {
     }
     return try session.write(synchronization, willCommit: willCommit, onSuccess: settle) {
       let (taken, isFirst) = state.lock.withExclusive { (state.take(through: number), state.sequence < 0) }
-      // From now on a vault is looked for where others commit after this; one that was made before has to be found here.
+      // From now on, commits of others trigger the search for a vault; an existing one has to be found here.
       if isFirst { try session.lookForVault() }
       session.transaction.expectedChangeCount = taken.reduce(0) { $0 + $1.items.count }
       changeCount = taken.reduce(0) { $0 + $1.count }
@@ -261,9 +262,9 @@ final class PendingChanges: Sendable {
     }
   }
 
-  /// Changes one item by what is committed, after what is pending, in one transaction.
+  /// Changes one item from its committed value, after the pending changes, in one transaction.
   ///
-  /// - Parameter body: Gives what is to take the place of the item: nil for nothing.
+  /// - Parameter body: Returns the new item, or nil to remove it.
   func change(
     _ key: String, in collection: String, _ durability: ConnectionProxy.Durability,
     _ body: (HeldItem?) throws -> HeldItem?
@@ -271,7 +272,7 @@ final class PendingChanges: Sendable {
     guard !isReadOnly else { throw CofferError.readOnly }
     try connection.checkMayWrite()
     let (number, isClosed) = state.lock.withExclusive {
-      // What is set from now on comes after this.
+      // Later changes come after this one.
       state.isNewestOpen = false
       return (state.lastNumber, state.isClosed)
     }
@@ -291,7 +292,7 @@ final class PendingChanges: Sendable {
         let change = Mutation.set(new)
         try change.checkSize(key, in: collection)
         try session.apply(change, key, in: collection)
-        // What is sealed is not what was to be set.
+        // A sealed item differs from the one that was to be set.
         if !session.transaction.sealedChanges.isEmpty { after = try session.storedItem(key, in: collection) }
       }
     }
@@ -325,7 +326,7 @@ final class PendingChanges: Sendable {
     }
   }
 
-  /// Reports, and tries again after 0.1 s, then after twice as long each time, up to half a minute.
+  /// Reports the failure, and retries after 0.1 s, then after twice as long each time, up to half a minute.
   private func flushFailed(_ error: any Error) {
     let failureCount = retries.withLock { retries in
       retries.failureCount += 1
@@ -337,7 +338,7 @@ final class PendingChanges: Sendable {
     state.record(.pending(count: count))
     failures.send(ConnectionProxy.FlushFailure(error: error, pendingChangeCount: count))
     connection.database.options.logger.error("A flush failed; \(count) changes stay pending. \(error)")
-    // Nothing can be written any more where the database was closed, or belongs to the parent process.
+    // Nothing can be written any more if the database is closed, or belongs to the parent process.
     guard error != .closed, error != .usedAfterFork else { return }
     let isFirst = retries.withLock { retries in
       guard count > 0, !retries.isQueued else { return false }
@@ -347,15 +348,15 @@ final class PendingChanges: Sendable {
     if isFirst { enqueueRetry(after: .milliseconds(min(30_000, 100 << min(failureCount - 1, 9)))) }
   }
 
-  /// Flushes, and takes no change any more; stays open where that fails.
+  /// Flushes, then accepts no more changes; stays open if that fails.
   ///
-  /// Of several calls at once, one that succeeds closes it for all.
+  /// If several calls run at once, one success closes it for all.
   ///
-  /// - Returns: Whether it was open until this call.
+  /// - Returns: Whether this call closed it.
   @discardableResult
   func close() throws -> Bool {
     try connection.checkMayWrite()
-    // No change gets in between the last flush and the end.
+    // No change may come between the last flush and the end.
     state.lock.withExclusive {
       state.isClosed = true
       state.closing.callCount += 1
@@ -371,17 +372,17 @@ final class PendingChanges: Sendable {
   }
 
   private func flushLast() throws {
-    // Nothing is to be written, and nothing was: that takes no connection.
+    // Nothing is pending, and nothing was ever written: no connection is needed.
     guard count > 0 || !connection.isForLater else { return }
     do {
-      // Another call waits here, too, until the first one's flush has come to its end.
+      // Another call also waits here until the first one's flush has ended.
       try flushAndWait(.normal)
     } catch CofferError.closed where count == 0 {
-      // The database went first, with nothing left to write.
+      // The database was closed first, with nothing left to write.
     }
   }
 
-  /// - Returns: Whether this is the call that has closed it.
+  /// - Returns: Whether this call closed it.
   @discardableResult
   private func endClosing(hasSucceeded: Bool) -> Bool {
     state.lock.withExclusive {
@@ -393,7 +394,7 @@ final class PendingChanges: Sendable {
     }
   }
 
-  /// Takes changes again: the database could not be closed.
+  /// Accepts changes again: the database could not be closed.
   func reopen() {
     state.lock.withExclusive {
       state.closing.isDone = false
@@ -401,7 +402,7 @@ final class PendingChanges: Sendable {
     }
   }
 
-  /// Flushes at the exit of the process; waits no longer than until `deadline`.
+  /// Flushes at the exit of the process; waits until `deadline` at most.
   func flushAtExit(deadline: DispatchTime) {
     guard count > 0, !connection.isInTransaction else { return }
     let isDone = DispatchSemaphore(value: 0)
@@ -410,7 +411,7 @@ final class PendingChanges: Sendable {
   }
 }
 
-/// The pending changes of a proxy, for those who are not to keep them.
+/// A weak reference to the pending changes of a proxy.
 struct WeakPendingChanges {
   weak var changes: PendingChanges?
 }

@@ -5,11 +5,11 @@ extension ProxyState {
 
   // MARK: One item
 
-  /// What shows for a key.
+  /// The visible value of a key.
   ///
-  /// What is in memory and current is found without a system call.
+  /// A current value in memory is found without a system call.
   ///
-  /// - Parameter isCounted: Whether it is a read of the program's.
+  /// - Parameter isCounted: Whether to measure it as a read by the program.
   func visible(_ key: String, in collection: String, isCounted: Bool = false) throws -> Knowledge {
     let known = remembered(key, in: collection)
     guard case .unknown = known else {
@@ -34,7 +34,7 @@ extension ProxyState {
     }
   }
 
-  /// The number that shows for a key, or nil inside where there is nothing; nil where that has to be asked otherwise.
+  /// The visible number of a key; an inner nil if the key is absent, an outer nil if the slow path must be used.
   @inline(__always)
   func number<Object>(_ key: String, _ collection: String) -> Object?? {
     lock.withShared { () -> Object?? in
@@ -46,7 +46,7 @@ extension ProxyState {
     }
   }
 
-  /// The text that shows for a key; nil where that has to be asked otherwise.
+  /// The visible text of a key; nil if the slow path must be used.
   func string(_ key: String, _ collection: String) -> String? {
     lock.withShared {
       guard isCurrent, let item = find(key, collection) else { return nil }
@@ -61,26 +61,26 @@ extension ProxyState {
     knownCollection(collection)?.isComplete ?? false
   }
 
-  /// What shows for a key, after a look into the store.
+  /// The visible value of a key, read from the store if necessary.
   func resolve(_ key: String, in collection: String) throws -> Knowledge {
     while true {
       askFetchFilter(collection)
       let known = try readCommitted { session, last in
         try self.visible(key, in: collection, session, last)
       }
-      // Another filter has been set meanwhile.
+      // The filter has changed meanwhile.
       if case .unknown = known { continue }
       return known
     }
   }
 
-  /// Runs `body` in a read transaction as of whose snapshot, `last`, everything known is, until it gives a result: nil
-  /// means that a flush of ours has gone further meanwhile.
+  /// Runs `body` in a read transaction, with everything known as of its snapshot, `last`, until it returns a result: nil
+  /// means that one of our flushes has advanced meanwhile.
   func readCommitted<Result>(_ body: (Session, _ last: Int64) throws -> Result?) throws -> Result {
     while true {
       let result = try reader.perform { session -> Result? in
         if session.generation != generation { startAnew(session.generation) }
-        // Before the snapshot is taken: what came until here is in it.
+        // Loaded before the snapshot is taken: the snapshot includes everything until here.
         let known = lock.withExclusive {
           readUnlockCount = core.vault.unlockCount.load(ordering: .acquiring)
           return sequence
@@ -101,17 +101,17 @@ extension ProxyState {
     }
   }
 
-  /// Enough to let go of what one read has added; with more of them a read would do the work of flushes.
+  /// Enough to evict what one read has added; with more steps, a read would do the work of flushes.
   private static let stepsAfterRead = 16
 
   private func countOfCommits(_ session: Session) throws -> UInt64? {
     let isClosed = lock.withShared { self.isClosed }
     guard !isClosed else { throw CofferError.closed }
     if let counter { return counter.value }
-    // Each has a mapping of its own, so that only one is made.
+    // Each has a mapping of its own, so make only one.
     var counter = session.connection.commitCounter
     if counter == nil {
-      // The wal-index is mapped by the first read.
+      // The first read maps the wal-index.
       try session.read { _ = try session.changeLog.lastSequence() }
       counter = session.connection.commitCounter
     }
@@ -121,7 +121,7 @@ extension ProxyState {
     }
   }
 
-  /// What shows for a key, as of a snapshot; nil when a flush of ours has gone further.
+  /// The visible value of a key, as of a snapshot; nil if one of our flushes has advanced meanwhile.
   func visible(_ key: String, in name: String, _ session: Session, _ last: Int64) throws -> Knowledge? {
     let (known, collection, loadsAll) = lock.withExclusive { () -> (Knowledge, ProxyCollection, Bool) in
       let item = self.item(key, in: name).object
@@ -136,7 +136,7 @@ extension ProxyState {
     let stored = try session.storedItem(key, in: name)
     return lock.withExclusive { () -> Knowledge? in
       guard isUsable(last) else { return nil }
-      // Perhaps another item than before: that may have been let go of meanwhile.
+      // This may be a different item than before: that one may have been evicted.
       let item = self.item(key, in: name).object
       setCommitted(stored, of: item)
       return item.visible
@@ -152,14 +152,14 @@ extension ProxyState {
 
   // MARK: A whole collection
 
-  /// So many items of a collection are read one by one before all of them are.
+  /// How many items of a collection are read one by one before all of them are.
   ///
-  /// Whoever reads one value and ends doesn't pay for the rest.
+  /// A program that reads one value and ends need not pay for the rest.
   private static let missesBeforeAll = 8
 
-  /// Reads a collection whole, if it is small.
+  /// Reads a whole collection, if it is small.
   ///
-  /// - Returns: False when a flush of ours has gone further than `last`.
+  /// - Returns: False if one of our flushes has advanced beyond `last`.
   func loadAll(of collection: ProxyCollection, _ session: Session, _ last: Int64) throws -> Bool {
     var room = lock.withShared { cacheByteLimit / 8 }
     var rows: [(key: ByteString, item: HeldItem)] = []
@@ -190,7 +190,7 @@ extension ProxyState {
 
   // MARK: Commits of others
 
-  /// Forgets everything: an earlier state was put in the place of the store, a rollback that no writer makes.
+  /// Forgets everything: the store was rolled back to an earlier state.
   private func goBack(from known: Int64, to last: Int64, count: UInt64?) {
     core.commits.forgetEverything()
     lock.withExclusive {
@@ -203,7 +203,7 @@ extension ProxyState {
     reader.database.reportRollback(from: known, to: last)
   }
 
-  /// Has the next read go to the store that was put in the place of the one before.
+  /// Makes the next read use the store that replaced this one.
   func storeWasReplaced() {
     lock.withExclusive {
       forgetEverything()
@@ -213,7 +213,7 @@ extension ProxyState {
     }
   }
 
-  /// Begins with another store, on the reader's queue.
+  /// Begins again with another store, on the reader's queue.
   private func startAnew(_ generation: Int) {
     storeWasReplaced()
     lock.withExclusive {
@@ -223,9 +223,9 @@ extension ProxyState {
     }
   }
 
-  /// Forgets what changed since what is known, as of `last`.
+  /// Forgets the keys that changed between the known state and `last`.
   ///
-  /// - Returns: False when a flush of ours has gone further than `last`.
+  /// - Returns: False if one of our flushes has advanced beyond `last`.
   private func catchUp(_ session: Session, last: Int64, count: UInt64?) throws -> Bool {
     let (known, inFlight) = lock.withShared { (sequence, self.inFlight) }
     guard known <= last else { return false }
@@ -236,13 +236,13 @@ extension ProxyState {
       }
       return lock.withExclusive {
         guard sequence == known else { return false }
-        // What had no effect shows until it is settled, and others may have changed it since.
+        // Changes without effect show until they are settled, and others may have changed the items since.
         if known < 0 { settleAll() }
         setKnown(sequence: last, count: count)
         return true
       }
     }
-    // Before the first read nothing is known that others could have changed, but a flush may be under way.
+    // Before the first read nothing is known that could be outdated, but a flush may be in flight.
     let start = known >= 0 ? known : (inFlight?.identity.sequence ?? last + 1) - 1
     try session.lookForVault()
     try core.expiries.look(session.connection)
@@ -259,7 +259,7 @@ extension ProxyState {
   }
 
   /// - Parameter commits: nil when some of them are no longer in the log.
-  /// - Returns: What others changed, without what shows now; nil for nothing.
+  /// - Returns: The changes of others, without their visible values; nil if there are none.
   private func forget(_ commits: [Commit]?, _ count: UInt64?) -> ChangeListeners.Batch? {
     guard let commits else {
       forgetEverything()
@@ -268,12 +268,12 @@ extension ProxyState {
     var foreign: ChangeListeners.Batch?
     for commit in commits {
       if let inFlight, inFlight.identity == commit.identity {
-        // Committed, and seen before the flush has heard of it. What was sealed the flush alone knows.
+        // Committed, and seen before the flush has returned. Only the flush knows which values were sealed.
         let sequence = inFlight.identity.sequence
         let isKnown = commits.count == 1 && !core.vault.isThere.load(ordering: .relaxed)
         let flushed = isKnown ? FlushedCommit(sequence: sequence, count: count) : nil
         settle(through: inFlight.number, commit: flushed, in: sequence)
-        // What was pending is settled, be it as unknown, and need not be forgotten one by one.
+        // Pending changes are settled, if only as unknown, and need not be forgotten one by one.
         if !inFlight.hasMore { continue }
       }
       let isOwn = ownCommits.contains { $0 == commit.identity }
@@ -304,7 +304,7 @@ extension ProxyState {
       if isAnnounced { foreign?.whole.insert(ByteString(collection.name)) }
     }
     for (key, change) in change.keys {
-      // Of keys that nobody asked for, a complete collection has to know that they are not absent.
+      // A complete collection also has to note keys that were never read: they are no longer known to be absent.
       guard collection.isComplete || isAnnounced || find(key.string, collection.name) != nil else { continue }
       let item = item(key, in: collection).object
       if isAnnounced { foreign?.add(item, before: item.lastVisible, after: .unknown, kind: change.kind) }
@@ -318,7 +318,7 @@ extension ProxyState {
     item.update()
   }
 
-  /// Forgets what is committed; it is read anew, with the vault unlocked.
+  /// Forgets committed values, so that they are reread with the vault unlocked.
   func vaultWasUnlocked() {
     lock.withExclusive { forgetEverything() }
   }
@@ -332,14 +332,14 @@ extension ProxyState {
     forEachItem(forget)
   }
 
-  /// Tells listeners what others changed, as far as it shows.
+  /// Reports changes of others to listeners, as far as they are visible.
   private func announce(_ foreign: ChangeListeners.Batch, _ session: Session, _ last: Int64) throws {
     let read = try foreign.items.values.compactMap { change -> (ProxyItem, HeldItem?)? in
       guard lock.withShared({ change.item.visible == .unknown }) else { return nil }
       return (change.item, try session.storedItem(change.item.key, in: change.item.collection.name))
     }
     lock.withExclusive {
-      // An item may have been let go of meanwhile; another has its place then.
+      // An item may have been evicted meanwhile; use the one that took its place.
       func current(_ item: ProxyItem) -> ProxyItem {
         self.item(ByteString(item.key), in: item.collection).object
       }
@@ -354,7 +354,7 @@ extension ProxyState {
 extension ProxyItem {
   @inline(__always)
   func noteRead() {
-    // A store each time would take the cache line away from other readers.
+    // An unconditional store would take the cache line away from other readers.
     if !wasRead.load(ordering: .relaxed) { wasRead.store(true, ordering: .relaxed) }
   }
 }

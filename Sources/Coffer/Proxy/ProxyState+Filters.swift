@@ -7,9 +7,9 @@ extension ProxyState {
     forEachItem { $0.update() }
   }
 
-  /// Asks the fetch filter for a collection, outside of the lock: it is the user's code.
+  /// Asks the fetch filter about a collection, outside the lock: it is user code.
   ///
-  /// - Returns: Whether it hides the collection.
+  /// - Returns: Whether the filter hides the collection.
   @discardableResult
   func askFetchFilter(_ name: String) -> Bool {
     while true {

@@ -1,14 +1,14 @@
 import CofferCrypto
 import CofferStorage
 
-/// What changes pending changes; all of it with the exclusive lock held.
+/// Changes to the pending changes; all with the exclusive lock held.
 extension ProxyState {
   // MARK: Adding
 
   /// Adds a change of a key to the open batch.
   @inline(__always)
   func add(_ change: Mutation, _ key: String, in name: String) {
-    // The table keeps it: no reference is counted.
+    // Kept by the table, so no reference is counted.
     let reference = item(key, in: name)
     reference.withObject { item in
       settle(item)
@@ -47,22 +47,22 @@ extension ProxyState {
     isNewestOpen = true
   }
 
-  /// Whether a change would leave everything as it is: nothing is pending, and what is committed is known and the same.
+  /// Whether a change has no effect: nothing is pending, and the committed value is known and equal.
   private func isWithoutEffect(_ change: Mutation, _ item: ProxyItem) -> Bool {
     guard !item.hasPending, item.collection.clearings.isEmpty, item.isCommittedKnown else { return false }
-    // A write that was queued before must not come to its end with another value.
+    // A write queued before may still commit another value.
     guard queuedWriteCount == endedWriteCount, isCurrent else { return false }
     return switch change {
     case .set(let new): item.committed == .item(new)
     case .removed: item.committed == .absent
-    // Whether there is something to replace is decided in the flush.
+    // The flush decides whether there is something to replace.
     case .replaced: false
     }
   }
 
   // MARK: Resetting
 
-  /// Drops the changes of a key that no flush has taken.
+  /// Discards the changes of a key that no flush has taken.
   func reset(_ key: String, in name: String) {
     guard let item = find(key, name)?.object else { return }
     settle(item)
@@ -76,7 +76,7 @@ extension ProxyState {
     dropBatches { $0.count == 0 }
   }
 
-  /// Drops all that no flush has taken.
+  /// Discards all changes that no flush has taken.
   func reset() {
     for batch in batches where batch.number > takenNumber {
       batch.forEachItem { item in
@@ -104,7 +104,7 @@ extension ProxyState {
 
   /// A change that a flush writes.
   struct TakenChange {
-    /// The table keeps it: what a flush has taken stays pending until that is settled or has failed.
+    /// Kept by the table: it stays pending until the flush is settled or has failed.
     let item: Borrowed<ProxyItem>
     let change: Mutation
 
@@ -121,26 +121,26 @@ extension ProxyState {
     return Array(batches.prefix { $0.number <= number })
   }
 
-  /// How many items one step of `forEachChange` looks at.
+  /// How many items one step of `forEachChange` visits.
   static let itemsPerStep = 256
 
-  /// Hands to `body` what the batches that a flush has taken do to each of their items.
+  /// Passes the changes of taken batches to `body`, item by item.
   ///
-  /// Takes the shared lock for some of them at a time, so that no `set` waits for thousands. The others stay as they are
-  /// meanwhile: what is set or reset now belongs to newer batches.
+  /// It takes the shared lock for some items at a time, so that no `set` waits for thousands. The other items cannot change
+  /// meanwhile: new changes and resets concern newer batches.
   func forEachChange(of taken: [Batch], through number: UInt64, _ body: (TakenChange) throws -> Void) rethrows {
     var changes: [TakenChange] = []
     for (position, batch) in taken.enumerated() {
       let later = taken[(position + 1)...]
       for start in stride(from: 0, to: batch.items.count, by: Self.itemsPerStep) {
         lock.withShared {
-          // The first one at the end, from where it is taken without counting a reference.
+          // Put the first one last: it can be popped from there without reference counting.
           var index = min(start + Self.itemsPerStep, batch.items.count)
           while index > start {
             index -= 1
             let reference = batch.items[index]
             reference.withObject { item in
-              // One that a later batch changes too is written once, with the later one.
+              // An item that a later batch changes too is written once, with the later batch.
               guard !later.contains(where: { item.hasPending(in: $0.number) }),
                 batch.number >= item.collection.clearings.last(where: { $0 <= number }) ?? 0,
                 let change = item.pendingChange(through: number)
@@ -154,36 +154,36 @@ extension ProxyState {
     }
   }
 
-  /// What a flush has committed.
+  /// The commit of a flush.
   struct FlushedCommit {
     /// The number of the commit.
     let sequence: Int64
-    /// What the counter of commits showed when the write lock was given back.
+    /// The commit counter when the write lock was released.
     let count: UInt64?
   }
 
-  /// Batches that are committed, and how far they are settled.
+  /// Committed batches, and how far they are settled.
   struct Settling {
     let batches: [Batch]
-    /// That of the newest one.
+    /// The number of the newest batch.
     let number: UInt64
-    /// Whether what was pending is what is committed; otherwise that is to be read.
+    /// Whether the pending changes are now the committed values; otherwise these have to be read.
     let isKnown: Bool
-    /// The collections where what lies there is not what was pending.
+    /// The collections whose stored values differ from the pending ones, because they were sealed.
     let sealed: Set<ByteString>
-    /// The next item, as places of its batch and in that.
+    /// The next item to settle, as indices of its batch and within it.
     var next = (batch: 0, item: 0)
   }
 
-  /// Has the batches up to `number`, which are committed, count as committed; their items remain to be settled.
+  /// Marks the batches up to `number` as committed; their items remain to be settled.
   ///
-  /// Where one of them clears a collection, or a filter may hide what is committed, they are settled at once.
+  /// If one of them clears a collection, or a filter may hide committed values, they are settled at once.
   ///
   /// - Parameters:
-  ///   - commit: nil where they had no effect, or what else was committed is not known here.
-  ///   - snapshot: The oldest snapshot that has it all.
-  ///   - sealed: The collections where what lies there is not what was pending.
-  /// - Returns: Whether nobody else has committed since what is known, or nothing was known yet.
+  ///   - commit: nil if they had no effect, or if the commits before theirs are not known here.
+  ///   - snapshot: The oldest snapshot that includes them all.
+  ///   - sealed: The collections whose stored values differ from the pending ones, because they were sealed.
+  /// - Returns: Whether no one else has committed since the known state, or nothing was known yet.
   @discardableResult
   func settle(
     through number: UInt64, commit: FlushedCommit?, in snapshot: Int64, sealedIn sealed: Set<ByteString> = []
@@ -191,7 +191,7 @@ extension ProxyState {
     inFlight = nil
     vainSlotCount = 0
     settledSequence = max(settledSequence, snapshot)
-    // Nobody else has committed since what is known; before the first read nothing is, that others could have changed.
+    // No one else has committed since the known state; before the first read nothing is known that could be outdated.
     let isNext = commit.map { $0.sequence == sequence + 1 || sequence < 0 } ?? false
     let settled = Array(batches.prefix { $0.number <= number })
     if let newest = settled.last {
@@ -212,7 +212,7 @@ extension ProxyState {
       let limit = collection.clearings.last { $0 <= number } ?? 0
       forEachItem(of: collection) { item in
         item.committed = isNext ? .absent : .unknown
-        // What was set before the clearing is gone with it.
+        // Items set before the clearing were removed by it.
         item.removePending { $0 < limit }
       }
       collection.clearings.removeAll { $0 <= number }
@@ -222,14 +222,14 @@ extension ProxyState {
     for collection in cleared { forEachItem(of: collection) { $0.update() } }
   }
 
-  /// Settles all that is left.
+  /// Settles all remaining items.
   func settleAll() {
     while settleSome() {}
   }
 
   /// Settles the next items.
   ///
-  /// - Returns: Whether there are more.
+  /// - Returns: Whether there were any.
   func settleSome(_ count: Int = itemsPerStep) -> Bool {
     guard let settling, settling.next.batch < settling.batches.count else {
       self.settling = nil
@@ -242,7 +242,7 @@ extension ProxyState {
     return true
   }
 
-  /// Settles an item, if it has to be; whoever goes on with what is committed of it does this first.
+  /// Settles an item, if necessary; call this before using or changing its committed value.
   @inline(__always)
   func settle(_ item: ProxyItem) {
     if let settling { settle(item, settling) }
@@ -263,9 +263,9 @@ extension ProxyState {
     charge(item)
   }
 
-  /// Takes over what a transaction of ours has made of an item, beside the batches.
+  /// Applies to an item what our transaction has done to it, apart from the batches.
   ///
-  /// - Parameter isKnown: Whether nobody else has committed since what is known.
+  /// - Parameter isKnown: Whether no one else has committed since the known state.
   func didChange(_ key: String, in name: String, from before: HeldItem?, to after: HeldItem?, isKnown: Bool) {
     let item = item(key, in: name).object
     settle(item)
@@ -279,7 +279,7 @@ extension ProxyState {
 
   // MARK: Announcing
 
-  /// Runs `body`, which changes what shows for an item, and tells listeners.
+  /// Runs `body`, which changes the visible value of an item, and notifies listeners.
   @inline(__always)
   func announcing(_ item: ProxyItem, _ body: () -> Void) {
     guard listeners.areThere else { return body() }
@@ -293,9 +293,9 @@ extension ProxyState {
     withOwnBatch { $0.whole.insert(ByteString(collection.name)) }
   }
 
-  /// Begins another event where so much waits in one that its table would take long to grow.
+  /// Begins another event if the current one has so many items that its table would take long to grow.
   ///
-  /// Called before what one call changes, which stays together.
+  /// Called before the changes of one call, which stay together.
   func endLargeEvent() {
     guard let last = unannounced.last, last.items.count >= Self.itemsPerEvent else { return }
     announce(ChangeListeners.Batch(origin: .proxy))
@@ -303,7 +303,7 @@ extension ProxyState {
 
   static let itemsPerEvent = 8192
 
-  /// Changes of ours that nobody was told of yet make one event, unless they are many.
+  /// Our own unreported changes form one event, unless they are many.
   private func withOwnBatch(_ body: (inout ChangeListeners.Batch) -> Void) {
     if unannounced.last?.origin != .proxy { announce(ChangeListeners.Batch(origin: .proxy)) }
     body(&unannounced[unannounced.count - 1])

@@ -1,13 +1,13 @@
 import CofferStorage
 
-/// Of a sealed collection, nothing in clear stays in a proxy's memory: values are sealed when they are set, and opened when
-/// they are read.
+/// A proxy's memory holds no plaintext of sealed collections: values are sealed when they are set, and opened when they are
+/// read.
 extension ProxyState {
-  /// The change as it may wait here for its flush.
+  /// The change in the form in which it may wait for its flush.
   ///
-  /// A value equal to the one that shows becomes the same bytes, and so a change without effect.
+  /// A value equal to the visible one is sealed to the same bytes, and so becomes a change without effect.
   ///
-  /// - Throws: `CofferError.locked`; what a look into the store throws, where it is not known whether the collection is sealed.
+  /// - Throws: `CofferError.locked`; the errors of reading the store, if it is unknown whether the collection is sealed.
   func sealing(_ change: PendingChanges.KeyChange) throws -> PendingChanges.KeyChange {
     guard core.vault.isThere.load(ordering: .relaxed), change.mutation.hasValues, try isSealed(change.collection) else {
       return change
@@ -40,7 +40,7 @@ extension ProxyState {
     }
   }
 
-  /// Whether a collection is sealed: asked of the store once, and after others have changed something in the collection.
+  /// Whether a collection is sealed: read from the store once, and again after others have changed the collection.
   func isSealed(_ name: String) throws -> Bool {
     guard core.vault.isThere.load(ordering: .relaxed) else { return false }
     let known = lock.withShared { isCurrent ? knownCollection(name)?.isSealed : nil }
@@ -57,7 +57,7 @@ extension ProxyState {
 }
 
 extension Mutation {
-  /// Whether it holds a value, beside what it does.
+  /// Whether it contains a value.
   var hasValues: Bool {
     switch self {
     case .set: true

@@ -6,10 +6,10 @@
   import Darwin
 #endif
 
-/// Objects by a hash of theirs, with open addressing, searched without a copy or a count of references.
+/// A hash table of objects with open addressing, searched without copies or reference counting.
 ///
-/// Not a dictionary: the runtime looks through all conformances of the program for each new type of keys, which takes
-/// longer than all else that a first read does in Swift.
+/// Not a dictionary: for each new key type, the runtime searches all conformances of the program, which takes longer than
+/// everything else that a first read does in Swift.
 struct HashTable<Element: AnyObject>: ~Copyable {
   private struct Slot {
     var hash: UInt64
@@ -18,9 +18,9 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   private var slots: UnsafeMutablePointer<Slot>
   private(set) var capacity: Int
-  /// The slots before the size changed, whose elements move a few at a time; they stay as they are until all have moved.
+  /// The slots before the last resize, whose elements move a few at a time; they stay unchanged until all have moved.
   private var earlier: (slots: UnsafeMutablePointer<Slot>, capacity: Int, movedCount: Int)?
-  /// Where `sweep` goes on.
+  /// Where `sweep` continues.
   private var hand = 0
   private(set) var count = 0
 
@@ -38,7 +38,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
   }
 
   private static func allocate(_ capacity: Int) -> UnsafeMutablePointer<Slot> {
-    // Zeros, which the system gives for much memory without writing them: no hash and no element.
+    // Zero means no hash and no element; for large blocks, the system provides zeros without writing them.
     guard let zeros = calloc(capacity, MemoryLayout<Slot>.stride) else { fatalError("no memory is left") }
     return zeros.bindMemory(to: Slot.self, capacity: capacity)
   }
@@ -52,7 +52,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     return earlier == nil ? nil : findEarlier(hash, matches)
   }
 
-  /// Not inlined: seldom needed, and what is inlined twice makes the whole too long to be inlined anywhere.
+  /// Not inlined: it is rarely needed, and inlining it twice would make callers too large to be inlined.
   @inline(never)
   private borrowing func findEarlier(_ hash: UInt64, _ matches: (Element) -> Bool) -> Borrowed<Element>? {
     guard let earlier else { return nil }
@@ -71,9 +71,9 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     return nil
   }
 
-  /// Adds an element that is not there.
+  /// Adds an element that is not in the table.
   mutating func insert(_ element: Element, hash: UInt64) {
-    // More than the two for each that would be enough until it grows again.
+    // More than the two per insertion that would suffice before the next resize.
     move(slotCount: 16)
     if 2 * count >= capacity { resize(2 * capacity) }
     count += 1
@@ -92,14 +92,14 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     earlier = (slots, capacity, 0)
     slots = Self.allocate(newCapacity)
     capacity = newCapacity
-    // So few move at once.
+    // A small table moves at once.
     if capacity <= 1024 { move(slotCount: .max) }
   }
 
-  /// Whether elements have to move after a change of its size.
+  /// Whether elements have yet to move after a resize.
   var isGrowing: Bool { earlier != nil }
 
-  /// Moves what lies in the next slots of the earlier ones.
+  /// Moves the elements of the next of the earlier slots.
   mutating func move(slotCount: Int) {
     guard let earlier else { return }
     let end = earlier.movedCount + min(slotCount, earlier.capacity - earlier.movedCount)
@@ -116,22 +116,22 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   // MARK: Removing
 
-  /// Goes on through the table from where it stopped the last time, and removes the elements for which `isRemoved` holds.
+  /// Continues through the table from where it last stopped, removing the elements for which `isRemoved` holds.
   ///
   /// - Parameters:
-  ///   - slotCount: How many slots it looks at, at most.
-  ///   - isNeeded: Asked before each of them.
+  ///   - slotCount: The maximum number of slots to examine.
+  ///   - isNeeded: Called before each of them.
   mutating func sweep(slotCount: Int, while isNeeded: () -> Bool, _ isRemoved: (Element) -> Bool) {
     move(slotCount: .max)
     for _ in 0..<slotCount {
       guard isNeeded() else { return }
       hand &= capacity - 1
-      // Another element may take the place of a removed one.
+      // Another element may move into the slot of a removed one.
       if slots[hand].element?.withObject(isRemoved) ?? false { remove(at: hand) } else { hand += 1 }
     }
   }
 
-  /// Moves those behind it nearer to where their hashes want them, up to the next free slot: a search stops there.
+  /// Moves the elements behind it, up to the next free slot, closer to their preferred slots: a search stops at a free slot.
   private mutating func remove(at index: Int) {
     slots[index].element?.release()
     count -= 1
@@ -148,7 +148,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
     slots[free].element = nil
   }
 
-  /// Gives memory back where few elements are left.
+  /// Releases memory if few elements are left.
   mutating func shrink() {
     var smaller = capacity
     while smaller > Self.minimumCapacity, 8 * count < smaller { smaller /= 2 }

@@ -1,25 +1,25 @@
 import Synchronization
 
-/// Where the items of typed keys lie: found without a hash, a comparison or a lock.
+/// The items of typed keys, found without a hash, a comparison or a lock.
 ///
-/// The items belong to a `ProxyState`, which keeps those that are remembered; whoever has places keeps the state.
+/// The items belong to a `ProxyState`, which keeps the remembered ones; owners of a `KeyPlaces` also keep the state.
 ///
-/// Unchecked: what the pointers lead to is atomic; a chunk, once made, stays.
+/// Unchecked: the pointers lead to atomics, and a chunk is never freed while this exists.
 final class KeyPlaces: @unchecked Sendable {
   private typealias Chunk = Atomic<UnsafeMutableRawPointer?>
 
   private struct Place: ~Copyable {
     let item = Atomic<UnsafeMutableRawPointer?>(nil)
-    /// The version of what shows that was found to be good for the key.
+    /// The version of the visible value that was found to be good for the key.
     let goodVersion = Atomic<UInt64>(Scalar.noVersion)
   }
 
-  /// One of the places; the key knows it, so that a read need not compute it.
+  /// A position in the chunks, stored in the key so that a read need not compute it.
   struct Position: Hashable {
     let chunk: Int
     let index: Int
 
-    /// - Parameter number: That of the key, from 0.
+    /// - Parameter number: The key's number, from 0.
     init(number: Int) {
       let shifted = number + KeyPlaces.firstCount
       chunk = (Int.bitWidth - 1 - shifted.leadingZeroBitCount) - KeyPlaces.firstCount.trailingZeroBitCount
@@ -27,7 +27,7 @@ final class KeyPlaces: @unchecked Sendable {
     }
   }
 
-  /// The first chunk has 64 places, each further one twice as many as the one before.
+  /// The first chunk has 64 places; each further chunk has twice as many as the one before.
   private static let firstCount = 64
   private static let chunkCount = 32
   private let chunks: UnsafeMutablePointer<Chunk>
@@ -55,7 +55,7 @@ final class KeyPlaces: @unchecked Sendable {
     return (Borrowed.fromOpaque(item), place.pointee.goodVersion.load(ordering: .acquiring))
   }
 
-  /// Has the item's value be read without a check from now on, as long as it is of this version.
+  /// Allows the item's value to be read without a check from now on, while it has this version.
   func noteGood(_ version: UInt64, at position: Position) {
     place(position)?.pointee.goodVersion.store(version, ordering: .releasing)
   }
@@ -75,10 +75,10 @@ final class KeyPlaces: @unchecked Sendable {
 }
 
 extension ProxyState {
-  /// The number that shows for a typed key, or nil inside where there is nothing; nil where that has to be asked otherwise, as
-  /// after each change: the first read of a value checks it, and remembers it as the last good one.
+  /// The visible number of a typed key; an inner nil means that the key is absent, an outer nil that the slow path must be
+  /// used, as after each change: the first read of a value checks it, and remembers it as the last good one.
   ///
-  /// No lock and no hash: the counter of commits is compared with what it was known to be before the number was read.
+  /// It takes no lock and no hash: the commit counter is compared with its known value, loaded before the number.
   @inline(__always)
   func number<Object>(of key: Key<Object>, in places: KeyPlaces) -> Object?? {
     guard !core.takesDetour, let (item, version) = places.item(key.place) else { return nil }
@@ -88,7 +88,7 @@ extension ProxyState {
     return .some(number)
   }
 
-  /// The text that shows for a typed key, as `number(of:in:)`; nil where that has to be asked otherwise.
+  /// The visible text of a typed key, as `number(of:in:)`; nil if the slow path must be used.
   @inline(__always)
   func string(of key: Key<String>, in places: KeyPlaces) -> String? {
     guard !core.takesDetour, let (item, version) = places.item(key.place) else { return nil }
@@ -98,8 +98,8 @@ extension ProxyState {
     }
   }
 
-  /// What shows for a typed key whatever was found good, with its version: a number, a text, or nil inside where there is
-  /// nothing; nil where that has to be asked otherwise.
+  /// The unchecked visible value of a typed key, with its version: a number, a text, or an inner nil if the key is absent;
+  /// an outer nil if the slow path must be used.
   func unchecked<Object>(of key: Key<Object>, in places: KeyPlaces) -> (object: Object?, version: UInt64)? {
     guard !core.takesDetour, let (item, _) = places.item(key.place) else { return nil }
     return lock.withShared {
@@ -114,14 +114,15 @@ extension ProxyState {
     }
   }
 
-  /// Has the next read of each typed key check what shows, where something beside the store may hide it now.
+  /// Makes the next read of each typed key check the visible value again, since something outside the store may now override
+  /// it.
   func checkKeysAnew() {
     lock.withExclusive {
       forEachItem { if $0.isRemembered { $0.update() } }
     }
   }
 
-  /// Sees to it that a typed key finds its item at once from now on.
+  /// Lets a typed key find its item directly from now on.
   func remember(_ key: Keys, in collection: String, _ places: KeyPlaces) {
     guard places.item(key.place) == nil else { return }
     lock.withExclusive {

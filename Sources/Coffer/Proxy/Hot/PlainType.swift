@@ -1,10 +1,10 @@
-/// The types whose values need no encoding, and which are set and read most: `Int`, `Bool`, `Double` and `String`.
+/// The types whose values need no encoding, and which are used most: `Int`, `Bool`, `Double` and `String`.
 ///
-/// A program's compiler knows the type where it reads or sets a setting. Inlined there, one of the ways below is left, and
-/// nothing generic.
+/// Where a program reads or sets a setting, the compiler knows the type. Inlined there, only one of the branches below
+/// remains, and nothing generic.
 @usableFromInline
 enum PlainType {
-  /// Takes the way that is for `Object`.
+  /// Takes the branch for `Object`.
   @inlinable
   @inline(__always)
   static func match<Object, Result>(
@@ -19,7 +19,7 @@ enum PlainType {
     return try otherwise()
   }
 
-  /// Takes the way that is for `Object`; each gives what `Result` is where `Object` is its type.
+  /// Takes the branch for `Object`; each returns a `Result` if `Object` is its type.
   @inlinable
   @inline(__always)
   static func value<Object, Result, ForInt, ForBool, ForDouble, ForString>(
@@ -32,7 +32,7 @@ enum PlainType {
       otherwise: try otherwise())
   }
 
-  /// A value as one of `Target`, which is its type, though generic code does not say so.
+  /// A value as `Target`, which is its actual type, although generic code does not know that.
   @inlinable
   @inline(__always)
   static func same<Source, Target>(_ value: Source, as type: Target.Type = Target.self) -> Target {

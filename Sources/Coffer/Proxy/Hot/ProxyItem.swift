@@ -10,23 +10,23 @@ import Synchronization
 
 /// A collection as a proxy knows it.
 ///
-/// Unchecked: the lock of the `ProxyState` it belongs to protects it, so that the runtime need not look for accesses that
-/// overlap; that was a fifth of a `set`.
+/// Unchecked: protected by the lock of its `ProxyState`, so the runtime need not check for overlapping accesses; that was a
+/// fifth of a `set`.
 final class ProxyCollection: @unchecked Sendable {
   let name: String
   let hash: UInt64
-  /// Says what has expired.
+  /// Decides what has expired.
   fileprivate let clock: DatabaseClock
   fileprivate let bytes: UnsafeBufferPointer<UInt8>
-  /// The batches that clear it, in their order.
+  /// The batches that clear it, in order.
   @exclusivity(unchecked) var clearings: [UInt64] = []
-  /// Whether the fetch filter hides what is committed; nil when it has not been asked yet.
+  /// Whether the fetch filter hides its committed values; nil if the filter has not been asked yet.
   @exclusivity(unchecked) var isHidden: Bool?
-  /// Whether it is sealed; nil when that is not known, or may have changed.
+  /// Whether it is sealed; nil if that is unknown or may have changed.
   var isSealed: Bool?
-  /// Whether every committed item of it is known: an unknown key is absent.
+  /// Whether all its committed items are known, so that an unknown key is absent.
   @exclusivity(unchecked) var isComplete = false
-  /// How often something of it had to be read from the store since it was last complete.
+  /// How many of its items had to be read from the store since it was last complete.
   var missCount = 0
 
   init(_ name: ByteString, hash: UInt64, clock: DatabaseClock) {
@@ -43,9 +43,9 @@ final class ProxyCollection: @unchecked Sendable {
   }
 }
 
-/// A key as a proxy knows it: what is committed, what is pending, and so what shows.
+/// A key as a proxy knows it: its committed value, its pending changes, and the resulting visible value.
 ///
-/// Unchecked: the lock of the `ProxyState` it belongs to protects it, but for the scalar, which is atomic.
+/// Unchecked: protected by the lock of its `ProxyState`, except for the scalar, which is atomic.
 final class ProxyItem: @unchecked Sendable {
   /// What is known of the committed item.
   enum Knowledge: Equatable {
@@ -59,33 +59,33 @@ final class ProxyItem: @unchecked Sendable {
     let change: Mutation
   }
 
-  /// Where lies what shows: a copy of it would be one more reference to count at each `set`.
+  /// Where the visible value is: a copy of it would be one more reference to count at each `set`.
   private enum Shown {
     case unknown
     case absent
     case committed
-    /// What the newest change sets.
+    /// Set by the newest change.
     case pending
-    /// What several changes, or one that replaces a part, make together.
+    /// The result of several changes, or of one that replaces a part.
     indirect case computed(HeldItem)
   }
 
   let collection: ProxyCollection
   let key: String
   private let bytes: UnsafeBufferPointer<UInt8>
-  /// What is committed, as of the proxy's snapshot.
+  /// The committed value, as of the proxy's snapshot.
   @exclusivity(unchecked) var committed: Knowledge
   @exclusivity(unchecked) private var shown = Shown.unknown
-  /// The change of the newest batch that has one, and those of older ones.
+  /// The change of the newest batch that has one; `older` has those of earlier batches.
   ///
-  /// There is seldom more than one.
+  /// There is rarely more than one.
   @exclusivity(unchecked) private var newest: Pending?
   @exclusivity(unchecked) private var older: [Pending] = []
-  /// What it is counted for in the size of the cache.
+  /// Its size as counted in the cache.
   @exclusivity(unchecked) var cost = 0
-  /// Whether it was read since a sweep of the cache came by.
+  /// Whether it was read since the last sweep of the cache.
   let wasRead = Atomic<Bool>(false)
-  /// Whether a typed key remembers it: it must stay.
+  /// Whether a typed key refers to it, so that it must stay.
   var isRemembered = false
 
   init(_ key: ByteString, in collection: ProxyCollection, committed: Knowledge) {
@@ -108,7 +108,7 @@ final class ProxyItem: @unchecked Sendable {
 
   var hasPending: Bool { newest != nil }
 
-  /// Whether it has a change of a batch up to `limit`.
+  /// Whether it has a change in a batch up to `limit`.
   func hasPending(through limit: UInt64) -> Bool {
     older.isEmpty ? hasNewest(through: limit) : older[0].number <= limit
   }
@@ -119,13 +119,13 @@ final class ProxyItem: @unchecked Sendable {
     newest?.number == batch || older.contains { $0.number == batch }
   }
 
-  /// Adds a change to a batch, which is the newest, and shows it.
+  /// Adds a change to a batch, which is the newest, and makes it visible.
   ///
-  /// - Returns: Whether it is the batch's first one for this key.
+  /// - Returns: Whether it is the batch's first change of this key.
   @inline(__always)
   func add(_ change: Mutation, to batch: UInt64) -> Bool {
     let isFirst = newest == nil
-    // Whatever the same batch had for it, a change that sets it takes its place.
+    // A change that sets the item replaces any other of the same batch.
     guard isFirst || newest?.number == batch && older.isEmpty, collection.clearings.isEmpty,
       let content = change.scalarContent
     else { return addToOthers(change, in: batch) }
@@ -135,7 +135,7 @@ final class ProxyItem: @unchecked Sendable {
     return isFirst
   }
 
-  /// Adds a change where older batches have others, or to a collection that is cleared, or one that sets nothing.
+  /// Adds a change if older batches have others, if its collection is being cleared, or if it sets nothing.
   @inline(never)
   private func addToOthers(_ change: Mutation, in batch: UInt64) -> Bool {
     defer { update() }
@@ -146,12 +146,12 @@ final class ProxyItem: @unchecked Sendable {
       }
       older.append(newest)
     }
-    // After the clearing of its collection there is nothing to replace.
+    // After its collection was cleared there is nothing to replace.
     newest = Pending(number: batch, change: collection.clearings.last == batch ? change.over(.removed) : change)
     return true
   }
 
-  /// Drops the changes of some batches; before the lock is given back, these must not have the item any more.
+  /// Drops the changes of some batches, which must no longer refer to the item once the lock is released.
   func removePending(where isRemoved: (UInt64) -> Bool) {
     if !older.isEmpty { older.removeAll { isRemoved($0.number) } }
     if let newest, isRemoved(newest.number) { self.newest = older.popLast() }
@@ -165,7 +165,7 @@ final class ProxyItem: @unchecked Sendable {
     return number <= limit
   }
 
-  /// What the batches up to `limit` do to the item as a whole, after their last clearing of the collection.
+  /// The combined change of the batches up to `limit`, after their last clearing of the collection.
   func pendingChange(through limit: UInt64 = .max) -> Mutation? {
     if older.isEmpty, collection.clearings.isEmpty {
       return hasNewest(through: limit) ? newest?.change : nil
@@ -176,17 +176,17 @@ final class ProxyItem: @unchecked Sendable {
     for pending in [newest] + older.reversed() where pending.number <= limit {
       guard pending.number >= cleared else { break }
       change = change?.over(pending.change) ?? pending.change
-      // What a replacement replaces may lie in an older batch.
+      // The item that it replaces may be in an older batch.
       guard case .replaced = change else { break }
     }
     return change
   }
 
-  /// Takes over a change that was committed, where it is the only one, sets the item, and shows: nothing else changes.
+  /// Settles a committed change if it is the only one, sets the item, and is visible: nothing else changes then.
   ///
-  /// The pending value is moved to what is committed, which counts no reference.
+  /// The pending value is moved to `committed`, without reference counting.
   ///
-  /// - Returns: Whether it was so; otherwise nothing was done.
+  /// - Returns: Whether that was the case; otherwise nothing was done.
   @inline(__always)
   func settleOnlyChange(through limit: UInt64) -> Bool {
     guard older.isEmpty, hasNewest(through: limit), collection.clearings.isEmpty, collection.isHidden == false,
@@ -203,7 +203,7 @@ final class ProxyItem: @unchecked Sendable {
 
   // MARK: What shows
 
-  /// What a change, or none, makes of what was committed.
+  /// The result of a change, if any, on the committed value.
   static func result(of change: Mutation?, on base: Knowledge) -> Knowledge {
     switch (change, base) {
     case (.set(let item), _): .item(item)
@@ -213,7 +213,7 @@ final class ProxyItem: @unchecked Sendable {
     }
   }
 
-  /// What shows; unknown where that hangs on what is committed and not known.
+  /// The visible value; unknown if it depends on a committed value that is unknown.
   @inline(__always)
   var visible: Knowledge {
     let last = lastVisible
@@ -221,7 +221,7 @@ final class ProxyItem: @unchecked Sendable {
     return item.dates.isExpired(at: collection.clock.now) ? .absent : last
   }
 
-  /// What shows, or did until it expired.
+  /// The visible value, even if it has expired.
   @inline(__always)
   var lastVisible: Knowledge {
     switch shown {
@@ -238,9 +238,9 @@ final class ProxyItem: @unchecked Sendable {
     }
   }
 
-  /// The text that shows; nil where none does, and where that hangs on the time.
+  /// The visible text; nil if there is none, or if it depends on the time.
   ///
-  /// Nothing else is copied on the way.
+  /// Nothing else is copied.
   @inline(__always)
   var visibleText: String? {
     switch shown {
@@ -251,7 +251,7 @@ final class ProxyItem: @unchecked Sendable {
     }
   }
 
-  /// Brings up to date what shows, after something changed here or in the collection.
+  /// Updates the visible value, after a change here or in the collection.
   func update() {
     let base: Shown =
       if !collection.clearings.isEmpty || collection.isHidden == true {
@@ -294,7 +294,7 @@ extension HeldValue {
   }
 }
 
-/// What expires is never read without a look at the clock.
+/// An item that expires is never read without checking the clock.
 extension HeldItem {
   @inline(__always)
   fileprivate var text: String? { expires ? nil : object.text }
@@ -306,9 +306,9 @@ extension Mutation {
   @inline(__always)
   fileprivate var text: String? { if case .set(let item) = self { item.text } else { nil } }
 
-  /// What it shows by itself; nil where it sets nothing.
+  /// The content of a change that sets an item; nil for others.
   ///
-  /// Not inlined: where the change is at hand for more, its parts are copied, and references to them counted.
+  /// Not inlined: if callers saw the change's parts, these would be copied, with reference counting.
   fileprivate var scalarContent: Scalar.Content? {
     @inline(never) get {
       switch self {
@@ -333,7 +333,7 @@ extension ProxyItem.Knowledge {
 }
 
 extension String {
-  /// The UTF-8 bytes, to be deallocated.
+  /// The UTF-8 bytes, for the caller to deallocate.
   fileprivate var copiedUTF8: UnsafeBufferPointer<UInt8> {
     let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: utf8.count)
     _ = copy.initialize(from: utf8)
@@ -342,7 +342,7 @@ extension String {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// Most keys have no more than 16 bytes, which two words cover.
+  /// Most keys have at most 16 bytes, which two words cover.
   @inline(__always)
   fileprivate func isEqual(to other: UnsafeBufferPointer<UInt8>) -> Bool {
     guard count == other.count else { return false }

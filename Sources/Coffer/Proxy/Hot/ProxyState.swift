@@ -2,45 +2,46 @@ import CofferCrypto
 import CofferStorage
 import Synchronization
 
-/// What a proxy has in memory: of every item it has met, what is committed, what is pending, and so what shows.
+/// The memory of a proxy: for every item it has met, the committed value, the pending changes, and the visible result.
 ///
-/// # A change on its way
+/// # The life of a change
 ///
-/// 1. **Open.** A `set` adds its change to the newest batch, and shows at once. The first change of a batch queues its flush.
-/// 2. **Taken.** The flush has the write lock and takes every batch up to its own. From now on they cannot be reset; the
-///    next `set` opens another batch. An error puts them back to 1.
-/// 3. **In flight.** The flush is about to commit, and knows its identity. A reader that finds this commit in the change log
-///    before the flush has heard of it settles the batches itself.
-/// 4. **Committed.** The commit has returned: the batches are pending no more. Their items still have the changes, and show
-///    them; by the number of its batch an item is known to be one that has to be settled, which comes before anything else
-///    that changes what is known of it.
-/// 5. **Settled.** The flush goes through the items, some at a time: the changes are what is committed. Where somebody else
-///    has committed in between, what is committed counts as unknown, and the next read asks the store. Until the last one is
-///    settled, no item is let go of.
+/// 1. **Open.** A `set` adds its change to the newest batch, and it is visible at once. The first change of a batch queues
+///    its flush.
+/// 2. **Taken.** The flush has the write lock and takes every batch up to its own. From now on they cannot be discarded; the
+///    next `set` opens another batch. An error returns them to 1.
+/// 3. **In flight.** The flush is about to commit, and knows the identity of its commit. A reader that finds this commit in
+///    the change log before the flush has returned settles the batches itself.
+/// 4. **Committed.** The commit has returned, and the batches are no longer pending. Their items still hold the changes, and
+///    show them. The number of its batch marks an item as unsettled; it has to be settled before anything else changes what
+///    is known of it.
+/// 5. **Settled.** The flush visits the items, some at a time: the changes become the committed values. If others have
+///    committed in between, the committed values become unknown, and the next read asks the store. No item is evicted until
+///    the last one is settled.
 ///
 /// # What is current
 ///
-/// What is committed is known as of one commit, `sequence`. A counter in the wal-index, which every commit of every process
-/// moves, says by one load whether that is still the newest. If not, the change log says which keys changed since, and those
-/// are forgotten.
+/// The committed values are known as of one commit, `sequence`. A counter in the wal-index, which every commit of every
+/// process changes, shows with one load whether that is still the newest. If not, the change log lists the keys changed
+/// since, and these are forgotten.
 ///
-/// # What is protected by what
+/// # What protects what
 ///
-/// - `lock`, shared: reads of what is in memory. Exclusive: every change of a property, in steps of a few hundred items.
-/// - The reader's queue: one `readCommitted` at a time. What it changes, it changes with the lock, too.
-/// - Nothing: the counter of commits, `knownCount`, and the numbers in `Scalar`, which are atomic. A read without the lock
-///   loads the known count first, then the number, then the counter: an equal counter proves that the number was current.
+/// - `lock`, shared: reads of memory. Exclusive: every change of a property, in steps of a few hundred items.
+/// - The reader's queue: one `readCommitted` at a time. Its changes also take the lock.
+/// - Atomics, without a lock: the commit counter, `knownCount`, and the numbers in `Scalar`. A read without the lock loads
+///   the known count first, then the number, then the counter: if the counts are equal, the number was current.
 ///
-/// No code of the user's runs with the lock held.
+/// No user code runs with the lock held.
 ///
-/// Unchecked: all that is neither atomic nor constant is protected as above. For what each `set`, read or flush
-/// touches, the runtime does not look for accesses that overlap: that was a fifth of a `set`.
+/// Unchecked: everything that is neither atomic nor constant is protected as above. For the properties that each `set`, read
+/// or flush uses, the runtime does not check for overlapping accesses: that was a fifth of a `set`.
 final class ProxyState: @unchecked Sendable {
   let lock = ReadersWriterLock()
-  /// Reads what is committed; nobody else uses it, so no transaction and no long-lived read stands in its way.
+  /// Reads committed values; used by nothing else, so no transaction or long-lived read can block it.
   let reader: Connection
   let core: DatabaseCore
-  /// Hands a measurement to whoever counts.
+  /// Passes a measurement to the meter, if any.
   @inline(__always)
   func record(_ measurement: @autoclosure () -> DatabaseMeasurement) {
     if core.isMetered { core.options.meter?.record(measurement()) }
@@ -100,7 +101,7 @@ final class ProxyState: @unchecked Sendable {
     collections.forEach(body)
   }
 
-  /// The item of a key, made where it is missing; the table keeps it until the next sweep.
+  /// The item of a key, created if missing; the table keeps it until the next sweep.
   @inline(__always)
   func item(_ key: String, in name: String) -> Borrowed<ProxyItem> {
     find(key, name) ?? makeItem(ByteString(key), in: collection(name))
@@ -132,47 +133,49 @@ final class ProxyState: @unchecked Sendable {
 
   // MARK: What is committed
 
-  /// The commit as of which `committed` is true of the items; negative before the first read or flush.
+  /// The commit for which the items' `committed` is correct; negative before the first read or flush.
   @exclusivity(unchecked) var sequence: Int64 = -1
-  /// The newest commit that has made pending changes committed ones.
+  /// The newest commit that has turned pending changes into committed ones.
   ///
-  /// Of an older snapshot, nothing may be taken for committed any more: it lacks what was set here.
+  /// An older snapshot must no longer be used for committed values: it lacks changes made here.
   @exclusivity(unchecked) var settledSequence: Int64 = -1
 
-  /// Whether what was read in a snapshot may be taken for what is committed, as of `sequence`.
+  /// Whether values read in a snapshot may be used as committed ones, as of `sequence`.
   ///
-  /// Not what was read with the vault locked, when it is unlocked now: nobody asked the vault's list of what is sealed.
+  /// Not if the vault was locked during the read and is unlocked now: the vault's list of sealed collections was not checked
+  /// then.
   func isUsable(_ snapshot: Int64) -> Bool {
     snapshot == sequence && snapshot >= settledSequence
       && readUnlockCount == core.vault.unlockCount.load(ordering: .acquiring)
   }
 
-  /// How often the vault had been unlocked when the read that is under way began.
+  /// How often the vault had been unlocked when the current read began.
   var readUnlockCount = 0
 
-  /// Of which of the stores that followed each other under one name what is known was read.
+  /// Which of the successive stores at this path the known values were read from.
   var generation = 0
 
-  /// Kept as long as somebody may read it.
+  /// The commit counter, kept while it may be read.
   ///
-  /// Changed with the lock held and on the reader's queue, and so read with either.
+  /// Changed with the lock held and on the reader's queue, so either allows reading it.
   var counter: CommitCounter? {
     didSet { counterWord.store(counter?.word ?? UnsafePointer(Self.noCounter), ordering: .releasing) }
   }
 
-  /// Never equal to what the counter of commits showed.
+  /// Differs from any value of the commit counter.
   nonisolated(unsafe) private static let noCounter = {
-    // Never changed: an atomic only because the real ones are.
+    // Never changed; atomic only because the real counters are.
     let word = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: 1)
     word.initialize(to: Atomic(1))
     return word
   }()
 
   private let counterWord = Atomic<UnsafePointer<Atomic<UInt64>>>(UnsafePointer(noCounter))
-  /// What the counter showed at or before `sequence`; 0 for nothing.
+  /// The value of the counter at or before `sequence`; 0 for none.
   private let knownCount = Atomic<UInt64>(0)
 
-  /// Whether what is known is the newest; without the lock, what was read between the two counts for the first.
+  /// Whether the known values are the newest; without the lock, this applies to values read between the loads of the two
+  /// counts.
   @inline(__always)
   func isCurrent(_ knownCount: UInt64) -> Bool {
     counterWord.load(ordering: .acquiring).pointee.load(ordering: .acquiring) == knownCount
@@ -196,79 +199,79 @@ final class ProxyState: @unchecked Sendable {
     let number: UInt64
     /// The collections that are cleared before any of its changes is made.
     var cleared: [ProxyCollection] = []
-    /// The items with a change in it; as long as they have one, the table keeps them.
+    /// The items with a change in it; the table keeps them while they have one.
     var items: [Borrowed<ProxyItem>] = []
     /// How many writes of others had been queued when it was opened.
     let queuedWriteCount: UInt64
 
     var count: Int { cleared.count + items.count }
 
-    /// Lends the items to `body` one by one, without counting references to them.
+    /// Passes the items to `body` one by one, without reference counting.
     @inline(__always)
     func forEachItem(_ body: (ProxyItem) -> Void) {
       for item in items { item.withObject(body) }
     }
   }
 
-  /// Oldest first.
+  /// The batches, oldest first.
   ///
   /// They stay here, readable, until their commit has returned.
   @exclusivity(unchecked) var batches: [Batch] = []
   @exclusivity(unchecked) var isNewestOpen = false
   @exclusivity(unchecked) var lastNumber: UInt64 = 0
-  /// The flush that is under way has taken the batches up to this one; what they change stays pending, and so in the table.
+  /// The current flush has taken the batches up to this one; their changes stay pending, and their items in the table.
   @exclusivity(unchecked) var takenNumber: UInt64 = 0
   @exclusivity(unchecked) var isClosed = false {
     didSet { if isClosed { knownCount.store(0, ordering: .releasing) } }
   }
-  /// How many calls are about to close it, and whether one has.
+  /// How many calls are closing it, and whether one has succeeded.
   var closing = (callCount: 0, isDone: false)
-  /// The commit that a flush is about to make, and the batches that go with it.
+  /// The commit that a flush is about to make, and its batches.
   ///
-  /// `hasMore` says whether it changes something beside them.
+  /// `hasMore` says whether it makes other changes too.
   @exclusivity(unchecked) var inFlight: (identity: CommitIdentity, number: UInt64, hasMore: Bool)?
-  /// What is committed and not settled yet, item by item.
+  /// Committed batches that are not completely settled yet.
   @exclusivity(unchecked) var settling: Settling?
-  /// Commits of ours that `sequence` has not reached: their changes were announced when they were made.
+  /// Our commits that `sequence` has not reached: their changes were reported when they were made.
   @exclusivity(unchecked) var ownCommits: [CommitIdentity] = []
   /// How many writes of others were queued on the connection, and how many of them are known to have ended.
   @exclusivity(unchecked) var queuedWriteCount: UInt64 = 0
   @exclusivity(unchecked) var endedWriteCount: UInt64 = 0
-  /// Which collections show what is committed; nil for all.
+  /// The collections whose committed values are visible; nil for all.
   var fetchFilter: CollectionFilter?
-  /// How often it was set.
+  /// How often the filter was set.
   var fetchFilterCount = 0
-  /// Which collections take changes; nil for all.
+  /// The collections that may be written; nil for all.
   var writeFilter: CollectionFilter? {
     didSet { hasWriteFilter.store(writeFilter != nil, ordering: .releasing) }
   }
-  /// Readable without the lock.
+  /// Can be read without the lock.
   let hasWriteFilter = Atomic<Bool>(false)
 
   var changeCount: Int { batches.reduce(0) { $0 + $1.count } }
 
-  /// Runs between a flush's commit and the moment when the proxy hears of it; for tests.
+  /// Runs between the commit of a flush and the moment when the proxy learns of it; for tests.
   var onCommit: (() -> Void)?
 
-  /// Runs when a flush's changes count as committed, before it settles them; for tests.
+  /// Runs when the changes of a flush count as committed, before it settles them; for tests.
   var onSettling: (() -> Void)?
 
-  /// Runs when closing has failed, before changes are taken again; for tests.
+  /// Runs when closing has failed, before changes are accepted again; for tests.
   var onCloseFailure: (() -> Void)?
 
   // MARK: Size
 
-  /// How much of what is committed is kept, in bytes.
+  /// The limit on cached committed data, in bytes.
   var cacheByteLimit: Int {
     didSet { vainSlotCount = 0 }
   }
   var cacheByteCount = 0
-  /// How many slots were looked at since something was let go of, a flush has settled, or the limit was set.
+  /// How many slots were examined since an item was last evicted, a flush last settled, or the limit was set.
   @exclusivity(unchecked) var vainSlotCount = 0
 
   // MARK: Who listens
 
   let listeners = ChangeListeners()
-  /// What listeners have not been told yet.
+  /// Events not yet passed to listeners.
   var unannounced: [ChangeListeners.Batch] = []
 }

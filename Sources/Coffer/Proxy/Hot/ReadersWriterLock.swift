@@ -10,29 +10,29 @@ import Synchronization
   import Darwin
 #endif
 
-/// A lock for what many threads read all the time and one changes now and then.
+/// A lock for data that many threads read all the time, and one changes now and then.
 ///
-/// Readers count themselves in stripes, each on a cache line of its own, so that readers on different cores never wait for
-/// each other, not even for a cache line. Whoever changes something says so in a flag and waits until nobody is counted; a
-/// reader who finds the flag after counting itself takes itself back. Readers must be short and wait for nothing, not even
-/// read inside of a reading, because a change spins until they are done.
+/// Readers count themselves in stripes, each on its own cache line, so that readers on different cores never wait for each
+/// other, not even for a cache line. A writer sets a flag and waits until no reader is counted; a reader that finds the flag
+/// after counting itself uncounts itself. Reads must be short and must not wait for anything, not even for a nested read,
+/// because a writer spins until they are done.
 ///
-/// This is Dekker's pattern: each side writes its own word, then reads the other's, all of it sequentially consistent, so
-/// that one of the two sees the other. Where a thread has a stripe to itself, counting is one store with a barrier on the
-/// way in and a plain one on the way out; threads that share a stripe need an atomic addition for each.
+/// This is Dekker's pattern: each side writes its own word, then reads the other's, all sequentially consistent, so that one
+/// of the two sees the other. If a thread has a stripe to itself, counting takes one store with a barrier on entry and a
+/// plain one on exit; threads that share a stripe need an atomic addition for each.
 ///
-/// Unchecked: the stripes are atomic, and allocated as long as the lock lives.
+/// Unchecked: the stripes are atomic, and allocated for the lifetime of the lock.
 struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
   private typealias Stripe = Atomic<UInt32>
 
   /// Two cache lines: processors fetch them in pairs.
   private static let stride = 128 / MemoryLayout<Stripe>.stride
 
-  /// One for each number that a thread may have.
+  /// One stripe for each thread number.
   private let stripes: UnsafeMutablePointer<Stripe>
   private let key = ThreadNumber.key
   private let isChanging = Atomic<Bool>(false)
-  /// Not of nothing: the thread sanitizer takes access to a value without a size for access to what lies behind it.
+  /// Not `Lock<Void>`: the thread sanitizer mistakes access to a value without a size for access to what lies behind it.
   private let writers = Lock(false)
 
   init() {
@@ -87,7 +87,7 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
     try writers.withLock { _ in
       isChanging.store(true, ordering: .sequentiallyConsistent)
       defer { isChanging.store(false, ordering: .releasing) }
-      // A thread that gets its number later than this finds the flag.
+      // A thread that gets its number after this load finds the flag.
       var owned = ThreadNumber.taken.load(ordering: .sequentiallyConsistent)
       while owned != 0 {
         waitForReaders(stripe(owned.trailingZeroBitCount))
@@ -105,40 +105,40 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
     var spinCount = 0
     while stripe.pointee.load(ordering: .sequentiallyConsistent) != 0 {
       spinCount += 1
-      // A reader that was interrupted.
+      // A reader was preempted.
       if spinCount > 100 { sched_yield() }
     }
   }
 }
 
-/// Numbers the threads of this process that read.
+/// Numbers the reading threads of this process.
 private enum ThreadNumber {
-  /// The numbers that belong to one living thread at a time.
+  /// Numbers that belong to one living thread at a time.
   static let owned = 0..<16
-  /// The numbers that the other threads share.
+  /// Numbers that the other threads share.
   static let shared = 16..<24
   static let all = owned.lowerBound..<shared.upperBound
 
   /// A bit for each number that belongs to a thread.
   static let taken = Atomic<UInt32>(0)
-  /// How many threads have ever got a number that they share.
+  /// How many threads have ever got a shared number.
   static let sharingCount = Atomic<Int>(0)
 
   static let key: pthread_key_t = {
     var key = pthread_key_t()
-    // At the end of a thread its number is free again.
+    // When a thread ends, its number becomes free.
     let code = pthread_key_create(&key) { value in
       let number = Int(bitPattern: value) - 1
       if owned.contains(number) { taken.bitwiseAnd(~(1 << UInt32(number)), ordering: .releasing) }
     }
-    // Another's key would hold another's pointers.
+    // Another key's value would hold another key's pointers.
     precondition(code == 0, "this process has no thread-specific data left: \(code)")
     return key
   }()
 
   @inline(__always)
   static func current(_ key: pthread_key_t) -> Int {
-    // Nothing means that there is none yet.
+    // Zero means that there is none yet.
     let value = Int(bitPattern: pthread_getspecific(key))
     return value != 0 ? value - 1 : assign(key)
   }
