@@ -8,8 +8,8 @@
 
 /// A name or key compared by its UTF-8 bytes, as SQLite compares it.
 ///
-/// Swift's `String ==` compares by canonical equivalence: "é" composed and decomposed are equal to Swift, and two rows
-/// to SQLite. Whatever keeps names or keys in memory uses this type.
+/// Swift's `String ==` compares by canonical equivalence: composed and decomposed "é" are equal to Swift, but two rows to
+/// SQLite. All names and keys kept in memory use this type.
 package struct ByteString: Hashable, Comparable, Sendable {
   package let string: String
 
@@ -18,13 +18,13 @@ package struct ByteString: Hashable, Comparable, Sendable {
     self.string = string.isContiguousUTF8 ? string : string.contiguous
   }
 
-  /// Lends the bytes for the time of `body`.
+  /// Lends the bytes to `body`.
   @inline(__always)
   private func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     string.withUTF8Bytes { body(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Compares the bytes that both have, as memcmp(3) does.
+  /// Compares the common length, as memcmp(3) does.
   @inline(__always)
   private static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int32 {
     // The buffer of an empty string may have no address.
@@ -36,10 +36,10 @@ package struct ByteString: Hashable, Comparable, Sendable {
     a.isSameString(as: b) || a.hasSameBytes(as: b)
   }
 
-  /// Whether both are one string, or a short one that lies in itself: two words tell, and no call.
+  /// Whether both have the same storage, or are the same small string: comparing two words tells, without a call.
   @inline(__always)
   private func isSameString(as other: Self) -> Bool {
-    // Where an address has 32 bits, a string is smaller.
+    // With 32-bit addresses, a string is smaller.
     MemoryLayout<String>.size == MemoryLayout<(UInt64, UInt64)>.size
       && unsafeBitCast(string, to: (UInt64, UInt64).self) == unsafeBitCast(other.string, to: (UInt64, UInt64).self)
   }
@@ -57,12 +57,12 @@ package struct ByteString: Hashable, Comparable, Sendable {
     }
   }
 
-  /// A hash for tables of this process.
+  /// A hash for in-memory tables of this process.
   var keyHash: UInt64 {
     withBytes { KeyHash.hash($0.assumingMemoryBound(to: UInt8.self), seed: Self.seed) }
   }
 
-  /// One word for the hasher, which takes longer over bytes.
+  /// Feeds the hasher one word: hashing bytes takes longer.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(keyHash)
   }
@@ -71,9 +71,9 @@ package struct ByteString: Hashable, Comparable, Sendable {
 }
 
 extension String {
-  /// Lends the UTF-8 bytes for the time of `body`.
+  /// Lends the UTF-8 bytes to `body`.
   ///
-  /// `withUTF8` wants a variable of its own, for which a reference is counted.
+  /// `withUTF8` needs a mutable copy, which counts a reference.
   @inline(__always)
   func withUTF8Bytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
     if let result = try utf8.withContiguousStorageIfAvailable(body) { return result }
@@ -87,12 +87,12 @@ extension String {
     return string
   }
 
-  /// The text of UTF-8; nil where the bytes are none.
+  /// The text of UTF-8 bytes; nil if they are not valid UTF-8.
   ///
-  /// The standard library's `init(validating:as:)` goes through generic code, ten times as slow.
+  /// The standard library's `init(validating:as:)` uses generic code, and is ten times as slow.
   package init?(validating bytes: UnsafeRawBufferPointer) {
     self.init(decoding: bytes, as: UTF8.self)
-    // What is no UTF-8 has been replaced, and so changed.
+    // Invalid UTF-8 has been replaced, and so differs.
     let isSame = withUTF8 { text in
       guard text.count == bytes.count else { return false }
       guard let decoded = text.baseAddress, let start = bytes.baseAddress else { return true }

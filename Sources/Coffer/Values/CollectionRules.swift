@@ -1,4 +1,4 @@
-/// How the values of a collection are written and read, where the standard way will not do.
+/// How the values of a collection are written and read, if not in the standard way.
 ///
 /// ```swift
 /// var rules = CollectionRules()
@@ -9,41 +9,41 @@
 /// database.setRules(rules, forCollection: "names")
 /// ```
 ///
-/// ``Database/setDefaultRules(_:)`` is for all collections without rules of their own,
-/// ``Database/setSerializer(_:for:)`` for a type of values in any collection.
+/// To set rules for all collections without their own, use ``Database/setDefaultRules(_:)``; for a type of values in any
+/// collection, ``Database/setSerializer(_:for:)``.
 ///
-/// The closures run inside the transaction that sets the value, on its thread, the sanitizers of a proxy when it is set
-/// there; a write from inside them throws.
+/// The closures run inside the transaction that sets the value, on its thread; the sanitizers of a proxy run when a value is
+/// set there. Writes inside them throw.
 public struct CollectionRules: Sendable {
-  /// Looks at a value before it is stored: what it returns is stored in its place; what it throws makes the set throw,
-  /// with nothing changed.
+  /// Checks a value before it is stored: the returned value is stored instead.
+  ///
+  /// If it throws, so does the set, with nothing changed.
   public typealias Sanitizer = @Sendable (_ collection: String, _ key: String, _ value: Value) throws -> Value
-  /// Gets a value after it was stored, before the commit.
+  /// Receives a value after it was stored, before the commit.
   public typealias PostSanitizer = @Sendable (_ collection: String, _ key: String, _ value: Value) -> Void
 
-  /// Between objects and stored values.
+  /// Converts between objects and stored values.
   public var objectSerializer: Serializer = .standard
-  /// Between metadata and stored values.
+  /// Converts between metadata and stored values.
   public var metadataSerializer: Serializer = .standard
   /// Checks or changes each object before it is stored.
   public var objectSanitizer: Sanitizer?
   /// Checks or changes metadata before it is stored.
   public var metadataSanitizer: Sanitizer?
-  /// Gets each object that was stored.
+  /// Receives each stored object.
   public var objectPostSanitizer: PostSanitizer?
-  /// Gets metadata that was stored.
+  /// Receives stored metadata.
   public var metadataPostSanitizer: PostSanitizer?
 
-  /// The standard: self-describing values, and no sanitizers.
+  /// The default rules: self-describing values, and no sanitizers.
   public init() {}
 
   func serializer(_ part: ItemPart) -> Serializer { part == .object ? objectSerializer : metadataSerializer }
 }
 
-/// Turns objects into stored values and back.
+/// Converts objects to stored values and back.
 ///
-/// What it makes is a self-describing ``Value``, so that tools can always show it; a format of one's own goes into
-/// `.data`:
+/// The stored form is a self-describing ``Value``, so that tools can always show it; use `.data` for a custom format:
 ///
 /// ```swift
 /// let propertyLists = Serializer(
@@ -54,7 +54,7 @@ public struct CollectionRules: Sendable {
 ///   })
 /// ```
 public struct Serializer: Sendable {
-  /// Objects of types with a kind of their own as that kind, raw values as themselves, other `Codable` types as JSON.
+  /// Types with a kind of their own as that kind, raw values as themselves, other `Codable` types as JSON.
   public static let standard = Serializer()
 
   private let encode: (@Sendable (any Encodable) throws -> Value)?
@@ -65,12 +65,12 @@ public struct Serializer: Sendable {
     decode = nil
   }
 
-  /// Makes a serializer of two functions, each the other's inverse.
+  /// Creates a serializer from two functions, each the inverse of the other.
   ///
   /// - Parameters:
-  ///   - serialize: Gives the value to store. Equal objects must give equal values, or setting them again counts as a
+  ///   - serialize: Returns the value to store. Equal objects must give equal values, or setting them again counts as a
   ///     change.
-  ///   - deserialize: Gives an object of the type asked for.
+  ///   - deserialize: Returns an object of the requested type.
   public init(
     serialize: @escaping @Sendable (any Encodable) throws -> Value,
     deserialize: @escaping @Sendable (Value, any Decodable.Type) throws -> any Decodable
@@ -86,7 +86,7 @@ public struct Serializer: Sendable {
   }
 
   func object<Object: Decodable>(_ stored: StoredValue, as type: Object.Type) throws -> Object {
-    // As the value it is, any object can be had.
+    // Any object can be read as the `Value` that it is.
     guard let decode, type != Value.self else { return try ValueCoder.decode(stored, as: type) }
     guard let object = try decode(Value(stored), type) as? Object else {
       throw ValueCodingError(reason: "the serializer of its collection gave another type")

@@ -1,4 +1,4 @@
-/// A value in memory: what is stored most is there without decoding.
+/// A value in memory; the most common kinds are decoded.
 package enum HeldValue: Sendable {
   case bool(Bool)
   case int(Int64)
@@ -17,7 +17,7 @@ package enum HeldValue: Sendable {
       ?? .stored(StoredValue(kind: kind, bytes: StoredBytes(copying: bytes, isSecret: kind == .secret)))
   }
 
-  /// Nil for what has no case of its own, and for malformed bytes: reading them says so.
+  /// nil for a kind without a case of its own, and for malformed bytes, which fail when they are read.
   private init?(plain kind: Value.Kind, _ bytes: UnsafeRawBufferPointer) {
     switch kind {
     case .bool where bytes.count == 1 && bytes[0] <= 1: self = .bool(bytes[0] == 1)
@@ -31,7 +31,7 @@ package enum HeldValue: Sendable {
     }
   }
 
-  /// A value that needs no encoding; nil for one of another type.
+  /// A value that needs no encoding; nil for other types.
   @inline(__always)
   init?<Object>(unencoded object: Object) {
     let held: HeldValue? = PlainType.match(
@@ -41,15 +41,15 @@ package enum HeldValue: Sendable {
     self = held
   }
 
-  /// The value where it is of just this type, else what `decode` makes of it.
+  /// The value if it is of exactly this type, or else the result of `decode`.
   ///
-  /// No optional: where the compiler does not know `Object`, it would have to be looked for each time.
+  /// Not optional: where the compiler does not know `Object`, the optional type would have to be looked up each time.
   @inline(__always)
   func decoded<Object>(
     as type: Object.Type, otherwise decode: (StoredValue) throws -> Object
   ) rethrows -> Object {
     switch self {
-    // Where an `Int` has 32 bits, the value may not fit.
+    // If an `Int` has 32 bits, the value may not fit.
     case .int(let value) where Object.self == Int.self && Int.bitWidth == 64:
       PlainType.same(Int(truncatingIfNeeded: value))
     case .string(let value) where Object.self == String.self: PlainType.same(value)
@@ -59,7 +59,7 @@ package enum HeldValue: Sendable {
     }
   }
 
-  /// The value as it describes itself; nil where it has to be decoded.
+  /// The value as a ``Value``; nil if it has to be decoded.
   var value: Value? {
     switch self {
     case .bool(let value): .bool(value)
@@ -80,13 +80,13 @@ package enum HeldValue: Sendable {
     }
   }
 
-  /// The value as it lies in the store.
+  /// The value in its stored form.
   package var stored: StoredValue {
     if case .stored(let stored) = self { return stored }
     return StoredValue(kind: kind, bytes: withUnsafeBytes { Array($0) })
   }
 
-  /// Lends the bytes that lie in the store for the time of `body`.
+  /// Lends the stored bytes to `body`.
   @inline(__always)
   func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     switch self {
@@ -98,7 +98,7 @@ package enum HeldValue: Sendable {
     }
   }
 
-  /// How many bytes it has in the store.
+  /// Its size in the store, in bytes.
   var byteCount: Int {
     switch self {
     case .bool: 1
@@ -110,7 +110,7 @@ package enum HeldValue: Sendable {
 }
 
 extension HeldValue: Equatable {
-  /// Whether both are the same bytes in the store.
+  /// Whether both have the same stored bytes.
   @inline(__always)
   package static func == (a: Self, b: Self) -> Bool {
     switch (a, b) {
@@ -119,16 +119,16 @@ extension HeldValue: Equatable {
     case (.double(let a), .double(let b)): a.bitPattern == b.bitPattern
     case (.string(let a), .string(let b)): a.utf8.elementsEqual(b.utf8)
     case (.stored(let a), .stored(let b)): a == b
-    // What has a case of its own is `.stored` only where its bytes are malformed.
+    // A kind with a case of its own is `.stored` only if its bytes are malformed.
     default: false
     }
   }
 }
 
-/// Both values of an item, and until when they are there.
+/// Both values of an item, and its dates.
 package struct HeldItem: Sendable {
   package let object: HeldValue
-  /// In a box: hardly any item has more than an object, and every read of a text copies the rest.
+  /// Boxed: items rarely have more than an object, and every read of a text copies the rest.
   private let box: Box?
 
   private final class Box: Sendable {
@@ -156,14 +156,14 @@ package struct HeldItem: Sendable {
 
   func with(metadata: StoredValue?) -> HeldItem { HeldItem(object: object, metadata: metadata, dates: dates) }
 
-  /// Whether what it is hangs on the time.
+  /// Whether the item depends on the time.
   @inline(__always)
   var expires: Bool { box != nil && dates.expires != nil }
 
   @inline(__always)
   var byteCount: Int { object.byteCount + (box?.metadata?.bytes.count ?? 0) }
 
-  /// Whether one of its values is ciphertext of its own.
+  /// Whether one of its values is sealed.
   @inline(__always)
   var isSealed: Bool { object.kind == .sealed || box?.metadata?.kind == .sealed }
 }
@@ -174,11 +174,11 @@ extension HeldItem: Equatable {
   }
 }
 
-/// Until when an item is there, and when it should be renewed, in milliseconds since 1970.
+/// When an item expires, and when it should be renewed, in milliseconds since 1970.
 package struct ItemDates: Sendable, Equatable {
-  /// From then on it is gone.
+  /// When it expires.
   package var expires: Int64?
-  /// From then on somebody should set it anew.
+  /// When it should be renewed.
   package var due: Int64?
 
   package static let none = ItemDates()

@@ -1,14 +1,14 @@
-/// A hash of names and keys for tables in memory: a multiplication for every 16 bytes, keyed by a random seed, so that
-/// nobody can choose keys that collide.
+/// A hash of names and keys for in-memory tables: one multiplication per 16 bytes, keyed by a random seed, so that an
+/// attacker cannot choose keys that collide.
 ///
-/// It folds the 128 bits of each product to 64, as the hashes of the wyhash family do.
+/// It folds the 128 bits of each product to 64, as the wyhash family does.
 enum KeyHash {
   private static let multipliers: (UInt64, UInt64) = (0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03)
 
   @inline(__always)
   static func hash(_ bytes: UnsafeBufferPointer<UInt8>, seed: UInt64) -> UInt64 {
     var hash = seed ^ UInt64(truncatingIfNeeded: bytes.count) &* multipliers.0
-    // As no bytes with an address.
+    // The same result as for empty bytes with an address.
     guard var start = UnsafeRawPointer(bytes.baseAddress) else {
       return fold(fold(multipliers.1, hash), hash ^ multipliers.0)
     }

@@ -6,46 +6,46 @@
 /// token?.withUnsafeBytes { request.sign($0) }
 /// ```
 ///
-/// Its bytes lie in ``SecretBytes``, which are wiped when the last reference goes. Wherever it is printed, logged or
-/// reflected, its length is all there is to see.
+/// Its bytes are in ``SecretBytes``, which are wiped when the last reference is released. Printing, logging or reflecting it
+/// shows only its length.
 ///
-/// It is a kind of value of its own, and so is stored by itself: not inside a list, a dictionary or another `Codable` type,
-/// whose text would show it. On the disk it is as safe as the store is. In a sealed collection it is sealed without a copy
-/// in other memory, too, and opened the same way; elsewhere SQLite's page cache holds it in clear, like any value.
+/// It is a separate kind of value, and is stored by itself: not inside a list, a dictionary or another `Codable` type, whose
+/// text would show it. On disk it is as safe as the store. In a sealed collection, it is sealed and opened without copies in
+/// other memory; elsewhere, SQLite's page cache holds its plaintext, as for any value.
 public struct Secret: Sendable {
-  /// The bytes, in memory of their own.
+  /// The bytes, in protected memory.
   public let bytes: SecretBytes
 
-  /// Makes a secret of bytes that are in protected memory already.
+  /// Creates a secret from bytes that are already in protected memory.
   public init(_ bytes: SecretBytes) {
     self.bytes = bytes
   }
 
-  /// Makes a secret of the UTF-8 bytes of a text.
+  /// Creates a secret from the UTF-8 bytes of a text.
   ///
-  /// The text itself is the caller's, and cannot be wiped.
+  /// The text itself belongs to the caller, and cannot be wiped.
   public init(_ text: String) {
     self.init(SecretBytes(copying: text))
   }
 
-  /// Makes a secret of a copy of `bytes`; wiping the original is the caller's.
+  /// Creates a secret from a copy of `bytes`; the caller has to wipe the original.
   public init(copying bytes: UnsafeRawBufferPointer) {
     self.init(SecretBytes(copying: bytes))
   }
 
-  /// How many bytes there are; this is not secret.
+  /// The number of bytes, which is not secret.
   public var count: Int { bytes.count }
 
-  /// Lends the bytes for the time of `body`, which must not keep the pointer.
+  /// Lends the bytes to `body`, which must not keep the pointer.
   ///
-  /// - Throws: What `body` throws.
+  /// - Throws: The errors of `body`.
   public func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try bytes.withUnsafeBytes(body)
   }
 
-  /// The bytes as text; nil when they are no UTF-8.
+  /// The bytes as text; nil if they are not UTF-8.
   ///
-  /// The text is the caller's from then on, and cannot be wiped; where bytes will do, use ``withUnsafeBytes(_:)``.
+  /// The text belongs to the caller, and cannot be wiped; use ``withUnsafeBytes(_:)`` where bytes suffice.
   public func revealed() -> String? {
     withUnsafeBytes { String(validating: $0, as: UTF8.self) }
   }
@@ -54,12 +54,12 @@ public struct Secret: Sendable {
 // MARK: - Comparing
 
 extension Secret: Hashable {
-  /// Whether both hold the same bytes, in a time that depends on their length alone.
+  /// Whether both hold the same bytes, in a time that depends only on their length.
   public static func == (a: Self, b: Self) -> Bool {
     a.bytes.isEqual(to: b.bytes)
   }
 
-  /// Hashes the length alone, for a hash would tell something of the bytes.
+  /// Hashes only the length, since a hash would reveal something about the bytes.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(count)
   }
@@ -83,7 +83,7 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 extension Secret: Codable {
   private static let standsAlone = "a secret is stored by itself, not inside another value, whose text would show it"
 
-  /// Always throws: no format that encoders write keeps a secret.
+  /// Always throws: no encoder's format keeps a secret.
   ///
   /// - Throws: `EncodingError`.
   public func encode(to encoder: any Encoder) throws {
@@ -91,7 +91,7 @@ extension Secret: Codable {
       self, EncodingError.Context(codingPath: encoder.codingPath, debugDescription: Self.standsAlone))
   }
 
-  /// Always throws: there is no text of a secret to decode.
+  /// Always throws: a secret has no text form to decode.
   ///
   /// - Throws: `DecodingError`.
   public init(from decoder: any Decoder) throws {
@@ -99,7 +99,7 @@ extension Secret: Codable {
       DecodingError.Context(codingPath: decoder.codingPath, debugDescription: Self.standsAlone))
   }
 
-  /// Why a value that holds a secret is not encoded.
+  /// Why a value that contains a secret was not encoded.
   static func reason(of error: EncodingError) -> String? {
     guard case .invalidValue(let value, _) = error, value is Secret else { return nil }
     return standsAlone

@@ -4,19 +4,19 @@
   import Foundation
 #endif
 
-/// A value as the store keeps it: its kind, and the bytes that stand for it (`FORMAT.md`, Values).
+/// A value in its stored form: its kind and its encoded bytes (`FORMAT.md`, Values).
 ///
-/// For copying items without decoding them, from one store to another for instance.
+/// For copying items without decoding them, for instance from one store to another.
 public struct SerializedValue: Hashable, Sendable {
-  /// What the bytes stand for.
+  /// The kind of the value.
   public let kind: Value.Kind
-  /// The encoded value, in clear; of a secret, too, whose bytes are then the caller's.
+  /// The encoded value, as plaintext; this applies to a secret too, whose bytes then belong to the caller.
   public let bytes: Data
 
-  /// Takes bytes that were serialized before.
+  /// Creates a value from bytes that are already serialized.
   ///
-  /// - Throws: `CofferError.unsupported` when they are no value of that kind, text that is not JSON for instance; sealed bytes
-  ///   are none.
+  /// - Throws: `CofferError.unsupported` when they are not a value of that kind, such as text that is not JSON; sealed bytes
+  ///   are not accepted.
   public init(kind: Value.Kind, bytes: Data) throws {
     let stored = Self.stored(kind, bytes)
     // Other bytes for the same value would count as a change when it is set again.

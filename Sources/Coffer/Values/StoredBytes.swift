@@ -1,7 +1,7 @@
 import CofferCrypto
 import CofferStorage
 
-/// The bytes of a stored value; those of a secret never lie in an array, whose copies nobody wipes.
+/// The bytes of a stored value; those of a secret are never in an array, whose copies cannot be wiped.
 package enum StoredBytes: Sendable {
   case array([UInt8])
   case secret(SecretBytes)
@@ -17,7 +17,7 @@ package enum StoredBytes: Sendable {
     }
   }
 
-  /// Lends the bytes for the time of `body`.
+  /// Lends the bytes to `body`.
   @inline(__always)
   package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     switch self {

@@ -1,4 +1,4 @@
-/// A value as it lies in the store: its kind, and the bytes that stand for it (`FORMAT.md`, Values).
+/// A value in its stored form: its kind and its encoded bytes (`FORMAT.md`, Values).
 package struct StoredValue: Equatable, Sendable {
   package var kind: Value.Kind
   package var bytes: StoredBytes
@@ -12,12 +12,12 @@ package struct StoredValue: Equatable, Sendable {
     self.init(kind: kind, bytes: .array(bytes))
   }
 
-  /// Kind and bytes in one, as metadata is stored.
+  /// Kind and bytes together, as metadata is stored.
   var tagged: StoredBytes {
     if case .array(let bytes) = bytes { .array([kind.rawValue] + bytes) } else { .secret(taggedSecret) }
   }
 
-  /// Kind and bytes in one, in protected memory, whatever kind it is.
+  /// Kind and bytes together, in protected memory for every kind.
   var taggedSecret: SecretBytes {
     bytes.withUnsafeBytes { bytes in
       SecretBytes(count: bytes.count + 1) { tagged in
@@ -55,7 +55,7 @@ extension StoredValue {
     } catch let error as ValueCodingError {
       throw failure(error.reason)
     } catch {
-      // Of a type's own `init(from:)` or a serializer; its text may quote the value.
+      // Thrown by a type's own `init(from:)` or a serializer; its text may quote the value.
       throw failure("its decoding failed")
     }
   }
@@ -71,7 +71,7 @@ extension StoredValue {
     } catch let error as ValueCodingError {
       throw CofferError.notEncodable(collection: collection, key: key, reason: error.reason)
     } catch {
-      // An error of the type's own `encode(to:)`; its text may quote the value.
+      // Thrown by the type's own `encode(to:)`; its text may quote the value.
       throw CofferError.notEncodable(collection: collection, key: key, reason: "its encoding failed")
     }
   }

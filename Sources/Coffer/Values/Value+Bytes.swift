@@ -4,11 +4,11 @@
   import Foundation
 #endif
 
-// The binary form of values. Equal values have equal bytes, so that setting a value again can be told from changing it:
-// dictionaries are written in the byte order of their keys, and an integer has one form.
+// The binary form of values. Equal values have equal bytes, so that setting a value again is not a change: dictionaries are
+// written in the byte order of their keys, and an integer has only one form.
 
 extension Value {
-  /// Values nest no deeper than this, so that no stored value can exhaust the stack.
+  /// The maximum depth of values, so that no stored value can exhaust the stack.
   static let maximumDepth = 128
 
   /// The value as it is stored.
@@ -58,7 +58,7 @@ extension Value {
     case .url(let value):
       bytes.append(contentsOf: value.relativeString.utf8)
       if let base = value.baseURL {
-        // A URL holds no NUL, and the text of a base is without a base of its own.
+        // A URL contains no NUL, and a base is written without a base of its own.
         bytes.append(0)
         bytes.append(contentsOf: base.absoluteString.utf8)
       }
@@ -85,7 +85,7 @@ extension Value {
   }
 }
 
-/// Reads values from bytes, trusting none of them.
+/// Reads values from untrusted bytes.
 private struct ValueReader {
   var bytes: ArraySlice<UInt8>
 
@@ -110,7 +110,7 @@ private struct ValueReader {
   }
 
   private func url(_ text: Substring, relativeTo base: URL?) throws -> URL {
-    // The empty text is a reference, too (RFC 3986, 4.4), but none that `URL(string:)` takes.
+    // The empty text is a valid reference (RFC 3986, 4.4), but `URL(string:)` does not accept it.
     let url = text.isEmpty ? URLComponents().url(relativeTo: base) : URL(string: String(text), relativeTo: base)
     guard let url else { throw malformed("URL") }
     return url

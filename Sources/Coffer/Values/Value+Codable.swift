@@ -5,13 +5,13 @@
 #endif
 
 extension Value: Codable {
-  /// Reads what JSON or a property list holds, without knowing its shape: `true` is a Bool, 1 an integer.
+  /// Decodes JSON or a property list of any shape: `true` becomes a Bool, 1 an integer.
   ///
-  /// - Throws: `DecodingError` where the decoder finds none of the kinds that those formats know.
+  /// - Throws: `DecodingError` when the decoder finds no kind of these formats.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
-    // Bool before numbers, numbers before dates, text before bytes: JSON's coders read numbers as dates and text as
-    // bytes when asked to.
+    // Bool before numbers, numbers before dates, text before bytes: JSON's coders also decode numbers as dates, and text as
+    // bytes.
     if container.decodeNil() {
       self = .null
     } else if let value = try? container.decode(Bool.self) {
@@ -35,9 +35,9 @@ extension Value: Codable {
     }
   }
 
-  /// Writes the value as the encoder's own kinds; URLs and UUIDs become text.
+  /// Encodes the value with the encoder's own kinds; URLs and UUIDs become text.
   ///
-  /// - Throws: What the encoder throws; `EncodingError` for a secret.
+  /// - Throws: The errors of the encoder; `EncodingError` for a secret.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -73,13 +73,13 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expres
   /// A double.
   public init(floatLiteral value: Double) { self = .double(value) }
 
-  /// A truth value.
+  /// A Boolean.
   public init(booleanLiteral value: Bool) { self = .bool(value) }
 
   /// A list.
   public init(arrayLiteral elements: Value...) { self = .array(elements) }
 
-  /// Values by name; of a name that stands twice, the last one counts.
+  /// Values by name; if a name occurs twice, the last value is kept.
   public init(dictionaryLiteral elements: (String, Value)...) {
     self = .dictionary(Dictionary(elements) { $1 })
   }

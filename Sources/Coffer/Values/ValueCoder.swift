@@ -4,14 +4,14 @@
   import Foundation
 #endif
 
-/// Between Swift values and stored ones.
+/// Converts between Swift values and stored ones.
 ///
-/// A type with a kind of its own is stored as that; one that stands for a raw value (most enumerations) as its raw
-/// value; any other `Codable` type as JSON. So another program, or a person with `prefs`, can read and write the same
-/// value without knowing the Swift type.
+/// A type with a kind of its own is stored as that kind, a type that represents a raw value (such as most enumerations) as
+/// its raw value, and any other `Codable` type as JSON. Other programs, and people with `prefs`, can therefore read and
+/// write the value without the Swift type.
 ///
-/// Equal values give equal bytes, but for a `Set`, or a dictionary whose keys are neither `String` nor `Int`, inside a
-/// `Codable` type: Foundation writes those in an order that changes from process to process.
+/// Equal values have equal bytes, except for a `Set`, or a dictionary whose keys are neither `String` nor `Int`, inside a
+/// `Codable` type: Foundation encodes those in an order that changes from process to process.
 enum ValueCoder {
   static func encode<Object: Encodable>(_ object: Object) throws -> StoredValue {
     if let object = object as? any ValueConvertible { return try object.value.stored }
@@ -22,7 +22,7 @@ enum ValueCoder {
   static func decode<Object: Decodable>(_ stored: StoredValue, as type: Object.Type) throws -> Object {
     if let convertible = type as? any ValueConvertible.Type {
       if let json = json(stored), type != Value.self { return try JSONCoding.decode(type, from: json) }
-      // In two steps: what the initializer refuses is nil, which is an object to an optional type.
+      // In two steps: nil from the initializer would count as an object of an optional type.
       guard let converted = convertible.init(try Value(stored)), let object = converted as? Object else {
         throw ValueCodingError(reason: "it is of another type, or does not fit")
       }
@@ -35,7 +35,7 @@ enum ValueCoder {
       return object
     }
     guard stored.kind != .secret else { throw ValueCodingError(reason: "a secret reads as nothing but Secret") }
-    // A list or dictionary that `prefs set` made, asked for as a `Codable` type.
+    // A list or dictionary set by `prefs set`, requested as a `Codable` type.
     return try JSONCoding.decode(type, from: JSONCoding.encode(Value(stored)))
   }
 
@@ -55,7 +55,7 @@ enum ValueCoder {
   }
 }
 
-/// Foundation's JSON coders, set up so that equal values give equal bytes and every double survives.
+/// Foundation's JSON coders, configured so that equal values give equal bytes and every double is preserved.
 enum JSONCoding {
   static func encode(_ object: some Encodable) throws -> [UInt8] {
     let encoder = JSONEncoder()
@@ -81,7 +81,7 @@ enum JSONCoding {
   }
 }
 
-// The whole descriptions of these errors quote the value.
+// The full descriptions of these errors quote the value.
 
 extension EncodingError {
   fileprivate var summary: String {

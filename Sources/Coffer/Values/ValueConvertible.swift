@@ -4,12 +4,12 @@
   import Foundation
 #endif
 
-/// A Swift type that has a kind of its own in the store.
+/// A Swift type with a kind of its own in the store.
 ///
-/// All others go through `Codable` and JSON.
+/// All other types are stored through `Codable` and JSON.
 protocol ValueConvertible {
   var value: Value { get }
-  /// nil where the value is of another kind, or would lose something.
+  /// nil if the value is of another kind, or cannot be converted without loss.
   init?(_ value: Value)
   /// How a setting of this type is declared.
   static var settingType: (type: SettingType, limits: [SettingLimit]) { get }
@@ -78,7 +78,7 @@ extension UUID: ValueConvertible {
 // MARK: - Numbers
 
 extension FixedWidthInteger {
-  /// An integer, within what the type holds where the store's integers hold more.
+  /// An integer, limited to the range of the type if the store's integers exceed it.
   static var settingType: (type: SettingType, limits: [SettingLimit]) {
     let minimum = Int64(exactly: Self.min).flatMap { $0 == .min ? nil : Value.int($0) }
     let maximum = Int64(exactly: Self.max).flatMap { $0 == .max ? nil : Value.int($0) }
@@ -164,7 +164,7 @@ extension Float: ValueConvertible {
 // MARK: - Collections
 
 extension Optional: ValueConvertible where Wrapped: ValueConvertible {
-  // Inside a list or a dictionary: what may be null, too.
+  // Inside a list or a dictionary, where values can be null.
   static var settingType: (type: SettingType, limits: [SettingLimit]) { (.any, []) }
   var value: Value { self?.value ?? .null }
   init?(_ value: Value) {

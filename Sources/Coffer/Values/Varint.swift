@@ -1,4 +1,4 @@
-// Variable-length integers, seven bits a byte, lowest first, the high bit set on all but the last (LEB128).
+// Variable-length integers: seven bits per byte, lowest first, with the high bit set on all but the last byte (LEB128).
 
 extension [UInt8] {
   mutating func append(varint value: UInt64) {
@@ -16,7 +16,7 @@ extension [UInt8] {
 }
 
 extension Collection<UInt8> where SubSequence == Self {
-  /// Takes a varint from the front; nil when there is none, or it does not fit 64 bits.
+  /// Takes a varint from the front; nil if there is none, or it does not fit in 64 bits.
   mutating func popVarint() -> UInt64? {
     var value: UInt64 = 0
     for shift in stride(from: 0, to: 64, by: 7) {

@@ -2,7 +2,7 @@
 package enum AsciiSpace {
   package static func contains(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0d).contains(byte) }
 
-  /// `text` without white space at its ends.
+  /// `text` without leading and trailing white space.
   package static func trimming(_ text: String) -> String {
     var bytes = Substring(text).utf8
     while let first = bytes.first, contains(first) { bytes.removeFirst() }
@@ -12,7 +12,7 @@ package enum AsciiSpace {
 }
 
 extension AsciiSpace {
-  /// `bytes` without white space at their ends when they are text; a binary property list is left as it is.
+  /// `bytes` without leading and trailing white space if they are text; a binary property list is left as it is.
   package static func trimmingText(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
     guard !bytes.starts(with: "bplist".utf8) else { return bytes[...] }
     var rest = bytes[...]

@@ -4,14 +4,14 @@
   import Foundation
 #endif
 
-/// Reads binary property lists, as UserDefaults keeps them on Apple systems, trusting none of their bytes.
+/// Reads binary property lists, as UserDefaults stores them on Apple systems; the input is untrusted.
 ///
 /// A list is a table of objects that refer to each other by number, see the comments of CFBinaryPList.c in Apple's
-/// CoreFoundation: header, objects, the offset of each object, and a trailer of 32 bytes that says where the offsets are.
+/// CoreFoundation: header, objects, the offset of each object, and a trailer of 32 bytes with the position of the offsets.
 package struct BinaryPropertyListReader {
   private typealias Problem = PropertyListReader.Problem
 
-  /// How every one begins.
+  /// The header.
   package static let header = Array("bplist00".utf8)
   private static let trailerCount = 32
 
@@ -20,14 +20,14 @@ package struct BinaryPropertyListReader {
   private let offsetWidth: Int
   private let referenceWidth: Int
   private let objectCount: Int
-  /// How many more objects may be looked at.
+  /// How many more objects may be visited.
   ///
-  /// A tree has no more than it has bytes; lists that refer to the same lists again and again have exponentially many.
+  /// A tree has at most as many as it has bytes; lists that refer to the same lists again and again have exponentially many.
   private var budget: Int
 
-  /// The value that `bytes` stand for.
+  /// The value of a binary property list.
   ///
-  /// A UID, of which only archives are made, comes as in XML: as a dictionary `{ CF$UID = 1; }`.
+  /// A UID, which occurs only in archives, is returned as in XML: as a dictionary `{ CF$UID = 1; }`.
   package static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
     guard bytes.count >= header.count + trailerCount else { throw Problem(reason: "it is cut off") }
     let trailer = bytes.count - trailerCount
@@ -91,7 +91,7 @@ package struct BinaryPropertyListReader {
     }
   }
 
-  /// One, two and four bytes are unsigned, eight signed; sixteen hold what is above the greatest signed number.
+  /// One, two and four bytes are unsigned, eight are signed; sixteen hold values above the greatest signed number.
   private func integer(at offset: Int, _ logarithm: Int) throws(Problem) -> Value {
     switch logarithm {
     case 0...2: return .int(Int64(truncatingIfNeeded: try number(at: offset, 1 << logarithm)))
@@ -149,7 +149,7 @@ package struct BinaryPropertyListReader {
 
   /// The bytes of an object whose elements have `width` bytes each.
   ///
-  /// Their count stands in the marker, or as an integer after it.
+  /// Their count is in the marker, or in an integer after it.
   private func contents(_ offset: inout Int, _ low: Int, width: Int) throws(Problem) -> ArraySlice<UInt8> {
     var count = low
     if low == 0xf {
@@ -164,7 +164,7 @@ package struct BinaryPropertyListReader {
     return bytes[offset..<offset + count * width]
   }
 
-  /// The numbers of the objects that a list or dictionary holds.
+  /// The numbers of the objects in a list or dictionary.
   private func references(
     _ offset: inout Int, _ low: Int, perElement: Int
   ) throws(Problem) -> [Int] {

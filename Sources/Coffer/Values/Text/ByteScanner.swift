@@ -1,4 +1,4 @@
-/// A place in bytes that moves forward.
+/// A position in bytes that moves forward.
 struct ByteScanner {
   let bytes: [UInt8]
   private(set) var position = 0
@@ -15,7 +15,7 @@ struct ByteScanner {
     return bytes[position]
   }
 
-  /// Moves behind `text` where it stands here.
+  /// Skips `text` if it comes next.
   mutating func take(_ text: StaticString) -> Bool {
     let count = text.utf8CodeUnitCount
     guard count <= bytes.count - position,
@@ -25,7 +25,7 @@ struct ByteScanner {
     return true
   }
 
-  /// Moves behind the next `text`; returns what stands before it, nil where there is none.
+  /// Skips past the next `text`; returns the bytes before it, nil if there is none.
   mutating func take(through text: StaticString) -> ArraySlice<UInt8>? {
     let start = position
     while position < bytes.count {
@@ -36,7 +36,7 @@ struct ByteScanner {
     return nil
   }
 
-  /// Moves as long as bytes are as `isTaken` says, and returns them.
+  /// Takes bytes while `isTaken` holds, and returns them.
   mutating func take(while isTaken: (UInt8) -> Bool) -> ArraySlice<UInt8> {
     let start = position
     while let byte = peek(), isTaken(byte) { position += 1 }

@@ -10,7 +10,7 @@ package enum HexText {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// The bytes that `text` stands for, white space aside; nil when it is not pairs of digits.
+  /// The bytes of `text`, ignoring white space; nil if it is not pairs of digits.
   package static func bytes(_ text: String) -> [UInt8]? {
     var result: [UInt8] = []
     var high: UInt8?

@@ -1,7 +1,7 @@
 /// Reads JSON text (RFC 8259) into a value.
 ///
-/// Foundation's `JSONDecoder` cannot tell `1.0` from `1`, keeps one of two equal names without a word, and takes a comma
-/// before a closing bracket. A settings tool must not: what was typed is what is stored.
+/// Foundation's `JSONDecoder` does not distinguish `1.0` from `1`, silently drops one of two equal names, and accepts a
+/// comma before a closing bracket. A settings tool must store exactly what was typed.
 package struct JSONReader {
   /// Why a text is not JSON, and where.
   package struct Problem: Error {
@@ -10,22 +10,22 @@ package struct JSONReader {
     package let offset: Int
   }
 
-  /// How deep arrays and dictionaries may nest; a bound for the stack.
+  /// The maximum depth of arrays and dictionaries, to bound the stack.
   package static let depthLimit = 200
 
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
-  /// nil where nobody asks for them.
+  /// nil if lines are not wanted.
   private var lines: MemberLines?
 
-  /// The value that the whole of `text` stands for.
+  /// Parses the whole of `text` as one value.
   package static func value(_ text: String) throws(Problem) -> Value {
     var reader = JSONReader(bytes: Array(text.utf8))
     return try reader.whole()
   }
 
-  /// The value, and the lines on which names stand.
+  /// The value, and the lines of names.
   static func valueAndLines(_ text: String) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
     var reader = JSONReader(bytes: Array(text.utf8))
     reader.lines = MemberLines()
@@ -187,7 +187,7 @@ package struct JSONReader {
   private mutating func unicodeEscape() throws(Problem) -> Unicode.Scalar {
     let first = try fourDigits()
     if let scalar = Unicode.Scalar(first) { return scalar }
-    // What is no scalar is half of a surrogate pair; the other half has to follow.
+    // Otherwise it is half of a surrogate pair; the other half has to follow.
     guard first < 0xdc00, take("\\"), take("u") else { throw problem("half of a surrogate pair") }
     let second = try fourDigits()
     guard (0xdc00..<0xe000).contains(second),

@@ -4,22 +4,22 @@
   import Foundation
 #endif
 
-/// Values as one line of JSON that is the same each time: names sorted by their UTF-8 bytes, no spaces.
+/// Values as one line of JSON, always in the same form: names sorted by their UTF-8 bytes, no spaces.
 package enum JSONText {
-  /// How integers are written that a reader with floating-point numbers only would round.
+  /// How to write integers that a reader with only floating-point numbers would round.
   package enum BigIntegers {
-    /// As numbers, exactly: for text that is to be read by this tool again.
+    /// As numbers, exactly: for text that this library reads back.
     case numbers
     /// As strings beyond 2^53: for other programs.
     case strings
   }
 
-  /// The greatest integer up to which a floating-point number holds all of them.
+  /// Floating-point numbers represent all integers up to this one.
   private static let exactLimit: UInt64 = 1 << 53
 
   /// `value` as JSON.
   ///
-  /// Data, dates, URLs and UUIDs are strings; so are numbers that are not finite. A secret is its length.
+  /// Data, dates, URLs and UUIDs are strings, as are non-finite numbers. A secret is written as its length.
   package static func text(_ value: Value, bigIntegers: BigIntegers) -> String {
     var result = ""
     write(value, bigIntegers, to: &result)
@@ -47,7 +47,7 @@ package enum JSONText {
     return result + "\""
   }
 
-  /// An object whose members, in this order, are JSON already.
+  /// An object whose members are JSON already, in this order.
   package static func object(_ members: [(name: String, json: String)]) -> String {
     "{" + members.map { quoted($0.name) + ":" + $0.json }.joined(separator: ",") + "}"
   }
@@ -57,7 +57,7 @@ package enum JSONText {
     "[" + elements.joined(separator: ",") + "]"
   }
 
-  /// `value` as JSON from which `JSONReader` makes the same value, bit for bit; nil when there is no such text.
+  /// `value` as JSON that `JSONReader` parses back to the same value, bit for bit; nil if there is no such text.
   package static func lossless(_ value: Value) -> String? {
     let text = text(value, bigIntegers: .numbers)
     guard let read = try? JSONReader.value(text).stored, read == (try? value.stored) else { return nil }
@@ -75,7 +75,7 @@ package enum JSONText {
     case .uint64(let number):
       result += integer("\(number)", magnitude: number, bigIntegers)
     case .double(let number):
-      // Swift's description is the shortest text that reads back equal, and JSON as it stands.
+      // Swift's description is the shortest text that reads back equal, and is valid JSON.
       result += number.isFinite ? number.description : quoted(number.description)
     case .array(let elements):
       result += "["

@@ -4,13 +4,13 @@
   import Foundation
 #endif
 
-/// Reads what NSKeyedArchiver makes of property lists, URLs, UUIDs, dates and nulls, trusting none of it.
+/// Reads property lists, URLs, UUIDs, dates and nulls from NSKeyedArchiver's archives; the input is untrusted.
 ///
 /// An archive is itself a property list: objects that refer to each other by number, as Foundation writes it
 /// (swift-corelibs-foundation, NSKeyedArchiver.swift).
 package struct KeyedArchive {
   private let objects: [Value]
-  /// How many more objects may be looked at.
+  /// How many more objects may be visited.
   ///
   /// Objects that refer to the same objects again and again would have exponentially many.
   private var budget: Int
@@ -21,7 +21,7 @@ package struct KeyedArchive {
     return archive["$archiver"] == "NSKeyedArchiver"
   }
 
-  /// The object that was archived; nil for one of a class that has no value of its own.
+  /// The archived object; nil for a class without a corresponding value.
   package static func value(_ list: Value) -> Value? {
     guard isArchive(list), case .dictionary(let archive) = list, case .dictionary(let top)? = archive["$top"],
       case .array(let objects)? = archive["$objects"], let root = top["root"] ?? top["$0"]

@@ -1,18 +1,18 @@
-/// On which lines the names of a file's settings stand: those at the top, and those one level below.
+/// The lines of the names of a file's settings: at the top level, and one level below.
 struct MemberLines {
   private var path: [String] = []
   private var offsets: [[String]: Int] = [:]
 
-  /// A name that stands at `offset`, whose value follows.
+  /// Called at a name at `offset`, before its value.
   mutating func begin(_ name: String, at offset: Int) {
     path.append(name)
     if path.count <= 2 { offsets[path] = offset }
   }
 
-  /// The value has come to its end.
+  /// Called after the value.
   mutating func end() { path.removeLast() }
 
-  /// The lines in `bytes`, from 1, by the names from the top.
+  /// The lines in `bytes`, from 1, by the path of names.
   func lines(in bytes: [UInt8]) -> [[String]: Int] {
     var lines: [[String]: Int] = [:]
     var (line, position) = (1, 0)

@@ -6,20 +6,21 @@
 
 /// Reads property lists: XML, binary, and the old text form `{ name = (a, b); }`.
 ///
-/// Foundation's `PropertyListDecoder` cannot tell `<real>1</real>` from `<integer>1</integer>`, nor the text `$null` from
-/// nothing, and takes exponentially long for nested lists of unknown type. A settings store must keep what it imports.
+/// Foundation's `PropertyListDecoder` does not distinguish `<real>1</real>` from `<integer>1</integer>`, nor the text
+/// `$null` from nil, and takes exponential time for nested lists of unknown type. A settings store must keep exactly what it
+/// imports.
 package enum PropertyListReader {
-  /// Why something is no property list.
+  /// Why the data is not a property list.
   package struct Problem: Error {
     package let reason: String
   }
 
   typealias ValueAndLines = (value: Value, lines: [[String]: Int])
 
-  /// The value that `data` stands for.
+  /// Parses `data` as a property list.
   package static func value(_ data: Data) throws(Problem) -> Value { try valueAndLines(data).value }
 
-  /// The value, and the lines on which keys stand, in text.
+  /// The value, and the lines of keys if the list is text.
   static func valueAndLines(_ data: Data) throws(Problem) -> ValueAndLines {
     if data.starts(with: BinaryPropertyListReader.header) {
       return (try BinaryPropertyListReader.value(Array(data)), [:])
@@ -38,7 +39,7 @@ package enum PropertyListReader {
     }
   }
 
-  /// The bytes of a text in UTF-8, whatever encoding it came in.
+  /// The bytes of a text in UTF-8, converted from its encoding.
   private static func text(_ data: Data) throws(Problem) -> [UInt8] {
     let bytes = Array(data)
     let decoded: String? =
@@ -54,7 +55,7 @@ package enum PropertyListReader {
 
   private static func units(_ bytes: ArraySlice<UInt8>, _ firstShift: Int, _ secondShift: Int) -> [UInt16] {
     stride(from: bytes.startIndex, to: bytes.endIndex, by: 2).map { index in
-      // What is left over at the end makes half of a pair, which is no text.
+      // A single byte at the end is half a unit, which is not valid text.
       guard index + 1 < bytes.endIndex else { return 0xd800 }
       return UInt16(bytes[index]) << firstShift | UInt16(bytes[index + 1]) << secondShift
     }

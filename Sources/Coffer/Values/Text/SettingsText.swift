@@ -4,25 +4,25 @@
   import Foundation
 #endif
 
-/// Reads settings that come as text: arguments, variables, files.
+/// Reads settings from text: arguments, variables, files.
 enum SettingsText {
-  /// JSON or a property list where `text` begins like one and is one; otherwise the text itself.
+  /// JSON or a property list if `text` begins like one and is one; otherwise the text itself.
   static func value(_ text: String) -> Value {
     guard let first = text.unicodeScalars.first, "{[(<\"".unicodeScalars.contains(first) else { return .string(text) }
     return structured(text) ?? .string(text)
   }
 
-  /// JSON or a property list; nil where `text` is neither, or null.
+  /// JSON or a property list; nil if `text` is neither, or null.
   static func structured(_ text: String) -> Value? {
     let value = (try? JSONReader.value(text)) ?? (try? PropertyListReader.value(Data(text.utf8)))
     return value == .null ? nil : value
   }
 
-  /// The object of a type of the program that `text` stands for; nil when it stands for none.
+  /// `text` parsed as an object of a type of the program; nil if it is not one.
   static func object<Object: Decodable>(
     in text: String, as type: Object.Type, _ key: String, in collection: String
   ) -> Object? {
-    // Only where it is asked for: each one takes locked memory.
+    // Only if it is requested: each secret takes locked memory.
     if type == Secret.self || type == Secret?.self { return Secret(text) as? Object }
     for reading in readings(of: text) {
       if let object = try? reading.decoded(as: type, key, in: collection) { return object }
@@ -30,7 +30,7 @@ enum SettingsText {
     return nil
   }
 
-  /// What `text` can stand for, apart from ``value(_:)``.
+  /// Possible readings of `text`, besides ``value(_:)``.
   static func readings(of text: String) -> [Value] {
     let numbers = [Int64(text).map(Value.int), UInt64(text).map(Value.uint64), Double(text).map(Value.double)]
     let names = [

@@ -12,13 +12,13 @@ struct TextPropertyListReader {
   private var depth = 0
   private var lines = MemberLines()
 
-  /// The value that `bytes`, text in UTF-8, stand for, and the lines on which keys stand.
+  /// The value of `bytes`, text in UTF-8, and the lines of keys.
   static func valueAndLines(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> PropertyListReader.ValueAndLines {
     var reader = TextPropertyListReader(scanner: ByteScanner(bytes))
     let value = try reader.value()
     try reader.skipSpace()
     if reader.scanner.isAtEnd { return (value, reader.lines.lines(in: bytes)) }
-    // A file of strings is the inside of a dictionary.
+    // A strings file is the inside of a dictionary.
     reader = TextPropertyListReader(scanner: ByteScanner(bytes))
     let members = try reader.members()
     guard reader.scanner.isAtEnd else { throw reader.problem("there is more after its end") }
@@ -41,7 +41,7 @@ struct TextPropertyListReader {
     return .string(try string())
   }
 
-  /// Up to where no name stands.
+  /// Reads members until no name follows.
   private mutating func members() throws(Problem) -> [String: Value] {
     var members: [String: Value] = [:]
     while true {
@@ -97,11 +97,11 @@ struct TextPropertyListReader {
     return String(decoding: word, as: UTF8.self)
   }
 
-  /// What needs no quotes: letters, digits, and `_ $ / : . -`.
+  /// Characters that need no quotes: letters, digits, and `_ $ / : . -`.
   private static func isWordByte(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      // The digits lie between the slash and the colon.
+      // The digits are between the slash and the colon.
       UInt8(ascii: "-")...UInt8(ascii: ":"), UInt8(ascii: "_"), UInt8(ascii: "$"):
       true
     default: false
@@ -137,7 +137,7 @@ struct TextPropertyListReader {
     }
   }
 
-  /// Up to three digits; above 127 they would be of NeXTSTEP's own encoding, which nobody writes any more.
+  /// Up to three digits; above 127 they would be in NeXTSTEP's encoding, which is no longer in use.
   private mutating func octalEscape() throws(Problem) -> Unicode.Scalar {
     var code: UInt8 = 0
     for _ in 0..<3 {
@@ -153,7 +153,7 @@ struct TextPropertyListReader {
   private mutating func unicodeEscape() throws(Problem) -> Unicode.Scalar {
     let first = try unit()
     if let scalar = Unicode.Scalar(first) { return scalar }
-    // What is no scalar is half of a surrogate pair; the other half has to follow.
+    // Otherwise it is half of a surrogate pair; the other half has to follow.
     guard UTF16.isLeadSurrogate(first), scanner.take("\\U") || scanner.take("\\u") else {
       throw problem("half of a surrogate pair")
     }
@@ -176,7 +176,7 @@ struct TextPropertyListReader {
     return unit
   }
 
-  // MARK: Between
+  // MARK: White space and comments
 
   private mutating func skipSpace() throws(Problem) {
     while true {

@@ -4,12 +4,12 @@
   import Foundation
 #endif
 
-/// Moments as text: RFC 3339.
+/// Dates as text: RFC 3339.
 package enum Timestamp {
   /// `date` in UTC with milliseconds, such as `2026-01-31T08:30:00.250Z`.
   ///
   /// A year after 9999 or before 0, which RFC 3339 cannot write, gets a sign and as many digits as it needs, as in ISO 8601.
-  /// A date that is not finite prints as its number.
+  /// A date that is not finite is written as its number.
   package static func text(_ date: Date) -> String {
     let total = (date.timeIntervalSince1970 * 1000).rounded()
     guard abs(total) < 9e18 else { return "\(date.timeIntervalSince1970)" }
@@ -23,10 +23,10 @@ package enum Timestamp {
     return "\(dateText)T\(timeText).\(padded(inDay % 1000, 3))Z"
   }
 
-  /// The moment that `text` names; nil when it names none.
+  /// The date that `text` represents, or nil.
   ///
-  /// It may be written `2026-01-31T08:30:00.25Z`, with an offset such as `+02:00`, with a space or `t` for the `T`; or as a
-  /// day alone, which stands for its midnight in UTC.
+  /// Accepts `2026-01-31T08:30:00.25Z`, an offset such as `+02:00`, a space or `t` for the `T`, or a day alone, which means
+  /// its midnight in UTC.
   package static func date(_ text: String) -> Date? {
     var scanner = Scanner(text)
     var sign: Int64 = 1
@@ -43,7 +43,7 @@ package enum Timestamp {
     guard scanner.take("T") || scanner.take("t") || scanner.take(" "),
       let hour = scanner.number(digits: 2...2), hour < 24, scanner.take(":"),
       let minute = scanner.number(digits: 2...2), minute < 60, scanner.take(":"),
-      // RFC 3339 allows a leap second; clocks that know none call it the first second of the next minute.
+      // RFC 3339 allows leap seconds; here a leap second is the first second of the next minute.
       let second = scanner.number(digits: 2...2), second <= 60
     else { return nil }
     var fraction = 0.0
@@ -57,8 +57,8 @@ package enum Timestamp {
 
   // MARK: - Calendar
 
-  // The proleptic Gregorian calendar in whole days, with years that begin in March: then the leap day is the last of its
-  // year, and the lengths of the months before it follow one straight line.
+  // The proleptic Gregorian calendar in whole days, with years that begin in March, so that a leap day is the last day of
+  // its year, and the lengths of the months follow a linear formula.
 
   private static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
     let marchYear = month <= 2 ? year - 1 : year
@@ -91,7 +91,7 @@ package enum Timestamp {
 }
 
 extension Timestamp {
-  /// Reads a timestamp from the left.
+  /// Parses a timestamp from left to right.
   private struct Scanner {
     private var rest: Substring.UTF8View
 

@@ -6,15 +6,15 @@
 
 /// Values as the text that `get` prints.
 ///
-/// What it prints never changes between versions.
+/// The output never changes between versions.
 package enum ValueText {
-  /// Scalars as their plain text, arrays, dictionaries and JSON as one line of JSON with sorted names, data as base64, a
-  /// secret as its length.
+  /// Scalars as plain text, arrays, dictionaries and JSON as one line of JSON with sorted names, data as base64, a secret as
+  /// its length.
   package static func text(_ value: Value) -> String {
     scalar(value) ?? JSONText.text(value, bigIntegers: .numbers)
   }
 
-  /// The text of a value that is not composed of others; nil for one that is.
+  /// The text of a scalar value; nil for a composite one.
   package static func scalar(_ value: Value) -> String? {
     switch value {
     case .null: "null"
@@ -32,7 +32,7 @@ package enum ValueText {
     }
   }
 
-  /// The bytes that `get` writes: data and secrets as they are, everything else as its text in UTF-8.
+  /// The bytes that `get` writes: data and secrets as they are, everything else as UTF-8 text.
   package static func bytes(_ value: Value) -> [UInt8] {
     switch value {
     case .data(let data): Array(data)
@@ -41,7 +41,7 @@ package enum ValueText {
     }
   }
 
-  /// The value as `get` shows it: a secret as the text or the data that it is.
+  /// The value as `get` shows it: a secret as its text or data.
   package static func revealed(_ value: Value) -> Value {
     guard case .secret(let secret) = value else { return value }
     return secret.revealed().map(Value.string) ?? .data(secret.withUnsafeBytes { Data($0) })

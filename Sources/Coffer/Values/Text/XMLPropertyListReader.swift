@@ -18,7 +18,7 @@ struct XMLPropertyListReader {
   private var depth = 0
   private var lines = MemberLines()
 
-  /// The value that `bytes`, text in UTF-8, stand for, and the lines on which keys stand.
+  /// The value of `bytes`, text in UTF-8, and the lines of keys.
   static func valueAndLines(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> PropertyListReader.ValueAndLines {
     var reader = XMLPropertyListReader(scanner: ByteScanner(bytes))
     let value = try reader.document()
@@ -162,7 +162,7 @@ struct XMLPropertyListReader {
   private mutating func openingTag() throws(Problem) -> Tag {
     guard scanner.take("<") else { throw problem("an element is missing") }
     let name = scanner.take { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) }
-    // Attributes mean nothing here; `>` in one is written `&gt;`.
+    // Attributes are ignored; a `>` in one is written `&gt;`.
     guard let rest = scanner.take(through: ">") else { throw problem("the end of a tag is missing") }
     if let first = rest.first, !AsciiSpace.contains(first), first != UInt8(ascii: "/") {
       throw problem("an element is of an unknown kind")
@@ -188,7 +188,7 @@ struct XMLPropertyListReader {
     return true
   }
 
-  /// White space, comments, the declarations at the beginning.
+  /// White space, comments, and the declarations at the beginning.
   private mutating func skipMiscellaneous() throws(Problem) {
     while true {
       scanner.skipSpace()
