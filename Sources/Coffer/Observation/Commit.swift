@@ -4,33 +4,33 @@
   import Foundation
 #endif
 
-/// What a commit changed, by key.
+/// The changes of a commit, by key.
 ///
-/// A list of them answers the same questions as one:
+/// A sequence of commits has the same methods:
 ///
 /// ```swift
 /// let commits = try connection.beginLongLivedReadTransaction()
 /// if commits.hasChange(inCollection: "ui") { reload() }
 /// ```
 public struct Commit: Sendable {
-  /// The snapshot that the commit made; of several commits, the last one's.
+  /// The snapshot that the commit created; of merged commits, the last one's.
   public let snapshot: UInt64
-  /// From where the commit came.
+  /// Where the commit came from.
   public let origin: ChangeOrigin
-  /// When the commit was made, by the clock of its writer, to the millisecond; nil where it is not known any more.
+  /// When the commit was made, by the clock of its writer, to the millisecond; nil if it is no longer known.
   public let time: Date?
-  /// Who made the commit; nil where it is not known, and for commits of several.
+  /// Who made the commit; nil if unknown, or if merged commits have different authors.
   public let author: Author?
-  /// What the transaction said beside its changes, see `ReadWriteTransaction.notificationCustomObject`; only in the
-  /// process of the commit.
+  /// The objects that the transaction attached, see `ReadWriteTransaction.notificationCustomObject`; only in the process of
+  /// the commit.
   public let customObjects: [any Sendable]
-  /// Whether everything was removed, or is not known: any key of any collection may have changed.
+  /// Whether everything was removed, or the changes are unknown: any key of any collection may have changed.
   public let didClearAllCollections: Bool
   /// By the name of the collection.
   let collections: [ByteString: ChangeSet.CollectionChange]
-  /// Which row of the change log it is; nil for several commits, and where they are not known any more.
+  /// The commit's row in the change log; nil for merged commits, and for commits no longer in the log.
   let identity: CommitIdentity?
-  /// Whether it removed a collection that has no name here.
+  /// Whether it removed a collection whose name is unknown here.
   private let removesUnnamed: Bool
 
   init(
@@ -55,7 +55,7 @@ public struct Commit: Sendable {
     Commit(snapshot: UInt64(sequence), origin: .several, didClearAllCollections: true)
   }
 
-  /// The same commit for somebody who may have seen a collection that has no name here any more: it may be any.
+  /// The same commit for a listener that may have seen a collection whose name is unknown here: any may have been removed.
   var withUnnamedRemovalOfAll: Commit {
     guard removesUnnamed else { return self }
     return Commit(
@@ -64,9 +64,9 @@ public struct Commit: Sendable {
       collections: collections, identity: identity)
   }
 
-  // MARK: Questions
+  // MARK: Queries
 
-  /// The names of the collections that changed, as far as they are known, in the order of their bytes.
+  /// The names of the collections that changed, if known, in the order of their bytes.
   public var changedCollections: [String] { collections.keys.sorted().map(\.string) }
 
   /// Whether a collection was removed as a whole.
@@ -76,16 +76,16 @@ public struct Commit: Sendable {
 
   /// Whether anything changed in a collection.
   ///
-  /// - Parameter part: The object or the metadata alone; a removal changes both.
+  /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
   public func hasChange(inCollection collection: String, of part: ItemPart? = nil) -> Bool {
     if didClearAllCollections { return true }
     guard let change = collections[ByteString(collection)] else { return false }
     return change.isCleared || change.isUnlisted || change.keys.values.contains { $0.concerns(part) }
   }
 
-  /// Whether a key changed, or may have: where a collection was removed, or so much changed that the keys are not listed.
+  /// Whether a key changed, or may have: because a collection was removed, or too many keys changed to list them.
   ///
-  /// - Parameter part: The object or the metadata alone; a removal changes both.
+  /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
   public func hasChange(forKey key: String, inCollection collection: String = "", of part: ItemPart? = nil) -> Bool {
     if didClearAllCollections { return true }
     guard let change = collections[ByteString(collection)] else { return false }
@@ -94,42 +94,42 @@ public struct Commit: Sendable {
 
   /// Whether any of some keys changed, or may have.
   ///
-  /// - Parameter part: The object or the metadata alone; a removal changes both.
+  /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
   public func hasChange(
     forAnyOf keys: some Sequence<String>, inCollection collection: String = "", of part: ItemPart? = nil
   ) -> Bool {
     keys.contains { hasChange(forKey: $0, inCollection: collection, of: part) }
   }
 
-  /// Whether more keys of a collection changed than are listed: any of them may have.
+  /// Whether too many keys of a collection changed to list them: any of them may have.
   public func isUnlisted(collection: String) -> Bool {
     collections[ByteString(collection)]?.isUnlisted ?? false
   }
 
-  /// What became of a key, where it is listed.
+  /// The kind of change to a key; nil if the key is not listed.
   public func kind(forKey key: String, inCollection collection: String = "") -> ChangeKind? {
     guard let change = collections[ByteString(collection)] else { return nil }
     if let kind = change.keys[ByteString(key)]?.kind { return kind }
     return change.clearedKeys.contains(ByteString(key)) ? .removed : nil
   }
 
-  /// Whether a key was removed because its time had come; see ``ItemInfo/expires``.
+  /// Whether a key was removed because it expired; see ``ItemInfo/expires``.
   public func hasExpired(key: String, inCollection collection: String = "") -> Bool {
     collections[ByteString(collection)]?.keys[ByteString(key)]?.hasExpired ?? false
   }
 
-  /// The keys of a collection that changed, in the order of their bytes, those that were removed by clearing included.
+  /// The keys of a collection that changed, in the order of their bytes, including those removed with the collection.
   ///
-  /// Another process does not say which keys it cleared; see ``didClear(collection:)`` and ``isUnlisted(collection:)``.
+  /// The keys that another process cleared are not known; see ``didClear(collection:)`` and ``isUnlisted(collection:)``.
   public func changedKeys(inCollection collection: String = "", of part: ItemPart? = nil) -> [String] {
     guard let change = collections[ByteString(collection)] else { return [] }
     let keys = change.keys.filter { $0.value.concerns(part) }.map(\.key)
     return Set(keys).union(change.clearedKeys).sorted().map(\.string)
   }
 
-  // MARK: Several as one
+  // MARK: Merging
 
-  /// This commit and a later one.
+  /// This commit combined with a later one.
   func merged(with later: Commit) -> Commit {
     let merged = collections.merging(later.collections) { $0.followed(by: $1) }
     return Commit(
@@ -180,35 +180,34 @@ extension Sequence<Commit> {
     return contains { $0.hasChange(forAnyOf: keys, inCollection: collection, of: part) }
   }
 
-  /// The keys of a collection that changed, each once, in the order of their bytes.
+  /// The keys of a collection that changed, without duplicates, in the order of their bytes.
   public func changedKeys(inCollection collection: String = "", of part: ItemPart? = nil) -> [String] {
     Set(flatMap { $0.changedKeys(inCollection: collection, of: part) }.map(ByteString.init)).sorted().map(\.string)
   }
 }
 
-/// What became of a key.
+/// The kind of change to a key.
 public enum ChangeKind: Sendable, Hashable {
-  /// It was not there before.
+  /// It was added.
   case inserted
   /// Its object, its metadata, or both changed.
   case updated
-  /// It is gone.
+  /// It was removed.
   case removed
-  /// Nothing changed; it was announced as changed.
+  /// It was reported as changed, without a change.
   case touched
 }
 
 /// Who made a change.
 public enum ChangeOrigin: Sendable, Hashable {
-  /// The proxy whose changes these are; a commit has another origin.
+  /// The proxy itself; its commits have another origin.
   case proxy
-  /// A connection of this database, be it another proxy's or one that the program writes on; compare with
-  /// ``Connection/id``.
+  /// A connection of this database, possibly another proxy's; compare with ``Connection/id``.
   case connection(Connection.ID)
-  /// A connection of this database; which one is not known, as no listener asked for it when the change was made.
+  /// An unknown connection of this database: there was no listener when the change was made.
   case thisDatabase
   /// Another process, or another `Database` of this one.
   case elsewhere
-  /// More than one; a slow consumer gets several changes as one.
+  /// More than one: several changes were merged for a slow consumer.
   case several
 }

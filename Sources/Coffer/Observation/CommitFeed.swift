@@ -3,19 +3,19 @@ import CofferStorage
 import Dispatch
 import Synchronization
 
-/// Delivers commits to listeners in their order, those of other processes too.
+/// Delivers commits to listeners in order, including those of other processes.
 ///
-/// Without listeners it costs a writer one load. With the first listener it opens a connection of its own, and is
-/// woken by our own commits and, through a `FileWatcher`, by those of others.
+/// Without listeners it costs a writer one load. With the first listener it opens a connection of its own; it is woken by
+/// our own commits and, through a `FileWatcher`, by those of others.
 final class CommitFeed: Sendable {
   typealias Handler = @Sendable (Commit) -> Void
-  /// Makes a connection to read the change log with.
+  /// Makes a connection for reading the change log.
   typealias Connect = @Sendable () throws -> SQLiteConnection
-  /// Goes over to the store that was put in the place of another.
+  /// Switches to the store that replaced another.
   typealias Follow = @Sendable (_ replaced: Store) throws -> Void
 
   private struct Listener {
-    /// What it may know already.
+    /// The last commit that it may already know.
     var start: Int64
     let handler: Handler
     let onClose: @Sendable () -> Void
@@ -40,7 +40,7 @@ final class CommitFeed: Sendable {
     var lastListener: UInt64 = 0
   }
 
-  /// - Parameter path: The store file, which tells of the commits of others; nil for a store in memory.
+  /// - Parameter path: The store file, which is watched for commits of others; nil for a store in memory.
   init(
     path: String?, commits: CommitLog, expiries: Expiries, connect: @escaping Connect, follow: @escaping Follow
   ) {
@@ -53,7 +53,7 @@ final class CommitFeed: Sendable {
 
   private static let queueKey = DispatchSpecificKey<ObjectIdentifier>()
 
-  /// Runs `body` on the queue; handlers are there already.
+  /// Runs `body` on the queue, where handlers run already.
   private func onQueue<Result>(_ body: () throws -> Result) rethrows -> Result {
     if DispatchQueue.getSpecific(key: Self.queueKey) == ObjectIdentifier(self) { return try body() }
     return try queue.sync(execute: body)
@@ -61,10 +61,10 @@ final class CommitFeed: Sendable {
 
   // MARK: For the writer
 
-  /// Whether a writer has to say more than the change log holds.
+  /// Whether a writer has to report more than the change log holds.
   var isObserved: Bool { listenerCount.load(ordering: .acquiring) > 0 }
 
-  /// Called after a commit became visible.
+  /// Called after a commit has become visible.
   func didCommit() {
     guard isObserved else { return }
     wake()
@@ -80,9 +80,9 @@ final class CommitFeed: Sendable {
 
   // MARK: For listeners
 
-  /// Hands `handler` every commit that becomes visible after this call, in order, on the feed's queue.
+  /// Passes every commit that becomes visible after this call to `handler`, in order, on the feed's queue.
   func listen(_ handler: @escaping Handler, onClose: @escaping @Sendable () -> Void) throws -> UInt64 {
-    // Before the start is read: every later commit of ours then comes with what the log cannot say.
+    // Before the start is read, so that every later commit of ours comes with the details that are not in the log.
     listenerCount.add(1, ordering: .acquiringAndReleasing)
     do {
       return try onQueue {
@@ -107,7 +107,7 @@ final class CommitFeed: Sendable {
     }
   }
 
-  /// Keeps what our commits say beside the log, for a long-lived read of this database.
+  /// Keeps the details of our commits that are not in the log, for a long-lived read of this database.
   func retain() { listenerCount.add(1, ordering: .acquiringAndReleasing) }
 
   func release() { listenerCount.subtract(1, ordering: .acquiringAndReleasing) }
@@ -126,9 +126,9 @@ final class CommitFeed: Sendable {
   // MARK: Reading the log, on the queue
 
   private func start() throws {
-    // Not before: a queue with a value of its own starts a thread when it goes away.
+    // Set only now: a queue with a specific value starts a thread when it is released.
     queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
-    // First the watcher, so that nothing slips in between.
+    // The watcher first, so that no commit is missed in between.
     if let path { reader.watcher = try FileWatcher(path: path, queue: queue) { [weak self] in self?.wake() } }
     let connection = try connect()
     reader.connection = connection
@@ -141,7 +141,7 @@ final class CommitFeed: Sendable {
     try? reader.connection?.close()
     reader.connection = nil
     reader.watcher = nil
-    // A long-lived read may still ask for them.
+    // A long-lived read may still need them.
     if !isObserved { commits.forgetOwnCommits() }
   }
 
@@ -151,7 +151,7 @@ final class CommitFeed: Sendable {
       guard let connection = reader.connection else { return }
       for commit in try newCommits(connection) {
         let sequence = Int64(commit.snapshot)
-        // The store was put back to an earlier state, which nobody knows yet.
+        // The store was rolled back to an earlier state, which no listener knows.
         if sequence < reader.lastSequence { for id in reader.listeners.keys { reader.listeners[id]?.start = -1 } }
         reader.lastSequence = sequence
         for listener in reader.listeners.values where sequence > listener.start { listener.handler(commit) }
@@ -161,14 +161,14 @@ final class CommitFeed: Sendable {
     }
   }
 
-  /// Reads on in a store that was put in the place of the one that was read, in which everything may be new.
+  /// Continues in the store that replaced the one being read, in which everything may be new.
   private func followReplacement() throws {
     guard let connection = reader.connection, connection.isReplaced(isCertain: true), let store = connection.store
     else { return }
     try follow(store)
     reader.connection = try connect()
     try? connection.close()
-    // No number of a commit is as great: the next look finds that the store was put back.
+    // Greater than any commit's number, so that the next drain detects a rollback.
     reader.lastSequence = .max
   }
 

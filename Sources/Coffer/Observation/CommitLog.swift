@@ -7,13 +7,13 @@ import CofferStorage
   import Foundation
 #endif
 
-/// The change log as everyone in this process reads it: each commit is decoded once, and gets the names of its collections
-/// and what only its writer knows.
+/// The change log as this process reads it: each commit is decoded once, and is completed with the names of its collections
+/// and the details that only its writer knows.
 ///
-/// Its readers come at different times: the feed when it is woken, a proxy when the counter of commits has moved, a
-/// long-lived read at its end, `changes(since:)`. All of them get the same `Commit`.
+/// It is read at different times: by the feed when it is woken, by a proxy when the commit counter has changed, at the end
+/// of a long-lived read, by `changes(since:)`. All of them get the same `Commit`.
 final class CommitLog: Sendable {
-  /// What the writer of a commit knows beside the row.
+  /// What the writer of a commit knows besides the row.
   struct OwnCommit: Sendable {
     let connection: Connection.ID?
     let changes: ChangeSet
@@ -24,22 +24,22 @@ final class CommitLog: Sendable {
   private let writer: Int64
   private let state = Lock(State())
 
-  /// A structure, as a lock that held a dictionary itself would have the runtime look for its type when it goes away: a
-  /// look through all conformances there are.
+  /// A structure: if the lock held a dictionary directly, the runtime would look up its type on release, searching all
+  /// conformances.
   private struct State {
-    /// The names of the collections by their ids, of removed ones, too, as far as they were seen.
+    /// The names of the collections by ID, including removed ones, as far as they were seen.
     var names: [Int64: String] = [:]
     var ownCommits: [Int64: OwnCommit] = [:]
     var decoded: [Int64: Commit] = [:]
   }
 
-  /// How many own commits are kept for those who have not asked for them yet.
+  /// How many of our own commits are kept for readers that have not asked for them yet.
   private static let ownCommitCount: Int64 = 1024
   /// How many decoded commits are kept; those with more keys are not.
   private static let decodedCount: Int64 = 64
   private static let decodedKeyCount = 1000
 
-  /// - Parameter writer: What tells the commits of this database from those of others.
+  /// - Parameter writer: Identifies the commits of this database.
   init(writer: Int64) {
     self.writer = writer
   }
@@ -55,7 +55,7 @@ final class CommitLog: Sendable {
     state.withLock { _ = $0.ownCommits.removeValue(forKey: sequence) }
   }
 
-  /// Lets go of what only listeners want to know.
+  /// Drops the details that only listeners need.
   func forgetOwnCommits() {
     state.withLock { state in
       state.ownCommits = [:]
@@ -73,21 +73,22 @@ final class CommitLog: Sendable {
 
   // MARK: For readers
 
-  /// Learns the names of the collections that there are, so that a removal has a name.
+  /// Reads the names of the existing collections, so that a later removal has a name.
   func learnNames(_ connection: SQLiteConnection) throws {
     let names = try Collections(connection: connection).names()
     state.withLock { $0.names.merge(names) { $1 } }
   }
 
-  /// Forgets everything: the store was put back to an earlier state, and numbers and ids come again for something else.
+  /// Forgets everything: the store was rolled back to an earlier state, and numbers and IDs will be reused.
   func forgetEverything() {
     state.withLock { $0 = State() }
   }
 
-  /// The commits after a number, as of the transaction of `connection`, oldest first; nil when some of them are no longer in
+  /// The commits after a number, as of the transaction of `connection`, oldest first; nil if some of them are no longer in
   /// the log, or it ends before that number.
   ///
-  /// - Parameter isUnnamedRemovalOfAll: Whether a removed collection without a name may be any; else nobody can have seen it.
+  /// - Parameter isUnnamedRemovalOfAll: Whether a removed collection without a name may be any; otherwise no reader can have
+  ///   seen it.
   func commits(
     after sequence: Int64, _ connection: SQLiteConnection, isUnnamedRemovalOfAll: Bool = false
   ) throws -> [Commit]? {
@@ -124,7 +125,7 @@ final class CommitLog: Sendable {
     state.withLock { state in changes.collections.keys.contains { state.names[$0] == nil } }
   }
 
-  /// A commit, with what is known of it here.
+  /// A commit, completed with what is known of it here.
   private func commit(_ row: Row, _ state: inout State) -> Commit {
     let new: ChangeLog.Row
     let changes: ChangeSet
@@ -138,10 +139,10 @@ final class CommitLog: Sendable {
     var removesUnnamed = false
     var keyCount = 0
     var collections: [ByteString: ChangeSet.CollectionChange] = [:]
-    // A collection that was removed and made again has two ids, the later one higher.
+    // A collection that was removed and created again has two IDs, the later one higher.
     for (id, change) in all.collections.sorted(by: { $0.key < $1.key }) where !change.isEmpty {
       keyCount += change.keys.count + change.clearedKeys.count
-      // Without a name: made and removed again before anyone could see it.
+      // No name: created and removed again before anyone could see it.
       guard let name = (own?.names[id] ?? state.names[id]).map(ByteString.init) else {
         removesUnnamed = removesUnnamed || change.isCleared
         continue

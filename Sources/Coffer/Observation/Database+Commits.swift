@@ -1,4 +1,4 @@
-/// Keeps a handler of commits registered; it ends with this object, or with `cancel()`.
+/// Keeps a commit handler registered, until it is released or cancelled.
 public final class CommitRegistration: Sendable {
   private let feed: CommitFeed
   private let id: UInt64
@@ -10,7 +10,7 @@ public final class CommitRegistration: Sendable {
 
   /// Ends the registration.
   ///
-  /// A call of the handler that is under way goes on.
+  /// A running call of the handler continues.
   public func cancel() {
     feed.stopListening(id)
   }
@@ -21,9 +21,9 @@ public final class CommitRegistration: Sendable {
 }
 
 extension Database {
-  /// The commits that become visible from now on, those of other processes included, in their order, for `for await`.
+  /// The commits that become visible from now on, including those of other processes, in order, for `for await`.
   ///
-  /// A consumer that falls behind gets several commits as one: that a key changed is never lost.
+  /// If a consumer falls behind, commits are merged, but no changed key is missed.
   ///
   /// ```swift
   /// for await commit in try database.commits(inCollection: "ui") {
@@ -32,11 +32,11 @@ extension Database {
   /// ```
   ///
   /// - Parameters:
-  ///   - collection: Only commits that change something in this collection; nil for all, or with a key or a prefix for the
+  ///   - collection: Restricts this to commits that change this collection; nil for all, or, with a key or a prefix, for the
   ///     default collection.
-  ///   - key: Only those that change this key of the collection.
-  ///   - prefix: Only those that change a key of the collection with this beginning.
-  /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
+  ///   - key: Restricts this to commits that change this key of the collection.
+  ///   - prefix: Restricts this to commits that change a key of the collection with this prefix.
+  /// - Throws: `CofferError.closed`, `.inputOutput` and similar errors.
   public func commits(
     inCollection collection: String? = nil, key: String? = nil, prefix: String? = nil
   ) throws -> EventSequence<Commit> {
@@ -54,12 +54,12 @@ extension Database {
     return EventSequence(buffer)
   }
 
-  /// Calls `handler` for every commit that becomes visible from now on, those of other processes included, in their order.
+  /// Calls `handler` for every commit that becomes visible from now on, including those of other processes, in order.
   ///
-  /// The handler runs on a queue of the database, one call at a time; what takes long holds up the next ones.
+  /// The handler runs on a queue of the database, one call at a time; a slow call delays the next ones.
   ///
-  /// - Returns: What keeps the handler registered; hold on to it.
-  /// - Throws: `CofferError.closed`, `.inputOutput` and their like.
+  /// - Returns: A registration; keep it as long as the handler should be called.
+  /// - Throws: `CofferError.closed`, `.inputOutput` and similar errors.
   public func onCommit(_ handler: @escaping @Sendable (Commit) -> Void) throws -> CommitRegistration {
     try checkUsable()
     return try CommitRegistration(core.feed, handler, onClose: {})

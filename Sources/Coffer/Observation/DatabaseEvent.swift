@@ -1,20 +1,20 @@
-/// A kind of change, as an observer is asked about it.
+/// A kind of change, which an observer may select.
 public struct DatabaseEventKind: Sendable, Hashable {
-  /// What happens to an item.
+  /// The change to an item.
   public enum Operation: Sendable, Hashable, CaseIterable {
-    /// A key that was not there gets an object.
+    /// A new key gets an object.
     case insertion
     /// The object, the metadata, or both change.
     case update
-    /// A key goes, alone or with its collection.
+    /// A key is removed, alone or with its collection.
     case removal
-    /// Nothing changes; the key is announced as changed.
+    /// Nothing changes; the key is reported as changed.
     case touch
   }
 
-  /// What happens.
+  /// The change.
   public let operation: Operation
-  /// In which collection.
+  /// The collection.
   public let collection: String
   /// Whether it concerns the object.
   public let changesObject: Bool
@@ -22,20 +22,20 @@ public struct DatabaseEventKind: Sendable, Hashable {
   public let changesMetadata: Bool
 }
 
-/// A change of one item in the transaction that is under way.
+/// A change to one item in the current transaction.
 ///
-/// Events are values: keep them as long as you like.
+/// Events are values, and may be kept.
 public struct DatabaseEvent: Sendable, Hashable {
-  /// What happened, in which collection.
+  /// The kind of change, with its collection.
   public let kind: DatabaseEventKind
-  /// To which key.
+  /// The key.
   public let key: String
 
-  /// In which collection.
+  /// The collection.
   public var collection: String { kind.collection }
 }
 
-/// A change of one item with its values before and after.
+/// A change to one item, with its values before and after.
 public struct DatabasePreUpdateEvent: Sendable {
   /// The change.
   public let event: DatabaseEvent
@@ -45,7 +45,7 @@ public struct DatabasePreUpdateEvent: Sendable {
 
   /// The object before; nil for an insertion.
   ///
-  /// - Throws: `CofferError.notDecodable`, as do the others below; `.locked` where it is sealed and the vault locked.
+  /// - Throws: `CofferError.notDecodable`, as do the others below; `.locked` when it is sealed and the vault is locked.
   public var oldObject: Value? {
     get throws { try object(of: old) }
   }
@@ -55,17 +55,17 @@ public struct DatabasePreUpdateEvent: Sendable {
     get throws { try object(of: new) }
   }
 
-  /// The metadata before, if there was any.
+  /// The metadata before, or nil.
   public var oldMetadata: Value? {
     get throws { try metadata(of: old) }
   }
 
-  /// The metadata after, if there is any.
+  /// The metadata after, or nil.
   public var newMetadata: Value? {
     get throws { try metadata(of: new) }
   }
 
-  // Opened only here: an event of a sealed collection has its values sealed.
+  // Opened only here: an event of a sealed collection holds its values sealed.
 
   private func object(of item: HeldItem?) throws -> Value? {
     try item.map { try core.value($0.object, event.key, in: event.collection) }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Events as they happen, for `for await`.
 ///
-/// A consumer that falls behind gets several events merged into one, but misses no change.
+/// If a consumer falls behind, events are merged, but no change is missed.
 public struct EventSequence<Element: Sendable>: AsyncSequence, Sendable {
   private let buffer: MergingBuffer<Element>
 
@@ -12,32 +12,32 @@ public struct EventSequence<Element: Sendable>: AsyncSequence, Sendable {
     self.buffer = buffer
   }
 
-  /// Waits for events, one after another.
+  /// Waits for one event after another.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let buffer: MergingBuffer<Element>
 
-    /// The next event; nil when what they come from was closed or is gone, or the task was cancelled.
+    /// The next event; nil when the source is closed or released, or the task is cancelled.
     public mutating func next() async -> Element? {
       await buffer.next()
     }
 
-    /// The next event; nil when what they come from was closed or is gone, or the task was cancelled.
+    /// The next event; nil when the source is closed or released, or the task is cancelled.
     public mutating func next(isolation: isolated (any Actor)?) async -> Element? {
       await buffer.next()
     }
   }
 
-  /// Makes the iterator; all iterators of one sequence share its events.
+  /// Creates an iterator; all iterators of one sequence share its events.
   public func makeAsyncIterator() -> Iterator {
     Iterator(buffer: buffer)
   }
 }
 
-/// What a consumer of an asynchronous sequence has not taken yet, and the registration that brings it.
+/// The elements that a consumer of an asynchronous sequence has not taken yet, and the registration that supplies them.
 ///
-/// A consumer that falls behind gets several elements as one.
+/// If a consumer falls behind, elements are merged.
 final class MergingBuffer<Element: Sendable>: Sendable {
-  /// More elements than this that wait to be taken become one.
+  /// When more elements than this are waiting, they are merged into one.
   private static var maximumCount: Int { 64 }
 
   private struct State {
@@ -54,7 +54,7 @@ final class MergingBuffer<Element: Sendable>: Sendable {
     self.merge = merge
   }
 
-  /// Keeps the source of the elements as long as they are wanted.
+  /// Keeps the source of the elements while they are wanted.
   func attach(_ registration: any Sendable) {
     state.withLock { $0.registration = registration }
   }
@@ -73,7 +73,7 @@ final class MergingBuffer<Element: Sendable>: Sendable {
   }
 
   func finish() {
-    // The registration goes outside of the lock: its end may call back.
+    // Release the registration outside the lock: its deinit may call back.
     let (consumers, _) = state.withLock { state in
       defer {
         state.consumers = []
@@ -102,7 +102,7 @@ final class MergingBuffer<Element: Sendable>: Sendable {
   }
 }
 
-/// Hands each element to every stream made from it.
+/// Passes each element to every stream made from it.
 final class Broadcast<Element: Sendable>: Sendable {
   /// A consumer that falls further behind than this loses the oldest elements.
   private static var bufferCount: Int { 64 }
@@ -114,7 +114,7 @@ final class Broadcast<Element: Sendable>: Sendable {
     let continuation: AsyncStream<Element>.Continuation
   }
 
-  /// - Parameter object: Lives as long as the stream is iterated.
+  /// - Parameter object: Kept while the stream is iterated.
   func stream(keeping object: (any Sendable)? = nil) -> AsyncStream<Element> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCount)) { continuation in
       let id = count.wrappingAdd(1, ordering: .relaxed).newValue

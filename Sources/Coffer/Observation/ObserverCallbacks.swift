@@ -1,21 +1,21 @@
-// The callbacks of an observer need not be there, and so one of another signature, of GRDB's for instance, would be a method
-// like any other, which nobody calls. So the compiler is asked for what it finds under their names, whatever it takes and
-// gives, and accepts an observer only where that is what is called.
+// The callbacks of an observer are optional, so one with another signature, GRDB's for instance, would be an ordinary method
+// that is never called. The associated types below let the compiler find what an observer has under their names, with any
+// signature, and it accepts the observer only if the signature is right.
 
-/// What an observer has under the names of callbacks, whichever signature it gives them.
+/// The methods that an observer has under the names of callbacks, with any signature.
 ///
-/// Where there are two of one name, for another library's protocol as well, a `typealias` says which is Coffer's:
+/// If it has two of one name, because it also conforms to another library's protocol, a `typealias` selects Coffer's:
 /// `typealias _DidCommit = Connection`.
 public protocol _ObserverCallbacks {
-  /// What `databaseWillChange(with:)` takes.
+  /// The parameter of `databaseWillChange(with:)`.
   associatedtype _WillChange
-  /// What `databaseDidChange(with:)` takes.
+  /// The parameter of `databaseDidChange(with:)`.
   associatedtype _DidChange
-  /// What `databaseDidCommit(_:)` takes.
+  /// The parameter of `databaseDidCommit(_:)`.
   associatedtype _DidCommit
-  /// What `databaseDidRollback(_:)` takes.
+  /// The parameter of `databaseDidRollback(_:)`.
   associatedtype _DidRollback
-  /// What `databaseDidChange()` gives, `databaseDidCommit()` and `databaseDidRollback()`: there are none.
+  /// The results of `databaseDidChange()`, `databaseDidCommit()` and `databaseDidRollback()`, which must not exist.
   associatedtype _ChangeWithoutEvent
   associatedtype _CommitWithoutConnection
   associatedtype _RollbackWithoutConnection
@@ -28,56 +28,56 @@ public protocol _ObserverCallbacks {
   func databaseDidCommit(_ connection: _DidCommit)
   /// Has to take a ``Connection``.
   func databaseDidRollback(_ connection: _DidRollback)
-  /// Must not be there.
+  /// Must not exist.
   func databaseDidChange() -> _ChangeWithoutEvent
-  /// Must not be there.
+  /// Must not exist.
   func databaseDidCommit() -> _CommitWithoutConnection
-  /// Must not be there.
+  /// Must not exist.
   func databaseDidRollback() -> _RollbackWithoutConnection
 
-  /// Met where the callback takes what it has to.
+  /// Satisfied if the callback has the right parameter.
   static func _databaseWillChangeIsCalled()
-  /// Met where the callback takes what it has to.
+  /// Satisfied if the callback has the right parameter.
   static func _databaseDidChangeIsCalled()
-  /// Met where the callback takes what it has to.
+  /// Satisfied if the callback has the right parameter.
   static func _databaseDidCommitIsCalled()
-  /// Met where the callback takes what it has to.
+  /// Satisfied if the callback has the right parameter.
   static func _databaseDidRollbackIsCalled()
-  /// Met where no callback is without what it has to take.
+  /// Satisfied if no callback lacks its parameter.
   static func _allCallbacksAreCalled()
 }
 
-/// Says that there is no such callback.
+/// Marks a callback that does not exist.
 public struct _NoCallback: Sendable {}
 
 extension _ObserverCallbacks {
-  /// Stands for none.
+  /// The default: no such method.
   public func databaseDidChange() -> _NoCallback { _NoCallback() }
-  /// Stands for none.
+  /// The default: no such method.
   public func databaseDidCommit() -> _NoCallback { _NoCallback() }
-  /// Stands for none.
+  /// The default: no such method.
   public func databaseDidRollback() -> _NoCallback { _NoCallback() }
 }
 
-// MARK: - As they have to be
+// MARK: - Right signatures
 
 extension _ObserverCallbacks where _WillChange == DatabasePreUpdateEvent {
-  /// Nothing to be done.
+  /// Does nothing.
   public static func _databaseWillChangeIsCalled() {}
 }
 
 extension _ObserverCallbacks where _DidChange == DatabaseEvent {
-  /// Nothing to be done.
+  /// Does nothing.
   public static func _databaseDidChangeIsCalled() {}
 }
 
 extension _ObserverCallbacks where _DidCommit == Connection {
-  /// Nothing to be done.
+  /// Does nothing.
   public static func _databaseDidCommitIsCalled() {}
 }
 
 extension _ObserverCallbacks where _DidRollback == Connection {
-  /// Nothing to be done.
+  /// Does nothing.
   public static func _databaseDidRollbackIsCalled() {}
 }
 
@@ -86,30 +86,30 @@ where
   _ChangeWithoutEvent == _NoCallback, _CommitWithoutConnection == _NoCallback,
   _RollbackWithoutConnection == _NoCallback
 {
-  /// Nothing to be done.
+  /// Does nothing.
   public static func _allCallbacksAreCalled() {}
 }
 
-// MARK: - Otherwise
+// MARK: - Wrong signatures
 
 extension _ObserverCallbacks {
-  /// Taken for any other signature.
+  /// Chosen for any other signature.
   @available(*, unavailable, message: "declare it as 'func databaseWillChange(with event: DatabasePreUpdateEvent)'")
   public static func _databaseWillChangeIsCalled() {}
 
-  /// Taken for any other signature.
+  /// Chosen for any other signature.
   @available(*, unavailable, message: "declare it as 'func databaseDidChange(with event: DatabaseEvent)'")
   public static func _databaseDidChangeIsCalled() {}
 
-  /// Taken for any other signature.
+  /// Chosen for any other signature.
   @available(*, unavailable, message: "declare it as 'func databaseDidCommit(_ connection: Connection)'")
   public static func _databaseDidCommitIsCalled() {}
 
-  /// Taken for any other signature.
+  /// Chosen for any other signature.
   @available(*, unavailable, message: "declare it as 'func databaseDidRollback(_ connection: Connection)'")
   public static func _databaseDidRollbackIsCalled() {}
 
-  /// Taken where a callback takes nothing.
+  /// Chosen if a callback has no parameter.
   @available(
     *, unavailable,
     message: "the callbacks are databaseDidChange(with:), databaseDidCommit(_:) and databaseDidRollback(_:)"

@@ -3,13 +3,13 @@ import Synchronization
 
 /// The transaction observers of a database.
 final class ObserverRegistry: Sendable {
-  /// One observer, as long as it is registered.
+  /// One registered observer.
   final class Entry: Sendable {
     private let weak: WeakObserver
-    /// Keeps the observer, where the extent says so.
+    /// Keeps the observer, if its extent requires that.
     private let strong: (any TransactionObserver)?
     let extent: TransactionObservationExtent
-    /// Whether it asked for no more changes of the present transaction.
+    /// Whether it wants no more changes of the current transaction.
     let isStopped = Atomic<Bool>(false)
 
     init(_ observer: any TransactionObserver, _ extent: TransactionObservationExtent) {
@@ -21,7 +21,7 @@ final class ObserverRegistry: Sendable {
     var observer: (any TransactionObserver)? { weak.observer }
   }
 
-  /// Unchecked: a weak reference is read and cleared atomically, and never set again.
+  /// Unchecked: a weak reference is read and cleared atomically, and never assigned again.
   private struct WeakObserver: @unchecked Sendable {
     weak var observer: (any TransactionObserver)?
 
@@ -30,7 +30,7 @@ final class ObserverRegistry: Sendable {
     }
   }
 
-  /// Whose `databaseDidChange` the calling thread is in.
+  /// The observer whose `databaseDidChange` the calling thread is in.
   @TaskLocal static var changing: Entry?
 
   private let entries = Lock<[Entry]>([])
@@ -45,9 +45,9 @@ final class ObserverRegistry: Sendable {
     remove(entries.withLock { $0 }.filter { $0.observer === observer })
   }
 
-  /// Removes those entries.
+  /// Removes these entries.
   ///
-  /// No observer is looked at under the lock: that may release the last reference to it, and its `deinit` may come here.
+  /// No observer is accessed under the lock: that may release the last reference to it, and its `deinit` may call this.
   private func remove(_ unwanted: [Entry]) {
     guard !unwanted.isEmpty else { return }
     entries.withLock { entries in
@@ -64,7 +64,7 @@ final class ObserverRegistry: Sendable {
     return all.filter { $0.observer != nil }
   }
 
-  /// Ends the observation of those who wanted to see only this transaction.
+  /// Removes the observers that wanted to see only this transaction.
   func end(_ observed: [Entry]) {
     for entry in observed { entry.isStopped.store(false, ordering: .relaxed) }
     guard observed.contains(where: { $0.extent == .nextTransaction }) else { return }
@@ -74,7 +74,7 @@ final class ObserverRegistry: Sendable {
 
 /// The observers of one transaction.
 struct TransactionObservation {
-  /// A change, and what it changes.
+  /// A change, with its values.
   struct Change {
     let event: DatabaseEvent
     let old: HeldItem?
@@ -85,7 +85,7 @@ struct TransactionObservation {
 
   var isEmpty: Bool { entries.isEmpty }
 
-  /// Whether any observer asked for it.
+  /// Whether any observer selects it.
   func observes(_ kind: DatabaseEventKind) -> Bool {
     entries.contains { !$0.isStopped.load(ordering: .relaxed) && $0.observer?.observes(eventsOfKind: kind) ?? false }
   }
@@ -101,7 +101,7 @@ struct TransactionObservation {
     }
   }
 
-  /// - Throws: What the first observer throws that does not want the commit.
+  /// - Throws: The error of the first observer that rejects the commit.
   func willCommit() throws {
     for entry in entries { try entry.observer?.databaseWillCommit() }
   }

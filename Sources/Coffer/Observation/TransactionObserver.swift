@@ -1,15 +1,15 @@
-/// Observes changes while their transaction is under way, and its end.
+/// Observes the changes of transactions as they are made, and the end of each transaction.
 ///
 /// For each transaction, in the order in which observers were added, on the thread that writes:
 ///
-/// 1. for each change that ``observes(eventsOfKind:)`` selects: `databaseWillChange(with:)`, and when all have heard it,
-///    `databaseDidChange(with:)`. Changes inside a savepoint come when the outermost one is released; what a savepoint or
-///    a failed operation has undone never comes;
-/// 2. `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the error reaches the writer;
-/// 3. `databaseDidCommit(_:)`, or after whatever went wrong `databaseDidRollback(_:)`: exactly one of them.
+/// 1. for each change that ``observes(eventsOfKind:)`` selects: `databaseWillChange(with:)` on all observers, then
+///    `databaseDidChange(with:)`. Changes inside a savepoint are reported when the outermost one is released; changes that a
+///    savepoint or a failed operation has undone are never reported;
+/// 2. `databaseWillCommit()`, which may throw: the transaction is then rolled back, and the writer gets the error;
+/// 3. either `databaseDidCommit(_:)` or, after any failure, `databaseDidRollback(_:)`.
 ///
-/// A write from inside the first three throws ``CofferError/nestedTransaction``; from the last two it is allowed, and
-/// starts after every observer has heard of the first transaction's end.
+/// A write inside the first three throws ``CofferError/nestedTransaction``; inside the last two it is allowed, and starts
+/// after all observers have been notified of the first transaction's end.
 ///
 /// ```swift
 /// final class Audit: TransactionObserver {
@@ -20,18 +20,18 @@
 /// database.add(transactionObserver: audit)
 /// ```
 ///
-/// All but the first callback may be left out. One that has the name of a callback and another signature is an error, since it
-/// would never be called. <doc:ObservingTransactions> shows an observer that keeps something.
+/// All callbacks except the first are optional. A method with the name of a callback and another signature is a compile-time
+/// error, since it would never be called. <doc:ObservingTransactions> shows an observer that stores something.
 public protocol TransactionObserver: AnyObject, Sendable, _ObserverCallbacks {
   /// Whether to report changes of this kind.
   func observes(eventsOfKind kind: DatabaseEventKind) -> Bool
-  /// A change is being made; its values before and after.
+  /// A change is about to be made; receives its values before and after.
   func databaseWillChange(with event: DatabasePreUpdateEvent)
   /// A change was made.
   func databaseDidChange(with event: DatabaseEvent)
   /// The transaction is about to be committed.
   ///
-  /// - Throws: To have it rolled back.
+  /// - Throws: An error to roll it back.
   func databaseWillCommit() throws
   /// The transaction was committed, by `connection`.
   func databaseDidCommit(_ connection: Connection)
@@ -51,7 +51,7 @@ extension TransactionObserver {
   /// Does nothing.
   public func databaseDidRollback(_ connection: Connection) {}
 
-  /// Stops reports of this transaction's changes, not of its end.
+  /// Stops reports of this transaction's changes, but not of its end.
   ///
   /// - Precondition: Called inside `databaseDidChange(with:)`.
   public func stopObservingDatabaseChangesUntilNextTransaction() {
@@ -64,16 +64,16 @@ extension TransactionObserver {
 
 /// How long an observation lasts.
 public enum TransactionObservationExtent: Sendable {
-  /// As long as someone else holds it; the database does not.
+  /// As long as something else keeps the observer; the database does not.
   case observerLifetime
-  /// Until the end of the next transaction that begins; the database holds it until then.
+  /// Until the end of the next transaction that begins; the database keeps the observer until then.
   case nextTransaction
-  /// As long as the database lives, which holds it.
+  /// As long as the database exists, which keeps the observer.
   case databaseLifetime
 }
 
 extension Database {
-  /// Adds an observer of the transactions that begin after the call, on all connections of this database.
+  /// Adds an observer of transactions that begin after the call, on all connections of this database.
   public func add(
     transactionObserver observer: any TransactionObserver, extent: TransactionObservationExtent = .observerLifetime
   ) {
@@ -82,7 +82,7 @@ extension Database {
 
   /// Removes an observer.
   ///
-  /// It still observes a transaction that is under way, to its end.
+  /// It still observes a running transaction, to its end.
   public func remove(transactionObserver observer: any TransactionObserver) {
     core.observers.remove(observer)
   }
