@@ -4,15 +4,15 @@
   import Foundation
 #endif
 
-// The form in which declarations are stored, and written by `prefs schema --format json` (`FORMAT.md`, Declarations).
+// The stored form of declarations, also written by `prefs schema --format json` (`FORMAT.md`, Declarations).
 
 extension Declaration {
-  /// The declaration as one JSON object, the same each time.
+  /// The declaration as one JSON object, always in the same form.
   public var json: String { JSONText.text(.dictionary(members), bigIntegers: .numbers) }
 
-  /// Reads a JSON object, as ``json`` makes it; names that it does not know are ignored.
+  /// Parses a JSON object in the form of ``json``; unknown names are ignored.
   ///
-  /// - Throws: `CofferError.malformedSettings`, naming what is wrong.
+  /// - Throws: `CofferError.malformedSettings`, naming the problem.
   public init(json: String) throws {
     let value: Value
     do {
@@ -41,7 +41,7 @@ extension Declaration {
     return members
   }
 
-  /// Reads what `members` are.
+  /// Parses a dictionary in the form of `members`.
   ///
   /// - Throws: `CofferError.malformedSettings`.
   package init(_ value: Value) throws {
@@ -82,7 +82,7 @@ extension Declaration {
     try check()
   }
 
-  /// - Throws: `CofferError.malformedSettings` where a limit makes no sense, or the default does not keep to one.
+  /// - Throws: `CofferError.malformedSettings` when a limit is invalid, or the default violates one.
   func check() throws {
     let name = KeyText.of(name, in: collection)
     for limit in limits {
@@ -148,13 +148,13 @@ extension SettingLimit {
 // MARK: - Values in JSON
 
 extension SettingType {
-  /// A value of this type as JSON has it: dates, data and their like as text.
+  /// A value of this type in the form it has in JSON: dates, data and similar types as text.
   package func plain(_ value: Value) -> Value {
     if case .json(let text) = value { return (try? JSONReader.value(text)) ?? value }
     return value
   }
 
-  /// The value of this type that JSON stands for; nil where it stands for none.
+  /// The value of this type for a JSON value, or nil.
   package func value(plain: Value) -> Value? {
     switch (self, plain) {
     case (.data, .string(let text)): return Data(base64Encoded: text).map(Value.data)
@@ -176,7 +176,7 @@ extension SettingType {
   }
 }
 
-/// A setting in a sentence, as the shell names it.
+/// The name of a setting in sentences, as in the shell.
 enum KeyText {
   static func of(_ key: String, in collection: String) -> String { collection.isEmpty ? key : "\(collection)/\(key)" }
 }

@@ -1,10 +1,10 @@
-/// A setting as its program declared it: data that the store keeps and tools read.
+/// A setting as its program declared it, in the form that is stored and that tools read.
 public struct Declaration: Hashable, Sendable {
-  /// When a program acts upon a change.
+  /// When a program applies a change.
   public enum Effect: String, Sendable, CaseIterable {
-    /// As soon as it is made.
+    /// Immediately.
     case immediate
-    /// When the program starts the next time.
+    /// At the next start of the program.
     case restart
   }
 
@@ -14,19 +14,19 @@ public struct Declaration: Hashable, Sendable {
   public var name: String
   /// The type of its values.
   public var type: SettingType
-  /// What is read where nothing is set; nil for nothing.
+  /// The value when nothing is set; nil for none.
   public var defaultValue: Value?
-  /// What a value has to be, beyond its type.
+  /// The limits on values, beyond their type.
   public var limits: [SettingLimit] = []
-  /// What it is for, in a line.
+  /// What it is for, in one line.
   public var summary = ""
   /// When a change takes effect.
   public var effect = Effect.immediate
-  /// The version of the program that has it first.
+  /// The version of the program that introduced it.
   public var since: String?
-  /// What to use instead of it, or why it will go; nil as long as it is in use.
+  /// What to use instead, or why it will go; nil while it is in use.
   public var deprecated: String?
-  /// Whether the collection is the same one for all suites, and none of a suite's own.
+  /// Whether all suites share the collection, instead of having their own.
   public var isShared = false
 
   /// Declares a setting.
@@ -41,15 +41,15 @@ public struct Declaration: Hashable, Sendable {
     self.limits = limits
   }
 
-  /// Why a value may not be the setting's, as the rest of the sentence "the value is …"; nil when it may.
+  /// Why the setting may not have a value, as the rest of the sentence "the value is …"; nil if it may.
   ///
-  /// - Parameter showsValue: Whether the value may be in the sentence: not one of a sealed collection.
+  /// - Parameter showsValue: Whether the sentence may include the value: not for a sealed collection.
   public func problem(of value: Value, showsValue: Bool = true) -> String? {
     guard type.accepts(value) else { return "of type \(type), not \(value.kind.name)" }
     return limits.first { !$0.allows(value) }?.refusal(of: showsValue ? value : nil)
   }
 
-  /// Whether programs that declare the setting in both ways get along: not with other types, defaults or limits.
+  /// Whether programs may declare the setting in both ways: types, defaults and limits have to be the same.
   func agrees(with other: Declaration) -> Bool {
     type == other.type && defaultValue == other.defaultValue && limits == other.limits && isShared == other.isShared
   }

@@ -1,10 +1,10 @@
-// What tells declarations from others. Every opening of declared settings computes it, as the first thing that a program
-// does: there the first question whether a type conforms to a protocol is a search through all that is linked, and costs as
-// much as a thousand comparisons of types.
+// A fingerprint of declarations. Every opening of declared settings computes it, often as the first thing that a program
+// does. At that point, the first check whether a type conforms to a protocol searches everything that is linked, which costs
+// as much as a thousand comparisons of types.
 
-/// The bytes of declarations that their fingerprint is made of.
+/// The bytes from which the fingerprint of declarations is made.
 enum Fingerprint {
-  /// A number for the types that most settings have; nil for others, whose declaration is what tells them.
+  /// A number for each of the most common types of settings; nil for others, which their declaration distinguishes.
   static func type<Object>(of object: Object.Type) -> UInt8? {
     let id = ObjectIdentifier(object)
     return types.firstIndex(of: id).map(UInt8.init)
@@ -52,7 +52,7 @@ enum Fingerprint {
 }
 
 extension Value {
-  /// The value of an object of the types that most settings have; nil for others.
+  /// The value of an object of one of the most common types of settings; nil for others.
   init?<Object>(plain object: Object) {
     if Object.self == Int.self, let number = object as? Int {
       self = .int(Int64(number))

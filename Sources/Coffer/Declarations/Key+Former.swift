@@ -1,5 +1,5 @@
 extension Key {
-  /// What a setting was before: called otherwise, or of another type.
+  /// A former name or type of a setting.
   ///
   /// ```swift
   /// extension Keys {
@@ -8,27 +8,27 @@ extension Key {
   /// }
   /// ```
   ///
-  /// What is stored is taken over when the settings are declared (``Preferences/declare(_:strict:)``), in one transaction.
-  /// The old value goes into the history, whether the collection keeps one or not. One that cannot be carried over is
-  /// reported, and stays where it is; so does one whose setting has a value already.
+  /// Stored values are taken over when the settings are declared (``Preferences/declare(_:strict:)``), in one transaction.
+  /// The old value goes into the history, even if the collection keeps none. A value that cannot be converted is reported
+  /// and stays where it is; so does one whose setting already has a value.
   public struct Former: Sendable {
-    /// nil for the setting's own name, which had another type.
+    /// nil for the setting's own name, with another type.
     let name: String?
     /// nil for the setting's own collection.
     let collection: String?
-    /// Reads an old value as a new one; nil where it cannot be one.
+    /// Reads an old value as a new one; nil if it cannot be converted.
     let read: @Sendable (_ session: Session, _ key: String, _ collection: String) throws -> Object?
 
-    /// It had another name.
+    /// The setting had another name.
     ///
-    /// - Parameter collection: Where it was; nil for the collection of the key.
+    /// - Parameter collection: Its former collection; nil for the collection of the key.
     public static func named(_ name: String, in collection: String? = nil) -> Former {
       named(name, in: collection, as: Object.self) { $0 }
     }
 
-    /// It had another name and another type.
+    /// The setting had another name and another type.
     ///
-    /// - Parameter convert: Makes the new value of the old one; nil where there is none.
+    /// - Parameter convert: Returns the new value for an old one, or nil.
     public static func named<Old: Decodable & Sendable>(
       _ name: String, in collection: String? = nil, as type: Old.Type,
       _ convert: @escaping @Sendable (Old) throws -> Object?
@@ -36,9 +36,9 @@ extension Key {
       Former(name: name, collection: collection, read: reading(convert))
     }
 
-    /// It had another type.
+    /// The setting had another type.
     ///
-    /// - Parameter convert: Makes the new value of the old one; nil where there is none.
+    /// - Parameter convert: Returns the new value for an old one, or nil.
     public static func type<Old: Decodable & Sendable>(
       _ type: Old.Type, _ convert: @escaping @Sendable (Old) throws -> Object?
     ) -> Former {
@@ -57,9 +57,9 @@ extension Key {
   }
 }
 
-/// What became of a setting's former self.
+/// The result of taking over a former value.
 enum TakeOver {
-  /// There is none.
+  /// There is no former value.
   case nothing
   case taken
   case problem(SettingProblem)

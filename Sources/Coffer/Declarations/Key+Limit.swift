@@ -1,5 +1,5 @@
 extension Key {
-  /// What the value of a typed key has to be, beyond its type.
+  /// A limit on the values of a typed key, beyond their type.
   ///
   /// ```swift
   /// extension Keys {
@@ -9,15 +9,15 @@ extension Key {
   /// }
   /// ```
   public struct Limit: Sendable {
-    /// The limit as tools see it.
+    /// The limit in the form that tools use.
     public let limit: SettingLimit
     let allows: @Sendable (Object) -> Bool
 
-    /// What a closure checks.
+    /// A condition that a closure checks.
     ///
     /// Only the program can check it, not a tool.
     ///
-    /// - Parameter words: What complete the sentence "the value is …": `an even number`.
+    /// - Parameter words: Completes the sentence "the value is …": `an even number`.
     public static func satisfying(_ words: String, _ allows: @escaping @Sendable (Object) -> Bool) -> Limit {
       Limit(limit: .described(words), allows: allows)
     }
@@ -32,7 +32,7 @@ extension Key {
 }
 
 extension Key.Limit where Object: Comparable {
-  /// From the lower to the upper bound, both included.
+  /// From the lower to the upper bound, inclusive.
   public static func range(_ range: ClosedRange<Object>) -> Self {
     Self(limit: .range(minimum: value(range.lowerBound), maximum: value(range.upperBound))) { range.contains($0) }
   }
@@ -53,7 +53,7 @@ extension Key.Limit where Object: Comparable {
 }
 
 extension Key.Limit where Object: Equatable {
-  /// One of these values; a `CaseIterable` enumeration with raw values has this limit by itself.
+  /// One of these values; a `CaseIterable` enumeration with raw values has this limit automatically.
   public static func choices(_ choices: Object...) -> Self {
     let values = choices.compactMap { choice in
       Value(plain: choice) ?? (try? ValueCoder.encode(choice)).flatMap { try? Value($0) }
@@ -66,7 +66,7 @@ extension Key.Limit where Object: Collection {
   /// Not empty.
   public static var notEmpty: Self { count(1...) }
 
-  /// As many Unicode scalars of a text, bytes of data, elements of a list or a dictionary.
+  /// The number of Unicode scalars of a text, bytes of data, or elements of a list or a dictionary.
   ///
   /// - Parameter range: `2...5`, `1...` or `...20`.
   public static func count(_ range: some RangeExpression<Int> & Sendable) -> Self {
@@ -78,7 +78,7 @@ extension Key.Limit where Object == Secret {
   /// Not empty.
   public static var notEmpty: Self { count(1...) }
 
-  /// As many bytes.
+  /// The number of bytes.
   ///
   /// - Parameter range: `2...5`, `1...` or `...20`.
   public static func count(_ range: some RangeExpression<Int> & Sendable) -> Self { counting(range) { $0.count } }
@@ -95,12 +95,12 @@ extension Key.Limit {
 }
 
 extension Key.Limit where Object == String {
-  /// Text that a regular expression matches as a whole, see ``SettingLimit/pattern(_:)``.
+  /// Text that a regular expression matches completely; see ``SettingLimit/pattern(_:)``.
   public static func pattern(_ pattern: String) -> Self { ofValue(.pattern(pattern)) }
 }
 
 extension Key.Limit {
-  /// The limit for a key of an optional type: nil always may be.
+  /// The limit for a key of an optional type: nil is always allowed.
   static func optional<Wrapped>(_ limit: Key<Wrapped>.Limit) -> Self where Object == Wrapped? {
     Self(limit: limit.limit) { $0.map(limit.allows) ?? true }
   }

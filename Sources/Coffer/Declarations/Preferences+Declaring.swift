@@ -1,20 +1,20 @@
 extension Preferences {
   // MARK: Declaring
 
-  /// Declares the settings of this program: in its store, where tools find them, and for the values that are there.
+  /// Declares the settings of this program in its store, where tools find them, and checks the existing values.
   ///
   /// ```swift
   /// let preferences = try Preferences.open(application: "org.example.shop", declaring: settings, strict: true)
   /// ```
   ///
-  /// `open` does this where it is given settings. What a setting was before (``Key/Former``) is taken over. Where the
-  /// declarations are those of the last time, nothing is written; nor on a store that is read-only. Those that a newer
-  /// version of the program made stay.
+  /// `open` does this if it is given settings. Values of former names and types (``Key/Former``) are taken over. Nothing is
+  /// written if the declarations are the same as last time, or the store is read-only. Declarations by a newer version of
+  /// the program are kept.
   ///
-  /// - Parameter strict: Whether to throw where a value, wherever it comes from, is not what its setting is declared to be;
-  ///   nothing is taken over then. Otherwise it is passed over when it is read, and reported.
+  /// - Parameter strict: Whether to throw if a value from any source does not match its declaration; nothing is taken over
+  ///   then. Otherwise such a value is skipped when it is read, and reported.
   /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, by these settings or by another
-  ///   program in the same store; `.invalidSettings` with the whole list of what is wrong, when strict.
+  ///   program in the same store; if strict, `.invalidSettings` with the complete list of problems.
   public func declare(_ settings: Settings, strict: Bool = false) throws {
     let fingerprint = try settings.fingerprint(of: parent)
     let formers = settings.keys.filter(\.hasFormers)
@@ -47,14 +47,14 @@ extension Preferences {
     }
   }
 
-  /// What is wrong with the values of the settings, wherever they come from; those that are passed over, too.
+  /// What is wrong with the values of the settings, from all sources, including values that reads skip.
   ///
-  /// - Throws: What keeps a value from being read: `CofferError.locked`, `.damaged`, `.inputOutput` and their like.
+  /// - Throws: Errors of reading the values: `CofferError.locked`, `.damaged`, `.inputOutput` and similar errors.
   public func problems(of settings: Settings) throws -> [SettingProblem] {
     try settings.keys.flatMap { try $0.problems(in: self) }
   }
 
-  // MARK: What settings were before
+  // MARK: Former settings
 
   private struct TakenOver {
     var taken: Set<ItemPlace> = []
@@ -90,7 +90,7 @@ extension Preferences {
     return result
   }
 
-  /// Where a setting may be: in its collection, and in those of that name that suites have.
+  /// The places where a setting may be: in its collection, and in the suites' collections of that name.
   private func places(of key: Keys, among all: [String]) -> [FormerPlace] {
     let own = [FormerPlace(collection: placeWithoutEnvironment(of: key), suitePrefix: "")]
     guard let collection = key.collection, !key.isShared else { return own }
@@ -104,16 +104,16 @@ extension Preferences {
   }
 }
 
-/// Where a setting is taken over from what it was before.
+/// A place where a setting takes over its former value.
 struct FormerPlace {
   /// The collection of the setting.
   var collection: String
-  /// What stands before the name of a collection in the same suite.
+  /// The prefix of collection names in the same suite.
   let suitePrefix: String
-  /// What stands behind it in the same environment.
+  /// The suffix of collection names in the same environment.
   var environmentSuffix = ""
 
-  /// The place, and the same one in environments.
+  /// This place, and the corresponding ones in environments.
   func inEach(of environments: [String]) -> [FormerPlace] {
     [self]
       + environments.map { environment in
@@ -123,7 +123,7 @@ struct FormerPlace {
   }
 }
 
-/// Versions of programs: numbers with dots between, of which those that are missing are 0.
+/// Versions of programs: numbers separated by dots; missing ones count as 0.
 private enum VersionText {
   static func isLess(_ version: String?, than other: String?) -> Bool {
     guard let version, let other else { return false }

@@ -1,23 +1,23 @@
 import CofferCrypto
 
-/// What the value of a setting has to be, beyond its type: data that a program declares, a tool checks, and a person reads.
+/// A limit on the values of a setting, beyond their type: declared by a program, checked by tools, and shown to people.
 ///
-/// The words of a limit complete the sentence "the value is …": `6 to 72`, `one of light, dark`.
+/// Its words complete the sentence "the value is …": `6 to 72`, `one of light, dark`.
 public enum SettingLimit: Hashable, Sendable {
-  /// A number or a date from the minimum to the maximum, both included; nil for no bound. One of them is there.
+  /// A number or a date from the minimum to the maximum, inclusive; nil for no bound, but not both.
   case range(minimum: Value?, maximum: Value?)
   /// One of these values.
   case choices([Value])
-  /// As many Unicode scalars in a text, bytes in data, or elements in an array or a dictionary; a maximum of nil for no
-  /// bound.
+  /// The number of Unicode scalars of a text, bytes of data, or elements of an array or a dictionary; a maximum of nil for
+  /// no bound.
   case count(minimum: Int, maximum: Int?)
-  /// A text that a regular expression matches as a whole, with ASCII classes: `\d` is `0` to `9`. The syntax is that of
-  /// Swift's `Regex`, of which what JSON Schema takes, too (ECMA-262), is the part to use.
+  /// Text that a regular expression matches completely, with ASCII classes: `\d` is `0` to `9`. The syntax is that of
+  /// Swift's `Regex`; use the part that JSON Schema (ECMA-262) also accepts.
   case pattern(String)
-  /// What only the program can check, in words: `an even number`.
+  /// A condition that only the program can check, in words: `an even number`.
   case described(String)
 
-  /// Whether a value keeps to the limit; of a value that the limit doesn't speak of, always.
+  /// Whether a value is within the limit; always true for a value to which the limit does not apply.
   public func allows(_ value: Value) -> Bool {
     switch self {
     case .range(let minimum, let maximum):
@@ -34,7 +34,7 @@ public enum SettingLimit: Hashable, Sendable {
     }
   }
 
-  /// What the value is to be, as the rest of the sentence "the value is …".
+  /// The expected value, as the rest of the sentence "the value is …".
   public var words: String {
     switch self {
     case .range(let minimum?, let maximum?): "\(minimum.limitText) to \(maximum.limitText)"
@@ -52,12 +52,12 @@ public enum SettingLimit: Hashable, Sendable {
     }
   }
 
-  /// The rest of the sentence "the value is …" for a value that does not keep to the limit.
+  /// The rest of the sentence "the value is …" for a value that violates the limit.
   ///
-  /// What the value is belongs to it where that gives nothing away: a number, a date, a text that should be one of some
-  /// choices, the length of anything else.
+  /// It includes the value only if that reveals nothing: a number, a date, a text that should be one of some choices, or the
+  /// length of anything else.
   ///
-  /// - Parameter value: nil where it is not to be shown.
+  /// - Parameter value: nil if it must not be shown.
   func refusal(of value: Value?) -> String {
     let found: String? =
       switch (self, value) {
@@ -70,7 +70,7 @@ public enum SettingLimit: Hashable, Sendable {
     return words + (found.map { ", not \($0)" } ?? ", and the value is not")
   }
 
-  /// Why a limit makes no sense; nil when it does.
+  /// Why a limit is invalid; nil if it is valid.
   var problem: String? {
     switch self {
     case .range(let minimum?, let maximum?) where maximum.isLess(than: minimum):
@@ -85,7 +85,7 @@ public enum SettingLimit: Hashable, Sendable {
 }
 
 extension Value {
-  /// Whether a number, a date or a text comes before another one; false for all that has no order.
+  /// Whether a number, a date or a text sorts before another one; false for types without an order.
   fileprivate func isLess(than other: Value) -> Bool {
     switch (self, other) {
     case (.int(let a), .int(let b)): a < b
@@ -116,7 +116,7 @@ extension Value {
     }
   }
 
-  /// The value in a sentence: text without quotes, anything else as JSON.
+  /// The value as shown in a sentence: text without quotes, anything else as JSON.
   fileprivate var limitText: String {
     switch self {
     case .string(let text): text
@@ -127,7 +127,7 @@ extension Value {
 
   private static let shortLength = 40
 
-  /// The value in a sentence, cut short; of a secret its length.
+  /// The value as shown in a sentence, truncated; for a secret, its length.
   var shortText: String {
     let text = limitText
     guard text.unicodeScalars.count > Self.shortLength else { return text }
@@ -137,7 +137,7 @@ extension Value {
 
 // MARK: - Patterns
 
-/// Regular expressions, compiled once each: one is declared for many reads.
+/// Regular expressions, compiled once each: one declaration serves many reads.
 private enum Pattern {
   /// `Regex` is not sendable; the lock is held while one is used.
   private struct Compiled: @unchecked Sendable {
@@ -145,14 +145,14 @@ private enum Pattern {
   }
 
   private static let known = Lock<[String: Compiled]>([:])
-  /// Patterns come from programs and their stores, which have few; a bound all the same.
+  /// Patterns come from programs and their stores, which have few; this is a safety bound.
   private static let knownLimit = 1000
 
   static func isValid(_ pattern: String) -> Bool { use(pattern) { $0 != nil } }
 
   static func matches(_ text: String, _ pattern: String) -> Bool {
     use(pattern) { regex in
-      // What is no regular expression was refused where it was declared.
+      // An invalid regular expression was rejected when it was declared.
       guard let regex else { return true }
       return ((try? regex.wholeMatch(in: text)) ?? nil) != nil
     }

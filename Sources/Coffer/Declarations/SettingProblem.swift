@@ -1,4 +1,4 @@
-/// A value that is not what its setting is declared to be, and where it was found.
+/// A value that does not match the declaration of its setting, and where it was found.
 public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   /// The collection of the setting.
   public let collection: String
@@ -8,12 +8,12 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   public let place: String
   /// What is wrong.
   ///
-  /// It is the rest of the sentence "the value is …": `6 to 72, not 400`. A secret is not in it.
+  /// It is the rest of the sentence "the value is …": `6 to 72, not 400`. It never includes a secret.
   public let reason: String
-  /// Tells the value from another bad one.
+  /// Distinguishes the value from other bad values.
   private let valueHash: Int
 
-  /// All of it in a sentence: `editor/size is 6 to 72, not 400 (in the environment's EDITOR_SIZE)`.
+  /// The complete sentence: `editor/size is 6 to 72, not 400 (in the environment's EDITOR_SIZE)`.
   public var description: String { "\(KeyText.of(key, in: collection)) is \(reason) (in \(place))" }
 }
 
@@ -27,13 +27,13 @@ extension SettingProblem {
   }
 }
 
-/// The bad values that were reported.
+/// The bad values that have been reported.
 struct ReportedProblems {
   private var problems: Set<SettingProblem> = []
-  /// So many different ones are not to be expected; a bound for what is kept all the same.
+  /// More than ever expected; a safety bound.
   private static let limit = 10_000
 
-  /// - Returns: Whether it had not been reported.
+  /// - Returns: Whether it is new.
   mutating func insert(_ problem: SettingProblem) -> Bool {
     if problems.count >= Self.limit { problems.removeAll() }
     return problems.insert(problem).inserted

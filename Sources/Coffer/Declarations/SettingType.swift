@@ -1,20 +1,20 @@
-/// The type of a declared setting, as a tool that doesn't know the Swift type sees it.
+/// The type of a declared setting, for tools that don't know the Swift type.
 ///
-/// Its text form is what `prefs describe` prints and `FORMAT.md` stores: `int`, `array<string>`, `dict<double>`.
+/// `prefs describe` prints its text form, and `FORMAT.md` describes it as stored: `int`, `array<string>`, `dict<double>`.
 public indirect enum SettingType: Hashable, Sendable {
-  /// A value of any kind but a secret.
+  /// A value of any kind except a secret.
   case any
   case bool, int, double, string, data, date, url, uuid
-  /// A list whose elements are all of one type.
+  /// A list whose elements have one type.
   case array(SettingType)
   /// Values of one type by name.
   case dictionary(SettingType)
-  /// A `Codable` type of the program's own; what lies inside is not declared.
+  /// A `Codable` type of the program's own; its structure is not declared.
   case json
   /// See ``Secret``.
   case secret
 
-  /// Whether a value is of this type, or reads as it without loss.
+  /// Whether a value is of this type, or can be read as it without loss.
   public func accepts(_ value: Value) -> Bool {
     switch (self, value) {
     case (.any, .secret), (.json, .secret): false
@@ -38,7 +38,7 @@ extension SettingType: LosslessStringConvertible {
     ("json", .json), ("secret", .secret),
   ]
 
-  /// Types nest no deeper than this: the text may come from a file.
+  /// The maximum depth of nested types: the text may come from a file.
   private static let depthLimit = 8
 
   /// The text form.
@@ -51,7 +51,7 @@ extension SettingType: LosslessStringConvertible {
     }
   }
 
-  /// Reads the text form; nil when it is none.
+  /// Parses the text form; nil if it is not valid.
   public init?(_ description: String) {
     self.init(description[...], depth: 0)
   }
@@ -72,11 +72,11 @@ extension SettingType: LosslessStringConvertible {
   }
 }
 
-// MARK: - Of Swift types
+// MARK: - Types of Swift values
 
 extension SettingType {
-  /// The type of a setting whose values are `Object`s, and the limits that the type brings with it: the range of a small
-  /// integer, the cases of an enumeration.
+  /// The type of a setting whose values are `Object`s, and the limits that the type implies: the range of a small integer,
+  /// the cases of an enumeration.
   static func of<Object>(_ object: Object.Type) -> (type: SettingType, limits: [SettingLimit]) {
     if let wrapping = object as? any OptionalType.Type { return wrapping.wrappedSettingType }
     if let convertible = object as? any ValueConvertible.Type { return convertible.settingType }

@@ -16,21 +16,22 @@ import CofferCrypto
 /// Preferences.standard = try Preferences.open(application: "org.example.editor", declaring: settings)
 /// ```
 public struct Settings: Sendable {
-  /// The version of the program, which is compared number by number: of an older and a newer version of a program that use one
-  /// store, the newer one's declarations stay.
+  /// The version of the program, compared number by number.
+  ///
+  /// If an older and a newer version of a program use one store, the declarations of the newer one stay.
   public let version: String?
   /// The keys.
   public let keys: [Keys]
 
-  /// Puts keys, and settings of modules, together.
+  /// Combines keys, and settings of modules.
   public init(version: String? = nil, @SettingsBuilder _ keys: () -> [Keys]) {
     self.version = version
     self.keys = keys()
   }
 
-  /// What tells these declarations from others.
+  /// Identifies these declarations.
   ///
-  /// Each opening computes it: the parts of the declarations as they are in the program, rather than as JSON.
+  /// Each opening computes it, from the declarations as they are in the program rather than from JSON.
   func fingerprint(of application: String) throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(128 * keys.count)
@@ -40,11 +41,11 @@ public struct Settings: Sendable {
     return try bytes.withUnsafeBytes(SHA256.digest)
   }
 
-  /// The declarations, of each setting once.
+  /// The declarations, one for each setting.
   ///
-  /// - Parameter application: The collection of the keys that name none.
-  /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, `.malformedSettings` when one
-  ///   makes no sense.
+  /// - Parameter application: The collection of keys that don't name one.
+  /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, `.malformedSettings` when a
+  ///   declaration is invalid.
   public func declarations(of application: String) throws -> [Declaration] {
     var seen: [ByteString: [ByteString: Declaration]] = [:]
     var declarations: [Declaration] = []
@@ -63,7 +64,7 @@ public struct Settings: Sendable {
   }
 }
 
-/// Puts the keys of ``Settings`` together.
+/// Combines the keys of ``Settings``.
 @resultBuilder public enum SettingsBuilder {
   /// One key.
   public static func buildExpression(_ key: Keys) -> [Keys] { [key] }
@@ -71,7 +72,7 @@ public struct Settings: Sendable {
   public static func buildExpression(_ keys: [Keys]) -> [Keys] { keys }
   /// The settings of a module.
   public static func buildExpression(_ settings: Settings) -> [Keys] { settings.keys }
-  /// Keys one after another.
+  /// Several statements in sequence.
   public static func buildBlock(_ keys: [Keys]...) -> [Keys] { keys.flatMap { $0 } }
   /// The keys of an `if`.
   public static func buildOptional(_ keys: [Keys]?) -> [Keys] { keys ?? [] }
@@ -84,7 +85,7 @@ public struct Settings: Sendable {
 }
 
 extension CofferError {
-  /// Two declarations of one setting that do not get along.
+  /// The error for two incompatible declarations of one setting.
   static func conflicting(
     _ one: Declaration, _ application: String, _ other: Declaration, _ otherApplication: String
   ) -> CofferError {
@@ -95,7 +96,7 @@ extension CofferError {
 }
 
 extension Declaration {
-  /// Type, default and limits in a line.
+  /// Type, default and limits in one line.
   var outline: String {
     ([type.description] + limits.map(\.words) + [defaultValue.map { "default \($0.shortText)" } ?? "no default"])
       .joined(separator: ", ")
@@ -103,7 +104,7 @@ extension Declaration {
 }
 
 extension [UInt8] {
-  /// Appends text so that where it ends is known.
+  /// Appends text with its length, so that its end is unambiguous.
   mutating func append(counted text: String) {
     append(contentsOf: text.utf8)
     append(0xff)
