@@ -1,40 +1,40 @@
 extension Database {
   // MARK: Sealed collections
 
-  /// Declares a collection sealed, for every process: its values are encrypted under the vault's key from now on, one by one,
-  /// on top of what protects the store.
+  /// Seals a collection, for every process: from now on, its values are encrypted one by one under the vault's key, on top
+  /// of the encryption of the store.
   ///
   /// ```swift
   /// try database.vault.unlock(.passphrase(passphrase))
   /// try database.seal(collection: "tokens")
   /// ```
   ///
-  /// What is in the collection is sealed, with its metadata, and its history dropped: it was in clear, and none is kept
-  /// unless that is asked for anew. Then the store is vacuumed and its log cleared, so that nothing in clear is left in its
-  /// files. The names of the collection and its keys stay readable to anyone who opens the store, and so do the sizes of values,
-  /// versions and times.
+  /// Existing values are sealed, with their metadata. Their history is dropped, since it is plaintext; from then on history
+  /// is kept only if limits are set again. Then the store is vacuumed and its log cleared, so that its files hold no
+  /// plaintext of them. The names of the collection and its keys stay readable to anyone who opens the store, as do the
+  /// sizes of values, versions and times.
   ///
-  /// Who listens hears that the keys of the collection were updated.
+  /// Listeners are notified that the keys of the collection were updated.
   ///
-  /// The declaration also stands in a list that the vault's key authenticates. Where somebody without that key took it from the
-  /// collection, each use of the collection with the vault unlocked throws `.damaged`; sealing it again mends that: what was
-  /// set there in clear meanwhile is sealed, too, whoever set it.
+  /// The collection is also entered in a list that the vault's key authenticates. If someone without that key removes the
+  /// collection's mark, each use of the collection with the vault unlocked throws `.damaged`. Sealing it again repairs that:
+  /// plaintext values set meanwhile are sealed too, whoever set them.
   ///
-  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; what a write transaction throws. Nothing was
-  ///   changed then. `.busy` may also say that the log could not be cleared, because someone still reads an older snapshot:
-  ///   the collection is sealed then, and calling this again clears the log.
+  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; the errors of a write transaction. Nothing
+  ///   is changed then. `.busy` may also mean that the log could not be cleared because an older snapshot is still being
+  ///   read: the collection is sealed then, and calling this again clears the log.
   public func seal(collection: String) throws {
     try requireUnlockedVault(collection)
     try write { try $0.setSealed(true, collection) }
     try clearTraces()
   }
 
-  /// Takes back that a collection is sealed: its values lie in the store as all others from now on.
+  /// Unseals a collection: from now on, its values are stored like all others.
   ///
-  /// Does nothing where the collection is not sealed.
+  /// Does nothing if the collection is not sealed.
   ///
-  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; `.damaged` when a value does not open; what a
-  ///   write transaction throws. Nothing was changed then.
+  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; `.damaged` when a value cannot be opened;
+  ///   the errors of a write transaction. Nothing is changed then.
   public func unseal(collection: String) throws {
     try requireUnlockedVault(collection)
     try write { try $0.setSealed(false, collection) }
@@ -45,7 +45,7 @@ extension Database {
     guard vault.isUnlocked else { throw CofferError.locked(collection: collection) }
   }
 
-  /// Sees to it that nothing of what was overwritten is left in the store's files.
+  /// Makes sure that no overwritten data is left in the store's files.
   func clearTraces() throws {
     try makeConnection().perform { try $0.clearTraces() }
   }
@@ -54,12 +54,12 @@ extension Database {
 extension Reading where Self: ~Copyable {
   // MARK: Sealed collections
 
-  /// Whether a collection is sealed; an environment that is not there yet is where its parent is.
+  /// Whether a collection is sealed; an environment that does not exist yet is sealed if its parent is.
   public borrowing func isSealed(collection: String) throws -> Bool {
     try session.isSealed(collection)
   }
 
-  /// The names of the sealed collections, in the order of their UTF-8 bytes, those that hold nothing included.
+  /// The names of the sealed collections, including empty ones, in the order of their UTF-8 bytes.
   public borrowing func sealedCollections() throws -> [String] {
     try session.sealedCollections()
   }

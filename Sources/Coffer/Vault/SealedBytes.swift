@@ -8,13 +8,13 @@ enum SealedBytes {
   /// How much longer a sealed value is than its plaintext.
   static let overhead = headerByteCount + XAES256GCM.tagByteCount
 
-  /// Which of the vault's keys a value was sealed under; nil when it is too short to be one.
+  /// The number of the vault key that a value was sealed under; nil if it is too short to be sealed.
   static func generation(of bytes: UnsafeRawBufferPointer) -> UInt32? {
     guard bytes.count > overhead else { return nil }
     return UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))
   }
 
-  /// Where a value stands, so that it opens nowhere else.
+  /// The place of a value, so that it cannot be opened in another.
   static func additionalData(
     vaultID: [UInt8], _ part: ItemPart, _ key: String, in collection: String
   ) -> [UInt8] {
@@ -30,7 +30,7 @@ enum SealedBytes {
 
 /// One key of a vault, ready for use.
 ///
-/// Unchecked: lies in `VaultKeys`, whose lock protects the cipher.
+/// Unchecked: it is in `VaultKeys`, whose lock protects the cipher.
 struct VaultKey: @unchecked Sendable {
   let secret: SecretBytes
   private let vaultID: [UInt8]
@@ -77,13 +77,13 @@ struct VaultKey: @unchecked Sendable {
 }
 
 extension StoredValue {
-  /// Stands for a value that is not sealed in a sealed collection, or is sealed in another: it opens with no key, and what
-  /// was there is not even copied.
+  /// Stands for an unsealed value in a sealed collection, or a sealed value in another: no key opens it, and the original
+  /// bytes are not even copied.
   static let misfit = StoredValue(kind: .sealed, bytes: [])
 
   static let misfitReason = "it is not sealed in a sealed collection, or sealed in another one, or too short"
 
-  /// What was sealed; nil when it is no value.
+  /// The plaintext of a sealed value; nil if it is not a valid value.
   init?(opened plaintext: SecretBytes) {
     let found = plaintext.withUnsafeBytes { plaintext -> StoredValue? in
       guard let tag = plaintext.first, let kind = Value.Kind(rawValue: tag), kind != .sealed else { return nil }

@@ -4,10 +4,10 @@ import CofferStorage
 extension Session {
   // MARK: The table
 
-  /// The store's vault, in the transaction that is under way.
+  /// The store's vault, as of the current transaction.
   package func vaultRecord() throws -> VaultRecord? { try vaultTable.record() }
 
-  /// Puts a vault in the place of the one that is there.
+  /// Replaces the vault's record.
   func setVault(_ record: VaultRecord) throws {
     try changing {
       try vaultTable.set(record)
@@ -24,7 +24,7 @@ extension Session {
     }
   }
 
-  /// Which of the vault's keys the values of this store are sealed under.
+  /// The number of the vault key that the values of this store are sealed under.
   private func storedGeneration() throws -> UInt32 {
     if let generation = transaction.vaultGeneration { return generation }
     guard let record = try vaultRecord() else {
@@ -34,7 +34,7 @@ extension Session {
     return record.generation
   }
 
-  /// Reads the key that somebody else gave the vault, if it was given one.
+  /// Reads the vault's new key, if another process has replaced it.
   func followVault() throws {
     guard let mac = try vaultTable.mac(), !core.vault.knows(mac: mac), let record = try vaultRecord() else { return }
     try core.vault.follow(record)
@@ -42,9 +42,9 @@ extension Session {
 
   // MARK: Values
 
-  /// An item as it is to lie in its collection: its values sealed in a sealed one, in clear in all others.
+  /// An item in the form in which its collection stores it: sealed in a sealed collection, plaintext in all others.
   ///
-  /// - Parameter present: What is there now: an equal value stays as it is.
+  /// - Parameter present: The stored item: an equal value stays as it is.
   @inline(__always)
   func fitted(
     _ item: HeldItem, _ key: String, in collection: String, _ stored: StoredCollection, present: HeldItem?
@@ -59,7 +59,7 @@ extension Session {
       dates: item.dates)
   }
 
-  /// One value of an item, likewise.
+  /// The same for one value of an item.
   func fitted(
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, _ stored: StoredCollection,
     present: StoredValue?
@@ -81,10 +81,10 @@ extension Session {
 
   // MARK: Declarations
 
-  /// Refuses a collection whose row says something else than the vault's own list: somebody without the vault's key took
-  /// the declaration away, or made one.
+  /// Throws if a collection's row disagrees with the vault's own list: someone without the vault's key has removed the seal,
+  /// or added one.
   ///
-  /// - Throws: `CofferError.damaged`; `.locked`, see `VaultKeys.lists`. Nothing while the vault is locked.
+  /// - Throws: `CofferError.damaged`; `.locked`, see `VaultKeys.lists`. Does not throw while the vault is locked.
   func checkDeclaration(of name: String, isSealed: Bool) throws {
     guard core.vault.isUnlocked else { return }
     guard let mac = try vaultTable.mac() else {
@@ -94,12 +94,12 @@ extension Session {
     throw WrongDeclaration(name: name, isListed: isListed).error
   }
 
-  /// Refuses all collections at once, likewise.
+  /// Does the same for all collections at once.
   func checkDeclarations(by record: VaultRecord) throws {
     if let declaration = try wrongDeclarations(by: record).first { throw declaration.error }
   }
 
-  /// The collections whose rows say something else than the vault's list, which is not authenticated here.
+  /// The collections whose rows disagree with the vault's list, which is not authenticated here.
   package func wrongDeclarations(by record: VaultRecord?) throws -> [WrongDeclaration] {
     let listed = Set(record?.sealedCollections.map { ByteString($0) } ?? [])
     let declared = Set(try sealedCollections().map { ByteString($0) })
@@ -108,7 +108,7 @@ extension Session {
     }
   }
 
-  /// A collection that is sealed by the vault's list and not by its row, or the other way round.
+  /// A collection that is sealed according to the vault's list but not to its row, or vice versa.
   package struct WrongDeclaration {
     let name: String
     let isListed: Bool
@@ -126,9 +126,9 @@ extension Session {
 
   // MARK: Whole collections
 
-  /// Declares a collection sealed or not, in its row and in the vault's list, and seals or opens all that is in it.
+  /// Marks a collection as sealed or not, in its row and in the vault's list, and seals or opens all its values.
   ///
-  /// Where the two disagree, they agree afterwards.
+  /// If the two disagreed, they agree afterwards.
   func setSealed(_ isSealed: Bool, _ collection: String) throws {
     try changingTogether {
       guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
@@ -146,10 +146,10 @@ extension Session {
       try collections.setSealed(isSealed, stored.id)
       knownCollections[collection] = stored
       if isSealed, !wasSealed {
-        // What was kept of earlier values would be in clear.
+        // Earlier values were kept as plaintext.
         try setHistoryLimits(nil, of: collection)
       }
-      // Where the two disagreed, somebody has tampered with the row, and values may be sealed or plaintext.
+      // If the two disagreed, the row was tampered with, and values may be sealed or plaintext.
       try rewriteValues(of: collection, stored.id, isSealed: wasSealed ? true : nil) { value, part, key in
         isSealed
           ? try core.vault.seal(value, part, key, in: collection, under: record.generation)
@@ -180,9 +180,9 @@ extension Session {
     }
   }
 
-  /// Puts other bytes in the place of every value of a collection, of earlier ones, too; their versions stay.
+  /// Replaces the bytes of every value of a collection, including earlier ones; their versions stay.
   ///
-  /// - Parameter isSealed: What they are before, as in `item(_:isSealed:)`.
+  /// - Parameter isSealed: Whether they are sealed before, as in `item(_:isSealed:)`.
   private func rewriteValues(
     of collection: String, _ id: Int64, isSealed: Bool?,
     _ body: (StoredValue, ItemPart, _ key: String) throws -> StoredValue
@@ -195,7 +195,7 @@ extension Session {
     let isObserved = observes(.update, in: collection)
     var rest: KeyRange? = .all
     while let range = rest {
-      // Some at a time: while a cursor is open, its rows must not change.
+      // In groups: while a cursor is open, its rows must not change.
       let found = try items.items(in: id, isSealed: isSealed, range, atMost: 256)
       for (key, old) in found {
         let new = try rewritten(old, key)
@@ -218,14 +218,14 @@ extension Session {
     try reading { try isSealedOrWillBe(collection) }
   }
 
-  /// The names of the sealed collections, empty ones included, in their order.
+  /// The names of the sealed collections, including empty ones, in order.
   func sealedCollections() throws -> [String] {
     try reading { try collections.sealedNames() }
   }
 
-  /// Sees to it that nothing of what was overwritten is left in the database file or the log.
+  /// Makes sure that no overwritten data is left in the database file or the log.
   ///
-  /// - Throws: `CofferError.busy` where someone still reads an older snapshot, which is in the log.
+  /// - Throws: `CofferError.busy` when an older snapshot, which is in the log, is still being read.
   func clearTraces() throws {
     try vacuum()
     try CofferError.translating {

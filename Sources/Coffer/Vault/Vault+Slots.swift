@@ -3,21 +3,21 @@ import CofferStorage
 extension Vault {
   // MARK: Slots
 
-  /// What unlocks the vault.
+  /// The slots of the vault: the secrets that unlock it.
   ///
   /// - Throws: `CofferError.vaultNotFound`.
   public func slots() throws -> [SlotInfo] {
     try existingRecord().slots.map(SlotInfo.init)
   }
 
-  /// Adds a slot, so that `key` unlocks the vault as well.
+  /// Adds a slot, so that another secret unlocks the vault.
   ///
   /// - Parameters:
-  ///   - label: What the slot is called, up to 64 bytes.
-  ///   - stretching: How much each guess at a passphrase costs.
+  ///   - label: A name for people, at most 64 bytes.
+  ///   - stretching: The cost of each guess at a passphrase.
   /// - Returns: The new slot.
   /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`, `.slotsFull`, `.keyUnavailable`,
-  ///   `.unsupported`; what a write transaction throws. Nothing was changed then, as with the others below.
+  ///   `.unsupported`; the errors of a write transaction. Nothing is changed then, here and with the methods below.
   @discardableResult
   public func addSlot(
     _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
@@ -26,9 +26,9 @@ extension Vault {
     return try change { SlotInfo(try $0.addSlot(secret, key: $1)) }
   }
 
-  /// Adds a slot for a random key that is written down, for the day all others are gone.
+  /// Adds a slot for a recovery key: a random key to write down, in case the others are lost.
   ///
-  /// - Returns: The key, which is nowhere else.
+  /// - Returns: The key, which is stored nowhere else.
   /// - Throws: As ``addSlot(_:label:stretching:)``.
   public func addRecoveryKey(label: String = "") throws -> RecoveryKey {
     let key = try CofferError.translating { try RecoveryKey() }
@@ -38,8 +38,8 @@ extension Vault {
 
   /// Replaces a slot's secret; the ID stays.
   ///
-  /// - Parameter label: What it is called from then on; nil keeps its label.
-  /// - Returns: The slot as it is now.
+  /// - Parameter label: The new label; nil keeps the current one.
+  /// - Returns: The changed slot.
   /// - Throws: `CofferError.slotNotFound`; as ``addSlot(_:label:stretching:)``.
   @discardableResult
   public func changeSlot(
@@ -50,7 +50,7 @@ extension Vault {
     return try change { SlotInfo(try $0.replaceSlot(UInt8(clamping: id), with: secret, key: $1)) }
   }
 
-  /// Gives a slot another label.
+  /// Changes a slot's label.
   ///
   /// - Throws: `CofferError.slotNotFound`; as ``addSlot(_:label:stretching:)``.
   public func labelSlot(_ id: Int, _ label: String) throws {
@@ -60,8 +60,8 @@ extension Vault {
 
   /// Removes a slot.
   ///
-  /// Its owner may have kept a copy of the store, or the vault's key; ``rotate(newKeyFor:droppingSlots:progress:)`` gives the vault
-  /// a new one.
+  /// Its owner may have kept a copy of the store, or the vault's key; to replace that key, use
+  /// ``rotate(newKeyFor:droppingSlots:progress:)``.
   ///
   /// - Throws: `CofferError.slotNotFound`, `.lastSlot`; as ``addSlot(_:label:stretching:)``.
   public func removeSlot(_ id: Int) throws {
@@ -74,7 +74,7 @@ extension Vault {
     return number
   }
 
-  /// Does what takes long before any lock is held.
+  /// Does the slow work, before any lock is held.
   private func prepared(_ key: KeySource, label: String, stretching: PasswordHash) throws -> PreparedSecret {
     let id = try existingRecord().id
     _ = try vaultKey()
@@ -83,7 +83,7 @@ extension Vault {
     }
   }
 
-  /// Changes the vault's slots, with its key.
+  /// Changes the vault's slots, given its key.
   private func change<Result>(_ body: (inout VaultRecord, SecretBytes) throws -> Result) throws -> Result {
     try database.write { session in
       guard var record = try session.vaultRecord() else { throw CofferError.vaultNotFound }
@@ -95,34 +95,34 @@ extension Vault {
 
   // MARK: A new key
 
-  /// Gives the vault a new key, and seals all that is sealed anew, in one transaction.
+  /// Gives the vault a new key, and seals all sealed values again, in one transaction.
   ///
-  /// The earlier key, or a slot that was removed, opens nothing any more but older copies.
+  /// Afterwards, the earlier key or a dropped slot opens only older copies.
   ///
   /// ```swift
   /// try vault.rotate(newKeyFor: [.passphrase(mine), .recoveryKey(written)], droppingSlots: [2])
   /// ```
   ///
   /// - Parameters:
-  ///   - keys: The secrets of all slots that are to stay: the new key is put behind each of them.
-  ///   - dropped: The slots that go.
-  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the rotation, and changes nothing.
-  /// - Throws: `CofferError.slotsNotOpened` when a slot's secret is missing and it is not named among those that go,
-  ///   `.wrongKey` when a secret is no slot's, `.slotNotFound`, `.lastSlot`; `.locked` while the vault is locked,
-  ///   `.vaultNotFound`; `.damaged` when a value does not open; `.busy`, also when someone else changes the slots meanwhile.
-  ///   Nothing was changed then. As with ``Database/seal(collection:)``, `.busy` may also say that the log could not be
-  ///   cleared.
+  ///   - keys: The secrets of all slots that stay: each gets the new key.
+  ///   - dropped: The slots to remove.
+  ///   - progress: Called with the fraction done, from 0 to 1; an error that it throws ends the rotation, and changes
+  ///     nothing.
+  /// - Throws: `CofferError.slotsNotOpened` when the secret of a slot that is not dropped is missing, `.wrongKey` when a
+  ///   secret opens no slot, `.slotNotFound`, `.lastSlot`; `.locked` while the vault is locked, `.vaultNotFound`; `.damaged`
+  ///   when a value cannot be opened; `.busy`, also when another process changes the slots meanwhile. Nothing is changed
+  ///   then. As with ``Database/seal(collection:)``, `.busy` may also mean that the log could not be cleared.
   public func rotate(
     newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int> = [], progress: (Double) throws -> Void = { _ in }
   ) throws {
     let record = try existingRecord()
-    // The new key's MAC will say that slots and list are right.
+    // The new key's MAC will vouch for the slots and the list.
     _ = try self.keys.key(authenticating: record)
     let droppedSlots = try Set(dropped.map(number))
     let (newRecord, secret) = try CofferError.translating {
       try record.replacingKey(openedBy: keys, dropping: droppedSlots)
     }
-    // Before the commit, so that no reader meets a value whose key is not there yet.
+    // Before the commit, so that no reader meets a value whose key is missing.
     try self.keys.prepare(secret, of: newRecord)
     do {
       try database.write { session in

@@ -1,7 +1,7 @@
 import CofferCrypto
 import CofferStorage
 
-/// What keeps sealed collections secret where the store is open: a key of its own, in its own slots.
+/// Keeps sealed collections secret even while the store is open: it has a key of its own, in its own slots.
 ///
 /// ```swift
 /// let vault = database.vault
@@ -11,15 +11,16 @@ import CofferStorage
 /// try vault.unlock(.passphrase(passphrase))
 /// ```
 ///
-/// A store has one vault at most. Its key is in memory from ``unlock(_:)`` to ``lock()``, for all connections and proxies of
-/// this `Database`; other processes unlock it for themselves. While it is locked the store works as ever, keys of sealed
-/// collections can be listed and removed, and what would read or set a value in one throws ``CofferError/locked(collection:)``.
+/// A store has at most one vault. Its key is in memory from ``unlock(_:)`` to ``lock()``, for all connections and proxies of
+/// this `Database`; other processes have to unlock it themselves. While it is locked, the rest of the store works as usual,
+/// and keys of sealed collections can be listed and removed; reading or setting a value in one throws
+/// ``CofferError/locked(collection:)``.
 public struct Vault: Sendable {
   let database: Database
 
   var keys: VaultKeys { database.core.vault }
 
-  // MARK: Making
+  // MARK: Creating
 
   /// Whether the store has a vault.
   ///
@@ -28,13 +29,13 @@ public struct Vault: Sendable {
     try record() != nil
   }
 
-  /// Makes the store's vault, with a key that `key` unlocks; it is unlocked afterwards.
+  /// Creates the store's vault, with a key that `key` unlocks, and leaves it unlocked.
   ///
   /// - Parameters:
-  ///   - key: A passphrase, usually: what opens the store should not open the vault as well.
-  ///   - label: What the slot is called.
-  ///   - stretching: How much each guess at a passphrase costs.
-  /// - Throws: `CofferError.vaultExists`, `.keyUnavailable`, `.unsupported`; what a write transaction throws.
+  ///   - key: Usually a passphrase: the key of the store should not open the vault as well.
+  ///   - label: The name of the slot.
+  ///   - stretching: The cost of each guess at a passphrase.
+  /// - Throws: `CofferError.vaultExists`, `.keyUnavailable`, `.unsupported`; the errors of a write transaction.
   public func create(key: KeySource, label: String = "", stretching: PasswordHash = .standard) throws {
     guard try !exists() else { throw CofferError.vaultExists }
     let (record, secret) = try CofferError.translating {
@@ -54,28 +55,28 @@ public struct Vault: Sendable {
   /// Whether the vault's key is in memory.
   public var isUnlocked: Bool { keys.isUnlocked }
 
-  /// Brings the vault's key into memory.
+  /// Loads the vault's key into memory.
   ///
-  /// When another process gives the vault a new key, one that came from a key file, a command or a credential is read from
-  /// there again, by itself; see ``events``. Otherwise the vault has to be unlocked again.
+  /// When another process gives the vault a new key, and the earlier one came from a key file, a command or a credential,
+  /// the new one is read from there automatically; see ``events``. Otherwise the vault has to be unlocked again.
   ///
-  /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when no slot answers to `key`, `.keyUnavailable`; `.damaged` when
-  ///   the vault's slots were changed by someone without its key.
+  /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when `key` opens no slot, `.keyUnavailable`; `.damaged` when the
+  ///   vault's slots were changed by someone without its key.
   public func unlock(_ key: KeySource) throws {
     let record = try existingRecord()
     let secret = try CofferError.translating { try record.open(key) }
     try add(secret, of: record, from: key)
   }
 
-  /// Forgets the vault's key, which is wiped.
+  /// Wipes the vault's key.
   ///
   /// When this returns, nothing in Coffer's memory can open a sealed value. Pending changes are sealed already, and are
-  /// written all the same. Values that were handed out are the program's.
+  /// still written. Values returned earlier belong to the program.
   public func lock() {
     keys.lock()
   }
 
-  /// Tells, in this process, of the vault being unlocked and locked, and of a new key that somebody gave it.
+  /// Reports, in this process, when the vault is unlocked or locked, or gets a new key from another process.
   ///
   /// ```swift
   /// for await event in database.vault.events where event == .keyReplaced(isFollowed: false) {
@@ -83,8 +84,8 @@ public struct Vault: Sendable {
   /// }
   /// ```
   ///
-  /// As long as somebody iterates, commits of other processes are looked at for a new key. Who falls more than 64 events
-  /// behind misses the oldest.
+  /// While this is being iterated, commits of other processes are checked for a new key. A consumer that falls more than 64
+  /// events behind misses the oldest.
   public var events: AsyncStream<VaultEvent> {
     let registration = try? database.onCommit { [weak database] _ in database?.followVault() }
     return keys.events.stream(keeping: registration)
@@ -92,7 +93,7 @@ public struct Vault: Sendable {
 
   // MARK: For the tool
 
-  /// Brings the vault's key into memory, from where it was kept meanwhile.
+  /// Loads the vault's key into memory, from where it was kept meanwhile.
   ///
   /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when it is another vault's key, or an earlier one.
   package func unlock(vaultKey: SecretBytes) throws {
@@ -109,7 +110,7 @@ public struct Vault: Sendable {
     return current.secret
   }
 
-  /// The vault's id, 16 random bytes; a backup has the same.
+  /// The vault's ID, 16 random bytes; a backup has the same ID.
   ///
   /// - Throws: `CofferError.vaultNotFound`.
   package func id() throws -> [UInt8] {
@@ -133,21 +134,21 @@ public struct Vault: Sendable {
   }
 }
 
-/// What has happened to a vault, as far as this process is concerned.
+/// A change to a vault, as seen by this process.
 public enum VaultEvent: Hashable, Sendable {
   /// Its key is in memory.
   case unlocked
   /// Its key was wiped.
   case locked
-  /// The vault has a new key; whether that is in memory too.
+  /// The vault has a new key; `isFollowed` says whether that is in memory too.
   ///
-  /// It is if this process has made it, or could read it from where the earlier key came from. If not, values of sealed
+  /// It is if this process has created it, or could read it from where the earlier key came from. If not, values of sealed
   /// collections throw ``CofferError/locked(collection:)`` until the vault is unlocked again.
   case keyReplaced(isFollowed: Bool)
 }
 
 extension Database {
-  /// Looks whether somebody has given the vault a new key, and reads that.
+  /// Checks whether the vault got a new key from another process, and reads it.
   fileprivate func followVault() {
     guard vault.isUnlocked, let connection = try? takeReader() else { return }
     defer { giveBack(connection) }

@@ -2,31 +2,31 @@ import CofferCrypto
 import CofferStorage
 import Synchronization
 
-/// The keys of a database's vault, as long as it is unlocked.
+/// The keys of a database's vault, while it is unlocked.
 ///
-/// Values are sealed and opened here and nowhere else, under a lock: the cipher serves one thread at a time, and after
-/// `lock()` has returned no key is in use.
+/// Values are sealed and opened only here, under a lock: the cipher serves one thread at a time, and no key is in use after
+/// `lock()` has returned.
 package final class VaultKeys: Sendable {
-  /// Whether the store has a vault, as far as is known; false for nearly everybody, who then pays one load for all this.
+  /// Whether the store is known to have a vault; false for most programs, to which all this costs one load.
   let isThere = Atomic<Bool>(false)
 
-  /// How often a key was added: what was read before did not ask the vault's list of what is sealed.
+  /// How often a key was added: values read before were not checked against the vault's list of sealed collections.
   let unlockCount = Atomic<Int>(0)
 
   fileprivate struct Keys: Sendable {
     let vaultID: [UInt8]
-    /// What is sealed outside of transactions is sealed under this one's key.
+    /// The key under which values are sealed outside of transactions.
     var current: UInt32
-    /// Those before the current one open what was sealed under them and is not written yet.
+    /// Earlier keys open values that were sealed under them and are not written yet.
     var byGeneration: [UInt32: VaultKey]
-    /// What is sealed, by the authentic record that was seen last.
+    /// The sealed collections, according to the last authentic record.
     var list: DeclaredList
-    /// What unlocked the vault, if that can be read again: a key that another process gives the vault is read from there.
+    /// Where the key came from, if it can be read again: a new key by another process is read from there.
     var source: KeySource?
     /// The generation whose key could not be read from `source`.
     var missedGeneration: UInt32?
 
-    /// Takes the current key.
+    /// Adds the current key.
     mutating func take(_ key: VaultKey, of record: VaultRecord) {
       byGeneration[record.generation] = key
       current = record.generation
@@ -35,7 +35,7 @@ package final class VaultKeys: Sendable {
     }
   }
 
-  /// A vault's list of what is sealed, by the MAC of its record.
+  /// A vault's list of sealed collections, identified by the MAC of its record.
   fileprivate struct DeclaredList: Sendable {
     let mac: [UInt8]
     let names: Set<ByteString>
@@ -54,7 +54,7 @@ package final class VaultKeys: Sendable {
 
   package var isUnlocked: Bool { keys.withLock { $0 != nil } }
 
-  /// The current key, and which vault's; nil while it is locked.
+  /// The current key and its vault; nil while it is locked.
   var current: (vaultID: [UInt8], generation: UInt32, secret: SecretBytes)? {
     keys.withLock { keys in
       guard let keys, let key = keys.byGeneration[keys.current] else { return nil }
@@ -62,7 +62,7 @@ package final class VaultKeys: Sendable {
     }
   }
 
-  /// Takes a key that was found to be the vault's, beside those that are there.
+  /// Adds a key that was found to be the vault's.
   ///
   /// - Parameter source: Where it came from.
   func add(_ secret: SecretBytes, of record: VaultRecord, from source: KeySource?) throws {
@@ -80,24 +80,24 @@ package final class VaultKeys: Sendable {
     events.send(.unlocked)
   }
 
-  /// Whether this is the record that was seen last; true while the vault is locked, when nobody has to look.
+  /// Whether this is the last known record; true while the vault is locked, when it does not matter.
   func knows(mac: [UInt8]) -> Bool {
     keys.withLock { $0.map { $0.list.mac == mac } ?? true }
   }
 
-  /// Reads the key that somebody else gave the vault from where the earlier one came from.
+  /// Reads a new key by another process from where the earlier one came from.
   ///
-  /// A file may get the new key later, and is read again each time; a command runs once for each new key.
+  /// A key file may get the new key later, and is read each time; a command runs once for each new key.
   func follow(_ record: VaultRecord) throws {
     let unlocked = keys.withLock { keys -> (source: KeySource?, isNews: Bool)? in
-      // An older record was put back by somebody.
+      // Someone has put an older record back.
       guard let keys, keys.vaultID == record.id, record.generation > keys.current else { return nil }
       guard keys.byGeneration[record.generation] == nil else { return nil }
       return (keys.source, keys.missedGeneration != record.generation)
     }
     guard let (source, isNews) = unlocked else { return }
     if case .keyCommand = source, !isNews { return }
-    // Without the lock: a command may take minutes.
+    // Outside the lock: a command may take minutes.
     guard let secret = source.flatMap({ try? record.open($0) }) else {
       keys.withLock { $0?.missedGeneration = record.generation }
       if isNews { events.send(.keyReplaced(isFollowed: false)) }
@@ -105,7 +105,7 @@ package final class VaultKeys: Sendable {
     }
     let key = try VaultKey(secret, of: record)
     let hasFollowed = keys.withLock { keys -> Bool in
-      // The vault may have been locked meanwhile, and stays so.
+      // If the vault was locked meanwhile, it stays locked.
       guard keys?.vaultID == record.id, let current = keys?.current, record.generation > current else { return false }
       keys?.take(key, of: record)
       return true
@@ -113,13 +113,13 @@ package final class VaultKeys: Sendable {
     if hasFollowed { events.send(.keyReplaced(isFollowed: true)) }
   }
 
-  /// Takes the key that is about to become the vault's, if it is unlocked.
+  /// Adds the key that is about to become the vault's, if it is unlocked.
   func prepare(_ secret: SecretBytes, of record: VaultRecord) throws {
     let key = try VaultKey(secret, of: record)
     keys.withLock { $0?.byGeneration[record.generation] = key }
   }
 
-  /// Ends what `prepare` began: the key is the current one, or forgotten.
+  /// Ends what `prepare` began: makes the key the current one, or forgets it.
   func settle(_ generation: UInt32, isCurrent: Bool) {
     let isUnlocked = keys.withLock { keys in
       if isCurrent { keys?.current = generation } else { keys?.byGeneration[generation] = nil }
@@ -139,9 +139,9 @@ package final class VaultKeys: Sendable {
 
   // MARK: Declarations
 
-  /// The key of the vault as it is now, which `record` is authentic under.
+  /// The current key of the vault, under which `record` is authentic.
   ///
-  /// - Throws: `CofferError.locked`, also when the vault was given another key elsewhere; `.damaged`.
+  /// - Throws: `CofferError.locked`, also when another process has replaced the key; `.damaged`.
   package func key(authenticating record: VaultRecord) throws -> SecretBytes {
     guard let current, current.generation == record.generation else { throw CofferError.locked(collection: nil) }
     guard try CofferError.translating({ try record.isAuthentic(under: current.secret) }) else {
@@ -150,14 +150,14 @@ package final class VaultKeys: Sendable {
     return current.secret
   }
 
-  /// Whether the vault's own list says that a collection is sealed; nil where that cannot be known: while the vault is
-  /// locked, and of a collection that was not sealed when somebody else gave the vault another key.
+  /// Whether the vault's own list has a collection; nil if that cannot be known: while the vault is locked, or for a
+  /// collection that was not sealed when another process replaced the key.
   ///
   /// - Parameters:
-  ///   - mac: The MAC of the vault's record, by which a list that is known already is found.
+  ///   - mac: The MAC of the vault's record, which identifies a known list.
   ///   - record: Reads the whole record.
-  /// - Throws: `CofferError.locked` where somebody else has given the vault another key since; `.damaged` where the record
-  ///   is not authentic, or another vault's.
+  /// - Throws: `CofferError.locked` when another process has replaced the key since; `.damaged` when the record is not
+  ///   authentic, or another vault's.
   func lists(_ collection: String, mac: [UInt8], record: () throws -> VaultRecord?) throws -> Bool? {
     let name = ByteString(collection)
     let known = keys.withLock { $0.map { $0.list.mac == mac ? $0.list.names.contains(name) : nil } }
@@ -184,11 +184,11 @@ package final class VaultKeys: Sendable {
 
   /// Seals a value for its place.
   ///
-  /// A value equal to the present one becomes the very same bytes, so that setting it again changes nothing.
+  /// A value equal to the present one becomes exactly the same bytes, so that setting it again changes nothing.
   ///
   /// - Parameters:
-  ///   - generation: Which key it is to be sealed under; nil for the current one.
-  ///   - present: What is at that place now, where that is known.
+  ///   - generation: The key to seal it under; nil for the current one.
+  ///   - present: The value at that place now, if known.
   /// - Throws: `CofferError.locked`, naming the collection.
   func seal(
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, under generation: UInt32? = nil,
@@ -198,12 +198,12 @@ package final class VaultKeys: Sendable {
       let target = generation ?? keys?.current
       let isReady = value.isSealed(under: target)
       guard let keys, let target, let vaultKey = keys.byGeneration[target] else {
-        // Sealed when it was set, and written now: that needs no key.
+        // It was sealed when it was set; writing it needs no key.
         if isReady { return value }
         throw CofferError.locked(collection: collection)
       }
       let opened = try keys.open(value, part, key, in: collection)
-      // A present value that does not open is no reason not to replace it.
+      // A present value that cannot be opened may be replaced all the same.
       if let present, present.isSealed(under: target),
         (try? keys.open(present, part, key, in: collection))?.isSame(as: opened) ?? false
       {
@@ -213,14 +213,14 @@ package final class VaultKeys: Sendable {
     }
   }
 
-  /// Opens a value; one that is not sealed is itself.
+  /// Opens a value; one that is not sealed is returned as it is.
   ///
   /// - Throws: `CofferError.locked`; `.damaged` when it does not authenticate for its place.
   func open(_ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String) throws -> StoredValue {
     guard value.kind == .sealed else { return value }
     return try keys.withLock { keys in
       guard let keys else {
-        // That takes no key to say.
+        // Seeing that takes no key.
         guard value.bytes.count > SealedBytes.overhead else { throw Self.misfit(key, in: collection) }
         throw CofferError.locked(collection: collection)
       }
@@ -232,14 +232,14 @@ package final class VaultKeys: Sendable {
     .damaged(part: "value for \"\(key)\" in \"\(collection)\"", reason: reason)
   }
 
-  /// Of what is too short to be sealed, or stands in clear where all is sealed, or the other way round.
+  /// The error for a value that is too short to be sealed, plaintext in a sealed collection, or sealed in another.
   fileprivate static func misfit(_ key: String, in collection: String) -> CofferError {
     damaged(key, in: collection, StoredValue.misfitReason)
   }
 }
 
 extension KeySource {
-  /// Whether it says where a key is, and is none itself.
+  /// Whether it says where a key is, instead of being one.
   fileprivate var canBeReadAgain: Bool {
     switch self {
     case .keyFile, .keyCommand, .credential: true
@@ -257,7 +257,7 @@ extension VaultKeys.Keys {
     return try value.bytes.withUnsafeBytes { bytes in
       guard let generation = SealedBytes.generation(of: bytes) else { throw VaultKeys.misfit(key, in: collection) }
       guard let vaultKey = byGeneration[generation] else {
-        // Another process has given the vault a new key: this one has to unlock it again.
+        // Another process has replaced the key: this one has to unlock the vault again.
         guard generation < current else { throw CofferError.locked(collection: collection) }
         throw damaged("it was sealed under a key that the vault no longer has")
       }
@@ -279,7 +279,7 @@ extension StoredValue {
     return own == generation
   }
 
-  /// Whether both are the same, in a time that depends on the length alone.
+  /// Whether both are the same, in a time that depends only on the length.
   fileprivate func isSame(as other: StoredValue) -> Bool {
     guard kind == other.kind else { return false }
     return bytes.withUnsafeBytes { mine in other.bytes.withUnsafeBytes { ConstantTime.isEqual(mine, $0) } }
