@@ -2,7 +2,7 @@ import CofferCrypto
 import CofferStorage
 
 extension CofferError {
-  /// Runs `body` and puts what the layers below throw into Coffer's terms; other errors pass.
+  /// Runs `body`, translating errors of lower layers to Coffer's; other errors pass.
   package static func translating<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       return try body()
@@ -11,7 +11,7 @@ extension CofferError {
     }
   }
 
-  /// The same in Coffer's terms, where a layer below threw it.
+  /// The translation of an error of a lower layer; other errors unchanged.
   static func translated(_ error: any Error) -> any Error {
     switch error {
     case let error as StorageError: CofferError(error)

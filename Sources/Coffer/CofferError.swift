@@ -1,4 +1,4 @@
-/// Why an operation of Coffer failed, in cases that a caller can act on.
+/// Why an operation failed, in cases that a caller can act on.
 ///
 /// ```swift
 /// do {
@@ -14,15 +14,15 @@ public enum CofferError: Error, Equatable, Sendable {
 
   /// There is no file at this path.
   case storeNotFound(path: String)
-  /// A store is already there; `create` never replaces one.
+  /// There is already a store at this path; `create` never replaces one.
   case storeExists(path: String)
-  /// The file is not a Coffer store: another format, an empty file, a directory, a symbolic link, or someone else's file.
+  /// The file is not a Coffer store: another format, an empty file, a directory, a symbolic link, or another user's file.
   case notAStore(path: String, reason: String)
-  /// The store, or the part of it that was asked for, was written by a newer version of Coffer.
+  /// The store, or the requested part of it, was written by a newer version of Coffer.
   case newerFormat(part: String, found: Int, supported: Int)
-  /// The key is well formed, and no slot of this store answers to it.
+  /// The key is well formed, but opens no slot of this store.
   case wrongKey
-  /// The key could not be had: a missing or unreadable key file, one that is not a key, an empty passphrase.
+  /// The key is not available: a missing or unreadable key file, a file that is not a key, an empty passphrase.
   case keyUnavailable(reason: String)
 
   /// The store is older than the one that was used here last: a backup was restored, or somebody put an earlier state of it
@@ -31,105 +31,105 @@ public enum CofferError: Error, Equatable, Sendable {
 
   // MARK: Key slots
 
-  /// There is no slot of this number.
+  /// There is no slot with this ID.
   case slotNotFound(id: Int)
   /// The last slot cannot be removed: nothing would open the store any more.
   case lastSlot
   /// All slots are in use.
   case slotsFull(maximum: Int)
-  /// A new root key was asked for, and of these slots neither the secret was given nor that they may go.
+  /// For a new root key, these slots were neither opened with their secret nor dropped.
   case slotsNotOpened(ids: [Int])
-  /// Everything is sealed under a new key, and the old one could not be dropped yet: somebody reads an old snapshot.
+  /// Everything is re-encrypted under a new key, but the old one could not be dropped yet: an old snapshot is being read.
   case oldKeyInUse
 
   // MARK: The vault
 
-  /// A value of a sealed collection was to be read or set, nil: the vault itself to be changed, while the vault is locked, or
-  /// since another process has given it a new key.
+  /// The vault is locked, or another process has given it a new key since; `collection` is the sealed collection that was to
+  /// be used, nil if the vault itself was to be changed.
   case locked(collection: String?)
   /// The store has no vault yet.
   case vaultNotFound
-  /// The store has a vault already.
+  /// The store already has a vault.
   case vaultExists
-  /// The passphrase does not open the file that is to be imported, or that file is not encrypted in this way.
+  /// The passphrase does not open the file to import, or that file is not encrypted in this way.
   case wrongKeyForSource(path: String)
 
   // MARK: Files
 
-  /// There is a file already where one was to be written; none is ever replaced.
+  /// There is already a file at the path to write; files are never replaced.
   case fileExists(path: String)
-  /// A part of the store does not authenticate or does not parse. Nothing was changed.
+  /// A part of the store does not authenticate or cannot be parsed. Nothing was changed.
   case damaged(part: String, reason: String)
   /// Another connection or process held a lock for longer than the busy timeout.
   case busy
-  /// The disk, or the quota, is full. Nothing was half-written.
+  /// The disk is full, or the quota is exhausted. Nothing was half-written.
   case diskFull(path: String)
   /// The system refused access.
   case permissionDenied(path: String, reason: String)
-  /// Another file was put in the place of the open store, and could not be followed by itself; open it again.
+  /// The open store was replaced by another file, which could not be opened automatically; open it again.
   case storeReplaced(path: String)
-  /// The store, or a folder that it lies in, belongs to another user, who lets this one not use it so.
+  /// The store, or a folder that it is in, belongs to another user, and this user may not use it in this way.
   case belongsToAnotherUser(path: String, user: Int)
   /// The system reported an I/O error.
   case inputOutput(path: String, reason: String)
-  /// SQLite reported an error that none of the other cases names; `code` is its extended result code.
+  /// SQLite reported an error without a case of its own; `code` is its extended result code.
   case sqlite(code: Int, message: String)
 
   // MARK: Values
 
   /// The value could not be encoded; nothing was changed.
   case notEncodable(collection: String, key: String, reason: String)
-  /// The stored value is of another type than the one asked for, or does not decode as it.
+  /// The stored value is not of the requested type, or cannot be decoded as it.
   case notDecodable(collection: String, key: String, storedType: String, requestedType: String, reason: String)
-  /// The value does not keep to what its setting is declared to be. Where it was to be set, nothing was changed.
+  /// The value does not match the declaration of its setting. If it was to be set, nothing was changed.
   ///
-  /// `reason` is the rest of the sentence "the value is …": `6 to 72, not 400`. A secret, or a value of a sealed collection,
-  /// is not in it.
+  /// `reason` is the rest of the sentence "the value is …": `6 to 72, not 400`. It never includes a secret, or a value of a
+  /// sealed collection.
   case invalidValue(collection: String, key: String, reason: String)
   /// An administrator has locked the setting in this file, see ``ManagedSettings``; nothing was changed.
   case lockedByAdministrator(collection: String, key: String, file: String)
   /// A collection has no such environment; see ``CollectionEnvironment``.
   case environmentNotFound(environment: String, collection: String)
-  /// Settings do not keep to what they are declared to be, and strict opening was asked for.
+  /// Values do not match the declarations of their settings, and opening was strict.
   case invalidSettings([SettingProblem])
-  /// A setting is declared twice, with two types, defaults or limits; by one program, or by two that share the store.
+  /// A setting is declared with two types, defaults or limits, by one program or by two that share the store.
   case conflictingDeclarations(setting: String, first: String, second: String)
-  /// The value has no place in a file of another format; nothing was exported.
+  /// A file of the requested format cannot hold the value; nothing was exported.
   case notExportable(collection: String, key: String, reason: String)
-  /// What was to be read is no file of settings: not JSON or a property list with settings by name, or not the database
-  /// it should be; nothing was changed.
+  /// The source does not hold settings: it is not JSON or a property list with a dictionary, or not the expected database;
+  /// nothing was changed.
   case malformedSettings(source: String, reason: String)
 
   // MARK: Versions
 
-  /// A key is not of the version that a write was made for; 0 stands for no such key.
+  /// A key does not have the version that a write requires; 0 means that the key is absent.
   case versionMismatch(collection: String, key: String, expected: Int64, actual: Int64)
-  /// The history of a key does not hold this version, or no longer.
+  /// The history of a key does not hold this version, or no longer does.
   case versionNotFound(collection: String, key: String, version: Int64)
 
   // MARK: Use
 
-  /// A transaction was begun where it would wait for itself: inside a transaction of the same connection, or a write inside
-  /// a write of the same database, an observer or a sanitizer.
+  /// A transaction would deadlock: it was begun inside a transaction of the same connection, or it is a write inside a write
+  /// of the same database, an observer or a sanitizer.
   case nestedTransaction
   /// A write, vacuum or backup on a connection in a long-lived read; end that first, or use another connection.
   case longLivedReadTransaction
-  /// A long-lived read was ended because the log had grown too large; begin it again.
+  /// A long-lived read was ended because the log had grown too large; begin a new one.
   case snapshotExpired
   /// The database was opened read-only.
   case readOnly
-  /// The proxy's filter allows no writes in this collection.
+  /// The proxy's filter does not allow writes to this collection.
   case collectionNotAllowed(collection: String)
   /// The database or proxy was closed.
   case closed
-  /// The object was made before `fork()`; SQLite connections do not cross it. Open the store again in the child.
+  /// The object was created before `fork()`, which SQLite connections do not survive. Open the store again in the child.
   case usedAfterFork
-  /// This OpenSSL lacks an algorithm, or a parameter lies outside what is allowed.
+  /// This OpenSSL lacks an algorithm, or a parameter is out of range.
   case unsupported(reason: String)
 }
 
 extension CofferError: CustomStringConvertible {
-  /// What happened and what to do about it, in a sentence or two.
+  /// What happened and what to do about it, in one or two sentences.
   public var description: String {
     switch self {
     case .storeNotFound(let path):

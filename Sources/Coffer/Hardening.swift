@@ -12,24 +12,24 @@ import CofferCrypto
   import Glibc
 #endif
 
-/// Core dumps of this process, which hold whatever is in its memory.
+/// Core dumps of this process, which contain everything in its memory.
 public enum CoreDumps {
-  /// Turns them off, for this process and those it starts.
+  /// Disables core dumps, for this process and those it starts.
   ///
   /// ```swift
   /// try CoreDumps.disable()  // First thing in main.
   /// let database = try Database.open(at: path, key: .passphrase(passphrase))
   /// ```
   ///
-  /// Without this a dump shows what was read and written, and on Linux, too, where values of type ``Secret`` and the keys
-  /// that Coffer holds are left out, the keys of pages and log: OpenSSL's ciphers have them in ordinary memory while a store
-  /// is open. A program whose dumps others may see turns them off. On Linux it also keeps debuggers of the same user, and `/proc`, out of the
-  /// process's memory, which may be unwelcome while one is developed: so a program decides for itself. Programs that it
-  /// executes have the limit, but can be traced again (`prctl(2)`, `PR_SET_DUMPABLE`; `core(5)`).
+  /// Otherwise, a dump contains the settings that were read and written. On Linux, it leaves out values of type ``Secret``
+  /// and the keys that Coffer holds, but not the keys of pages and log: OpenSSL's ciphers have them in ordinary memory while
+  /// a store is open. Disable dumps if others may see them. On Linux this also keeps debuggers of the same user, and
+  /// `/proc`, out of the process's memory, which may be unwelcome during development: so each program decides for itself.
+  /// Programs that it executes inherit the limit, but can be traced again (`prctl(2)`, `PR_SET_DUMPABLE`; `core(5)`).
   ///
   /// - Throws: `CofferError.unsupported` when the system refuses.
   public static func disable() throws {
-    // The hard limit stays: nobody but root could raise it again for a program that this one executes.
+    // The hard limit stays: only root could raise it again in a program that this one executes.
     var limit = rlimit()
     #if canImport(Glibc)
       let resource = __rlimit_resource_t(RLIMIT_CORE.rawValue)
@@ -40,7 +40,7 @@ public enum CoreDumps {
     limit.rlim_cur = 0
     guard setrlimit(resource, &limit) == 0 else { throw refused(errno) }
     #if os(Linux)
-      // A dump that is piped to a program, as systemd has it, does not mind the limit (core(5)).
+      // A dump piped to a program, as with systemd, ignores the limit (core(5)).
       let code = coffer_set_dumpable(0)
       guard code == 0 else { throw refused(Int32(-code)) }
     #endif
@@ -51,15 +51,14 @@ public enum CoreDumps {
   }
 }
 
-/// What a program that has its process to itself may choose.
+/// Choices for a program that has its process to itself.
 package enum Cryptography {
-  /// Leaves OpenSSL's configuration file unread, and gives OpenSSL memory that is left out of core dumps, locked and wiped;
-  /// both belong to the whole process.
+  /// Makes OpenSSL ignore its configuration file, and gives it memory that is left out of core dumps, locked and wiped.
   ///
-  /// To be called before anything is opened.
+  /// Both apply to the whole process. Call this before anything is opened.
   ///
-  /// - Parameter withNamesAndWords: Whether other libraries of the process, as SQLCipher's, may ask for algorithms by the names
-  ///   from before OpenSSL 3, and errors of OpenSSL's be told in words; entering both takes time.
+  /// - Parameter withNamesAndWords: Whether other libraries in the process, such as SQLCipher, may look up algorithms by
+  ///   names from before OpenSSL 3, and OpenSSL's errors should have texts; loading both takes time.
   package static func setUpAlone(withNamesAndWords: Bool) {
     OpenSSLLibrary.setUpAlone(withNamesAndWords: withNamesAndWords)
   }
