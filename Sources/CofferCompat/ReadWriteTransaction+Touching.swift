@@ -1,23 +1,23 @@
 import Coffer
 
 extension ReadWriteTransaction {
-  /// Announces the object for a key as changed, without changing it.
+  /// Reports the object of a key as changed, without changing it.
   ///
-  /// Does nothing where there is no such key.
+  /// Does nothing if the key is absent.
   public borrowing func touchObject(forKey key: String, inCollection collection: String = "") throws {
     try session.touch(.object, key, in: collection)
   }
 
-  /// Announces the metadata for a key as changed, without changing it.
+  /// Reports the metadata of a key as changed, without changing it.
   ///
-  /// Does nothing where there is no such key.
+  /// Does nothing if the key is absent.
   public borrowing func touchMetadata(forKey key: String, inCollection collection: String = "") throws {
     try session.touch(.metadata, key, in: collection)
   }
 
-  /// Announces object and metadata for a key as changed, without changing them.
+  /// Reports object and metadata of a key as changed, without changing them.
   ///
-  /// Does nothing where there is no such key.
+  /// Does nothing if the key is absent.
   public borrowing func touchRow(forKey key: String, inCollection collection: String = "") throws {
     try session.touch(nil, key, in: collection)
   }

@@ -21,7 +21,7 @@ extension Reading where Self: ~Copyable {
     }
   }
 
-  /// Visits the keys of all collections with their metadata, nil where there is none.
+  /// Visits the keys of all collections with their metadata, or nil.
   ///
   /// - Throws: As `enumerateKeysAndMetadata(inCollection:within:as:where:_:)`.
   public borrowing func enumerateKeysAndMetadataInAllCollections<Metadata: Decodable>(

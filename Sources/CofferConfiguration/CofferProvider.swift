@@ -2,8 +2,8 @@
   import Coffer
   public import Configuration
 
-  /// A provider for swift-configuration: settings that any process sets, by `prefs` for instance, and that a running service
-  /// hears of at once.
+  /// A provider for swift-configuration, backed by a store: any process can change its settings, for instance with `prefs`,
+  /// and a running service sees the changes at once.
   ///
   /// ```swift
   /// let settings = try ConnectionProxy(database: database)
@@ -14,33 +14,33 @@
   /// let port = config.int(forKey: "http.port", default: 8080)  // prefs set web/http.port --int 8080
   /// ```
   ///
-  /// The parts of a key are joined by dots, and looked for in the collections in their order. A read is answered from the proxy's
-  /// memory and is the newest commit of all processes; nothing is polled, and to fetch is to read.
+  /// The parts of a key are joined by dots, and looked up in the collections in order. Reads are served from the proxy's
+  /// memory, and include the newest commit of all processes; nothing is polled, and fetching is the same as reading.
   ///
-  /// Numbers and truth values of the store are converted as in swift-configuration's provider for JSON, texts as in that for
-  /// environment variables: numbers as Swift reads them; `true`, `yes`, `1` and their opposites; bytes as base64; lists with
-  /// commas between. A value that is not of the type that is asked for is an error of its key (`CofferError.notDecodable`), and so
-  /// is one of a sealed collection while the vault is locked (`.locked`). Values of type `Secret` and those of sealed collections are
-  /// secrets of swift-configuration's, too: they are in no log of accesses.
+  /// Numbers and Booleans of the store are converted as in swift-configuration's JSON provider, texts as in its provider for
+  /// environment variables: numbers as Swift parses them; `true`, `yes`, `1` and their opposites; bytes as base64; lists
+  /// separated by commas. A value that does not have the requested type is an error of its key (`CofferError.notDecodable`),
+  /// as is a value of a sealed collection while the vault is locked (`.locked`). Values of type `Secret` and of sealed
+  /// collections are marked as secrets in swift-configuration too, so that access logs do not show them.
   ///
-  /// Declared settings are held to their declarations, as they are when the provider is made. A value of another type than
-  /// declared, or outside its limits, does not hide a good one in a later collection; without one, it is an error of its key
-  /// (`CofferError.invalidValue`). Declared defaults are not given: providers behind this one, and the default that a reader
-  /// names, would never be asked.
+  /// Declared settings are checked against their declarations as of the creation of the provider. A value that has another
+  /// type than declared, or violates its limits, does not hide a good one in a later collection; if there is none, it is an
+  /// error of its key (`CofferError.invalidValue`). Declared defaults are not returned: otherwise, later providers and the
+  /// reader's own default would never be used.
   public struct CofferProvider: ConfigProvider, CustomStringConvertible {
     private let proxy: ConnectionProxy
     private let places: [Place]
 
-    // Kept, since a reader asks for it with each value.
-    /// What messages call it: the store's path and the collections.
+    // Stored, since a reader asks for it with each value.
+    /// The name in messages: the store's path and the collections.
     public let providerName: String
 
     /// The same as ``providerName``.
     public var description: String { providerName }
 
     /// - Parameters:
-    ///   - proxy: What is read; its pending changes count.
-    ///   - collections: Where keys are looked for; the first collection that has one counts.
+    ///   - proxy: The proxy to read through, including its pending changes.
+    ///   - collections: The collections to search; the first one that has a key wins.
     /// - Throws: `CofferError.damaged` when a declaration does not parse; `.closed`, `.inputOutput`.
     public init(_ proxy: ConnectionProxy, collections: [String] = [""]) throws {
       precondition(!collections.isEmpty, "A provider needs a collection.")
@@ -62,7 +62,7 @@
 
     // MARK: - Single values
 
-    /// The value for a key, as it is now.
+    /// The current value of a key.
     ///
     /// - Throws: `CofferError.notDecodable`, `.invalidValue`, `.locked`, `.closed`, `.damaged` or `.inputOutput`.
     public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
@@ -71,7 +71,7 @@
       }
     }
 
-    /// The same: there is nothing fresher than what ``value(forKey:type:)`` returns.
+    /// The same as ``value(forKey:type:)``, which is always up to date.
     ///
     /// - Throws: As ``value(forKey:type:)``.
     nonisolated(nonsending) public func fetchValue(
@@ -80,9 +80,9 @@
       try value(forKey: key, type: type)
     }
 
-    /// The value for a key, now and whenever it has become another, by any process.
+    /// Observes the value of a key: the current one, then each change by any process.
     ///
-    /// - Throws: What the handler throws; `CofferError.closed`, `.inputOutput` and their like.
+    /// - Throws: The errors of the handler; `CofferError.closed`, `.inputOutput` and similar errors.
     nonisolated(nonsending) public func watchValue<Return: ~Copyable>(
       forKey key: AbsoluteConfigKey, type: ConfigType,
       updatesHandler:
@@ -93,7 +93,7 @@
       let updates = try Updates(of: collections, proxy) {
         Result { try value(forKey: key, type: type) }
       } isSame: { earlier, later in
-        // An error may be another one each time.
+        // Errors may differ each time.
         guard let earlier = try? earlier.get(), let later = try? later.get() else { return false }
         return earlier == later
       }
@@ -104,14 +104,14 @@
 
     /// All values of the collections, as of one moment.
     ///
-    /// One that cannot be made has the error for every key.
+    /// If no snapshot can be taken, the result has that error for every key.
     public func snapshot() -> any ConfigSnapshot {
       CofferSnapshot(
         providerName: providerName, places: places,
         content: Result { try proxy.snapshot(ofCollections: collections) })
     }
 
-    /// The values as of one moment, now and whenever something has changed.
+    /// Observes all values, as of one moment: now, then after each change.
     ///
     /// - Throws: As ``watchValue(forKey:type:updatesHandler:)``.
     nonisolated(nonsending) public func watchSnapshot<Return: ~Copyable>(
@@ -138,16 +138,16 @@
     }
   }
 
-  /// A collection that a provider looks in, and the settings that are declared for it, by name.
+  /// A collection that a provider searches, and its declared settings, by name.
   private struct Place: Sendable {
     let collection: String
     let declarations: [String: Declaration]
   }
 
   extension AbsoluteConfigKey {
-    /// The first good value that the collections have.
+    /// The first good value in the collections.
     ///
-    /// - Parameter find: Gives the value of a key in a collection, and whether it is sealed there.
+    /// - Parameter find: Returns the value of a key in a collection, and whether it is sealed there.
     fileprivate func lookUp(
       in places: [Place], _ type: ConfigType,
       _ find: (_ name: String, _ collection: String) throws -> (value: Value, isSealed: Bool)?
@@ -175,7 +175,7 @@
       return LookupResult(encodedKey: Self.path(name, places[0].collection), value: nil)
     }
 
-    /// The key as `prefs` takes it.
+    /// The key in the form of `prefs`.
     private static func path(_ name: String, _ collection: String) -> String {
       collection.isEmpty ? name : "\(collection)/\(name)"
     }

@@ -9,7 +9,7 @@
   #endif
 
   extension ConfigContent {
-    /// A stored value as the type that is asked for; nil where it is none.
+    /// A stored value as the requested type, or nil.
     init?(_ value: Value, as type: ConfigType) {
       let value = value.decodedJSON
       switch type {
@@ -85,7 +85,7 @@
       }
     }
 
-    /// The elements, each converted; a text has commas between them, and an empty list is no text.
+    /// The elements, each converted; a text is split at commas, so no text stands for an empty list.
     fileprivate func list<Element>(_ element: (Value) -> Element?) -> [Element]? {
       let values: [Value]
       if case .array(let array) = self {

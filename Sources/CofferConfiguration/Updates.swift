@@ -1,8 +1,8 @@
 #if Configuration
   import Coffer
 
-  /// What something is now, and then whenever it may have become another: after a change in the collections, and after the vault
-  /// was locked or unlocked.
+  /// A value, then its new value whenever that may have changed: after a change in the collections, and after the vault was
+  /// locked or unlocked.
   ///
   /// Ends when the proxy is closed, or the task is cancelled.
   struct Updates<Element: Sendable>: AsyncSequence, Sendable {
@@ -23,14 +23,14 @@
       let current: @Sendable () -> Element
       let isSame: @Sendable (Element, Element) -> Bool
       var last: Element?
-      /// What the signals come from goes when nobody iterates any more.
+      /// Keeps the sources of the signals while this is iterated.
       let source: Signals
 
       mutating func next() async -> Element? { await next(isolation: nil) }
 
       mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
         while true {
-          // The first one is what there is now.
+          // The first element is the current value.
           if last != nil, await signals.next(isolation: actor) == nil { return nil }
           let element = current()
           if let last, isSame(last, element) { continue }
@@ -45,12 +45,12 @@
     }
   }
 
-  /// Two sources of events as one stream, in which those that nobody has waited for are one.
+  /// Two sources of events as one stream; pending events are merged into one.
   final class Signals: Sendable {
     let stream: AsyncStream<Void>
     private let tasks: [Task<Void, Never>]
 
-    /// - Parameter changes: Whose end is the stream's end.
+    /// - Parameter changes: The stream ends when these end.
     init(_ changes: ConnectionProxy.Changes, _ vaultEvents: AsyncStream<VaultEvent>) {
       let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
       self.stream = stream

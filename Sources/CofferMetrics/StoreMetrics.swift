@@ -2,7 +2,7 @@
   import Coffer
   import Metrics
 
-  /// What a database does, as numbers of swift-metrics.
+  /// The activity of a database as metrics of swift-metrics.
   ///
   /// ```swift
   /// MetricsSystem.bootstrap(factory)  // The program's backend, first.
@@ -10,23 +10,23 @@
   /// let preferences = try Preferences.open(application: "org.example.shop", options: options)
   /// ```
   ///
-  /// Each has the dimension `store`:
+  /// Each metric has the dimension `store`:
   ///
   /// | name | kind | unit | |
   /// | --- | --- | --- | --- |
   /// | `coffer.reads` | counter | items | read through a proxy or `Preferences`; the dimension `from` is `memory`, for a hit, or `store` |
   /// | `coffer.sets` | counter | keys | set or removed through a proxy or `Preferences` |
   /// | `coffer.pending` | meter | changes | not committed yet |
-  /// | `coffer.flush.duration` | timer | time | from a flush's beginning, the wait for its lock included, to its commit |
+  /// | `coffer.flush.duration` | timer | time | from the start of a flush, including the wait for its lock, to its commit |
   /// | `coffer.flush.changes` | recorder | changes | in one flush |
-  /// | `coffer.flush.failures` | counter | flushes | that failed, and lost nothing |
-  /// | `coffer.flush.retries` | counter | flushes | tried again after one that failed |
+  /// | `coffer.flush.failures` | counter | flushes | that failed, without losing changes |
+  /// | `coffer.flush.retries` | counter | flushes | retried after a failure |
   /// | `coffer.lock.wait` | timer | time | that a write transaction waited for others |
   /// | `coffer.log.bytes` | meter | bytes | of the log after a commit |
   /// | `coffer.verification.duration` | timer | time | that `Database.verify()` took |
-  /// | `coffer.verification.problems` | meter | problems | that it found the last time |
+  /// | `coffer.verification.problems` | meter | problems | found by the last verification |
   ///
-  /// A timer records nanoseconds; the backend says in which unit it shows them, and milliseconds are what is asked for.
+  /// Timers record nanoseconds, with milliseconds as the preferred display unit; the backend decides which unit it shows.
   public struct StoreMetrics: DatabaseMeter {
     private let readsFromMemory: Counter
     private let readsFromStore: Counter
@@ -42,8 +42,8 @@
     private let verificationProblems: Meter
 
     /// - Parameters:
-    ///   - store: What tells its numbers from those of other stores of the program.
-    ///   - factory: The backend; that of the program unless another is given.
+    ///   - store: Distinguishes the metrics of this store from those of the program's other stores.
+    ///   - factory: The backend; the program's by default.
     public init(store: String, factory: any MetricsFactory = MetricsSystem.factory) {
       let store = ("store", store)
       func counter(_ name: String, _ more: (String, String)...) -> Counter {
@@ -67,7 +67,7 @@
       verificationProblems = meter("verification.problems")
     }
 
-    /// Hands a measurement on.
+    /// Passes a measurement on.
     public func record(_ measurement: DatabaseMeasurement) {
       switch measurement {
       case .read(let fromMemory): (fromMemory ? readsFromMemory : readsFromStore).increment()

@@ -2,7 +2,7 @@ import Coffer
 import Observation
 import Synchronization
 
-/// A setting that tells when it changes, to whoever tracks what it reads: a SwiftUI view, `withObservationTracking`.
+/// An observable setting, for SwiftUI views and `withObservationTracking`.
 ///
 /// ```swift
 /// @Observable @MainActor final class EditorModel {
@@ -19,24 +19,24 @@ import Synchronization
 /// }
 /// ```
 ///
-/// It needs neither `@ObservationIgnored` nor code of one's own. Changes are told whoever makes them, other processes
-/// included, once for each tracking, and only those that show: not of a value that a forced one hides. In SwiftUI, views that
-/// read `model.theme.value` are drawn anew, and controls take `$model.theme.value` of a `@Bindable` model.
+/// It needs neither `@ObservationIgnored` nor code of your own. Changes by any process are reported, once for each tracking,
+/// if they are effective: not those that a forced value hides. In SwiftUI, views that read `model.theme.value` are redrawn,
+/// and `$model.theme.value` of a `@Bindable` model can be passed to controls.
 ///
-/// Changes are told on the main actor, after they show. So what is tracked there misses none. Elsewhere, one that comes
-/// while the tracked code still runs may go by; use ``/Coffer/Preferences/values(of:)`` there.
+/// Changes are reported on the main actor, after they take effect, so code tracked there misses none. Elsewhere, a change
+/// that comes while the tracked code still runs may be missed; use ``/Coffer/Preferences/values(of:)`` there.
 public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
   /// The key of the setting.
   public let key: Key<Object>
-  /// Where the setting is.
+  /// The settings that it reads and sets.
   public let preferences: Preferences
   private let registrar = ObservationRegistrar()
-  /// Keeps the changes coming, from the first reading on.
+  /// Keeps changes coming, from the first read on.
   private let registration = Mutex<(any Sendable)?>(nil)
 
-  /// Makes a setting of a key.
+  /// Creates a setting for a key.
   ///
-  /// - Parameter preferences: Where it is; otherwise in what ``/Coffer/Preferences/standard`` is now.
+  /// - Parameter preferences: The settings to use; by default, the current ``/Coffer/Preferences/standard``.
   public init(_ key: Key<Object>, in preferences: Preferences = .standard) {
     self.key = key
     self.preferences = preferences
@@ -44,7 +44,7 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
 
   /// The value of the setting.
   ///
-  /// Errors are reported, and bad values passed over for the last good one, as by ``/Coffer/Preferences/subscript(_:)``.
+  /// Errors are reported, and bad values are replaced by the last good one, as in ``/Coffer/Preferences/subscript(_:)``.
   public var value: Object {
     get {
       follow()
@@ -54,19 +54,19 @@ public final class Setting<Object: Codable & Sendable>: Observable, Sendable {
     set { preferences[key] = newValue }
   }
 
-  /// Removes what is set, so that the default shows again.
+  /// Removes the stored value, so that the default shows again.
   ///
   /// - Throws: As ``/Coffer/Preferences/reset(_:)``.
   public func reset() throws {
     try preferences.reset(key)
   }
 
-  /// Before the value is read: a change that comes in between is told.
+  /// Called before the value is read, so that a change in between is reported.
   private func follow() {
     registration.withLock { registration in
       guard registration == nil else { return }
       registration = preferences.onChange(of: key) { [weak self] in
-        // There, tracking has begun for what was read: the actor does one thing after the other.
+        // There, tracking of what was read has begun: the actor does one thing after another.
         Task { @MainActor [weak self] in self?.tell() }
       }
     }

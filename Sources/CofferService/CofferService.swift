@@ -3,10 +3,9 @@
   import Logging
   public import ServiceLifecycle
 
-  /// A store as a service: what is set until the end of the program is in it, and it is closed, log folded in.
+  /// A store as a service: at the end of the program, it flushes pending changes, checkpoints the log, and closes the store.
   ///
-  /// Name it first, so that it goes last: a `ServiceGroup` ends its services in the order opposite to that in which they
-  /// were given.
+  /// List it first, so that it ends last: a `ServiceGroup` ends its services in reverse order.
   ///
   /// ```swift
   /// let group = ServiceGroup(
@@ -16,17 +15,17 @@
   public struct CofferService: Service {
     private let database: Database
 
-    /// - Parameter database: What is flushed and closed in the end, with all its proxies and `Preferences`.
+    /// - Parameter database: The database to flush and close, with all its proxies and `Preferences`.
     public init(_ database: Database) {
       self.database = database
     }
 
-    /// Waits for the end of the program, by a graceful shutdown or a cancellation, and closes the store.
+    /// Waits for a graceful shutdown or a cancellation, then closes the store.
     ///
-    /// - Throws: What closing throws, `CofferError.diskFull` for instance. The store is still open then, with what could
-    ///   not be written pending, and the error is in the database's log, too.
+    /// - Throws: The errors of closing, such as `CofferError.diskFull`. The store is still open then, and unwritten changes
+    ///   stay pending; the database's log has the error too.
     public func run() async throws {
-      // Cancelled or told to end, it is closed.
+      // On cancellation as on shutdown, the store is closed.
       try? await gracefulShutdown()
       do {
         try database.close()

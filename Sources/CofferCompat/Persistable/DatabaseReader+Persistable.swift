@@ -1,31 +1,31 @@
 import Coffer
 import Dispatch
 
-// Each of these is a read transaction of its own around the operation of the same name; what they throw is what `read`
-// and that operation throw. Synchronous and asynchronous forms take the same arguments, so that a task always means the
-// asynchronous one. What has no completion form here is read inside `asyncRead(_:on:completion:)`.
+// Each method runs the operation of the same name in a read transaction of its own, and throws the errors of `read` and of
+// that operation. Synchronous and asynchronous forms have the same parameters, so that a task always uses the asynchronous
+// one. Operations without a completion form here can be used inside `asyncRead(_:on:completion:)`.
 
 extension DatabaseReader {
   // MARK: Items
 
-  /// The item for a key, nil when there is none.
+  /// The item of a key, or nil.
   public func read<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws -> Item? {
     try read { try $0.read(type, key: key) }
   }
 
-  /// The item at an index, nil when there is none.
+  /// The item at an index, or nil.
   public func read<Item: Persistable>(_ type: Item.Type, index: Index) throws -> Item? {
     try read { try $0.read(type, index: index) }
   }
 
-  /// The items for those of `keys` that there are, in the order of `keys`.
+  /// The items of those `keys` that exist, in the order of `keys`.
   public func read<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) throws -> [Item] {
     try read { try $0.read(type, keys: keys) }
   }
 
-  /// The items at those of `indexes` where there is one, in the order of `indexes`.
+  /// The items at those `indexes` that exist, in the order of `indexes`.
   public func read<Item: Persistable>(_ type: Item.Type, indexes: some Sequence<Index> & Sendable) throws -> [Item] {
     try read { try $0.read(type, indexes: indexes) }
   }
@@ -35,19 +35,19 @@ extension DatabaseReader {
     try read { try $0.readAll(type) }
   }
 
-  /// The items for those of `keys` that there are, and the other keys, both in the order of `keys`.
+  /// The items of those `keys` that exist, and the other keys, both in the order of `keys`.
   public func filterExisting<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) throws -> (existing: [Item], missing: [Item.Identifier]) {
     try read { try $0.filterExisting(type, keys: keys) }
   }
 
-  /// The metadata of the item for a key, nil when it has none, or there is no such item.
+  /// The metadata of the item of a key; nil if it has none, or does not exist.
   public func readMetadata<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws -> Item.Metadata? {
     try read { try $0.readMetadata(type, key: key) }
   }
 
-  /// The metadata for each of `keys`, nil where there is none.
+  /// The metadata of each of `keys`, or nil.
   public func readMetadata<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) throws -> [Item.Metadata?] {
@@ -56,24 +56,24 @@ extension DatabaseReader {
 
   // MARK: async, await
 
-  /// The item for a key, nil when there is none.
+  /// The item of a key, or nil.
   public func read<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) async throws -> Item? {
     try await read { try $0.read(type, key: key) }
   }
 
-  /// The item at an index, nil when there is none.
+  /// The item at an index, or nil.
   public func read<Item: Persistable>(_ type: Item.Type, index: Index) async throws -> Item? {
     try await read { try $0.read(type, index: index) }
   }
 
-  /// The items for those of `keys` that there are, in the order of `keys`.
+  /// The items of those `keys` that exist, in the order of `keys`.
   public func read<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) async throws -> [Item] {
     try await read { try $0.read(type, keys: keys) }
   }
 
-  /// The items at those of `indexes` where there is one, in the order of `indexes`.
+  /// The items at those `indexes` that exist, in the order of `indexes`.
   public func read<Item: Persistable>(
     _ type: Item.Type, indexes: some Sequence<Index> & Sendable
   ) async throws -> [Item] {
@@ -85,19 +85,19 @@ extension DatabaseReader {
     try await read { try $0.readAll(type) }
   }
 
-  /// The items for those of `keys` that there are, and the other keys, both in the order of `keys`.
+  /// The items of those `keys` that exist, and the other keys, both in the order of `keys`.
   public func filterExisting<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) async throws -> (existing: [Item], missing: [Item.Identifier]) {
     try await read { try $0.filterExisting(type, keys: keys) }
   }
 
-  /// The metadata of the item for a key, nil when it has none, or there is no such item.
+  /// The metadata of the item of a key; nil if it has none, or does not exist.
   public func readMetadata<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) async throws -> Item.Metadata? {
     try await read { try $0.readMetadata(type, key: key) }
   }
 
-  /// The metadata for each of `keys`, nil where there is none.
+  /// The metadata of each of `keys`, or nil.
   public func readMetadata<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) async throws -> [Item.Metadata?] {
@@ -106,7 +106,7 @@ extension DatabaseReader {
 
   // MARK: Completion blocks
 
-  /// Reads the item for a key later, and then runs `completion` on `queue`, or the reader's own.
+  /// Reads the item of a key later, then runs `completion` on `queue`, or on the reader's own.
   public func asyncRead<Item: Persistable>(
     _ type: Item.Type, key: Item.Identifier, on queue: DispatchQueue? = nil,
     completion: @escaping @Sendable (Result<Item?, any Error>) -> Void
@@ -114,7 +114,7 @@ extension DatabaseReader {
     asyncRead({ try $0.read(type, key: key) }, on: queue, completion: completion)
   }
 
-  /// Reads the items for several keys later, and then runs `completion` on `queue`, or the reader's own.
+  /// Reads the items of several keys later, then runs `completion` on `queue`, or on the reader's own.
   public func asyncRead<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable, on queue: DispatchQueue? = nil,
     completion: @escaping @Sendable (Result<[Item], any Error>) -> Void
@@ -122,7 +122,7 @@ extension DatabaseReader {
     asyncRead({ try $0.read(type, keys: keys) }, on: queue, completion: completion)
   }
 
-  /// Reads all items of a type later, and then runs `completion` on `queue`, or the reader's own.
+  /// Reads all items of a type later, then runs `completion` on `queue`, or on the reader's own.
   public func asyncReadAll<Item: Persistable>(
     _ type: Item.Type, on queue: DispatchQueue? = nil,
     completion: @escaping @Sendable (Result<[Item], any Error>) -> Void

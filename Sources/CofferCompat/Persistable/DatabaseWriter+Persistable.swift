@@ -1,13 +1,13 @@
 import Coffer
 
-// Each of these is a write transaction of its own around the operation of the same name; what they throw is what `write`
-// and that operation throw. Synchronous and asynchronous forms take the same arguments, so that a task always means the
-// asynchronous one. What has no completion form here is done inside `asyncWrite(_:completion:)`.
+// Each method runs the operation of the same name in a write transaction of its own, and throws the errors of `write` and of
+// that operation. Synchronous and asynchronous forms have the same parameters, so that a task always uses the asynchronous
+// one. Operations without a completion form here can be used inside `asyncWrite(_:completion:)`.
 
 extension DatabaseWriter {
   // MARK: Items
 
-  /// Writes an item and its metadata, in the place of what was there.
+  /// Writes an item and its metadata, replacing an existing one.
   public func write(_ item: some Persistable) throws {
     try write { try $0.write(item) }
   }
@@ -17,22 +17,22 @@ extension DatabaseWriter {
     try write { try $0.write(items) }
   }
 
-  /// Removes an item with its metadata; an absent one changes nothing.
+  /// Removes an item with its metadata, if it exists.
   public func remove(_ item: some Persistable) throws {
     try write { try $0.remove(item) }
   }
 
-  /// Removes several items, all or none; absent ones change nothing.
+  /// Removes several items, all or none; missing ones are ignored.
   public func remove(_ items: some Sequence<some Persistable> & Sendable) throws {
     try write { try $0.remove(items) }
   }
 
-  /// Removes the item for a key; an absent one changes nothing.
+  /// Removes the item of a key, if it exists.
   public func remove<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws {
     try write { try $0.remove(type, key: key) }
   }
 
-  /// Removes the items for several keys, all or none; absent ones change nothing.
+  /// Removes the items of several keys, all or none; missing ones are ignored.
   public func remove<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) throws {
@@ -41,7 +41,7 @@ extension DatabaseWriter {
 
   // MARK: async, await
 
-  /// Writes an item and its metadata, in the place of what was there.
+  /// Writes an item and its metadata, replacing an existing one.
   public func write(_ item: some Persistable) async throws {
     try await write { try $0.write(item) }
   }
@@ -51,22 +51,22 @@ extension DatabaseWriter {
     try await write { try $0.write(items) }
   }
 
-  /// Removes an item with its metadata; an absent one changes nothing.
+  /// Removes an item with its metadata, if it exists.
   public func remove(_ item: some Persistable) async throws {
     try await write { try $0.remove(item) }
   }
 
-  /// Removes several items, all or none; absent ones change nothing.
+  /// Removes several items, all or none; missing ones are ignored.
   public func remove(_ items: some Sequence<some Persistable> & Sendable) async throws {
     try await write { try $0.remove(items) }
   }
 
-  /// Removes the item for a key; an absent one changes nothing.
+  /// Removes the item of a key, if it exists.
   public func remove<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) async throws {
     try await write { try $0.remove(type, key: key) }
   }
 
-  /// Removes the items for several keys, all or none; absent ones change nothing.
+  /// Removes the items of several keys, all or none; missing ones are ignored.
   public func remove<Item: Persistable>(
     _ type: Item.Type, keys: some Sequence<Item.Identifier> & Sendable
   ) async throws {
@@ -75,14 +75,14 @@ extension DatabaseWriter {
 
   // MARK: Completion blocks
 
-  /// Writes an item later, and then runs `completion` on the writer, before any later write.
+  /// Writes an item later, then runs `completion` on the writer, before any later write.
   public func asyncWrite(
     _ item: some Persistable, completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void
   ) {
     asyncWrite({ try $0.write(item) }, completion: completion)
   }
 
-  /// Writes several items later, all or none, and then runs `completion` on the writer, before any later write.
+  /// Writes several items later, all or none, then runs `completion` on the writer, before any later write.
   public func asyncWrite(
     _ items: some Sequence<some Persistable> & Sendable,
     completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void
@@ -90,14 +90,14 @@ extension DatabaseWriter {
     asyncWrite({ try $0.write(items) }, completion: completion)
   }
 
-  /// Removes an item later, and then runs `completion` on the writer, before any later write.
+  /// Removes an item later, then runs `completion` on the writer, before any later write.
   public func asyncRemove(
     _ item: some Persistable, completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void
   ) {
     asyncWrite({ try $0.remove(item) }, completion: completion)
   }
 
-  /// Removes several items later, all or none, and then runs `completion` on the writer, before any later write.
+  /// Removes several items later, all or none, then runs `completion` on the writer, before any later write.
   public func asyncRemove(
     _ items: some Sequence<some Persistable> & Sendable,
     completion: @escaping @Sendable (Connection, Result<Void, any Error>) -> Void

@@ -1,8 +1,8 @@
 import Coffer
 
-/// Where an item is: its collection, and its key there.
+/// A reference to an item: its collection, and its key there.
 ///
-/// An item can hold the index of another to refer to it:
+/// An item can hold the index of another one to refer to it:
 ///
 /// ```swift
 /// struct Album: Persistable {
@@ -19,13 +19,13 @@ public struct Index: Hashable, Codable, Sendable {
   /// The key in the collection.
   public let key: String
 
-  /// The place of a key in a collection.
+  /// Creates the index of a key in a collection.
   public init(collection: String, key: String) {
     self.collection = collection
     self.key = key
   }
 
-  /// Whether two are equal by the UTF-8 bytes of their names, as the store compares them.
+  /// Compares by the UTF-8 bytes of the names, as the store does.
   public static func == (a: Self, b: Self) -> Bool {
     ByteString(a.collection) == ByteString(b.collection) && ByteString(a.key) == ByteString(b.key)
   }
@@ -38,17 +38,17 @@ public struct Index: Hashable, Codable, Sendable {
 }
 
 extension Persistable {
-  /// Where this item is.
+  /// The index of this item.
   public var index: Index { Self.index(forKey: identifier) }
 
-  /// Where the item with this identifier is, or would be.
+  /// The index of an item with this identifier, whether it exists or not.
   public static func index(forKey key: Identifier) -> Index {
     Index(collection: collection, key: self.key(for: key))
   }
 
-  /// The key that an index stands for.
+  /// The key in an index.
   ///
-  /// An index may come out of a store, so one of another collection is an error, not a programmer's mistake.
+  /// An index may come from a store, so one of another collection is an error, not a programming error.
   ///
   /// - Throws: `CofferError.unsupported`.
   static func key(at index: Index) throws -> String {

@@ -6,7 +6,7 @@ import Coffer
   import Foundation
 #endif
 
-/// A type whose values live in a collection of their own, each under its identifier.
+/// A type whose values are stored in a collection of their own, each under its identifier.
 ///
 /// ```swift
 /// struct Photo: Persistable {
@@ -20,11 +20,11 @@ import Coffer
 /// let photo = try connection.read(Photo.self, key: dawn.identifier)
 /// ```
 ///
-/// An identifier is text, a number, a UUID, or of any other `LosslessStringConvertible` type; for the rest there is
+/// An identifier is text, a number, a UUID, or any other `LosslessStringConvertible` type; for other types, implement
 /// ``key(for:)``.
 ///
-/// What stands beside an item, to be read and replaced without it, is its metadata. Writing an item writes its metadata,
-/// reading one sets it to what is stored, be it part of what is encoded or not:
+/// An item's metadata is stored beside it, and can be read and replaced without it. Writing an item writes its metadata;
+/// reading an item sets it to the stored metadata, even if it is also part of the encoded item:
 ///
 /// ```swift
 /// struct Film: Persistable {
@@ -39,24 +39,24 @@ import Coffer
 /// let date = try connection.readMetadata(Film.self, key: 7)
 /// ```
 ///
-/// Nothing marks a row as an item's: what another program has put into the collection is read as an item too.
+/// Rows are not marked as items: what another program has put into the collection is read as an item too.
 public protocol Persistable: Codable, Sendable, _HasMetadata {
-  /// What ``metadata`` is; nothing unless declared.
+  /// The type of ``metadata``; `Never` unless declared.
   associatedtype Metadata: Codable, Sendable = Never
-  /// What tells the items of this type apart.
+  /// The type that identifies items of this type.
   associatedtype Identifier: Sendable
 
   /// The collection of all items of this type.
   static var collection: String { get }
-  /// What tells this item from the others of its type.
+  /// Identifies this item among the others of its type.
   var identifier: Identifier { get }
-  /// What is stored beside this item; nil for none.
+  /// The data stored beside this item, or nil.
   var metadata: Metadata? { get set }
-  /// The key that an identifier stands for: different ones for different identifiers, and always the same.
+  /// The key of an identifier: always the same, and different for different identifiers.
   ///
-  /// There is one already for text, numbers, UUIDs, and whatever else is `LosslessStringConvertible`.
+  /// There is a default for text, numbers, UUIDs, and other `LosslessStringConvertible` types.
   static func key(for identifier: Identifier) -> String
-  /// What an item cannot do without: the compiler looks for it where `metadata` is no optional variable.
+  /// Makes the compiler check that `metadata` is an optional variable.
   static func _metadataIsAnOptionalVariable()
 }
 
@@ -71,7 +71,7 @@ extension Persistable where Identifier == UUID {
 }
 
 extension Persistable where Metadata == Never {
-  /// Nothing.
+  /// No metadata.
   public var metadata: Never? {
     get { nil }
     set {}
@@ -80,25 +80,25 @@ extension Persistable where Metadata == Never {
 
 // MARK: - Metadata of another form
 
-// A `metadata` that is not optional, or cannot be set, does not meet the requirement, and the one above would be taken in its
-// place: what the type declares would never be stored. So the compiler is asked for what it finds under that name, and
-// accepts it only where it is what is stored.
+// A `metadata` that is not optional, or cannot be set, does not satisfy the requirement; the default above would be used
+// instead, and the declared metadata would never be stored. The associated type below lets the compiler find what a type has
+// under that name, and it accepts the type only if that is what is stored.
 
-/// What a type has under the name `metadata`, whichever type that is.
+/// What a type has under the name `metadata`, of any type.
 public protocol _HasMetadata {
   /// The type of `metadata`.
   associatedtype _DeclaredMetadata
-  /// What the type declares.
+  /// The declared property.
   var metadata: _DeclaredMetadata { get }
 }
 
 extension Persistable where _DeclaredMetadata == Metadata? {
-  /// Nothing to be done.
+  /// Does nothing.
   public static func _metadataIsAnOptionalVariable() {}
 }
 
 extension Persistable {
-  /// Taken for any other `metadata`.
+  /// Chosen for any other `metadata`.
   @available(
     *, unavailable,
     message: "metadata has to be a variable of an optional type: 'var metadata: Date?', or '{ get … set … }'"

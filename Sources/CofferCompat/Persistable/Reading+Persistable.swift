@@ -3,21 +3,22 @@ import Coffer
 extension Reading where Self: ~Copyable {
   // MARK: Items
 
-  /// The item for a key, with its metadata; nil when there is none.
+  /// The item of a key, with its metadata, or nil.
   ///
-  /// - Throws: `CofferError.notDecodable` when what is stored is no `Item`, or what stands beside it no `Item.Metadata`.
+  /// - Throws: `CofferError.notDecodable` when the stored object is not an `Item`, or its metadata is not an
+  ///   `Item.Metadata`.
   public borrowing func read<Item: Persistable>(_ type: Item.Type, key: Item.Identifier) throws -> Item? {
     try item(type, Item.key(for: key))
   }
 
-  /// The item at an index, nil when there is none.
+  /// The item at an index, or nil.
   ///
   /// - Throws: As `read(_:key:)`; `CofferError.unsupported` for an index of another collection.
   public borrowing func read<Item: Persistable>(_ type: Item.Type, index: Index) throws -> Item? {
     try item(type, Item.key(at: index))
   }
 
-  /// The items for those of `keys` that there are, in the order of `keys`.
+  /// The items of those `keys` that exist, in the order of `keys`.
   ///
   /// - Throws: As `read(_:key:)`.
   public borrowing func read<Item: Persistable>(
@@ -26,7 +27,7 @@ extension Reading where Self: ~Copyable {
     try filterExisting(type, keys: keys).existing
   }
 
-  /// The items at those of `indexes` where there is one, in the order of `indexes`.
+  /// The items at those `indexes` that exist, in the order of `indexes`.
   ///
   /// - Throws: As `read(_:index:)`.
   public borrowing func read<Item: Persistable>(_ type: Item.Type, indexes: some Sequence<Index>) throws -> [Item] {
@@ -52,7 +53,7 @@ extension Reading where Self: ~Copyable {
     return items
   }
 
-  /// The items for those of `keys` that there are, and the other keys, both in the order of `keys`.
+  /// The items of those `keys` that exist, and the other keys, both in the order of `keys`.
   ///
   /// ```swift
   /// let (known, unknown) = try transaction.filterExisting(Photo.self, keys: wanted)
@@ -64,7 +65,7 @@ extension Reading where Self: ~Copyable {
   ) throws -> (existing: [Item], missing: [Item.Identifier]) {
     let session = session
     var (existing, missing): ([Item], [Item.Identifier]) = ([], [])
-    // In one snapshot, also where each operation is a transaction of its own.
+    // In one snapshot, even if each operation is a separate transaction.
     try session.reading {
       for identifier in keys {
         let key = Item.key(for: identifier)
@@ -85,16 +86,16 @@ extension Reading where Self: ~Copyable {
 
   // MARK: Metadata of items
 
-  /// The metadata of the item for a key, nil when it has none, or there is no such item.
+  /// The metadata of the item of a key; nil if it has none, or does not exist.
   ///
-  /// - Throws: `CofferError.notDecodable` when what is stored is no `Item.Metadata`.
+  /// - Throws: `CofferError.notDecodable` when the stored metadata is not an `Item.Metadata`.
   public borrowing func readMetadata<Item: Persistable>(
     _ type: Item.Type, key: Item.Identifier
   ) throws -> Item.Metadata? {
     try metadata(forKey: Item.key(for: key), inCollection: Item.collection)
   }
 
-  /// The metadata for each of `keys`, nil where there is none.
+  /// The metadata of each of `keys`, or nil.
   ///
   /// - Throws: As `readMetadata(_:key:)`.
   public borrowing func readMetadata<Item: Persistable>(
@@ -115,7 +116,7 @@ extension DatabaseCore {
   /// An item with its metadata.
   fileprivate func item<Item: Persistable>(_ stored: HeldItem, _ key: String) throws -> Item {
     var item = try decode(stored.object, as: Item.self, key, in: Item.collection)
-    // What stands beside an item that has no metadata is another program's.
+    // If the type has no metadata, what is stored there belongs to another program.
     if Item.Metadata.self != Never.self {
       item.metadata = try metadata(stored.metadata, as: Item.Metadata.self, key, in: Item.collection)
     }

@@ -1,6 +1,6 @@
 import Coffer
 
-// A transaction cannot be stored, so there is no function to hand to `map`; these stand at the end of a chain instead.
+// A transaction cannot be stored, so no function can be passed to `map`; use these at the end of a chain instead.
 
 extension Sequence where Element: Persistable {
   /// Writes these items and their metadata, all or none.
@@ -14,7 +14,7 @@ extension Sequence where Element: Persistable {
     try transaction.write(self)
   }
 
-  /// Removes these items, all or none; absent ones change nothing.
+  /// Removes these items, all or none; missing ones are ignored.
   ///
   /// - Throws: As `ReadWriteTransaction.removeObjects(forKeys:inCollection:)`.
   public func remove(from transaction: borrowing ReadWriteTransaction) throws {
@@ -37,7 +37,7 @@ extension Sequence where Self: Sendable, Element: Persistable {
     try await writer.write(self)
   }
 
-  /// Removes these items in a transaction of their own; absent ones change nothing.
+  /// Removes these items in a transaction of their own; missing ones are ignored.
   ///
   /// - Throws: As `DatabaseWriter.write(_:)`.
   public func remove(from writer: some DatabaseWriter) throws {
