@@ -15,7 +15,6 @@ extension Connection {
   /// - Returns: If a snapshot was pinned before, the commits between that one and the new one, in order.
   /// - Throws: `CofferError.nestedTransaction` inside a transaction of this connection; `.closed`, `.damaged`,
   ///   `.inputOutput`.
-  ///   `.inputOutput`.
   @discardableResult
   public func beginLongLivedReadTransaction() throws -> [Commit] {
     try perform { try $0.beginLongLivedRead() }

@@ -21,7 +21,7 @@ extension Database {
     try CofferError.translating { try HexText.text(Store.peekEnvelope(at: path).storeID) }
   }
 
-  // MARK: With one
+  // MARK: With a key
 
   /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`.
   package func storeOnDisk() throws -> Store {

@@ -118,7 +118,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     try preferences.search(for: self).problems
   }
 
-  // MARK: What it was before
+  // MARK: Former names and types
 
   override func takeOver(_ session: Session, in place: FormerPlace, isTrial: Bool) throws -> TakeOver {
     let collection = place.collection

@@ -86,7 +86,7 @@ extension Preferences {
     }
   }
 
-  // MARK: What shows
+  // MARK: Effective changes
 
   /// The part of an event that is effective in the search list and of interest; nil if there is none.
   fileprivate func change(_ event: ConnectionProxy.ChangeEvent, _ interest: Interest) -> Change? {
@@ -132,7 +132,7 @@ extension Preferences {
   }
 }
 
-// MARK: - What an administrator gives
+// MARK: - Managed settings
 
 extension Preferences {
   /// The effective changes after a change to managed settings; nil if none is of interest.

@@ -24,7 +24,7 @@ extension Preferences {
     }
   }
 
-  // MARK: As it is
+  // MARK: Any type
 
   /// The value of a key as Swift's own type for it, or nil.
   ///
@@ -146,7 +146,7 @@ extension Preferences {
     Dictionary(values.map { ($0.key.string, $0.value.asObject) }) { first, _ in first }
   }
 
-  // MARK: Where from
+  // MARK: Origins
 
   /// The place in the search list that has the value of a key, or nil.
   public func origin(ofKey key: String) -> Origin? {

@@ -57,7 +57,7 @@ struct PropertyListWriter {
     }
   }
 
-  // MARK: What XML cannot hold
+  // MARK: Limits of XML
 
   private func checkText(_ text: String, of key: String) throws {
     guard format != .xml || XMLPropertyList.holds(text) else {

@@ -3,7 +3,6 @@
 ///
 /// Its values are encoded and have passed the rules of the collection, so later changes by the caller do not affect them.
 /// While they wait in a proxy for a sealed collection, they are sealed too.
-/// them. Those that wait in a proxy for a sealed collection are sealed, too.
 package enum Mutation: Sendable {
   case set(HeldItem)
   case removed
@@ -64,7 +63,7 @@ extension Mutation {
   }
 }
 
-// MARK: - Making them
+// MARK: - Creating mutations
 
 /// All values are encoded here, by the rules of their collection.
 extension DatabaseCore {
@@ -122,7 +121,7 @@ extension Mutation {
   static var replacedByNoMetadata: Mutation { .replaced(Replacement(metadata: .some(nil))) }
 }
 
-// MARK: - Applying them
+// MARK: - Applying mutations
 
 extension Session {
   /// Applies `mutation` to a key, in one transaction from the sanitizers to the post-sanitizers.

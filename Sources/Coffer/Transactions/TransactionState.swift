@@ -12,7 +12,7 @@ struct TransactionState {
   /// Whether the item cache shows its snapshot.
   var isCacheCurrent = false
 
-  // MARK: Of a write
+  // MARK: Write transactions
 
   var changes = ChangeSet()
   /// How many items it will change, if known.

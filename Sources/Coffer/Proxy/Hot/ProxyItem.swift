@@ -201,7 +201,7 @@ final class ProxyItem: @unchecked Sendable {
     return true
   }
 
-  // MARK: What shows
+  // MARK: The visible value
 
   /// The result of a change, if any, on the committed value.
   static func result(of change: Mutation?, on base: Knowledge) -> Knowledge {

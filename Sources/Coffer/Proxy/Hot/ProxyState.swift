@@ -131,7 +131,7 @@ final class ProxyState: @unchecked Sendable {
     table.pointee.forEach { if $0.collection === collection { body($0) } }
   }
 
-  // MARK: What is committed
+  // MARK: Committed values
 
   /// The commit for which the items' `committed` is correct; negative before the first read or flush.
   @exclusivity(unchecked) var sequence: Int64 = -1
@@ -269,7 +269,7 @@ final class ProxyState: @unchecked Sendable {
   /// How many slots were examined since an item was last evicted, a flush last settled, or the limit was set.
   @exclusivity(unchecked) var vainSlotCount = 0
 
-  // MARK: Who listens
+  // MARK: Listeners
 
   let listeners = ChangeListeners()
   /// Events not yet passed to listeners.
