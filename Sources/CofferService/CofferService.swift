@@ -23,7 +23,7 @@
     /// Waits for a graceful shutdown or a cancellation, then closes the store.
     ///
     /// - Throws: The errors of closing, such as `CofferError.diskFull`. The store is still open then, and unwritten changes
-    ///   stay pending; the database's log has the error too.
+    ///   stay pending; the error is also logged.
     public func run() async throws {
       // On cancellation as on shutdown, the store is closed.
       try? await gracefulShutdown()
