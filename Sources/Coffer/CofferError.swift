@@ -25,8 +25,8 @@ public enum CofferError: Error, Equatable, Sendable {
   /// The key is not available: a missing or unreadable key file, a file that is not a key, an empty passphrase.
   case keyUnavailable(reason: String)
 
-  /// The store is older than the one that was used here last: a backup was restored, or somebody put an earlier state of it
-  /// back. Nothing was changed; `Database.Options.acceptsOlderStore` opens it.
+  /// The store is older than the last state used here: a backup was restored, or someone put an earlier state back. Nothing
+  /// was changed; `Database.Options.acceptsOlderStore` opens it.
   case rolledBack(known: StoreAge, found: StoreAge)
 
   // MARK: Key slots

@@ -29,7 +29,7 @@ extension Database {
     return try CofferError.translating {
       let replacement = try Store.Replacement(of: backup, at: path)
       try open(at: replacement.temporaryPath, key: key, options: options).close()
-      // Programs that go over to it look there, too.
+      // Programs that switch to the restored store check the record too.
       forgetWitness(of: path, options)
       let earlier = try place(replacement, at: path, key: key, force: force, options: options)
       let database = try open(at: path, key: key, options: options)
@@ -39,7 +39,7 @@ extension Database {
     }
   }
 
-  /// Forgets what was remembered of the store that is being replaced.
+  /// Removes the record of the store that is being replaced.
   private static func forgetWitness(of path: String, _ options: Options) {
     guard let (path, user) = try? Store.owner(at: path) else { return }
     options.freshness.anchor(ofStoreAt: path, user: user)?.keep(nil, ofStoreAt: path)

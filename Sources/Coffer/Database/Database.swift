@@ -528,7 +528,7 @@ public final class Database: Sendable {
     if let firstError { throw firstError }
   }
 
-  /// The last connection of all processes folds the log in, synced, and takes it away.
+  /// The last connection of all processes checkpoints the log, synced, and removes it.
   private func closeWitness() {
     guard let witness = core.witness, case .file(let store) = backing else { return }
     witness.close(isSynced: !store.hasLog, store)

@@ -8,26 +8,25 @@ import CofferCrypto
   import Glibc
 #endif
 
-/// Keeps the records of stores in the files of a folder, one for each path of a store.
+/// Keeps the records of stores as files in a folder, one for each store path.
 ///
 /// ```swift
 /// var options = Database.Options()
 /// options.freshness = .anchored(FileAnchor(folder: "/var/lib/settings-state"))
 /// ```
 ///
-/// The folder is made with mode 0700 where it is missing, the files with mode 0600. A file is written in one piece and in
-/// place, and never synced: after a power cut it may hold an earlier record, and one that was torn counts as none.
+/// The folder is created with mode 0700 if missing, the files with mode 0600. A file is overwritten in one write, and never
+/// synced: after a power failure it may hold an earlier record, and a torn one counts as no record.
 ///
-/// There is no anchor in the kernel's keyring. Root has the same keyring in every container of a host, where a copy of a
-/// store may lie under the same path and go its own way, which would be a false alarm; and the keyring is empty after a
-/// start of the machine.
+/// The kernel's keyring is not used as an anchor. Root has the same keyring in every container of a host, where a copy of a
+/// store may have the same path and other commits, which would be a false alarm; and the keyring is empty after a reboot.
 public struct FileAnchor: FreshnessAnchor {
   private let folder: String
 
-  /// - Parameter folder: Where the records are kept.
+  /// - Parameter folder: The folder for the records.
   public init(folder: String) { self.folder = folder }
 
-  /// What the file holds that belongs to the path.
+  /// Reads the record of the store at `path`.
   public func record(ofStoreAt path: String) -> [UInt8]? {
     guard let file = file(of: path) else { return nil }
     let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -38,7 +37,7 @@ public struct FileAnchor: FreshnessAnchor {
     return count > 0 ? Array(bytes[..<count]) : nil
   }
 
-  /// Writes the file that belongs to the path, or removes it.
+  /// Writes the record of the store at `path`, or removes it.
   public func keep(_ record: [UInt8]?, ofStoreAt path: String) {
     guard let file = file(of: path) else { return }
     guard let record else {
@@ -49,11 +48,11 @@ public struct FileAnchor: FreshnessAnchor {
     if descriptor < 0, errno == ENOENT, makeFolder(folder) { descriptor = Self.openForWriting(file) }
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
-    // Shorter than a sector, and written over what was there: never half of it in good order.
+    // Shorter than a sector, and overwritten in place: a half-written record is never valid.
     _ = pwrite(descriptor, record, record.count, 0)
   }
 
-  /// More than any record has.
+  /// Larger than any record.
   private static let maximumByteCount = 512
 
   private static func openForWriting(_ file: String) -> Int32 {
@@ -74,9 +73,10 @@ public struct FileAnchor: FreshnessAnchor {
 
   // MARK: Standard
 
-  /// `coffer` in the user's state folder, for a store of this user's own in the user's data folder; nil for any other.
+  /// `coffer` in the user's state folder, for a store that this user owns in the user's data folder; nil for any other
+  /// store.
   ///
-  /// Both folders travel together, and a copy elsewhere is another path.
+  /// The two folders are moved together, and a copy elsewhere has another path.
   static func standard(forStoreAt path: String, user: uid_t) -> FileAnchor? {
     guard user == geteuid(), let data = StandardLocation.dataHome, let state = StandardLocation.stateHome,
       isInside(path, data) || resolved(data).map({ isInside(path, $0) }) ?? false

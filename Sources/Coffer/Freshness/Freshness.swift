@@ -1,16 +1,16 @@
 import CofferStorage
 
-/// Where the newest state of a store is remembered, so that an older one, put in its place, is not taken for it.
+/// Where the newest state of a store is remembered, so that an older state put in its place is recognized.
 public enum Freshness: Sendable {
-  /// In the user's state folder for a store of this user's own in the user's data folder, as
-  /// `Preferences.open(application:)` makes it; nowhere for any other store.
+  /// In the user's state folder, for a store that this user owns in the user's data folder, like those of
+  /// `Preferences.open(application:)`; nowhere for any other store.
   case automatic
   /// Nowhere.
   case unwatched
-  /// Where an anchor keeps it.
+  /// In an anchor.
   case anchored(any FreshnessAnchor)
 
-  /// The anchor of the store at `path`, a file's resolved path, that belongs to `user`.
+  /// The anchor of the store at `path`, a resolved path, owned by `user`.
   func anchor(ofStoreAt path: String, user: UInt32) -> (any FreshnessAnchor)? {
     switch self {
     case .automatic: FileAnchor.standard(forStoreAt: path, user: user)
@@ -20,24 +20,23 @@ public enum Freshness: Sendable {
   }
 }
 
-/// Remembers the newest state of stores where a copy of their files does not reach.
+/// Remembers the newest state of stores in a place that copying their files does not affect.
 ///
-/// A database gives it a record of some hundred bytes, sealed under a key of the store, after commits that are on the disk,
-/// not more often than every ``interval``, and asks for it when the store is opened. A store that is older than its record says throws
-/// `CofferError.rolledBack`. ``FileAnchor`` keeps records in a folder; a TPM's counter or a keychain can stand behind this
-/// protocol as well.
+/// After commits that are on disk, at most once per ``interval``, a database gives it a record of some hundred bytes, sealed
+/// under a key of the store. Opening the store reads the record, and throws `CofferError.rolledBack` if the store is older.
+/// ``FileAnchor`` keeps records in a folder; a TPM's counter or a keychain can also conform.
 ///
-/// What fails is to be passed over: a store without a record opens as it is.
+/// Failures should be ignored: a store without a record opens as it is.
 public protocol FreshnessAnchor: Sendable {
-  /// The record that was kept last for the store at `path`; nil where there is none.
+  /// The last record kept for the store at `path`, or nil.
   func record(ofStoreAt path: String) -> [UInt8]?
-  /// Keeps `record` in the place of the earlier one; nil forgets that.
+  /// Keeps `record` in place of the earlier one; nil removes that.
   ///
-  /// A record need not be on the disk when this returns.
+  /// A record need not be on disk when this returns.
   func keep(_ record: [UInt8]?, ofStoreAt path: String)
-  /// The least time between two records of a database while it is open; the last one is kept when it closes.
+  /// The minimum time between two records of a database while it is open; the last record is kept when it closes.
   ///
-  /// A quarter of a second unless the anchor says something else, as one that wears out will.
+  /// A quarter of a second by default; longer for an anchor that wears out.
   var interval: Duration { get }
 }
 
@@ -48,9 +47,9 @@ extension FreshnessAnchor {
 
 /// How new a store is.
 public struct StoreAge: Equatable, Sendable, CustomStringConvertible {
-  /// The number of the last commit; nil where the record of it was made under an earlier root key.
+  /// The number of the last commit; nil if its record was made under an earlier root key.
   public let commit: Int64?
-  /// How often what opens the store was changed, and once more.
+  /// The number of changes to the store's slots and keys, plus one.
   public let envelope: UInt64
 
   /// For people: `commit 12, key change 3`.

@@ -1,9 +1,9 @@
 import CofferCrypto
 import CofferStorage
 
-/// Remembers, outside of a store, its newest state that is on the disk, and knows one that is older.
+/// Remembers the newest state of a store that is on disk, outside of the store, and recognizes an older one.
 ///
-/// It never runs ahead of the disk, which would be a false alarm after a power cut: what is kept was synced before.
+/// It never runs ahead of the disk, which would be a false alarm after a power failure: only synced states are kept.
 final class StoreWitness: Sendable {
   private let anchor: any FreshnessAnchor
   private let path: String
@@ -12,7 +12,7 @@ final class StoreWitness: Sendable {
   private struct State {
     /// The last commit of this database, synced or not.
     var committed: Witness?
-    /// What is on the disk and has not been kept.
+    /// A state that is on disk and has not been kept yet.
     var pending: Witness?
     var lastKept: ContinuousClock.Instant?
   }
@@ -24,10 +24,10 @@ final class StoreWitness: Sendable {
 
   // MARK: Opening
 
-  /// What was kept last; to be read before the snapshot that it is compared with, as others commit meanwhile.
+  /// The last record; read it before the snapshot to compare it with, since others may commit meanwhile.
   func record() -> [UInt8]? { anchor.record(ofStoreAt: path) }
 
-  /// Compares what was kept with a snapshot of the store.
+  /// Compares a record with a snapshot of the store.
   ///
   /// - Throws: `CofferError.rolledBack`.
   func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
@@ -39,7 +39,7 @@ final class StoreWitness: Sendable {
         throw rolledBack(known: witness.commit, witness.envelope, found: found, store)
       }
     case .otherRootKey(let envelope):
-      // The store's present key is the older one where the envelope is.
+      // If the envelope is older, so is the store's current key.
       if try isOlder(store, than: envelope) {
         throw rolledBack(known: nil, envelope, found: try log.lastSequence(), store)
       }
@@ -48,7 +48,7 @@ final class StoreWitness: Sendable {
   }
 
   private func isOlder(_ store: Store, than envelope: UInt64) throws -> Bool {
-    // It may have been changed since it was read.
+    // It may have changed since it was read.
     if store.envelopeSequence < envelope { try store.refresh() }
     return store.envelopeSequence < envelope
   }
@@ -59,22 +59,22 @@ final class StoreWitness: Sendable {
       found: StoreAge(commit: found, envelope: store.envelopeSequence))
   }
 
-  /// Forgets what was kept, as when an older store is put in its place on purpose.
+  /// Removes the record, for instance when an older store is put in place on purpose.
   func forget() {
     state.withLock { $0 = State() }
     anchor.keep(nil, ofStoreAt: path)
   }
 
-  /// Forgets what this database knows: another store has taken the place of the one it had.
+  /// Forgets the state of this database, whose store was replaced by another.
   func storeWasReplaced() {
     state.withLock { $0 = State() }
   }
 
   // MARK: Commits
 
-  /// Hears of a commit.
+  /// Called after a commit.
   ///
-  /// - Parameter isSynced: Whether it is on the disk, and all before it.
+  /// - Parameter isSynced: Whether it and all earlier commits are on disk.
   func didCommit(_ witness: Witness, isSynced: Bool, _ store: Store) {
     let due = state.withLock { state -> Witness? in
       state.committed = witness
@@ -83,15 +83,15 @@ final class StoreWitness: Sendable {
     if let due { keep(due, store) }
   }
 
-  /// Hears that everything committed is on the disk.
+  /// Called when everything committed is on disk.
   func didSync(_ store: Store) {
     let due = state.withLock { state in state.committed.flatMap { takeDue($0, &state) } }
     if let due { keep(due, store) }
   }
 
-  /// Keeps what was not kept for want of time.
+  /// Keeps the last state, if ``FreshnessAnchor/interval`` has delayed that.
   ///
-  /// - Parameter isSynced: Whether everything that this database has committed is on the disk.
+  /// - Parameter isSynced: Whether everything that this database has committed is on disk.
   func close(isSynced: Bool, _ store: Store) {
     let last = state.withLock { state in
       defer { state = State() }
@@ -111,12 +111,12 @@ final class StoreWitness: Sendable {
   }
 
   private func keep(_ witness: Witness, _ store: Store) {
-    // Of a store that was put aside nothing is to be known under this path.
+    // Keep nothing under this path for a store that was replaced.
     guard !store.isReplaced, !isKept(witness, store), let record = try? store.seal(witness) else { return }
     anchor.keep(record, ofStoreAt: path)
   }
 
-  /// Whether what was kept, by another process for example, says as much.
+  /// Whether the existing record, perhaps by another process, is at least as new.
   private func isKept(_ witness: Witness, _ store: Store) -> Bool {
     guard let record = record(), let kept = try? store.read(witness: record) else { return false }
     return switch kept {

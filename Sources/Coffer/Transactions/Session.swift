@@ -187,7 +187,7 @@ package final class Session {
   ) throws {
     try takeWriteLock(synchronization, cancellation)
     guard !core.hasChain.load(ordering: .relaxed) else { return }
-    // A store of a former version; or a program of a newer one has seen to it already.
+    // The store has an earlier version, unless another program has upgraded it already.
     do {
       try CofferError.translating { try Schema.upgrade(connection) }
     } catch {
