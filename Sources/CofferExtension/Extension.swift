@@ -1,7 +1,7 @@
 import CSQLite
 import CofferStorage
 
-/// Registers the VFS `coffer`, with which a URI that names a key file opens a store for reading.
+/// Registers the VFS `coffer`, which opens a store for reading, with a key file named in the URI.
 ///
 /// SQLite calls this when it loads the library, https://www.sqlite.org/loadext.html:
 ///
@@ -9,9 +9,9 @@ import CofferStorage
 ///     .load ./libCofferExtension
 ///     .open 'file:settings.coffer?vfs=coffer&keyfile=/home/me/.config/prefs/key'
 ///
-/// A write would bypass the change log, and is refused.
+/// Writes are refused, because they would bypass the change log.
 ///
-/// The name is the one that SQLite derives from the library's: `sqlite3_`, the letters of `CofferExtension` in lower case,
+/// SQLite derives the function's name from the library's: `sqlite3_`, the letters of `CofferExtension` in lower case,
 /// `_init`. The process must use the system's libsqlite3, as this library does.
 @_cdecl("sqlite3_cofferextension_init")
 public func initializeExtension(

@@ -39,7 +39,9 @@ struct ByteReader {
 }
 
 extension ArraySlice<UInt8> {
-  /// Whether both are the same bytes: memcmp(3), where `==` goes byte by byte.
+  /// Whether both hold the same bytes.
+  ///
+  /// Uses memcmp(3); `==` compares byte by byte.
   func hasSameBytes(as other: Self) -> Bool {
     withUnsafeBytes { mine in
       other.withUnsafeBytes { theirs in
@@ -52,7 +54,7 @@ extension ArraySlice<UInt8> {
 
   /// Whether all bytes are zero.
   var isZero: Bool {
-    // Without a way out of the loop, which the compiler then makes one of long words.
+    // No early exit, so that the compiler can vectorize the loop.
     withUnsafeBytes { $0.reduce(0, |) == 0 }
   }
 }

@@ -4,24 +4,24 @@ import CSQLite
   import CSystemCalls
 #endif
 
-/// Whose the files of a store are: the store file says it, and each file that appears beside it is made so.
+/// The owner of a store's files: that of the store file, which each companion file is given, too.
 ///
-/// Root works with a store of another user under the rights of that user, wherever a file is looked for by its name: so
-/// what is made belongs to him, and what he could put in a file's place leads nowhere that he could not go himself.
+/// Root opens another user's store with that user's rights wherever a file is looked up by name. New files then
+/// belong to that user, and a file planted in a store's place leads nowhere that the user could not go.
 package struct FileOwner: Equatable, Sendable {
   package let user: uid_t
   package let group: gid_t
-  /// Whether the members of the group share the store: they may read and write its file, and everybody else may not write.
+  /// Whether the group shares the store: its members may read and write the file; others may not write.
   package let isShared: Bool
 
-  /// Of a file that is there.
+  /// The owner of an existing file.
   init(_ status: stat) {
     user = status.st_uid
     group = status.st_gid
     isShared = status.st_mode & 0o062 == 0o060
   }
 
-  /// Of this process, whose rights are left as they are.
+  /// The owner is this process; its rights stay as they are.
   static var ofThisProcess: FileOwner { FileOwner(user: geteuid(), group: getegid(), isShared: false) }
 
   private init(user: uid_t, group: gid_t, isShared: Bool) {
@@ -30,9 +30,9 @@ package struct FileOwner: Equatable, Sendable {
     self.isShared = isShared
   }
 
-  /// Of the new file at `path`: root's belongs to the owner of the folder that it lies in.
+  /// The owner of the new file at `path`; for root, the owner of the folder around it.
   ///
-  /// - Parameter sharedGroup: The group that is to share it.
+  /// - Parameter sharedGroup: The group to share it with.
   init(ofNewFileAt path: String, sharedGroup: gid_t? = nil) throws {
     var place = FilePath.folder(above: path)
     var status = stat()
@@ -48,23 +48,23 @@ package struct FileOwner: Equatable, Sendable {
     isShared = sharedGroup != nil
   }
 
-  /// The number of the group that is called `name`, or has that number.
+  /// The number of the group with the name or number `name`.
   package static func group(named name: String) throws -> gid_t {
     if let number = gid_t(name) { return number }
     guard let entry = getgrnam(name) else { throw StorageError.unsupported(reason: "there is no group \"\(name)\"") }
     return entry.pointee.gr_gid
   }
 
-  /// Of the store at `path`; nil where there is none to be looked at.
+  /// The owner of the store at `path`; nil if it cannot be examined.
   package init?(ofStoreAt path: String) {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
     self.init(status)
   }
 
-  /// What a new store and what lies beside it may be used for by others than their owner.
+  /// The mode of a new store and its companion files.
   var mode: mode_t { isShared ? 0o660 : 0o600 }
-  /// The same of a key file, which the members of the group only read.
+  /// The mode of a key file, which the group may only read.
   var keyFileMode: mode_t { isShared ? 0o640 : 0o600 }
 
   /// Gives a new file to the group.
@@ -81,7 +81,7 @@ package struct FileOwner: Equatable, Sendable {
 
   // MARK: Rights
 
-  /// Whether this process may take on the rights of other users.
+  /// Whether this process may act with the rights of other users.
   static var canAct: Bool {
     #if os(Linux)
       geteuid() == 0
@@ -90,9 +90,9 @@ package struct FileOwner: Equatable, Sendable {
     #endif
   }
 
-  /// Runs `body` on this thread, for root with the owner's rights at files, setfsuid(2), and with no more than those.
+  /// Runs `body` on this thread; for root, with the owner's file access rights and no more, setfsuid(2).
   ///
-  /// - Throws: `StorageError.unsupported` where root may not do that; what `body` throws.
+  /// - Throws: `StorageError.unsupported` where root may not do that; errors of `body`.
   func acting<Result>(_ body: () throws -> Result) throws -> Result {
     #if os(Linux)
       guard Self.canAct, user != 0 else { return try body() }
@@ -112,7 +112,7 @@ package struct FileOwner: Equatable, Sendable {
     return try body()
   }
 
-  /// The same for one of the files beside a store, whose owner is found anew.
+  /// The same for a companion file of a store, whose owner is looked up again.
   static func acting(besides path: String, _ body: () -> Int32) -> Int32 {
     guard canAct else { return body() }
     var status = stat()

@@ -1,4 +1,4 @@
-/// Paths as the storage layer needs them: strings, resolved once, without following a link in the last component.
+/// Paths as strings, resolved once, without following a link in the last component.
 enum FilePath {
   static func lastComponent(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
@@ -9,8 +9,9 @@ enum FilePath {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// The path with its folder resolved, so that one store has one path; the last component is left alone, since a
-  /// symbolic link there is refused, not followed.
+  /// The path with its folder resolved, so that each store has a single path.
+  ///
+  /// The last component stays as it is: a symbolic link there is refused, not followed.
   static func resolved(_ path: String) throws -> String {
     let name = lastComponent(of: path)
     guard !name.isEmpty, name != ".", name != "..", !path.utf8.contains(0) else {
@@ -25,8 +26,8 @@ enum FilePath {
     return parent == "/" ? "/\(name)" : "\(parent)/\(name)"
   }
 
-  /// Makes the folder above `path`, and those above it, with mode 0700 where they are missing, and the last for the group
-  /// that is to share what lies there.
+  /// Creates the missing folders above `path` with mode 0700, and the innermost one for the group that will share its
+  /// contents.
   static func makeFolder(above path: String, _ owner: FileOwner) throws -> String {
     let folder = try makeOwnFolder(above: path)
     if folder.isNew, owner.isShared {
@@ -42,7 +43,7 @@ enum FilePath {
   private static func makeOwnFolder(above path: String) throws -> (path: String, isNew: Bool) {
     let folder = folder(above: path)
     if mkdir(folder, 0o700) == 0 {
-      // Where the folder above may be entered and not read, its own file system has to see to it.
+      // If the folder above may be entered but not read, syncing is left to its file system.
       try? syncFolder(above: folder)
     } else {
       switch errno {
@@ -51,7 +52,7 @@ enum FilePath {
         _ = try makeOwnFolder(above: folder)
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw StorageError(errno: errno, path: folder) }
         try? syncFolder(above: folder)
-      // A read-only file system reports itself even for a folder that is there.
+      // A read-only file system reports itself even for an existing folder.
       default:
         var status = stat()
         let code = errno
@@ -71,13 +72,13 @@ enum FilePath {
   }
 }
 
-/// The system's words for `code`, by default for the last error.
+/// The system's message for `code`, by default for the last error.
 func systemErrorText(_ code: Int32 = errno) -> String {
   String(cString: strerror(code))
 }
 
 extension StorageError {
-  /// What an error of the system means for the caller.
+  /// The `StorageError` for a system error.
   init(errno code: Int32, path: String) {
     self =
       switch code {

@@ -1,27 +1,27 @@
-/// Who besides the owner gets at a file.
+/// Which users other than the owner can access a file.
 package enum FilePermissions {
-  /// What lets others read or write the file at `path`, in sentences; nothing about one that is not there.
+  /// The permissions that let others read or write the file at `path`, as sentences; empty if it does not exist.
   ///
   /// - Parameter owner: The owner of a store, which a group may share.
   package static func problems(ofFileAt path: String, of owner: FileOwner? = nil) -> [String] {
     var status = stat()
-    // Of a link, which a key file may be, what it leads to.
+    // Follow links, which a key file may be.
     guard stat(path, &status) == 0, status.st_mode & 0o077 & ~groupBits(status, owner) != 0 else { return [] }
     return ["\(path) is open to others (mode \(octal(status.st_mode & 0o777)))."]
   }
 
-  /// Likewise of a key file, wherever a link there leads: its owner knows the key, and may give it away.
+  /// Likewise for a key file, following links: its owner knows the key and could give it away.
   package static func problems(ofKeyFileAt path: String, of owner: FileOwner? = nil) -> [String] {
     var status = stat()
     guard stat(path, &status) == 0, ![0, geteuid(), owner?.user].contains(status.st_uid) else { return [] }
     return ["\(path) belongs to another user (\(status.st_uid)), who knows the key in it, and can put another there."]
   }
 
-  /// What others see of the folder that the file at `path` lies in, where they can do no more.
+  /// What others can see of the folder around the file at `path`, when seeing is all they can do.
   package static func notes(ofFolderAbove path: String, of owner: FileOwner? = nil) -> [String] {
     let folder = FilePath.folder(above: path)
     var status = stat()
-    // A folder of the system's is for everybody.
+    // A system folder is open to all.
     guard stat(folder, &status) == 0, status.st_uid == self.owner(of: path),
       status.st_mode & 0o055 & ~groupBits(status, owner) != 0, status.st_mode & 0o022 & ~groupBits(status, owner) == 0
     else { return [] }
@@ -31,14 +31,14 @@ package enum FilePermissions {
     ]
   }
 
-  /// What lets others read or write the regular file at `path`, if it is this user's.
+  /// The permission that lets others read or write the regular file at `path`, if it belongs to this user.
   package static func problemOfOwnRegularFile(at path: String, of owner: FileOwner? = nil) -> String? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { return nil }
     return problems(ofFileAt: path, of: owner).first
   }
 
-  /// What lets others put files into the folder that the file at `path` lies in.
+  /// The permissions that let others create files in the folder around the file at `path`.
   package static func problems(ofFolderAbove path: String, of owner: FileOwner? = nil) -> [String] {
     let folder = FilePath.folder(above: path)
     var status = stat()
@@ -57,7 +57,7 @@ package enum FilePermissions {
     return problems
   }
 
-  /// Refuses a folder that is there and in which the members of `group` could make no log.
+  /// Refuses an existing folder in which the members of `group` could not create a log.
   package static func checkFolder(above path: String, letsWrite group: gid_t) throws {
     let folder = FilePath.folder(above: path)
     var status = stat()
@@ -67,16 +67,16 @@ package enum FilePermissions {
       reason: "group \(group) could not make files there; run: chgrp \(group) \(folder) && chmod 2770 \(folder)")
   }
 
-  /// What lets others than root and this user put other contents at `path`, in a sentence.
+  /// The reason why users other than root and this one could replace the contents at `path`, as a sentence.
   ///
-  /// They could write to it, or to a folder on the way from the root. `path` has no links in it, see realpath(3).
+  /// They could write to it, or to a folder on the way from the root. `path` contains no links, see realpath(3).
   package static func problem(ofWholePath path: String) -> String? {
     var place = path
     while true {
       var status = stat()
       guard lstat(place, &status) == 0 else { return "\(place) could not be looked at" }
       if status.st_uid != 0, status.st_uid != geteuid() { return "\(place) belongs to another user (\(status.st_uid))" }
-      // What lies in a sticky folder only its owner renames or removes, and that one was looked at.
+      // In a sticky folder only a file's owner can rename or remove it, and that owner was already checked.
       let isSticky = place != path && status.st_mode & S_ISVTX != 0
       if status.st_mode & 0o022 != 0, !isSticky {
         return "\(place) can be written by others (mode \(octal(status.st_mode & 0o777))); run: chmod go-w \(place)"
@@ -86,7 +86,7 @@ package enum FilePermissions {
     }
   }
 
-  /// The first folder on the way to `path` that another user does not let this one enter.
+  /// The first folder on the way to `path` that another user does not allow this one to enter.
   static func foreignFolder(above path: String) -> (path: String, user: uid_t)? {
     var folders: [String] = []
     var place = path
@@ -104,7 +104,7 @@ package enum FilePermissions {
     return nil
   }
 
-  /// What the mode of a file lets the group do that shares the store.
+  /// The mode bits that the sharing group is allowed to have.
   private static func groupBits(_ status: stat, _ owner: FileOwner?) -> mode_t {
     guard let owner, owner.isShared, status.st_gid == owner.group else { return 0 }
     return 0o070

@@ -8,19 +8,19 @@ import Dispatch
   import Darwin
 #endif
 
-/// Tells when another process has committed, or somebody has changed files, without polling.
+/// Reports commits by other processes, or changes to files, without polling.
 ///
-/// Writes through mapped memory raise no event, and the log is written before its commit can be seen: a writer therefore
-/// raises one after each commit. On Linux it opens and closes the log, on which no locks lie that closing would drop; to
-/// change a file's times, as it does elsewhere, would make each synced commit a third slower there, for the file system's
-/// own journal.
+/// Writes through mapped memory raise no event, and the log is written before its commit is visible, so a writer
+/// raises an event after each commit. On Linux it opens and closes the log, which has no locks that closing could
+/// drop. Changing a file's times, as on other systems, would make each synced commit a third slower on Linux, because
+/// of the file system's own journal.
 ///
-/// Unchecked: it has nothing but constants, and sources may be cancelled on any thread.
+/// Unchecked: all properties are constants, and dispatch sources may be cancelled on any thread.
 package final class FileWatcher: @unchecked Sendable {
   private let sources: [any DispatchSourceProtocol]
 
   #if os(Linux)
-    /// Watches the folder of `path`, inotify(7): the log comes and goes.
+    /// Watches the folder of `path`, inotify(7), because the log is created and deleted.
     package init(path: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
       let name = FilePath.lastComponent(of: path) + "-wal"
       let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
@@ -34,9 +34,10 @@ package final class FileWatcher: @unchecked Sendable {
       sources = [Self.source(descriptor, queue, handler) { $1 == name }]
     }
 
-    /// Watches files and folders, with what lies directly in the folders, whether they are there already or not.
+    /// Watches files and folders, existing or not, and the direct contents of the folders.
     ///
-    /// A new file counts when it was closed, so that nobody reads half of one. Links are watched, not followed.
+    /// A new file is reported once it is closed, so that it is not read half-written. Links themselves are watched,
+    /// not followed.
     package init(paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
       let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
       guard descriptor >= 0 else {
@@ -47,7 +48,7 @@ package final class FileWatcher: @unchecked Sendable {
         let watches = try Self.watch(WatchedFolders(paths), descriptor)
         sources = [
           Self.source(descriptor, queue, handler) { event, name in
-            // Without a name it is the folder itself, of which the one above tells, too.
+            // An event without a name is about the folder itself, which its parent's watch also reports.
             guard let name, let (folder, names) = watches[event.wd], names.concerns(name) else { return false }
             return event.mask & UInt32(IN_CREATE) == 0 || !Self.isBeingWritten("\(folder)/\(name)")
           }
@@ -58,7 +59,7 @@ package final class FileWatcher: @unchecked Sendable {
       }
     }
 
-    /// Whether something new is a file by itself, of which we hear again when it is closed; not a folder, or a link.
+    /// Whether something new is a regular file, whose close is reported later; not a folder or a link.
     private static func isBeingWritten(_ path: String) -> Bool {
       var status = stat()
       return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1
@@ -66,7 +67,7 @@ package final class FileWatcher: @unchecked Sendable {
 
     private typealias Watches = [Int32: (folder: String, names: WatchedFolders.Names)]
 
-    /// - Returns: The folder of each watch, and what is of interest in it.
+    /// - Returns: For each watch, its folder and the names to report.
     private static func watch(_ folders: WatchedFolders, _ descriptor: Int32) throws -> Watches {
       let events = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB
       var watches: Watches = [:]
@@ -98,9 +99,9 @@ package final class FileWatcher: @unchecked Sendable {
       return source
     }
 
-    /// Takes all events that wait.
+    /// Reads all pending events.
     ///
-    /// - Returns: Whether one of them is of interest, or some were lost.
+    /// - Returns: Whether one of them is relevant, or some were lost.
     private static func readEvents(
       _ descriptor: Int32, _ isOfInterest: (_ event: inotify_event, _ name: String?) -> Bool
     ) -> Bool {
@@ -131,7 +132,7 @@ package final class FileWatcher: @unchecked Sendable {
       if log >= 0 { close(log) }
     }
   #else
-    /// Watches the file itself, kqueue(2), through a descriptor that is never closed: closing one would drop SQLite's
+    /// Watches the file itself, kqueue(2), through a descriptor that is never closed: closing it would drop SQLite's
     /// locks on the file (https://www.sqlite.org/howtocorrupt.html, 2.2).
     package init(path: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
       let descriptor = open(path, O_EVTONLY | O_CLOEXEC)
@@ -143,9 +144,9 @@ package final class FileWatcher: @unchecked Sendable {
       sources = [source]
     }
 
-    /// Watches files and folders, with what lies directly in the folders, whether they are there already or not.
+    /// Watches files and folders, existing or not, and the direct contents of the folders.
     ///
-    /// Files that come later are watched by the next one: make it when this one tells of them.
+    /// Files created later are not watched: make a new watcher when this one reports them.
     package init(paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
       let descriptors = try Self.open(WatchedFolders(paths).filesAndFolders)
       sources = descriptors.map { descriptor in

@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// A system call by which a new store comes to be: what is done beside SQLite, and so by no VFS.
+/// A system call made while creating a store: outside SQLite, and so not seen by any VFS.
 package enum FileCall: Equatable, Sendable {
   case create(path: String)
   case write(path: String, offset: Int, bytes: [UInt8])
@@ -9,14 +9,14 @@ package enum FileCall: Equatable, Sendable {
   case syncFolder(path: String)
   case remove(path: String)
 
-  /// Hears of each call before it is made; what it gives is the error that the call fails with instead.
+  /// Called before each call; a result other than nil makes the call fail with that error.
   package typealias Observer = @Sendable (FileCall) -> Int32?
 }
 
-/// A file that gets its name only when it is whole: written under a temporary name beside it, synced, and linked into
-/// place without replacing what may be there.
+/// A file that gets its name only once it is whole: written under a temporary name beside it, synced, and linked into
+/// place without replacing an existing file.
 ///
-/// `link(2)` fails when the name exists, on every file system that has it; `rename(2)` would replace.
+/// `link(2)` fails when the name exists, on every file system that supports it; `rename(2)` would replace.
 final class NewFile {
   let path: String
   let temporaryPath: String
@@ -25,7 +25,7 @@ final class NewFile {
   private var descriptor: Int32 = -1
   private var byteCount = 0
 
-  /// Creates the temporary file, and the missing folders above it, as `owner`'s.
+  /// Creates the temporary file and any missing folders above it, owned by `owner`.
   ///
   /// - Parameter mode: By default 0600, and 0660 for a group that shares a store.
   init(besides path: String, owner: FileOwner, mode: mode_t? = nil, observer: FileCall.Observer? = nil) throws {
@@ -43,7 +43,7 @@ final class NewFile {
       descriptor = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
       guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
       if owner.isShared { try owner.share(descriptor, path: path) }
-      // The umask may have taken the owner's own rights away.
+      // The umask may have removed even the owner's rights.
       guard fchmod(descriptor, mode ?? owner.mode) == 0 else { throw StorageError(errno: errno, path: path) }
     }
   }
@@ -60,7 +60,7 @@ final class NewFile {
     byteCount += written
   }
 
-  /// Leaves a hole before what is written next, or at the end.
+  /// Leaves a hole before the next write, or at the end.
   func skip(_ count: Int) throws {
     guard count > 0 else { return }
     guard lseek(descriptor, off_t(count), SEEK_CUR) >= 0, ftruncate(descriptor, off_t(byteCount + count)) == 0 else {
@@ -69,19 +69,19 @@ final class NewFile {
     byteCount += count
   }
 
-  /// Makes the file look as old as the one that it was copied from.
+  /// Gives the file the times of the original it was copied from.
   func takeTime(of original: stat) throws {
     var times = [original.modificationTime, original.modificationTime]
     guard futimens(descriptor, &times) == 0 else { throw StorageError(errno: errno, path: path) }
   }
 
-  /// Gives the contents their name, and makes both durable.
+  /// Links the contents to their final name, and makes both durable.
   ///
-  /// The descriptor is closed before the name exists: closing it later would drop the POSIX locks of whoever opened the
-  /// file by its name in this process (https://www.sqlite.org/howtocorrupt.html, 2.2).
+  /// The descriptor is closed before the name exists: closing it later would drop the POSIX locks of any code in this
+  /// process that opened the file by its name (https://www.sqlite.org/howtocorrupt.html, 2.2).
   ///
-  /// - Parameter isDurable: Whether the contents are to outlast a power cut.
-  /// - Throws: `StorageError.exists` when the name is taken; the temporary file is gone either way.
+  /// - Parameter isDurable: Whether the contents must survive a power cut.
+  /// - Throws: `StorageError.exists` when the name is taken; the temporary file is removed either way.
   func publish(isDurable: Bool = true) throws {
     if isDurable {
       try announce(.sync(path: temporaryPath))
@@ -100,7 +100,7 @@ final class NewFile {
     try owner.acting { try FilePath.syncFolder(above: path) }
   }
 
-  /// Makes the contents durable and gives them their name, in the place of what has it.
+  /// Makes the contents durable and renames them over an existing file.
   func replace() throws {
     try announce(.sync(path: temporaryPath))
     guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
@@ -112,9 +112,9 @@ final class NewFile {
     }
   }
 
-  /// Says which system call comes next.
+  /// Reports the next system call to the observer.
   ///
-  /// - Throws: The error that the observer has it fail with.
+  /// - Throws: The error that the observer injects.
   private func announce(_ call: @autoclosure () -> FileCall) throws {
     guard let code = observer?(call()) else { return }
     throw StorageError(errno: code, path: path)

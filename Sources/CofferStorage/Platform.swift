@@ -1,4 +1,4 @@
-// The C library under its name on each system, for the rest of the module.
+// The C library, under its name on each system, for the whole module.
 #if canImport(Glibc)
   @_exported import Glibc
 #elseif canImport(Musl)
@@ -7,11 +7,11 @@
   @_exported import Darwin
 #endif
 
-/// The system's calls where a method of the same name hides them.
+/// System calls that a method of the same name would hide.
 enum Platform {
   /// Opens a file for reading; never the store's own, see `Store`.
   ///
-  /// Neither a link nor a pipe, which somebody may have put there, is followed or waited for.
+  /// Does not follow links or wait for pipes, which someone may have planted there.
   static func openForReading(_ path: String) -> Int32 {
     open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
   }
@@ -38,7 +38,7 @@ enum Platform {
 }
 
 extension stat {
-  /// When the file's contents changed last.
+  /// When the file's contents were last changed.
   var modificationTime: timespec {
     #if canImport(Darwin)
       st_mtimespec

@@ -1,7 +1,7 @@
 import Coffer
 import CofferCrypto
 
-/// A key that two places do not hold alike.
+/// A key whose items differ between two places.
 package struct ItemDifference: Sendable {
   package let key: String
   /// The item in the first place; nil where only the second one has it.
@@ -12,32 +12,32 @@ package struct ItemDifference: Sendable {
   package let isOfValue: Bool
   /// Whether the metadata differ.
   package let isOfMetadata: Bool
-  /// Whether one of the collections is sealed, and its values are not to be shown.
+  /// Whether one of the collections is sealed, so that its values must not be shown.
   package let isSealed: Bool
 
-  /// Whether one of the two values is not to be shown.
+  /// Whether one of the two values must not be shown.
   package var isSecret: Bool { isSealed || [before, after].contains { $0?.value.kind == .secret } }
 }
 
 extension ItemDifference: CustomStringConvertible, CustomReflectable {
-  /// The key; never a value, which may be a secret one.
+  /// The key, never a value, which may be secret.
   package var description: String { key }
 
   package var customMirror: Mirror { Mirror(self, children: ["key": key]) }
 }
 
 extension Reading where Self: ~Copyable {
-  /// What a collection shows otherwise than one of `other`, in the order of the keys' UTF-8 bytes.
+  /// The keys whose items differ from those of `other`, in the order of the keys' UTF-8 bytes.
   ///
-  /// Each of the two is given with those that show behind it, as the parent does behind an environment.
+  /// Each side is a list of collections, searched in order, such as an environment and its parent.
   ///
-  /// Values and metadata count; versions, times, expiries and due dates don't. The time a comparison takes tells nothing of the values but their
-  /// lengths.
+  /// Compares values and metadata, but not versions, times, expiries and due dates. The time a comparison takes
+  /// reveals only the lengths of the values.
   ///
   /// - Parameters:
   ///   - comparesMetadata: Whether the other side has metadata at all.
-  ///   - skipped: Keys that are left out.
-  /// - Throws: `CofferError.locked` where a collection is sealed and its vault locked; `.notDecodable`.
+  ///   - skipped: Keys to leave out.
+  /// - Throws: `CofferError.locked` if a collection is sealed and its vault is locked; `.notDecodable`.
   package borrowing func differences(
     in collections: [String], from other: borrowing some Reading & ~Copyable, in otherCollections: [String],
     comparesMetadata: Bool = true, skipping skipped: Set<ByteString> = []

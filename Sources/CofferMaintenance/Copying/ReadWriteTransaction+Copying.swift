@@ -4,9 +4,9 @@ import CofferStorage
 /// A collection to copy, or some of its keys.
 package struct CopiedCollection {
   package let name: String
-  /// What shows behind it and is copied, too: the parent of an environment.
+  /// The collection behind it whose items are copied, too: the parent of an environment.
   package let parent: String?
-  /// What it is called where it goes.
+  /// Its name in the target.
   package let newName: String
   /// The keys to copy; nil for all.
   package let keys: [String]?
@@ -22,19 +22,19 @@ package struct CopiedCollection {
 }
 
 extension ReadWriteTransaction {
-  /// Sets the items of `collections` with values, metadata, expiries and due dates as `source` has them: of this store or
-  /// another.
+  /// Copies the items of `collections` from `source`, in this store or another, with values, metadata, expiries and
+  /// due dates.
   ///
-  /// What is sealed there is opened with that store's vault, and what goes into a sealed collection is sealed with this
-  /// one's. Versions, times and history are not copied.
+  /// Sealed items are opened with the source's vault, and those that go into a sealed collection are sealed with this
+  /// store's vault. Versions, times and history are not copied.
   ///
   /// - Parameters:
-  ///   - mode: What becomes of the items that only this store has.
-  ///   - isDryRun: Whether nothing is to be changed, and only said what would be.
-  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the copying.
-  ///   - willReplace: Is told of each item that would get another value, other metadata or other dates; what it throws ends
-  ///     the copying.
-  /// - Throws: `CofferError.locked` where a collection is sealed and its vault locked; `.notDecodable`.
+  ///   - mode: What happens to items that only this store has.
+  ///   - isDryRun: Whether to report the changes without making them.
+  ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the copying.
+  ///   - willReplace: Called for each item whose value, metadata or dates would change; an error it throws ends the
+  ///     copying.
+  /// - Throws: `CofferError.locked` if a collection is sealed and its vault is locked; `.notDecodable`.
   package borrowing func copyItems(
     _ collections: [CopiedCollection], from source: borrowing some Reading & ~Copyable, mode: ImportMode,
     isDryRun: Bool = false, progress: (Double) throws -> Void = { _ in },

@@ -2,31 +2,31 @@ import Coffer
 import CofferStorage
 
 extension Database {
-  /// Writes items into a new SQLite database in clear, which any program reads.
+  /// Exports items, unencrypted, to a new SQLite database that any program can read.
   ///
-  /// It has one table, `settings(collection, key, type, value, metadata_type, metadata, version, modified, expires, due)`.
-  /// Numbers, text
-  /// and data stand there as themselves, dates as RFC 3339 where that loses nothing, else as seconds since 2001, lists and
-  /// dictionaries as JSON where that loses nothing. What has no such form stands there as the store's own bytes
-  /// (`FORMAT.md`, Values). What is declared of these collections stands in a second table, `declarations(application, version,
-  /// declaration)`, as JSON. ``importPlain(from:format:mode:isDryRun:progress:)`` makes the same values of it again, bit for bit,
-  /// and the same declarations.
+  /// The file has one table, `settings(collection, key, type, value, metadata_type, metadata, version, modified,
+  /// expires, due)`. Numbers, text and data are stored as they are. Dates are RFC 3339 text where that is lossless,
+  /// else seconds since 2001; lists and dictionaries are JSON where that is lossless. Any other value is stored as
+  /// the store's own bytes (`FORMAT.md`, Values). A second table, `declarations(application, version, declaration)`,
+  /// holds the declarations of these collections as JSON. ``importPlain(from:format:mode:isDryRun:progress:)``
+  /// restores the same values, bit for bit, and the same declarations.
   ///
   /// ```swift
   /// try database.exportPlain(to: "settings.sqlite", collections: ["ui"])
   /// ```
   ///
-  /// The file holds everything in clear, secrets too. Its mode is 0600, and it appears whole and durable, or not at all.
+  /// Everything in the file is plaintext, secrets included. Its mode is 0600, and it appears whole and durable, or
+  /// not at all.
   ///
   /// - Parameters:
-  ///   - collections: Which ones; nil stands for all.
-  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the export, and leaves nothing.
-  ///   - willWrite: Gets each item before it is opened and written: its key, its collection, and what it is, `secret` and
-  ///     `sealed` among them. What it throws does the same.
-  /// - Returns: How many items were written.
-  /// - Throws: `CofferError.fileExists` when there is a file already; `.locked` for a value of a sealed collection while the
-  ///   vault is locked; `.notDecodable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; what `willWrite` and
-  ///   `progress` throw.
+  ///   - collections: The collections to export; nil for all.
+  ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the export and leaves no file.
+  ///   - willWrite: Called before each item is opened and written, with its key, its collection and its traits, such
+  ///     as `secret` and `sealed`. An error it throws ends the export and leaves no file.
+  /// - Returns: The number of items written.
+  /// - Throws: `CofferError.fileExists` if the file exists; `.locked` for a value of a sealed collection while the
+  ///   vault is locked; `.notDecodable`, `.diskFull`, `.permissionDenied` or `.inputOutput`; errors of `willWrite`
+  ///   and `progress`.
   @discardableResult
   public func exportPlain(
     to path: String, collections: [String]? = nil,
@@ -52,7 +52,7 @@ extension Database {
 }
 
 extension Session {
-  /// - Returns: How many items were written.
+  /// - Returns: The number of items written.
   fileprivate func write(
     _ collections: [String]?, to plain: SQLiteConnection, _ willWrite: (String, String, Value.Kind) throws -> Void,
     _ progress: (Double) throws -> Void
@@ -103,7 +103,7 @@ extension Session {
     statement.bind(key, at: 2)
     statement.bind(value.kind.name, at: 3)
     statement.bind(try PlainValue.column(for: value), at: 4)
-    // What is not bound is NULL.
+    // An unbound parameter is NULL.
     if let metadata {
       statement.bind(metadata.kind.name, at: 5)
       statement.bind(try PlainValue.column(for: metadata), at: 6)

@@ -2,27 +2,28 @@ import Coffer
 import CofferStorage
 
 extension Database {
-  /// Sets the items of a plain database, or one of SQLCipher's, all of them in one transaction.
+  /// Imports the items of a plain or SQLCipher database, in one transaction.
   ///
   /// ```swift
   /// let report = try database.importPlain(from: "app.sqlite", format: .yapDatabase)
   /// print("\(report.itemCount) items, \(report.opaqueCount) of them in a form of the app's own")
   /// ```
   ///
-  /// The file is opened for reading, and nothing in it is trusted: views, virtual tables and computed columns are refused,
-  /// triggers never run. Versions and times are those of the import. An item is set whole: where the file has no metadata, no
-  /// expiry or no due date for it, it has none afterwards. One that has expired meanwhile is left out. What the file says that
-  /// applications declare is declared here, too, but for those that have declared something here already.
+  /// The file is opened read-only and not trusted: views, virtual tables and computed columns are refused, and
+  /// triggers never run. Items get new versions and times. Each item is replaced whole: if the file has no metadata,
+  /// expiry or due date for it, it has none afterwards. Expired items are left out. Declarations in the file are
+  /// imported for applications that have declared nothing in this store yet.
   ///
   /// - Parameters:
-  ///   - mode: What becomes of the items that are there already.
-  ///   - isDryRun: Whether nothing is to be changed, and only said what would be.
-  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the import, with nothing changed.
-  /// - Throws: `CofferError.malformedSettings`, which names row and column, for a file that is no such database or holds
-  ///   what is no value; `.wrongKeyForSource`; `.unsupported` when SQLCipher's library is missing; `.inputOutput` or
-  ///   `.permissionDenied`; `.lockedByAdministrator` for a value that `ManagedSettings` lock; `.conflictingDeclarations`; where
-  ///   declarations are checked, `.invalidValue`, or `.invalidSettings` for several; as `Connection.readWrite`. Nothing is changed
-  ///   then.
+  ///   - mode: What happens to existing items.
+  ///   - isDryRun: Whether to report the changes without making them.
+  ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the import, with nothing
+  ///     changed.
+  /// - Throws: `CofferError.malformedSettings`, naming row and column, if the file is not such a database or a row is
+  ///   not a valid item; `.wrongKeyForSource`; `.unsupported` if SQLCipher's library is missing; `.inputOutput` or
+  ///   `.permissionDenied`; `.lockedByAdministrator` for a value locked by `ManagedSettings`;
+  ///   `.conflictingDeclarations`; where declarations are checked, `.invalidValue`, or `.invalidSettings` for
+  ///   several; and the errors of `Connection.readWrite`. Nothing is changed when it throws.
   public func importPlain(
     from path: String, format: PlainImportFormat, mode: ImportMode = .merge, isDryRun: Bool = false,
     progress: (Double) throws -> Void = { _ in }
@@ -54,17 +55,18 @@ extension Database {
     }
   }
 
-  /// Sets settings that were read from a file of another format, all of them in one transaction.
+  /// Imports settings that were read from a file of another format, in one transaction.
   ///
-  /// Items that are there keep metadata, expiry and due date, which those formats don't have.
+  /// Existing items keep their metadata, expiry and due date, which those formats lack.
   ///
   /// - Parameters:
-  ///   - collections: The collections that the file has, those without settings among them.
-  ///   - mode: What becomes of the items that are there already.
-  ///   - isDryRun: Whether nothing is to be changed, and only said what would be.
-  ///   - progress: Gets the share that is done, from 0 to 1; what it throws ends the import, with nothing changed.
-  /// - Throws: `CofferError.notEncodable`, `.locked`; where declarations are checked, `.invalidValue`, or `.invalidSettings` for
-  ///   several; as `Connection.readWrite`. Nothing is changed then.
+  ///   - collections: The collections in the file, including empty ones.
+  ///   - mode: What happens to existing items.
+  ///   - isDryRun: Whether to report the changes without making them.
+  ///   - progress: Called with the fraction done, from 0 to 1; an error it throws ends the import, with nothing
+  ///     changed.
+  /// - Throws: `CofferError.notEncodable`, `.locked`; where declarations are checked, `.invalidValue`, or
+  ///   `.invalidSettings` for several; and the errors of `Connection.readWrite`. Nothing is changed when it throws.
   package func importSettings(
     _ settings: [ImportedSetting], collections: [String], mode: ImportMode = .merge, isDryRun: Bool = false,
     progress: (Double) throws -> Void = { _ in }
@@ -83,85 +85,86 @@ extension Database {
   }
 }
 
-/// What becomes of the items that are there already.
+/// What an import does with existing items.
 public enum ImportMode: Sendable {
-  /// Those that the file doesn't have stay.
+  /// Keeps items that the file doesn't have.
   case merge
-  /// Those that the file doesn't have go, in the collections that it has.
+  /// Removes items that the file doesn't have, in the collections that it has.
   case replace
 }
 
-/// What kind of database is to be imported.
+/// The kind of database to import.
 public enum PlainImportFormat: Sendable {
-  /// An SQLite database with a table `settings`, as ``Coffer/Database/exportPlain(to:collections:progress:willWrite:)`` writes it.
+  /// An SQLite database with a table `settings`, as
+  /// ``Coffer/Database/exportPlain(to:collections:progress:willWrite:)`` writes it.
   ///
-  /// Its columns may stand in any order, and only `key` and `value` need be there: without a collection, items go into the
-  /// default one; without a type, a value is what SQLite says it is. `expires` and `due` are dates as in `value`. Other columns
-  /// are left alone.
+  /// Columns may be in any order, and only `key` and `value` are required. Without a collection, items go into the
+  /// default one; without a type, SQLite's type decides. `expires` and `due` are dates in the same form as in
+  /// `value`. Other columns are ignored.
   case sqlite
   /// A database of YapDatabase, with its table `database2`.
   ///
-  /// Archives of property lists, URLs, UUIDs, dates and nulls, property lists and JSON become the values they are; what an
-  /// application's own serializer wrote otherwise stays data.
+  /// Archives of property lists, URLs, UUIDs, dates and nulls, property lists and JSON are decoded; bytes from an
+  /// application's own serializer are imported as data.
   case yapDatabase
-  /// Either of them, encrypted by SQLCipher, whose library is loaded when it is needed; with the passphrase, as UTF-8.
+  /// Either of them, encrypted by SQLCipher, with the passphrase as UTF-8. SQLCipher's library is loaded on demand.
   case sqlCipher(passphrase: SecretBytes)
 }
 
-/// What an import has changed, or would.
+/// What an import changed, or would change.
 public struct PlainImportReport: Sendable, Equatable {
-  /// How many items were read.
+  /// The number of items read.
   public internal(set) var itemCount = 0
-  /// How many of them are new.
+  /// The number of new items.
   public internal(set) var insertedCount = 0
-  /// How many of them replaced another value, other metadata, or another expiry or due date.
+  /// The number of items whose value, metadata, expiry or due date was replaced.
   public internal(set) var updatedCount = 0
-  /// How many items were removed, because the file doesn't have them.
+  /// The number of items removed because the file doesn't have them.
   public internal(set) var removedCount = 0
-  /// The collections that were read, in the order of their names.
+  /// The collections read, sorted by name.
   public internal(set) var collections: [String] = []
-  /// How many settings are declared that were not.
+  /// The number of newly declared settings.
   public internal(set) var declaredCount = 0
-  /// How many values and metadata are data because what wrote them is unknown.
+  /// The number of values and metadata imported as data because their serializer is unknown.
   public internal(set) var opaqueCount = 0
-  /// How many more the file had that have expired, and were left out.
+  /// The number of expired items that were left out.
   public internal(set) var expiredCount = 0
 
-  /// How many values the file does not show, and were left as they are: redacted secrets.
+  /// The number of values left unchanged because the file redacts them, as it does secrets.
   package internal(set) var redactedCount = 0
-  /// What would change, by collection and key; only of an import that changes nothing.
+  /// The changes by collection and key; filled only by a dry run.
   package internal(set) var changes: [Change] = []
 
   /// One item that an import would add, change or remove.
   package struct Change: Sendable, Equatable {
     package let collection: String
     package let key: String
-    /// The value that is there; nil when the item is new.
+    /// The present value; nil when the item is new.
     package let before: Value?
     /// The value in the file; nil when the item would be removed.
     package let after: Value?
-    /// Whether the collection is sealed, and its values are not to be shown.
+    /// Whether the collection is sealed, so that its values must not be shown.
     package let isSealed: Bool
   }
 
   init() {}
 
-  /// How many items were there already as they are in the file.
+  /// The number of items that were the same in the file.
   public var unchangedCount: Int { itemCount - insertedCount - updatedCount }
 }
 
 extension PlainImportReport.Change: CustomStringConvertible, CustomReflectable {
-  /// Collection and key; never a value, which may be a sealed one.
+  /// Collection and key, never a value, which may be sealed.
   package var description: String { "\(collection)/\(key)" }
 
   package var customMirror: Mirror { Mirror(self, children: ["collection": collection, "key": key]) }
 }
 
-/// A setting as a file of another format has it.
+/// A setting read from a file of another format.
 package struct ImportedSetting {
   package let collection: String
   package let key: String
-  /// Its value; nil where the file only shows that there is one, as it does of a secret.
+  /// Its value; nil if the file redacts it, as it does a secret.
   package let value: Value?
 
   package init(collection: String, key: String, value: Value?) {

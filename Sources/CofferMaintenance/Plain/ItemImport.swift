@@ -1,31 +1,31 @@
 import Coffer
 import CofferStorage
 
-/// The items of a file on their way into a store, in one transaction.
+/// An import of a file's items into a store, in one transaction.
 struct ItemImport {
   private var report = PlainImportReport()
-  /// The keys that the file has, by collection.
+  /// The keys in the file, by collection.
   private var keys: [ByteString: Set<ByteString>] = [:]
-  /// What an administrator has locked, by the collection of the application.
+  /// The settings locked by an administrator, by the application's collection.
   private var managed: [ByteString: ManagedSettings] = [:]
-  /// What is not as it is declared to be.
+  /// The values that violate their declarations.
   private var problems: [(error: CofferError, problem: SettingProblem)] = []
-  /// Whether each change is to be listed.
+  /// Whether to list each change.
   private let lists: Bool
 
   init(lists: Bool) {
     self.lists = lists
   }
 
-  /// How many items that were there have another value, other metadata or other dates.
+  /// The number of existing items whose value, metadata or dates changed.
   var replacedCount: Int { report.updatedCount }
 
-  /// Notes that the file has these collections, though they may be empty.
+  /// Notes collections of the file, which may be empty.
   mutating func begin(_ collections: [String]) {
     for collection in collections { keys[ByteString(collection)] = [] }
   }
 
-  /// Declares what applications do that have declared nothing here.
+  /// Adds the declarations of applications that have declared nothing in this store.
   mutating func declare(
     _ declared: [PlainSource.Declared], _ transaction: borrowing ReadWriteTransaction
   ) throws {
@@ -37,12 +37,12 @@ struct ItemImport {
     }
   }
 
-  /// Sets value, metadata, expiry and due date; says whether the key comes for the first time.
+  /// Sets value, metadata, expiry and due date; returns whether the key is seen for the first time.
   ///
-  /// An item that has expired is left out, as if the file did not have it.
+  /// An expired item is left out, as if it were not in the file.
   mutating func set(_ item: PlainSource.Item, _ session: Session) throws -> Bool {
     if session.isExpired(item.dates) {
-      // The file has the collection all the same, also where nothing else of it is left.
+      // The collection counts as in the file even if all of its items have expired.
       keys[ByteString(item.collection), default: []].formUnion([])
       report.expiredCount += 1
       return true
@@ -57,7 +57,7 @@ struct ItemImport {
     return true
   }
 
-  /// Sets a value, and leaves metadata, expiry and due date as they are.
+  /// Sets a value; metadata, expiry and due date stay.
   mutating func set(_ setting: ImportedSetting, _ session: Session) throws {
     keys[ByteString(setting.collection), default: []].insert(ByteString(setting.key))
     guard let value = setting.value else {
@@ -83,7 +83,7 @@ struct ItemImport {
     do {
       try body(earlier == 0)
     } catch let error as CofferError {
-      // All of them are told at the end.
+      // All of them are reported together at the end.
       guard case .invalidValue(_, _, let reason) = error else { throw error }
       let problem = SettingProblem(collection: collection, key: key, place: "what is imported", reason: reason)
       problems.append((error, problem))
@@ -105,7 +105,7 @@ struct ItemImport {
     try settings.requireUnlocked(key, in: collection)
   }
 
-  /// Removes what the file doesn't have, when it is to; undoes everything when that is only a trial.
+  /// In replace mode, removes items that the file doesn't have; in a dry run, rolls everything back.
   mutating func end(
     _ mode: ImportMode, isDryRun: Bool, _ transaction: borrowing ReadWriteTransaction
   ) throws -> PlainImportReport {

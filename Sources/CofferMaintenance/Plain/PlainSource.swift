@@ -40,9 +40,9 @@ struct PlainSource {
     let value: Value
     let metadata: Value?
     var dates = ItemDates.none
-    /// How many of the two are data because what wrote them is unknown.
+    /// How many of value and metadata are data because their serializer is unknown.
     var opaqueCount = 0
-    /// Whether it is sealed where it comes from.
+    /// Whether the item is sealed in its source.
     var isSealed = false
   }
 
@@ -72,16 +72,16 @@ struct PlainSource {
     count = try database.count(ofTable: layout.rawValue)
   }
 
-  /// What an application declares.
+  /// An application's declarations.
   struct Declared {
     let application: String
     let version: String?
     let declaration: Declaration
   }
 
-  /// The settings that the database says are declared.
+  /// The declarations in the database.
   ///
-  /// - Throws: As ``readItems(_:)``; `CofferError.malformedSettings` for a declaration that makes no sense.
+  /// - Throws: The errors of ``readItems(_:)``; `CofferError.malformedSettings` for a malformed declaration.
   func declared() throws -> [Declared] {
     let (table, columns) = ("declarations", ["application", "version", "declaration"])
     guard layout == .settings, let present = try database.columns(ofTable: table), columns.allSatisfy(present.contains)
@@ -94,9 +94,9 @@ struct PlainSource {
     return declared
   }
 
-  /// Hands all items to `body`, in the order of the rows.
+  /// Calls `body` with each item, in row order.
   ///
-  /// - Throws: `StorageError.unreadable`, naming row and column, for what is no item.
+  /// - Throws: `StorageError.unreadable`, naming row and column, for a row that is not a valid item.
   func readItems(_ body: (Item) throws -> Void) throws {
     var number = 0
     try database.readRows(ofTable: layout.rawValue, columns: columns) { row in
@@ -107,7 +107,7 @@ struct PlainSource {
   }
 }
 
-/// One row, read with its place in mind.
+/// Reads one row; its errors name row and column.
 private struct RowReader {
   let path: String
   let number: Int
@@ -148,7 +148,7 @@ private struct RowReader {
     let type = try text(typeColumn)
     return try reading(column) {
       let value = try PlainValue.value(of: self[column] ?? .null, type: type)
-      // Whatever cannot be stored is found here, where its place is known.
+      // A value that cannot be stored is detected here, where row and column are known.
       _ = try value.stored
       return value
     }
@@ -197,15 +197,15 @@ private struct RowReader {
   }
 }
 
-/// What a serializer of YapDatabase wrote, as a value.
+/// The value of bytes that a YapDatabase serializer wrote.
 struct YapValue {
   let value: Value
-  /// Whether what wrote the bytes is unknown; they are data then.
+  /// Whether the serializer is unknown; the value is data then.
   let isOpaque: Bool
 
   init(_ bytes: [UInt8]) {
     let known = Self.known(bytes)
-    // What nests too deep, or is null as a whole, is no value of its own.
+    // A value that is nested too deep, or null at the top level, stays data.
     if let known, (try? known.stored) != nil {
       (value, isOpaque) = (known, false)
     } else {
@@ -223,7 +223,7 @@ struct YapValue {
     return try? JSONReader.value(text)
   }
 
-  /// A property list may be of any kind, and the archive of something else.
+  /// A property list may be of any kind, including an archive of something else.
   private static func value(ofPropertyList list: Value) -> Value? {
     KeyedArchive.isArchive(list) ? KeyedArchive.value(list) : list
   }

@@ -7,19 +7,19 @@ import CofferStorage
   import Foundation
 #endif
 
-/// Values as they stand in the table `settings` of a plain database: readable by a person, and the same value again when
-/// they are read back, bit for bit.
+/// The encoding of values in the table `settings` of a plain database: readable, and lossless when read back, bit for
+/// bit.
 enum PlainValue {
-  /// The text `nan`, which SQLite would keep as NULL, and `-0.0`, whose sign it may drop.
+  /// Doubles stored as text: SQLite would store NaN as NULL, and may drop the sign of -0.0.
   private static let numbersAsText = ["nan": Double.nan, "-0.0": -0.0]
 
   // MARK: Writing
 
-  /// What stands for a value, beside the name of its kind.
+  /// The column for a value; the name of its kind is stored beside it.
   ///
   /// - Throws: `ValueCodingError`.
   static func column(for value: Value) throws -> RecordColumn {
-    // What has no text or number of its own that reads back equal stands there as Coffer's own bytes.
+    // A value without a lossless text or number form is stored as Coffer's own bytes.
     try readableColumn(for: value) ?? .blob(value.stored.bytes.withUnsafeBytes(Array.init)[...])
   }
 
@@ -41,11 +41,11 @@ enum PlainValue {
 
   private static func column(for number: Double) -> RecordColumn? {
     if let name = numbersAsText.first(where: { $0.value.bitPattern == number.bitPattern })?.key { return text(name) }
-    // NaN with other bits than the usual ones.
+    // A NaN with unusual bits is stored as bytes.
     return number.isNaN ? nil : .real(number)
   }
 
-  /// RFC 3339 where milliseconds are enough, else seconds since 2001.
+  /// RFC 3339 for dates of whole milliseconds, else seconds since 2001.
   private static func column(for date: Date) -> RecordColumn? {
     let seconds = date.timeIntervalSinceReferenceDate
     let readable = Timestamp.text(date)
@@ -59,9 +59,9 @@ enum PlainValue {
 
   // MARK: Reading
 
-  /// The value that a column stands for.
+  /// Decodes a column.
   ///
-  /// - Parameter type: The name of its kind; nil where the column alone says what it is.
+  /// - Parameter type: The name of its kind; nil to go by SQLite's type.
   /// - Throws: `ValueCodingError`, which never quotes the value.
   static func value(of column: RecordColumn, type: String?) throws -> Value {
     guard let type else { return try value(of: column) }

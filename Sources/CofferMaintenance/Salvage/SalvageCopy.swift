@@ -1,19 +1,19 @@
 import Coffer
 import CofferStorage
 
-/// The new store that a salvage fills, in one transaction.
+/// The new store of a salvage, filled in one transaction.
 ///
-/// Rows go in as they were, with their versions and times, by SQL: through a transaction of the ordinary kind they would
-/// all be new, and their history could not be kept.
+/// Rows are inserted with SQL, keeping versions and times: an ordinary transaction would assign new ones and could
+/// not keep history.
 final class SalvageCopy {
   private let connection: SQLiteConnection
   /// The highest version or sequence seen.
   private var lastSequence: Int64 = 0
   private var lost: [LostRow] = []
   private var commits: [Int64: ChangeSet] = [:]
-  /// What the vault's list says is sealed.
+  /// The sealed collections in the vault's list.
   private var declared: [String] = []
-  /// Whether there are tables for the settings that programs have declared.
+  /// Whether there are tables for declared settings.
   private var hasDeclarations = false
 
   private struct LostRow {
@@ -29,7 +29,7 @@ final class SalvageCopy {
     self.connection = connection
   }
 
-  /// Takes over all rows that are found, and reports what was saved and what is lost.
+  /// Copies all rows found, and reports what was saved and what is lost.
   func fill(from tables: TableSalvage, into report: inout SalvageReport) throws {
     try connection.beginWrite(.full)
     do {
@@ -39,7 +39,7 @@ final class SalvageCopy {
       try declareSealed()
       try addLostItems(to: &report)
       try count(into: &report)
-      // Behind all versions, which are so never given again.
+      // Starts above all old versions, so that none is reused.
       try ChangeLog(connection: connection).begin(after: lastSequence)
       try connection.commit()
     } catch {
@@ -52,7 +52,7 @@ final class SalvageCopy {
 
   private func take(_ row: SalvagedRow) throws -> String? {
     guard let table = SalvagedTable(row) else {
-      // The other tables and indexes of the schema hold nothing to be saved; what was cut off is listed by its page.
+      // The schema's other tables and indexes have nothing to save; truncated rows are listed by page.
       let isForeign = row.table.flatMap(SalvagedTable.init(rawValue:)) == nil
       guard isForeign || !row.record.isWhole else { throw MalformedRow() }
       return row.table
@@ -137,7 +137,7 @@ final class SalvageCopy {
     statement.bind(id, at: 1)
     statement.bind(name, at: 2)
     statement.bind(flags, at: 3)
-    // What is not bound is NULL.
+    // An unbound parameter is NULL.
     if let count { statement.bind(count, at: 4) }
     if let age { statement.bind(age, at: 5) }
     try statement.run()
@@ -164,12 +164,12 @@ final class SalvageCopy {
     commits[sequence] = changes
   }
 
-  /// - Parameter version: nil where it has none, or that is not known.
+  /// - Parameter version: nil if there was none, or it is lost.
   private func takeApplication(_ name: String?, version: String?) throws {
     guard let name else { throw MalformedRow() }
     if !hasDeclarations { try Schema.addDeclarations(to: connection) }
     hasDeclarations = true
-    // Without the fingerprint: the program declares anew what may be lost.
+    // Without the fingerprint, so that the program declares its settings again and restores lost ones.
     let statement = try connection.statement(
       "INSERT INTO applications VALUES (?1, ?2, x'') ON CONFLICT DO UPDATE SET version = coalesce(?2, version)")
     statement.bind(name, at: 1)
@@ -188,7 +188,7 @@ final class SalvageCopy {
     try statement.run()
   }
 
-  /// Integers and text, from the first parameter on; what is neither stays NULL.
+  /// Binds integers and text, from the first parameter on; other columns stay NULL.
   private func bind(_ columns: ArraySlice<RecordColumn>, to statement: Statement) {
     for (index, column) in zip(Int32(1)..., columns) {
       if let integer = column.integer {
@@ -203,7 +203,7 @@ final class SalvageCopy {
 
   private typealias Place = (collection: Int64, key: String, version: Int64)
 
-  /// Of which item a row of `items` or `history` is.
+  /// The item that a row of `items` or `history` belongs to.
   private func place(_ columns: [RecordColumn]) throws -> Place {
     guard let collection = columns[0].integer, collection > 0, let key = columns[1].text,
       let version = columns[2].integer, (1...ChangeLog.maximumNumber).contains(version)
@@ -216,7 +216,7 @@ final class SalvageCopy {
     lost.append(LostRow(collection: place.collection, key: place.key, part: part, reason: reason))
   }
 
-  /// Names what is lost, as far as rows or the change log say what there was.
+  /// Lists the lost items that rows or the change log name.
   private func addLostItems(to report: inout SalvageReport) throws {
     let isChangeLogWhole = report.damagedPages.allSatisfy { $0.contents != .changeLog && $0.contents != .unknown }
     if isChangeLogWhole { try addItemsOfChangeLog() }
@@ -228,9 +228,9 @@ final class SalvageCopy {
     }.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }
   }
 
-  /// Adds what the newest commits set and did not remove, and what nevertheless is nowhere.
+  /// Adds items that the newest commits set and did not remove, but that were not found.
   ///
-  /// A commit that is not there may have removed anything; so the search ends at the first gap.
+  /// A missing commit may have removed anything, so the search ends at the first gap.
   private func addItemsOfChangeLog() throws {
     var isKnown: Set<ItemName> = Set(lost.map { ItemName(collection: $0.collection, key: ByteString($0.key)) })
     var closed: Set<Int64> = []
@@ -244,7 +244,7 @@ final class SalvageCopy {
           lost.append(
             LostRow(collection: id, key: key.string, part: .item, reason: "the page that it lies on is damaged"))
         }
-        // What came before may have been removed, by a clearing or by a change that is not listed.
+        // Earlier items may have been removed by clearing the collection, or by an unlisted change.
         if change.isCleared || change.isUnlisted { closed.insert(id) }
       }
       guard !commit.isAllCleared else { return }
@@ -266,7 +266,7 @@ final class SalvageCopy {
 
   // MARK: The end
 
-  /// Makes up names for the collections that have lost theirs.
+  /// Names collections whose names are lost.
   private func nameCollections() throws -> [String] {
     var ids: [(id: Int64, hasHistory: Bool)] = []
     try connection.statement(
@@ -289,7 +289,7 @@ final class SalvageCopy {
     }
   }
 
-  /// Goes by the vault's list, where a collection has lost its row.
+  /// Restores the sealed flag from the vault's list for collections that lost their row.
   private func declareSealed() throws {
     let statement = try connection.statement(
       "INSERT INTO collections(name, flags) VALUES (?1, 1) ON CONFLICT DO UPDATE SET flags = flags | 1")
@@ -326,7 +326,7 @@ extension SalvageReport.DamagedPages {
   }
 }
 
-/// A value as it stands in a row.
+/// The encoded value of a row.
 private struct SalvagedBytes {
   let type: Int64
   let bytes: [UInt8]
@@ -336,16 +336,16 @@ private struct SalvagedBytes {
     self.bytes = bytes
   }
 
-  /// Metadata, whose kind stands before its bytes.
+  /// Metadata, with its kind before its bytes.
   init(tagged: [UInt8]) {
     type = tagged.first.map(Int64.init) ?? -1
     bytes = Array(tagged.dropFirst())
   }
 
-  /// Whether the bytes are a value; those of a kind that is not known here are copied as they are.
+  /// Whether the bytes decode as a value; bytes of an unknown kind are copied unchanged.
   var isReadable: Bool {
     guard let code = UInt8(exactly: type) else { return false }
-    // A sealed value shows what it is worth when the vault is unlocked.
+    // A sealed value can be checked only once the vault is unlocked.
     guard let kind = Value.Kind(rawValue: code), kind != .sealed else { return true }
     return kind != .null && (try? Value(StoredValue(kind: kind, bytes: bytes))) != nil
   }

@@ -1,38 +1,38 @@
 import Coffer
 
-/// What a salvage has saved, and what it could not.
+/// What a salvage saved, and what it could not save.
 public struct SalvageReport: Sendable, Equatable {
-  /// What a page of a store holds.
+  /// The contents of a page.
   public enum Contents: String, Sendable {
     /// Items: their values and metadata.
     case items
     /// Earlier values of items.
     case history
-    /// The names of collections, and how much history they keep.
+    /// The names of collections, and their history limits.
     case collections
-    /// What opens sealed collections.
+    /// The vault's slots, which open sealed collections.
     case vault
-    /// What the last commits have changed; a new store begins a new one.
+    /// The log of recent commits; a new store starts its own.
     case changeLog = "change log"
-    /// What can be made anew: the schema, the indexes.
+    /// Structures that can be rebuilt: the schema and the indexes.
     case structure
     /// Nothing; the page is free.
     case nothing
-    /// Unknown, because what leads to the page is damaged, too.
+    /// Unknown, because the pages that lead to it are damaged, too.
     case unknown
   }
 
-  /// Damaged pages, one behind the other, that held the same.
+  /// A run of consecutive damaged pages with the same kind of contents.
   public struct DamagedPages: Sendable, Equatable {
-    /// Their numbers, from 1.
+    /// Their page numbers, from 1.
     public let numbers: ClosedRange<Int>
     /// What they held.
     public let contents: Contents
-    /// What is wrong with them, for people: that they do not authenticate, are missing, or malformed.
+    /// What is wrong with them, for display: they do not authenticate, are missing, or malformed.
     public let reason: String
   }
 
-  /// What is known to be lost of an item.
+  /// A part of an item known to be lost.
   public struct LostItem: Sendable, Equatable {
     /// Which part is lost.
     public enum Part: String, Sendable {
@@ -40,7 +40,7 @@ public struct SalvageReport: Sendable, Equatable {
       case item
       /// Its metadata; its value was saved.
       case metadata
-      /// An earlier value of it.
+      /// One of its earlier values.
       case earlierValue = "earlier value"
     }
 
@@ -50,37 +50,37 @@ public struct SalvageReport: Sendable, Equatable {
     public let key: String
     /// Which part is lost.
     public let part: Part
-    /// Why, for people.
+    /// The reason, for display.
     public let reason: String
   }
 
-  /// How many pages the store had.
+  /// The number of pages in the store.
   public internal(set) var pageCount = 0
-  /// The damaged ones, in order.
+  /// The damaged pages, in order.
   public internal(set) var damagedPages: [DamagedPages] = []
-  /// Which of the envelope's two copies, 0 and 1, are damaged; one is no loss.
+  /// The damaged ones of the envelope's two copies, 0 and 1; a single one is no loss.
   public internal(set) var damagedEnvelopeCopies: [Int] = []
-  /// How many frames of the log count, for they belong to whole commits.
+  /// The number of log frames that were used because they belong to whole commits.
   public internal(set) var logFrameCount = 0
-  /// How many frames of the log are lost, damaged or behind a damaged one.
+  /// The number of lost log frames: damaged, or after a damaged one.
   public internal(set) var lostLogFrameCount = 0
-  /// How many collections were saved.
+  /// The number of collections saved.
   public internal(set) var collectionCount = 0
-  /// How many items were saved.
+  /// The number of items saved.
   public internal(set) var itemCount = 0
-  /// How many earlier values were saved.
+  /// The number of earlier values saved.
   public internal(set) var historicItemCount = 0
   /// The items that are known to be lost; there may be others on pages of ``Contents/items``.
   public internal(set) var lostItems: [LostItem] = []
-  /// The collections whose names are lost, as they are called now: `lost-` and a number.
+  /// The new names, `lost-` and a number, of collections whose names are lost.
   public internal(set) var renamedCollections: [String] = []
 
   init() {}
 
-  /// How many pages are damaged.
+  /// The number of damaged pages.
   public var damagedPageCount: Int { damagedPages.reduce(0) { $0 + $1.numbers.count } }
 
-  /// Whether all items were saved, with all that belongs to them.
+  /// Whether all items were saved completely.
   public var isComplete: Bool {
     lostLogFrameCount == 0 && lostItems.isEmpty && renamedCollections.isEmpty
       && damagedPages.allSatisfy { $0.contents.isDispensable }
@@ -88,7 +88,7 @@ public struct SalvageReport: Sendable, Equatable {
 }
 
 extension SalvageReport.Contents {
-  /// Whether a store loses nothing with such a page.
+  /// Whether losing such a page loses no data.
   fileprivate var isDispensable: Bool {
     switch self {
     case .changeLog, .structure, .nothing: true

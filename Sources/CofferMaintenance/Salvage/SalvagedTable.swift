@@ -1,13 +1,14 @@
 import Coffer
 import CofferStorage
 
-/// The tables of a store as salvage meets them: by name where a tree leads to a row, else by the shape of the row.
+/// The tables of a store as salvage identifies them: by name if a tree leads to the row, else by the shape of the
+/// row.
 ///
-/// Columns stand in the order of `Schema`; a table WITHOUT ROWID begins with its primary key, as these do.
+/// Columns are in the order of `Schema`; a table WITHOUT ROWID begins with its primary key, as these do.
 enum SalvagedTable: String {
   case items, history, collections, vault, changes, applications, declarations
 
-  /// The columns that a row of the table has; the id of a row is kept beside them, as NULL.
+  /// The columns of a row; a rowid is stored separately, and its column is NULL.
   private var shape: [Set<Column>] {
     let (integer, text, blob, null) = (Column.integer, Column.text, Column.blob, Column.null)
     return switch self {
@@ -45,7 +46,7 @@ enum SalvagedTable: String {
     }
   }
 
-  /// How many columns come before those that may lie on overflow pages.
+  /// The number of columns before those that may be on overflow pages.
   private var leastColumnCount: Int {
     switch self {
     case .items: 8
@@ -54,10 +55,10 @@ enum SalvagedTable: String {
     }
   }
 
-  /// How many columns a whole row has: those of the change log of a former version had no link.
+  /// How many columns a complete row has: before the chain, rows of the change log had two fewer.
   private var columnCounts: [Int] { self == .changes ? [shape.count, shape.count - 2] : [shape.count] }
 
-  /// Whether a row can be one of this table; of a row that was cut off, what is left of it.
+  /// Whether a row could belong to this table; for a truncated row, whether what is left could.
   private func fits(_ record: Record) -> Bool {
     let columns = record.columns
     guard columns.count <= shape.count,
@@ -66,11 +67,11 @@ enum SalvagedTable: String {
     return zip(columns, shape).allSatisfy { $1.contains(Column($0)) }
   }
 
-  /// The table that a row belongs to; nil when it is none of these.
+  /// The table that a row belongs to; nil for any other.
   init?(_ row: SalvagedRow) {
     let candidates: [SalvagedTable] =
       row.table.map { name in SalvagedTable(rawValue: name).map { [$0] } ?? [] }
-      // What was cut off fits more than one; the longer one asks for more columns.
+      // A truncated row may fit several tables; those with more columns come first.
       ?? [.history, .items, .collections, .vault, .changes, .declarations, .applications]
     guard let table = candidates.first(where: { $0.fits(row.record) }) else { return nil }
     self = table
@@ -78,7 +79,7 @@ enum SalvagedTable: String {
 }
 
 extension SalvageReport.Contents {
-  /// What the pages of a table hold.
+  /// The contents of a table's pages.
   init(table: String?) {
     self =
       switch table {
@@ -89,7 +90,7 @@ extension SalvageReport.Contents {
       case "collections": .collections
       case "vault": .vault
       case "changes": .changeLog
-      // The schema, what ties the pages to the envelope, the indexes, and the counter of ids.
+      // The schema, the binding of the pages to the envelope, the indexes, and the id counter.
       default: .structure
       }
   }
@@ -100,7 +101,7 @@ extension RecordColumn {
     if case .integer(let value) = self { value } else { nil }
   }
 
-  /// nil for bytes that are no UTF-8, too.
+  /// nil also for bytes that are not UTF-8.
   var text: String? {
     if case .text(let bytes) = self { String(validating: bytes, as: UTF8.self) } else { nil }
   }

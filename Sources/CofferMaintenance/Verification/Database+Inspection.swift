@@ -1,7 +1,7 @@
 import Coffer
 import CofferStorage
 
-/// What is known of an open store without reading its values.
+/// The state of an open store, determined without reading its values.
 public struct DatabaseStatus: Sendable {
   /// The path of the store.
   public let path: String
@@ -11,35 +11,35 @@ public struct DatabaseStatus: Sendable {
   public let storeID: String
   /// The size of a page in bytes.
   public let pageSize: Int
-  /// How many pages the database has, the log's included.
+  /// The number of pages in the database, including those in the log.
   public let pageCount: Int
   /// The size of the log in bytes; 0 when there is none.
   public var logByteCount: Int { log.byteCount }
-  /// What the log holds, and whether it recovers whole.
+  /// The state of the log, and whether it can be recovered whole.
   public let log: LogStatus
-  /// What opens the store.
+  /// The slots that open the store.
   public let slots: [SlotInfo]
   /// The number of the last commit.
   public let snapshot: UInt64
-  /// Under how many keys pages may stand: one, and more while a re-encryption is unfinished.
+  /// The number of keys that pages may be sealed under: one, or more while a re-encryption is unfinished.
   public let epochCount: Int
-  /// What lets others at the files, in sentences: modes wider than 0600, a folder that others can write.
+  /// Permissions that let others access the files, as sentences: modes wider than 0600, a folder writable by others.
   public let fileProblems: [String]
-  /// What opening had to leave out because the log did not authenticate, in a sentence; nil when nothing was lost.
+  /// What opening left out because the log did not authenticate, as a sentence; nil if nothing was lost.
   public let logProblem: String?
-  /// What stands in the file behind the last page, in a sentence; empty when there is nothing, as there should be.
+  /// Bytes after the last page of the file, as sentences; empty for a normal file.
   public let tailProblems: [String]
-  /// Which of the envelope's two copies, 0 and 1, are damaged.
+  /// The damaged ones of the envelope's two copies, 0 and 1.
   ///
-  /// One is no loss; the other one serves.
+  /// A single damaged copy is no loss; the other one is used.
   public let damagedEnvelopeCopies: [Int]
-  /// What is no problem and yet worth knowing, in sentences: a passphrase stretched less than it would be today, a
-  /// re-encryption that is not finished, files that were left over.
+  /// Notes that are not problems, as sentences: a passphrase stretched less than today's default, an unfinished
+  /// re-encryption, leftover files.
   public let notes: [String]
 }
 
 extension Database {
-  /// Looks at the store without reading its values.
+  /// Inspects the store without reading its values.
   ///
   /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`, `.damaged` or `.inputOutput`.
   public func status() throws -> DatabaseStatus {
@@ -63,13 +63,14 @@ extension Database {
     }
   }
 
-  /// Reads and authenticates every page, lets SQLite check its structures, looks whether everything belongs together, and
-  /// decodes every value and metadata, sealed ones where the vault is unlocked.
+  /// Reads and authenticates every page, has SQLite check its structures, checks references between tables, and
+  /// decodes every value and its metadata, sealed ones if the vault is unlocked.
   ///
-  /// While it is locked, the list of what is sealed is compared with what the collections say, and not authenticated.
+  /// While the vault is locked, the list of sealed collections is compared with the collections' own flags, but not
+  /// authenticated.
   ///
-  /// - Parameter progress: Gets the share that is done, from 0 to 1.
-  /// - Throws: What keeps the verification from being made at all; what it finds is in the report.
+  /// - Parameter progress: Called with the fraction done, from 0 to 1.
+  /// - Throws: Errors that prevent the verification; problems it finds are in the report.
   public func verify(progress: (Double) -> Void = { _ in }) throws -> VerificationReport {
     let stopwatch = options.meter.map { Stopwatch($0) }
     let store = try storeOnDisk()
@@ -81,7 +82,7 @@ extension Database {
         try session.read { try tables.run(session) { progress(0.5 + $0 * 0.5) } }
       }
     } catch CofferError.damaged(let part, let reason) {
-      // A page of the database file is in the list already.
+      // Pages of the database file are already in the list.
       if !pages.damaged.contains(where: { part == "page \($0)" }) {
         problems.append("The \(part) is damaged: \(reason).")
       }
@@ -92,7 +93,7 @@ extension Database {
     return VerificationReport(pages, tables.itemCount, tables.historicItemCount, problems)
   }
 
-  /// Reads and authenticates every page of a store, whether it still opens or not; its values are not looked at.
+  /// Reads and authenticates every page of a store, even one that no longer opens; does not decode its values.
   ///
   /// ```swift
   /// do {
@@ -102,9 +103,9 @@ extension Database {
   /// }
   /// ```
   ///
-  /// - Parameter progress: Gets the share that is done, from 0 to 1.
-  /// - Throws: `CofferError.damaged` when both copies of the envelope are; `.wrongKey`, `.storeNotFound` and what else
-  ///   keeps anything from being read.
+  /// - Parameter progress: Called with the fraction done, from 0 to 1.
+  /// - Throws: `CofferError.damaged` if both copies of the envelope are damaged; `.wrongKey`, `.storeNotFound` and
+  ///   other errors that prevent reading.
   public static func verifyPages(
     at path: String, key: KeySource, progress: (Double) -> Void = { _ in }
   ) throws -> VerificationReport {
@@ -118,25 +119,25 @@ extension Database {
   }
 }
 
-/// What the log of a store holds: the commits that have not been folded into the database file yet.
+/// The state of a store's log: the commits not yet checkpointed into the database file.
 public struct LogStatus: Sendable, Equatable {
-  /// Its size; 0 when there is none.
+  /// Its size in bytes; 0 when there is none.
   public let byteCount: Int
-  /// How many frames, each a page, belong to whole commits.
+  /// The number of frames, each a page, that belong to whole commits.
   public let frameCount: Int
-  /// How many frames are lost, because they are damaged or stand behind a damaged one.
+  /// The number of lost frames: damaged, or after a damaged one.
   public let lostFrameCount: Int
-  /// Whether its header is damaged, so that all of it is lost when the store is opened.
+  /// Whether its header is damaged, so that opening the store loses the whole log.
   public let isHeaderDamaged: Bool
 
-  /// Whether all that was committed comes back.
+  /// Whether everything committed can be recovered.
   public var isWhole: Bool { lostFrameCount == 0 && !isHeaderDamaged }
 
-  /// - Parameter committed: How many frames belong to commits, as those know who have the store open. Where they are all
-  ///   there, and the very last frame is torn, it is of a transaction that failed, for want of room, and nobody's loss.
+  /// - Parameter committed: The number of committed frames, if the store is open. When all of them are present and
+  ///   only the very last frame is torn, it belongs to a transaction that failed on a full disk, and nothing is lost.
   init(of store: Store, committed: Int? = nil) throws {
     var scan = try LogScan(of: store)
-    // Another process may be writing frames just now.
+    // Another process may be writing frames right now.
     for _ in 0..<2 where scan.lostFrameCount > 0 || scan.isHeaderDamaged { scan = try LogScan(of: store) }
     byteCount = scan.byteCount
     frameCount = scan.committedFrameCount

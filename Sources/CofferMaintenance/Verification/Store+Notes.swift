@@ -8,7 +8,7 @@ import CofferStorage
 #endif
 
 extension Store {
-  /// What is no problem and yet worth knowing, in sentences.
+  /// Notes that are not problems, as sentences.
   func notes() -> [String] {
     let envelope = envelope
     var notes = envelope.slots.filter(\.stretching.isWeakerThanStandard).map { slot in
@@ -36,7 +36,7 @@ extension Store {
     return notes + [Self.noteOnSQLite].compactMap(\.self)
   }
 
-  /// What is to be known of the SQLite that is used; nil for one without the defect.
+  /// A note on a defect of the SQLite in use; nil if it has none.
   static var noteOnSQLite: String? {
     guard SQLiteDefects.losesCommitsAtReset else { return nil }
     return
@@ -45,17 +45,17 @@ extension Store {
       + "use SQLite 3.51.3 or later, 3.50.7 or 3.44.6."
   }
 
-  /// The temporary files of stores that were never finished.
+  /// The temporary files of stores whose creation was interrupted.
   private func leftovers() -> [String] {
     neighbours { $0.hasPrefix(".\($1).") && $0.hasSuffix(".tmp") }
   }
 
-  /// The copies of logs that were kept when a part of them was lost.
+  /// The copies of logs, kept when part of a log was lost.
   private func logCopies() -> [String] {
     neighbours { $0.hasPrefix("\($1)-damaged-log-") }
   }
 
-  /// The files beside the store that `isWanted` by their names and the store's.
+  /// The files beside the store that `isWanted` accepts, given their name and the store's.
   private func neighbours(_ isWanted: (_ name: String, _ store: String) -> Bool) -> [String] {
     let url = URL(filePath: path)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)) ?? []

@@ -1,26 +1,25 @@
 import Coffer
 import CofferStorage
 
-/// Looks whether what stands in the tables is what Coffer writes there: somebody with the store's key may have put anything
-/// into them.
+/// Checks that the tables contain what Coffer writes: anyone with the store's key could have written anything.
 struct TableVerification {
-  /// What is wrong, in sentences.
+  /// The problems found, as sentences.
   private(set) var problems: [String] = []
   private(set) var itemCount = 0
   private(set) var historicItemCount = 0
 
-  /// The collections there are.
+  /// The collections in the store.
   private var collections: [Int64: Collection] = [:]
   private var lastSequence: Int64 = 0
 
   private struct Collection {
     let name: String
     let isSealed: Bool
-    /// Whether its flags are all known: of a newer version nothing is known of what is in it.
+    /// Whether all of its flags are known; the contents of a collection with newer flags cannot be checked.
     let isReadable: Bool
   }
 
-  /// - Parameter progress: Gets the share that is done, from 0 to 1.
+  /// - Parameter progress: Called with the fraction done, from 0 to 1.
   mutating func run(_ session: Session, progress: (Double) -> Void) throws {
     try CofferError.translating {
       try session.connection.statement("PRAGMA integrity_check").query { row in
@@ -137,7 +136,7 @@ struct TableVerification {
 
   // MARK: Rows
 
-  /// Whether this version knows what may be in the collection of a row.
+  /// Whether this version can read the collection of a row.
   private func isReadable(_ row: borrowing Statement.Row) -> Bool { collections[row.integer(5)]?.isReadable ?? true }
 
   /// A row of `items` or `history`.
@@ -153,9 +152,9 @@ struct TableVerification {
     if let problem = Self.problem(row, key, collection, session) { problems.append("\(place) \(problem).") }
   }
 
-  /// What is wrong with an item, as the end of a sentence; nil when it decodes.
+  /// The problem with an item, as the end of a sentence; nil when it decodes.
   ///
-  /// Sealed values are opened where the vault is unlocked; their pages were authenticated in any case.
+  /// Sealed values are opened if the vault is unlocked; their pages were authenticated in any case.
   private static func problem(
     _ row: borrowing Statement.Row, _ key: String, _ collection: Collection, _ session: Session
   ) -> String? {
@@ -163,7 +162,7 @@ struct TableVerification {
       let item = try Items.item(row, isSealed: collection.isSealed)
       for (part, value) in [(ItemPart.object, item.object.stored), (.metadata, item.metadata)] {
         guard let value else { continue }
-        // Of a sealed value the other one may still be told to be none.
+        // If one part is sealed and the vault locked, the other part may still turn out to be invalid.
         do { _ = try session.core.value(part, value, key, in: collection.name) } catch CofferError.locked {}
       }
       return nil
@@ -176,7 +175,7 @@ struct TableVerification {
     }
   }
 
-  /// The text of a column, which has to be UTF-8: a key of other bytes cannot be asked for.
+  /// The text of a column, which must be UTF-8: a key of other bytes could never be requested.
   private mutating func name(_ row: borrowing Statement.Row, _ column: Int32, of what: String) -> String {
     let name = row.text(column)
     if row.withBytes(column, { String(validating: $0) }) == nil {

@@ -1,19 +1,19 @@
 import Coffer
 import CofferStorage
 
-/// What a verification found.
+/// The result of a verification.
 public struct VerificationReport: Sendable {
-  /// How many pages were read and authenticated.
+  /// The number of pages read and authenticated.
   public let pageCount: Int
-  /// How many items were decoded.
+  /// The number of items decoded.
   public let itemCount: Int
-  /// How many earlier values were decoded.
+  /// The number of earlier values decoded.
   public let historicItemCount: Int
-  /// What is wrong, in sentences; empty when all is well.
+  /// The problems found, as sentences; empty if there are none.
   public let problems: [String]
-  /// The Shannon entropy of the file's bytes: close to 8 for ciphertext, below 6 for settings in clear.
+  /// The Shannon entropy of the file's bytes: close to 8 for ciphertext, below 6 for unencrypted settings.
   public let entropyBitsPerByte: Double
-  /// The same of the one page where it is least: above 7.9 for ciphertext.
+  /// The entropy of the page where it is lowest: above 7.9 for ciphertext.
   public let leastPageEntropyBitsPerByte: Double
 
   init(_ pages: PageVerification, _ itemCount: Int, _ historicItemCount: Int, _ problems: [String]) {
@@ -27,7 +27,7 @@ public struct VerificationReport: Sendable {
 }
 
 extension PageVerification {
-  /// What is wrong with the pages, a sentence for those that stand one behind the other.
+  /// The problems with the pages, one sentence per run of consecutive pages.
   func problems(opensWithoutKey: Bool) -> [String] {
     var problems = Self.ranges(damaged).map { range in
       range.count == 1
@@ -45,7 +45,7 @@ extension PageVerification {
     return problems
   }
 
-  /// What stands where nothing looks for anything, in a sentence.
+  /// Bytes after the last page, as a sentence.
   static func problems(tailByteCount: Int) -> [String] {
     tailByteCount == 0
       ? []

@@ -4,7 +4,7 @@ import CofferCrypto
 enum EnvelopeError: Error, Equatable {
   case wrongMagic
   case checksumMismatch
-  /// Made by a newer version: a number that this one does not know yet.
+  /// Made by a newer version, with a number that this one does not know.
   case newerFormat(part: String, found: Int, supported: Int)
   case unreadable(String)
 
@@ -15,10 +15,10 @@ enum EnvelopeError: Error, Equatable {
   }
 }
 
-/// What stands before the pages: which keys open the store, and under which they are sealed.
+/// The header before the pages: the slots that open the store, and the epochs whose keys seal it.
 ///
-/// It is kept in two copies. A checksum tells a torn or damaged copy before any key is known; a MAC under the root key,
-/// checked after unlocking, covers everything, so that no cost can be lowered and no slot or epoch swapped.
+/// It is stored twice. A checksum detects a torn or damaged copy before any key is known. A MAC under the root key,
+/// checked after unlocking, covers everything, so costs cannot be lowered and slots and epochs cannot be swapped.
 package struct Envelope: Equatable, Sendable {
   package static let magic = Array("COFFER\r\n".utf8)
   package static let maximumEpochCount = 4
@@ -30,7 +30,7 @@ package struct Envelope: Equatable, Sendable {
   package let created: UInt64
   package var slots: [Slot]
   package var epochs: [Epoch]
-  /// What the MAC was computed over, and the MAC as read; `encoded(rootKey:)` makes both anew.
+  /// The bytes that the MAC was computed over, and the MAC as read; `encoded(rootKey:)` recomputes both.
   private var authenticated: [UInt8] = []
   private var mac: [UInt8] = []
 
@@ -85,10 +85,10 @@ extension Envelope {
     return bytes + (try bytes.withUnsafeBytes(SHA256.digest))
   }
 
-  /// Reads one copy, without trusting it: see `verify(rootKey:)`.
+  /// Parses one copy without trusting it: see `verify(rootKey:)`.
   ///
-  /// Magic, format version and checksum keep their places in every later format, so that any version of Coffer can
-  /// tell a newer store from a damaged one.
+  /// Magic, format version and checksum keep their offsets in all later formats, so any version of Coffer can
+  /// distinguish a newer store from a damaged one.
   init(copy bytes: ArraySlice<UInt8>) throws {
     guard bytes.count == Layout.envelopeCopyByteCount, bytes.starts(with: Self.magic) else {
       throw EnvelopeError.wrongMagic
@@ -157,15 +157,15 @@ extension Envelope {
     return try bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: key) }
   }
 
-  /// The root key behind the first slot that answers to `source`, and what opens that slot again.
+  /// The root key from the first slot that `source` opens, and the slot key that opens that slot again.
   func open(_ source: KeySource) throws -> RootKey {
     let opened = try slots.open(source, owner: storeID) { try verify(rootKey: $0) }
     return RootKey(key: opened.key, slotID: opened.slotID, slotKey: opened.slotKey)
   }
 
-  /// The root key of this envelope for one who had that of an earlier one; the same unless it was replaced.
+  /// The root key of this envelope, given that of an earlier one; the same unless it was replaced.
   ///
-  /// - Throws: `StorageError.wrongKey` when the slot that was opened then is gone, or opens with another secret.
+  /// - Throws: `StorageError.wrongKey` when the slot opened then is gone, or now has another secret.
   func follow(_ earlier: RootKey) throws -> RootKey {
     if try isAuthentic(under: earlier.key) { return earlier }
     guard let slot = slots.first(where: { $0.id == earlier.slotID }), slot.salt == earlier.slotKey.salt else {
@@ -183,18 +183,18 @@ extension Envelope {
 
 /// The root key of a store, and the slot it came from.
 ///
-/// The slot's key stays in memory with it: when another process gives the store a new root key, this one goes on.
+/// The slot's key stays in memory, so that this process can continue when another one replaces the root key.
 struct RootKey: Sendable {
   let key: SecretBytes
   let slotID: UInt8
   let slotKey: SlotKey
 }
 
-/// The envelope of a store that is being made: fresh keys, one slot, one epoch.
+/// The envelope of a new store: fresh keys, one slot, one epoch.
 package struct NewEnvelope {
   let envelope: Envelope
   let rootKey: RootKey
-  /// Both copies: all that a store without pages consists of.
+  /// Both copies; a store without pages consists of nothing else.
   package let bytes: [UInt8]
 
   package init(key: KeySource, label: String = "", stretching: Slot.Stretching = .standard) throws {

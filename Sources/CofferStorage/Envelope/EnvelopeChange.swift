@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// An envelope about to be written anew.
+/// A draft of a new envelope.
 package struct EnvelopeChange {
   var envelope: Envelope
   private(set) var rootKey: RootKey
@@ -20,7 +20,7 @@ package struct EnvelopeChange {
 
   package mutating func replaceSlot(_ id: UInt8, with secret: PreparedSecret) throws -> Slot {
     let slot = try envelope.slots.replace(id, with: secret, wrapping: rootKey.key, owner: storeID)
-    // The secret this store was opened with opens it no longer; the new one does.
+    // The old secret no longer opens this slot; the new one does.
     if id == rootKey.slotID { rootKey = RootKey(key: rootKey.key, slotID: id, slotKey: secret.key) }
     return slot
   }
@@ -35,28 +35,30 @@ package struct EnvelopeChange {
 
   // MARK: Keys
 
-  /// Puts another root key in the place of the present one, and adds an epoch: who copied the envelope before, and could
-  /// open it, has the keys of all epochs that were in it.
+  /// Replaces the root key and adds an epoch: anyone who copied the old envelope and could open it has the keys of
+  /// all epochs in it.
   ///
-  /// - Throws: `StorageError.slotsNotOpened`; as `addEpoch()`.
+  /// - Throws: `StorageError.slotsNotOpened`; also the errors of `addEpoch()`.
   package mutating func replaceRootKey(_ replacement: RootKeyReplacement) throws {
     let key = try SecretBytes.random(count: 32)
     envelope.slots = try envelope.slots.rewrapped(
       key, with: replacement.keys, dropping: replacement.dropped, owner: storeID)
     envelope.epochs = try envelope.epochs.map { try $0.rewrapped(from: rootKey.key, under: key, storeID: storeID) }
-    // Its own slot may be among those that go; the store then stays open until somebody replaces the root key again.
+    // This store's own slot may be among those removed; the store then stays open until the root key is next
+    // replaced.
     rootKey = RootKey(key: key, slotID: rootKey.slotID, slotKey: rootKey.slotKey)
     try addEpoch()
   }
 
-  /// Adds an epoch, unless there is one already that pages are being sealed under anew.
+  /// Adds an epoch, unless a rotation to a new epoch is already under way.
   package mutating func beginRotation() throws {
     if envelope.epochs.count == 1 { try addEpoch() }
   }
 
-  /// Adds an epoch, under whose key everything is sealed from now on.
+  /// Adds an epoch; everything written from now on is sealed under its key.
   ///
-  /// - Throws: `StorageError.unsupported` when the envelope has no room for one, or no number is left.
+  /// - Throws: `StorageError.unsupported` when the envelope has no room for another epoch, or the numbers are used
+  ///   up.
   private mutating func addEpoch() throws {
     guard envelope.hasRoomForEpoch else {
       throw StorageError.unsupported(reason: "the envelope has no room for another epoch; rotate once more")
@@ -75,13 +77,15 @@ package struct EnvelopeChange {
   }
 }
 
-/// Whom a new root key is for: all that takes long, before any lock is held.
+/// The slot keys for a new root key.
+///
+/// Does all slow work before any lock is held.
 package struct RootKeyReplacement: Sendable {
   let keys: [UInt8: SlotKey]
   let dropped: Set<UInt8>
 
-  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go; `.wrongKey` when a source opens none;
-  ///   `.slotNotFound`, `.lastSlot`.
+  /// - Throws: `StorageError.slotsNotOpened` when a slot is neither opened nor dropped; `.wrongKey` when a source
+  ///   opens no slot; `.slotNotFound`, `.lastSlot`.
   package init(_ store: Store, for sources: [KeySource], dropping dropped: Set<UInt8>) throws {
     keys = try store.envelope.slots.keys(from: sources, dropping: dropped, owner: store.storeID)
     self.dropped = dropped

@@ -1,18 +1,18 @@
 import CSQLite
 
-/// The first bytes of a store file, through the VFS below.
+/// The first bytes of a store file, accessed through the VFS below.
 ///
-/// Unchecked: until a store has it, one thread does; then the store reads through it with its state locked.
+/// Unchecked: used by one thread until a store owns it, and from then on only with the store's state locked.
 final class EnvelopeFile: @unchecked Sendable {
   /// SQLite wants names with the parameters that `sqlite3_create_filename` appends, for as long as the file is open.
   private let name: UnsafePointer<CChar>
   private let file: RealFile
   private let path: String
-  /// What `read` found last, and in which bytes: checksums are most of the work of opening.
+  /// The result of the last `read` and the bytes it parsed, cached because checksums are most of the work of opening.
   private var lastContents: Contents?
   private var lastBytes: [UInt8] = []
-  /// The copies whose last write or sync has failed: what reading gives is not surely on the disk, and no later sync
-  /// brings it there.
+  /// The copies whose last write or sync failed: their contents may read back without being on the disk, and no later
+  /// sync writes them.
   private var unsyncedCopies: Set<Int> = []
 
   /// Opens the file without locking it and without creating it.
@@ -45,13 +45,13 @@ final class EnvelopeFile: @unchecked Sendable {
   struct Contents {
     /// The newest copy that is whole.
     let envelope: Envelope
-    /// The copies, 0 or 1, that are not that one.
+    /// The copies, 0 or 1, that differ from `envelope`.
     let damagedCopies: [Int]
   }
 
   /// Reads both copies.
   ///
-  /// Readers hold no lock. A writer never has both copies in its hands, but one read may meet it at both.
+  /// Readers hold no lock. A writer writes one copy at a time, but a single read may overlap with its writes to both.
   func read() throws -> Contents {
     for _ in 0..<2 {
       if let result = try? readOnce() { return result }
@@ -69,7 +69,7 @@ final class EnvelopeFile: @unchecked Sendable {
     return contents
   }
 
-  /// The sequences that the two copies name, unchecked: they move with every change of the envelope.
+  /// The sequences in the two copies, unchecked; they increase with every change of the envelope.
   func sequences() throws -> (UInt64, UInt64) {
     try (sequence(ofCopy: 0), sequence(ofCopy: 1))
   }
@@ -93,14 +93,14 @@ final class EnvelopeFile: @unchecked Sendable {
     }
   }
 
-  /// Writes a new envelope, one copy after the other: at any moment one of them is whole on the disk.
+  /// Writes a new envelope, one copy after the other, so that one whole copy is on the disk at any moment.
   ///
-  /// Nothing of the earlier one is left. The caller holds SQLite's write lock.
+  /// Nothing of the earlier one remains. The caller holds SQLite's write lock.
   ///
-  /// - Throws: `StorageError.inputOutput`, `.diskFull`. When the first copy was written, the new envelope counts; the
-  ///   other is then written with the next change of the store.
+  /// - Throws: `StorageError.inputOutput`, `.diskFull`. If the first copy was written, the new envelope is valid; the
+  ///   next change of the store writes the other copy.
   func write(_ copy: [UInt8]) throws {
-    // First the one that is not the newest anyway.
+    // Start with the copy that is not the newest.
     let damagedCopies = try read().damagedCopies
     let sequences = try sequences()
     let first = damagedCopies.first ?? (sequences.0 <= sequences.1 ? 0 : 1)
@@ -115,15 +115,15 @@ final class EnvelopeFile: @unchecked Sendable {
     var code = copy.withUnsafeBytes { file.write($0.baseAddress!, $0.count, at: offset) }
     if code == SQLITE_OK { code = file.sync() }
     guard code == SQLITE_OK else {
-      // A file system that allocates late says only with the sync that there is no room.
+      // A file system with delayed allocation reports a full disk only on sync.
       if code == SQLITE_FULL || errno == ENOSPC || errno == EDQUOT { throw StorageError.diskFull(path: path) }
       throw StorageError.inputOutput(path: path, reason: "the envelope cannot be written (SQLite error \(code))")
     }
     unsyncedCopies.remove(index)
   }
 
-  /// Writes the newest copy over a damaged or outdated one, then over one that was never synced, and syncs each, if
-  /// `isTrusted` takes it.
+  /// Overwrites a damaged or outdated copy with the newest one, then rewrites a copy that was never synced, and syncs
+  /// each, if `isTrusted` accepts the newest.
   ///
   /// The caller holds SQLite's write lock.
   func repair(isTrusted: (Envelope) throws -> Bool) throws {
@@ -152,7 +152,7 @@ final class EnvelopeFile: @unchecked Sendable {
   }
 
   private static func newest(in bytes: [UInt8], path: String) throws -> Contents {
-    // SQLite's VFS takes a file of one byte for empty, too.
+    // SQLite's VFS also treats a file of one byte as empty.
     var status = stat()
     if stat(path, &status) == 0, status.st_size == 0 {
       throw StorageError.notAStore(path: path, reason: "the file is empty")
@@ -163,12 +163,12 @@ final class EnvelopeFile: @unchecked Sendable {
     let copies = [bytes[..<Layout.envelopeCopyByteCount], bytes[Layout.envelopeCopyByteCount...]]
     for (index, copy) in copies.enumerated() {
       do {
-        // They differ only when a change was cut short, or one is damaged.
+        // They differ only when a change was interrupted, or one is damaged.
         if index == 1, !wholeCopies.isEmpty, copy.hasSameBytes(as: copies[0]) { continue }
         wholeCopies.append(WholeCopy(index: index, envelope: try Envelope(copy: copy)))
         isForeign = false
       } catch EnvelopeError.newerFormat(let part, let found, let supported) {
-        // Whole, and not understood: never taken for damaged, since the other copy may be older.
+        // Whole but from a newer version: not treated as damaged, since the other copy may be older.
         throw StorageError.newerFormat(part: part, found: found, supported: supported)
       } catch EnvelopeError.wrongMagic {
         damagedCopies.append(index)
@@ -181,9 +181,9 @@ final class EnvelopeFile: @unchecked Sendable {
         isForeign = false
       }
     }
-    // Of equal sequences the first one counts.
+    // If the sequences are equal, the first copy wins.
     if let newest = wholeCopies.max(by: { $0.envelope.sequence < $1.envelope.sequence }) {
-      // A change was cut short between the two: what it revoked must not stay in the other.
+      // A change was interrupted between the two: secrets it revoked must not survive in the other copy.
       let outdated = wholeCopies.map(\.index).filter { $0 != newest.index }
       return Contents(envelope: newest.envelope, damagedCopies: damagedCopies + outdated)
     }

@@ -5,12 +5,12 @@ enum KeyCommand {
   /// Far more than a key takes.
   private static let maximumByteCount = 1024
 
-  /// Runs `command` with `/bin/sh -c` and returns what it prints, straight into protected memory.
+  /// Runs `command` with `/bin/sh -c` and reads its output straight into protected memory.
   ///
-  /// The command keeps standard input and standard error, so that it can ask and complain.
+  /// The command inherits standard input and standard error, so it can prompt and report errors.
   ///
-  /// - Throws: `StorageError.keyUnavailable` when it cannot be run, fails, prints nothing or too much, or does not end within
-  ///   `limit`; it is then ended.
+  /// - Throws: `StorageError.keyUnavailable` when it cannot be run, fails, prints nothing or too much, or does not
+  ///   end within `limit`; in that case it is killed.
   static func output(of command: String, within limit: Duration = KeySource.timeLimit) throws -> SecretBytes {
     let deadline = ContinuousClock.now + limit
     guard !command.isEmpty, !command.utf8.contains(0) else { throw failure("is empty") }
@@ -26,10 +26,10 @@ enum KeyCommand {
       close(writeEnd)
       throw error
     }
-    // A reader sees the end only when no writer is left.
+    // A reader sees the end only once all writers have closed.
     close(writeEnd)
     let output = Result { try read(readEnd, until: deadline) }
-    // Before the wait: a command that prints more than was read must find out, not stand and wait as well.
+    // Before the wait: a command that prints more than we read must get an error instead of blocking.
     close(readEnd)
     guard let status = try wait(for: child, until: deadline) else {
       end(child)
@@ -79,7 +79,7 @@ enum KeyCommand {
     return child
   }
 
-  /// - Returns: How `child` ended; nil when it is still there at `deadline`.
+  /// - Returns: The exit status of `child`; nil when it is still running at `deadline`.
   private static func wait(for child: pid_t, until deadline: ContinuousClock.Instant) throws -> Int32? {
     var status: Int32 = 0
     while true {
@@ -87,14 +87,14 @@ enum KeyCommand {
       if result == child { return status }
       guard result == 0 || errno == EINTR else { throw failure("was lost (\(systemErrorText()))") }
       guard ContinuousClock.now < deadline else { return nil }
-      // It has closed its output, and ends about now.
+      // It has closed its output and is about to exit.
       usleep(200)
     }
   }
 
-  /// Ends `child` and what it has started: first so that they can put a terminal in order.
+  /// Ends `child` and its descendants, politely first so that they can restore the terminal.
   private static func end(_ child: pid_t) {
-    // A process group of its own would not be let read from the terminal.
+    // In a process group of its own, the command could not read from the terminal.
     let others = descendants(of: child)
     for process in others + [child] { kill(process, SIGTERM) }
     if (try? wait(for: child, until: .now + .seconds(2))) == .some(nil) {
@@ -104,7 +104,7 @@ enum KeyCommand {
     }
   }
 
-  /// The processes that `process` has started and that still run, the last ones first, where the system says so (Linux,
+  /// The running descendants of `process`, the youngest first, on systems that list them (Linux,
   /// proc_pid_children(5)).
   private static func descendants(of process: pid_t) -> [pid_t] {
     let descriptor = Platform.openForReading("/proc/\(process)/task/\(process)/children")

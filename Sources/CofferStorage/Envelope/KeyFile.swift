@@ -7,7 +7,7 @@ import CofferCrypto
 public enum KeyFile {
   private static let prefix = Array("coffer-key-1:".utf8)
   private static let keyByteCount = 32
-  /// Far more than a key file ever holds; enough not to read a whole film into locked memory by mistake.
+  /// Far more than any key file holds; keeps a huge file from being read into locked memory by mistake.
   private static let maximumByteCount = 1024
 
   /// Makes a key file, unless there is one; see `Coffer`'s `KeyFile.create(at:group:)`.
@@ -35,7 +35,7 @@ public enum KeyFile {
       return true
     } catch StorageError.exists {
       if isDangling(path) { throw dangling(path) }
-      // Someone else's key is as good, and may already be in use.
+      // A key that another process just created is as good, and may already be in use.
       return false
     }
   }
@@ -59,7 +59,7 @@ public enum KeyFile {
   /// - Parameter limit: How long to wait for a pipe.
   package static func read(at path: String, within limit: Duration = KeySource.timeLimit) throws -> SecretBytes {
     let deadline = ContinuousClock.now + limit
-    // Opening a named pipe would otherwise wait for somebody who writes into it.
+    // Opening a named pipe would otherwise block until a writer opens it.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
       let text = systemErrorText()
@@ -89,7 +89,7 @@ public enum KeyFile {
     }
   }
 
-  /// The 32 bytes that the text of a key file, or 32 raw bytes, stand for.
+  /// Decodes the text of a key file, or 32 raw bytes, into the key.
   static func decode(_ contents: SecretBytes) throws -> SecretBytes {
     if contents.count == keyByteCount { return contents }
     return try contents.withUnsafeBytes { bytes in

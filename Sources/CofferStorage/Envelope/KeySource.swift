@@ -1,9 +1,9 @@
 import CofferCrypto
 
-/// What opens a store, or its vault.
+/// A secret that opens a store, or its vault.
 public enum KeySource: Sendable {
-  /// The path of a file that holds a random key, as `KeyFile.create(at:)` makes it; or of a pipe that gives one within two
-  /// minutes.
+  /// The path of a file that holds a random key, as made by `KeyFile.create(at:)`; or of a pipe that delivers one
+  /// within two minutes.
   case keyFile(String)
   /// A random key itself: 32 bytes, or the text of a key file.
   case key(SecretBytes)
@@ -13,7 +13,7 @@ public enum KeySource: Sendable {
   case recoveryKey(SecretBytes)
   /// A command line for `/bin/sh -c` that prints a random key, 32 bytes or the text of a key file, within two minutes.
   case keyCommand(String)
-  /// A credential of systemd that holds a random key, by its name: the file in `$CREDENTIALS_DIRECTORY`.
+  /// The name of a systemd credential that holds a random key: a file in `$CREDENTIALS_DIRECTORY`.
   ///
   /// See https://systemd.io/CREDENTIALS/.
   case credential(String)
@@ -28,7 +28,9 @@ public enum KeySource: Sendable {
     }
   }
 
-  /// Whether it may open a slot of this kind: a random key opens its slot wherever it is kept now.
+  /// Whether it may open a slot of this kind.
+  ///
+  /// A random key opens its slot wherever the key is stored.
   func opens(_ kind: Slot.Kind) -> Bool {
     switch self {
     case .passphrase, .recoveryKey: kind == self.kind
@@ -36,7 +38,7 @@ public enum KeySource: Sendable {
     }
   }
 
-  /// The bytes that a slot takes: of a key file its 32 random bytes.
+  /// The secret bytes to try on a slot; for a key file, its 32 random bytes.
   func secret() throws -> SecretBytes {
     switch self {
     case .keyFile(let path): return try KeyFile.read(at: path)
@@ -50,15 +52,15 @@ public enum KeySource: Sendable {
     }
   }
 
-  /// How long a key command, or a pipe, may take to give its key: long enough for somebody to find a token and type its PIN.
+  /// How long a key command or a pipe may take to deliver its key: enough to find a token and type its PIN.
   package static let timeLimit = Duration.seconds(120)
 
-  /// Waits until reading from `descriptor` gives something, be it the end or an error.
+  /// Waits until `descriptor` is readable, which includes its end and errors.
   ///
-  /// - Returns: false when that took too long.
+  /// - Returns: false on timeout.
   package static func waitForInput(_ descriptor: Int32, until deadline: ContinuousClock.Instant) -> Bool {
     while true {
-      // In steps, for a clock that goes on while the machine sleeps, as poll(2)'s does not.
+      // In steps, because this clock runs while the machine sleeps and poll(2)'s does not.
       let left = min(max(deadline - .now, .zero), .seconds(10))
       var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       let code = poll(&waiting, 1, Int32((left / .milliseconds(1)).rounded(.up)))

@@ -1,9 +1,10 @@
 import CofferCrypto
 
-/// A random key for the day all others are gone: printed once, kept on paper, typed back.
+/// A random key of last resort: printed once, kept on paper, typed back.
 ///
-/// 160 random bits in eight groups of five characters, `5QK3N-…`: Crockford's base 32, which has no I, L, O or U, four
-/// characters of the key and one that checks them and their place, so that a mistyped group is found and named.
+/// 160 random bits in eight groups of five characters, `5QK3N-…`, in Crockford's base 32, which has no I, L, O or U.
+/// Each group has four characters of the key and one check character for them and the group's position, so that a
+/// mistyped group is found and named.
 public struct RecoveryKey: Sendable {
   /// The groups as they are written down, ASCII, separated by dashes.
   public let text: SecretBytes
@@ -37,20 +38,22 @@ public struct RecoveryKey: Sendable {
     }
   }
 
-  /// Five bits of the key, counted from its first.
+  /// Five bits of the key; index 0 is the first.
   private static func digit(_ index: Int, of key: UnsafeRawBufferPointer) -> UInt8 {
     let bit = index * 5
     let word = UInt16(key[bit / 8]) << 8 | (bit / 8 + 1 < key.count ? UInt16(key[bit / 8 + 1]) : 0)
     return UInt8(truncatingIfNeeded: word >> UInt16(11 - bit % 8)) & 31
   }
 
-  /// Goes on with a check in GF(2^5), x^5 + x^2 + 1: any one wrong digit shows, and any two that were swapped.
+  /// Adds a digit to the check, in GF(2^5), x^5 + x^2 + 1: it detects any single wrong digit and any swap of two.
   private static func next(_ check: UInt8, _ digit: UInt8) -> UInt8 {
     let sum = check ^ digit
     return (sum << 1 ^ (sum & 16 == 0 ? 0 : 0b100101)) & 31
   }
 
-  /// The key that `text` stands for, however it was typed: small letters, O for 0, I or L for 1, any spaces and dashes.
+  /// Decodes a typed key.
+  ///
+  /// Accepts lower case, O for 0, I or L for 1, and any spaces and dashes.
   ///
   /// - Throws: `StorageError.keyUnavailable`, naming the first group that is wrong.
   static func decode(_ text: SecretBytes) throws -> SecretBytes {

@@ -26,14 +26,14 @@ extension Slot.Stretching {
     }
   }
 
-  /// What a slot may cost at most: N·r·p of scrypt, iterations of PBKDF2, KiB × iterations of Argon2id.
+  /// The highest cost of a slot: N·r·p of scrypt, iterations of PBKDF2, KiB × iterations of Argon2id.
   private static let maximumWork: UInt64 = 1 << 24
 
-  /// What all slots that are tried may cost together: two of the costliest, or 32 of the standard.
+  /// The highest total cost of the slots tried for one opening: two of the costliest, or 32 of the standard.
   static let maximumTotalWork: UInt64 = 1 << 25
 
-  /// What it costs to try a secret, in the units of `maximumWork`; nil when it is so low that it weakens the store
-  /// silently, or so high that opening it would take the machine down.
+  /// The cost of trying a secret, in the units of `maximumWork`; nil when it is low enough to weaken the store, or
+  /// high enough to exhaust the machine.
   var work: UInt64? {
     let work: UInt64
     switch self {
@@ -59,7 +59,7 @@ extension Slot.Stretching {
     }
   }
 
-  /// The algorithm and its cost, for people.
+  /// The algorithm and its cost, for display.
   package var name: String {
     switch self {
     case .none: "none, the key is random"
@@ -74,20 +74,20 @@ extension Slot.Stretching {
 }
 
 extension PasswordHash {
-  /// The default: 128 MiB and some tenths of a second a guess, what OWASP's password storage cheat sheet lists first for
-  /// scrypt.
+  /// The default: 128 MiB and some tenths of a second per guess, the first recommendation for scrypt in OWASP's
+  /// password storage cheat sheet.
   public static let standard = Self.scrypt(log2N: 17, r: 8, p: 1)
 
   /// scrypt at the highest cost that takes no longer than `duration` on this machine, from 16 MiB to 1 GiB of memory.
   ///
-  /// It is measured, which takes about as long as it says.
+  /// Measuring takes about `duration`.
   ///
   /// - Throws: ``CryptoError/openSSL(function:reason:)``, also when memory runs out.
   public static func calibrated(for duration: Duration) throws -> PasswordHash {
     let password = try SecretBytes.random(count: 16)
     let salt = [UInt8](repeating: 0, count: 32)
     var log2N: UInt8 = 14
-    // The time grows as N does: the next step is twice this one.
+    // The time is proportional to N: the next step takes twice as long.
     while log2N < 20 {
       let time = try ContinuousClock().measure {
         _ = try PasswordHash.scrypt(log2N: log2N, r: 8, p: 1).deriveKey(from: password, salt: salt, count: 32)
@@ -100,9 +100,9 @@ extension PasswordHash {
 }
 
 extension Slot.Stretching {
-  /// Whether a passphrase is stretched less than that of a new slot would be.
+  /// Whether a passphrase is stretched less than in a new slot.
   ///
-  /// For the other algorithms than the standard one it is less than what OWASP's password storage cheat sheet asks for
+  /// For algorithms other than the standard one, the limit is what OWASP's password storage cheat sheet recommends
   /// today.
   package var isWeakerThanStandard: Bool {
     guard let work else { return false }

@@ -1,9 +1,9 @@
 import CofferCrypto
 
-/// One way to open a store, or its vault: how a secret becomes a key, and the store's root key, or the vault's key, wrapped
-/// under that.
+/// One way to open a store or its vault: how a secret becomes a key, and the store's root key or the vault's key
+/// wrapped under it.
 package struct Slot: Equatable, Sendable {
-  /// What kind of secret opens a slot; all but a passphrase are random.
+  /// The kind of secret that opens a slot; all but a passphrase are random.
   package enum Kind: UInt8, Sendable {
     case keyFile = 1
     case passphrase = 2
@@ -12,11 +12,11 @@ package struct Slot: Equatable, Sendable {
     case credential = 5
   }
 
-  /// How the secret is stretched; random ones need none.
+  /// How the secret is stretched; random ones need no stretching.
   package enum Stretching: Equatable, Sendable {
     case none
     case password(PasswordHash)
-    /// Costs that no `PasswordHash` can hold; such a slot is skipped, like all whose cost is out of bounds.
+    /// Costs that no `PasswordHash` can hold. The slot is skipped, like any slot whose cost is out of bounds.
     case outOfBounds(algorithm: UInt8, costs: [UInt32])
   }
 
@@ -30,9 +30,9 @@ package struct Slot: Equatable, Sendable {
   let commitment: [UInt8]
   private(set) var wrappedKey: WrappedKey
 
-  /// What the wrapping is bound to: everything of the slot that decides how it opens.
+  /// The associated data of the wrapping: every field that decides how the slot opens.
   ///
-  /// Not the label, which its owner may change without the secret; the MAC over the envelope covers it.
+  /// Not the label, which can be changed without the secret; the MAC over the envelope covers it.
   private static func header(
     id: UInt8, kind: Kind, stretching: Stretching, salt: [UInt8], created: UInt64
   ) -> [UInt8] {
@@ -95,7 +95,7 @@ extension Slot {
   /// The longest label, in bytes: 16 slots with labels this long leave room in the envelope.
   package static let maximumLabelByteCount = 64
 
-  /// Wraps `key` under what `secret` became.
+  /// Wraps `key` under the key derived from `secret`.
   init(id: UInt8, _ secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]) throws {
     self.id = id
     kind = secret.kind
@@ -108,10 +108,10 @@ extension Slot {
     wrappedKey = try WrappedKey(wrapping: key, under: secret.key.wrapping, context: header + owner)
   }
 
-  /// What `secret` becomes for this slot; nil when it is not this slot's.
+  /// The key that `secret` derives for this slot; nil when the secret is for another slot.
   ///
-  /// The commitment is compared in constant time. It tells a wrong key from a damaged slot, and no file can be made
-  /// that opens under two keys (Albertini et al., "How to abuse and fix authenticated encryption without key
+  /// The commitment is compared in constant time. It distinguishes a wrong key from a damaged slot, and prevents a
+  /// file that opens under two keys (Albertini et al., "How to abuse and fix authenticated encryption without key
   /// commitment", 2022).
   func key(from secret: SecretBytes, owner: [UInt8]) throws -> SlotKey? {
     let key = try SlotKey(secret: secret, stretching: stretching, salt: salt, owner: owner)
@@ -127,7 +127,7 @@ extension Slot {
     }
   }
 
-  /// The same slot with another key in it, which the same secret opens.
+  /// The same slot with another key wrapped in it; the same secret opens it.
   func rewrapping(_ newKey: SecretBytes, with key: SlotKey, owner: [UInt8]) throws -> Slot {
     var slot = self
     slot.wrappedKey = try WrappedKey(wrapping: newKey, under: key.wrapping, context: header + owner)
@@ -142,7 +142,8 @@ extension Slot {
   }
 }
 
-/// What a secret became for one slot: it opens the slot without the secret, also when another key is put in.
+/// The key that a secret derives for one slot: opens the slot without the secret, even after the wrapped key is
+/// replaced.
 struct SlotKey: Sendable {
   let salt: [UInt8]
   let wrapping: SecretBytes
@@ -164,7 +165,9 @@ struct SlotKey: Sendable {
   }
 }
 
-/// A secret made ready for a new slot: all that takes long, before any lock is held.
+/// A secret prepared for a new slot.
+///
+/// Does all slow work before any lock is held.
 package struct PreparedSecret: Sendable {
   let kind: Slot.Kind
   let stretching: Slot.Stretching
@@ -172,7 +175,7 @@ package struct PreparedSecret: Sendable {
   let label: String
   let key: SlotKey
 
-  /// - Parameter owner: The id of the store, or of the vault, whose slot it becomes.
+  /// - Parameter owner: The id of the store or vault that the slot will belong to.
   package init(
     _ source: KeySource, stretching: Slot.Stretching = .standard, label: String = "", owner: [UInt8]
   ) throws {
@@ -191,7 +194,9 @@ package struct PreparedSecret: Sendable {
 }
 
 extension PasswordHash {
-  /// What a passphrase becomes; an algorithm that this OpenSSL lacks is no damage.
+  /// Stretches a passphrase.
+  ///
+  /// An algorithm that this OpenSSL lacks is not reported as damage.
   fileprivate func deriveStretchedKey(from secret: SecretBytes, salt: [UInt8]) throws -> SecretBytes {
     do {
       return try deriveKey(from: secret, salt: salt, count: 32)

@@ -1,16 +1,16 @@
 import CofferCrypto
 
-/// The slots of a store or a vault, each with the same key in it.
+/// The slots of a store or a vault, which all wrap the same key.
 ///
-/// `owner` is the id of the store, or of the vault; slots open for no other.
+/// `owner` is the id of the store or the vault; a slot opens only for its owner.
 extension [Slot] {
   package static var maximumCount: Int { 16 }
 
-  /// The key behind the first slot that answers to `source`, and what opens that slot again.
+  /// The key from the first slot that `source` opens, and the slot key that opens that slot again.
   ///
   /// - Parameters:
-  ///   - maximumWork: What the slots that are tried may cost together.
-  ///   - isRight: Checks the key; what it throws ends the search.
+  ///   - maximumWork: The total cost of the slots that may be tried.
+  ///   - isRight: Checks the key; an error it throws ends the search.
   func open(
     _ source: KeySource, owner: [UInt8], maximumWork: UInt64 = Slot.Stretching.maximumTotalWork,
     isRight: (SecretBytes) throws -> Void
@@ -21,7 +21,8 @@ extension [Slot] {
     for slot in inOrder(for: source) {
       do {
         try slot.stretching.checkCost()
-        // Nothing here is authenticated yet: whoever can write the file could keep this machine busy for long.
+        // Nothing here is authenticated yet: anyone who can write the file could keep this machine busy for a long
+        // time.
         work += slot.stretching.work ?? 0
         guard work <= maximumWork else {
           throw StorageError.unsupported(
@@ -32,7 +33,7 @@ extension [Slot] {
         try isRight(key)
         return (key, slot.id, slotKey)
       } catch let error as StorageError {
-        // A slot that this machine cannot try keeps nobody from the others.
+        // A slot that this machine cannot try must not block the others.
         guard case .unsupported = error else { throw error }
         unusable = error
       }
@@ -40,7 +41,7 @@ extension [Slot] {
     throw unusable ?? .wrongKey
   }
 
-  /// The slots that `source` may open, those first that cost the least to try; of equal ones those of its own kind.
+  /// The slots that `source` may open, cheapest first; at equal cost, those of its own kind first.
   private func inOrder(for source: KeySource) -> [Slot] {
     func rank(_ slot: Slot) -> (UInt64, Int) { (slot.stretching.work ?? .max, slot.kind == source.kind ? 0 : 1) }
     return filter { source.opens($0.kind) }.sorted { rank($0) < rank($1) }
@@ -54,7 +55,7 @@ extension [Slot] {
     }
   }
 
-  /// Adds a slot that `secret` opens, with the lowest number that is free.
+  /// Adds a slot that `secret` opens, under the lowest free number.
   ///
   /// - Throws: `StorageError.slotsFull`; `.unsupported` when trying all slots would cost too much.
   mutating func add(_ secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]) throws -> Slot {
@@ -66,9 +67,9 @@ extension [Slot] {
     return slot
   }
 
-  /// Puts a slot that `secret` opens in the place of another.
+  /// Replaces a slot by one that `secret` opens.
   ///
-  /// - Throws: `StorageError.slotNotFound`; `.unsupported` as `add`.
+  /// - Throws: `StorageError.slotNotFound`; `.unsupported` like `add`.
   mutating func replace(
     _ id: UInt8, with secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]
   ) throws -> Slot {
@@ -80,7 +81,7 @@ extension [Slot] {
     return slots[index]
   }
 
-  /// - Throws: `StorageError.slotNotFound`; `.lastSlot`, for nothing would open the store any more.
+  /// - Throws: `StorageError.slotNotFound`; `.lastSlot`, because nothing would open the store any more.
   mutating func remove(_ id: UInt8) throws {
     let index = try index(of: id)
     guard count > 1 else { throw StorageError.lastSlot }
@@ -98,11 +99,11 @@ extension [Slot] {
     return index
   }
 
-  /// What opens the slots that are to get another key.
+  /// The slot keys of the slots that will get another key.
   ///
-  /// - Parameter dropped: The slots that go.
-  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go; `.wrongKey` when a source opens none;
-  ///   `.slotNotFound`, `.lastSlot`.
+  /// - Parameter dropped: The slots to remove.
+  /// - Throws: `StorageError.slotsNotOpened` when a slot is neither opened nor dropped; `.wrongKey` when a source
+  ///   opens no slot; `.slotNotFound`, `.lastSlot`.
   func keys(from sources: [KeySource], dropping dropped: Set<UInt8>, owner: [UInt8]) throws -> [UInt8: SlotKey] {
     for id in dropped { _ = try index(of: id) }
     let kept = filter { !dropped.contains($0.id) }
@@ -121,9 +122,10 @@ extension [Slot] {
     return keys
   }
 
-  /// The slots that `keys` open, with another key in them; the others go.
+  /// The slots that `keys` open, with another key in them; the others are removed.
   ///
-  /// - Throws: `StorageError.slotsNotOpened` when a slot neither opens nor is to go: it was added or changed meanwhile.
+  /// - Throws: `StorageError.slotsNotOpened` when a slot is neither opened nor dropped, because it was added or
+  ///   changed meanwhile.
   func rewrapped(
     _ newKey: SecretBytes, with keys: [UInt8: SlotKey], dropping dropped: Set<UInt8>, owner: [UInt8]
   ) throws -> [Slot] {

@@ -1,13 +1,13 @@
 import CofferCrypto
 
-/// What the table `vault` holds: the slots of a store's vault, each with the vault's key in it, and the list of what is
-/// sealed.
+/// The contents of the table `vault`: the slots of a store's vault, which all wrap the vault's key, and the list of
+/// sealed collections.
 ///
-/// A MAC under that key covers all of it, so that no slot, no cost and no declaration can be changed without the key.
+/// A MAC under the vault's key covers everything, so slots, costs and declarations cannot be changed without it.
 package struct VaultRecord: Equatable, Sendable {
-  /// Random; a backup keeps it.
+  /// Random; a backup has the same one.
   package let id: [UInt8]
-  /// Counts the keys that the vault has had, from 1.
+  /// The number of keys that the vault has had, from 1.
   package let generation: UInt32
   package private(set) var slots: [Slot]
   /// The names of the sealed collections, in the order of their UTF-8 bytes.
@@ -45,7 +45,7 @@ package struct VaultRecord: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// The list of what is sealed, each name behind its length.
+  /// The names of the sealed collections, each prefixed with its length.
   package var encodedSealedCollections: [UInt8] {
     var writer = ByteWriter()
     for name in sealedCollections {
@@ -55,7 +55,7 @@ package struct VaultRecord: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Reads what stands in the table, without trusting it: see `isAuthentic(under:)`.
+  /// Parses the table's contents without trusting them: see `isAuthentic(under:)`.
   package init(
     id: [UInt8], generation: Int64, mac: [UInt8], sealedCollections: [UInt8], slots slotBytes: [UInt8]
   ) throws {
@@ -107,7 +107,7 @@ package struct VaultRecord: Equatable, Sendable {
     ConstantTime.isEqual(try code(under: key), mac)
   }
 
-  /// What a record is that is not authentic.
+  /// The error for a record that is not authentic.
   package static var edited: StorageError {
     damaged("its slots, or the list of what is sealed, were changed by someone without its key")
   }
@@ -130,9 +130,9 @@ package struct VaultRecord: Equatable, Sendable {
 
   // MARK: Opening
 
-  /// The vault's key behind the first slot that answers to `source`.
+  /// The vault's key from the first slot that `source` opens.
   ///
-  /// - Throws: `StorageError.wrongKey`; `.damaged` when the record was changed by someone without the key.
+  /// - Throws: `StorageError.wrongKey`; `.damaged` when the record was changed without the key.
   package func open(_ source: KeySource) throws -> SecretBytes {
     try slots.open(source, owner: id) { key in
       guard try isAuthentic(under: key) else {
@@ -150,7 +150,7 @@ package struct VaultRecord: Equatable, Sendable {
     return slot
   }
 
-  /// Puts a slot in the place of another.
+  /// Replaces a slot.
   package mutating func replaceSlot(_ slot: UInt8, with secret: PreparedSecret, key: SecretBytes) throws -> Slot {
     let slot = try slots.replace(slot, with: secret, wrapping: key, owner: id)
     try authenticate(with: key)
@@ -167,7 +167,7 @@ package struct VaultRecord: Equatable, Sendable {
     try authenticate(with: key)
   }
 
-  /// Puts a collection on the list of what is sealed, or takes it off.
+  /// Adds a collection to the list of sealed collections, or removes it.
   package mutating func setSealed(_ isSealed: Bool, _ collection: String, key: SecretBytes) throws {
     sealedCollections.removeAll { $0.utf8.elementsEqual(collection.utf8) }
     if isSealed {
@@ -177,7 +177,7 @@ package struct VaultRecord: Equatable, Sendable {
     try authenticate(with: key)
   }
 
-  /// Whether a collection is on the list of what is sealed.
+  /// Whether a collection is listed as sealed.
   package func lists(_ collection: String) -> Bool {
     sealedCollections.contains { $0.utf8.elementsEqual(collection.utf8) }
   }
