@@ -23,7 +23,7 @@ struct AES256BlockCipher: ~Copyable {
       case .decrypt: EVP_DecryptInit_ex2(context.object, nil, key, nil, nil)
       }
     }
-    // Padding would hold a block back until the end of the message; without it, blocks come out as they go in.
+    // Padding would hold back the last block until the message ends; without it, blocks come out as they go in.
     guard status == 1, EVP_CIPHER_CTX_set_padding(context.object, 0) == 1 else {
       throw .failure(of: "EVP_CipherInit_ex2")
     }
@@ -31,7 +31,7 @@ struct AES256BlockCipher: ~Copyable {
     self.direction = direction
   }
 
-  /// Enciphers or deciphers `count` bytes in place, each block of 16 by itself.
+  /// Enciphers or deciphers `count` bytes in place, each block of 16 independently.
   func transform(_ blocks: UnsafeMutableRawPointer, count: Int) throws(CryptoError) {
     let bytes = blocks.assumingMemoryBound(to: UInt8.self)
     var written: Int32 = 0

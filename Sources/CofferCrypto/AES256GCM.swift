@@ -13,7 +13,7 @@ struct AES256GCM: ~Copyable {
   private let opening: CipherContext
 
   init() throws(CryptoError) {
-    // By way of constants: a noncopyable value cannot be thrown away half made.
+    // Via constants: a partly initialized noncopyable value cannot be discarded.
     let sealing = try CipherContext(Algorithms.aes256GCM, .encrypt)
     let opening = try CipherContext(Algorithms.aes256GCM, .decrypt)
     self.sealing = sealing
@@ -69,7 +69,7 @@ struct AES256GCM: ~Copyable {
     var written: Int32 = 0
 
     guard EVP_DecryptInit_ex2(context, nil, Self.octets(key), Self.octets(nonce), nil) == 1,
-      // OpenSSL copies the tag; its control function takes a mutable pointer for all purposes alike.
+      // OpenSSL copies the tag; its control function always takes a mutable pointer.
       EVP_CIPHER_CTX_ctrl(
         context, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagByteCount), UnsafeMutableRawPointer(mutating: tag)) == 1
     else {
@@ -89,7 +89,8 @@ struct AES256GCM: ~Copyable {
         throw .failure(of: "EVP_DecryptUpdate")
       }
     }
-    // Returns 0 for a wrong tag, and writes nothing in this mode. Until here the plaintext in `output` is a forger's word.
+    // Returns 0 for a wrong tag, and writes nothing in this mode. Until here the plaintext in `output` is
+    // unauthenticated.
     guard EVP_DecryptFinal_ex(context, Self.octets(output), &written) == 1 else {
       Memory.wipe(UnsafeMutableRawBufferPointer(start: output, count: count))
       ERR_clear_error()
@@ -97,7 +98,7 @@ struct AES256GCM: ~Copyable {
     }
   }
 
-  /// OpenSSL counts in `int`.
+  /// OpenSSL's lengths are `int`.
   private static func length(_ count: Int) throws(CryptoError) -> Int32 {
     guard count >= 0, let length = Int32(exactly: count) else {
       throw .invalidParameter("a message or its additional data may have 0 to \(Int32.max) bytes, not \(count)")

@@ -8,48 +8,48 @@ internal import COpenSSL
   import Darwin
 #endif
 
-/// A library context of OpenSSL's that lists the algorithms used here and no others.
+/// An OpenSSL library context with only the algorithms used here.
 ///
-/// OpenSSL lists every cipher of its default provider, some 120, before it finds the first, and does the same with digests,
-/// codes and key derivations: most of what it does in a short program. So a provider of ours, "coffer", names a dozen and
-/// passes on the default provider's functions with the default provider's own state (`provider-base(7)`): the same code
-/// runs. The default provider itself is not active meanwhile, or OpenSSL would list all of it.
+/// Before its first fetch, OpenSSL lists every cipher of its default provider, some 120, and likewise digests, MACs
+/// and key derivations; in a short program that is most of OpenSSL's work. This context's own provider, "coffer",
+/// offers a dozen and passes on the default provider's functions and state (`provider-base(7)`), so the same code
+/// runs. The default provider itself stays inactive, or OpenSSL would list all of it.
 ///
-/// What an algorithm needs inside is looked up here, too. Where something is missing, as a later OpenSSL may need more, the
-/// default provider becomes active: ``withFallback(_:)``.
+/// Algorithms that others need internally are looked up here, too. If one is missing, because a later OpenSSL needs
+/// more, the default provider is activated: ``withFallback(_:)``.
 final class AlgorithmContext: Sendable {
-  /// The algorithms of one kind, by the names that come first in the default provider's lists.
+  /// The algorithms of one kind, by the first of their names in the default provider's lists.
   struct Kind {
     /// `OSSL_OP_…` in core_dispatch.h.
     let operation: Int32
     let names: [StaticString]
   }
 
-  /// What is offered, as far as this OpenSSL has it, with what these need inside.
+  /// The algorithms offered, if this OpenSSL has them, including those that they use internally.
   static let kinds = [
-    // PBKDF2 takes SHA-512, Argon2 both of BLAKE2.
+    // PBKDF2 uses SHA-512; Argon2 uses BLAKE2.
     Kind(operation: OSSL_OP_DIGEST, names: ["SHA2-256", "SHA2-512", "BLAKE2B-512", "SHAKE-128"]),
-    // The generator takes the counter mode and single blocks.
+    // The generator uses counter mode and single blocks.
     Kind(operation: OSSL_OP_CIPHER, names: ["AES-256-GCM", "AES-256-ECB", "AES-256-CTR"]),
     Kind(operation: OSSL_OP_MAC, names: ["HMAC", "BLAKE2BMAC"]),
     Kind(operation: OSSL_OP_KDF, names: ["HKDF", "SCRYPT", "PBKDF2", "ARGON2ID"]),
-    // Fleets: who they are, and who signs.
+    // Fleets: identities and signatures.
     Kind(operation: OSSL_OP_KEYMGMT, names: ["X25519", "ED25519"]),
     Kind(operation: OSSL_OP_KEYEXCH, names: ["X25519"]),
     Kind(operation: OSSL_OP_SIGNATURE, names: ["ED25519"]),
-    // What seeds generators depends on how OpenSSL was built.
+    // The source of the generators' seeds depends on how OpenSSL was built.
     Kind(operation: OSSL_OP_RAND, names: ["CTR-DRBG", "SEED-SRC", "JITTER"]),
   ]
 
-  /// The `OSSL_LIB_CTX`; never freed, as keys in use refer to it, and safe on all threads.
+  /// The `OSSL_LIB_CTX`; never freed, because keys in use refer to it, and thread-safe.
   nonisolated(unsafe) let object: OpaquePointer
-  /// A generator of the default provider's: what is fetched keeps its provider in order, also one that is not active.
+  /// A generator from the default provider: a fetched algorithm keeps its provider initialized even while inactive.
   nonisolated(unsafe) private let kept: OpaquePointer
 
   /// Whether the default provider has become active.
   let isComplete = Lock(false)
 
-  /// - Returns: nil where OpenSSL refuses any part of it; the plain context does then.
+  /// - Returns: nil if OpenSSL refuses any step; callers then use the default context.
   init?() {
     guard let object = OSSL_LIB_CTX_new() else {
       ERR_clear_error()
@@ -64,9 +64,9 @@ final class AlgorithmContext: Sendable {
     self.kept = kept
   }
 
-  // MARK: - What is missing
+  // MARK: - Fallback
 
-  /// Runs `body`, and where it fails once more with all that the default provider has.
+  /// Runs `body`; if it fails, activates the whole default provider and runs it again.
   static func withFallback<R, Failure: Error>(
     _ context: AlgorithmContext?, _ body: () throws(Failure) -> R
   ) throws(Failure) -> R {
@@ -92,21 +92,22 @@ final class AlgorithmContext: Sendable {
   static let defaultName = "default"
   private static let name = "coffer"
 
-  /// The lists that our provider gives to OpenSSL, in the order of ``kinds``; they point into the default provider's own,
-  /// which are constants of the library, and are the same for all contexts.
+  /// The lists that our provider returns to OpenSSL, in the order of ``kinds``.
+  ///
+  /// They point into the default provider's own, which are constants of the library and the same for all contexts.
   private struct Lists {
     let algorithms: [UnsafePointer<OSSL_ALGORITHM>]
     let functions: UnsafePointer<OSSL_DISPATCH>
   }
 
-  /// Held while a context is made, one at a time: a provider that is set up learns nothing of whose it is.
+  /// Held while a context is made, one at a time: a provider's init function is not told which context it is for.
   private static let making = Lock(())
   /// Written once, under `making`, before any provider that reads it.
   nonisolated(unsafe) private static var lists: Lists?
   /// The default provider's state in the context that is being made; protected by `making`.
   nonisolated(unsafe) private static var state: UnsafeMutableRawPointer?
 
-  /// Has `object` list what is used here; gives what keeps the default provider.
+  /// Registers the provider with `object`; returns the algorithm that keeps the default provider initialized.
   private static func offer(in object: OpaquePointer) -> OpaquePointer? {
     var kept: OpaquePointer?
     making.withLock { _ in
@@ -145,7 +146,7 @@ final class AlgorithmContext: Sendable {
       return AlgorithmContext.lists?.algorithms[index]
     }
 
-  /// Picks what is offered from the lists of `provider`, into memory that stays.
+  /// Copies the offered algorithms from the lists of `provider` into memory that is never freed.
   private static func pick(from provider: OpaquePointer) -> Lists {
     let algorithms = kinds.map { kind in
       let list = UnsafeMutablePointer<OSSL_ALGORITHM>.allocate(capacity: kind.names.count + 1)

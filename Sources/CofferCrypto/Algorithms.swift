@@ -15,7 +15,7 @@ enum Algorithms {
   static let pbkdf2 = Lookup("PBKDF2") { EVP_KDF_fetch($0, $1, nil) }
   static let argon2id = Lookup("ARGON2ID") { EVP_KDF_fetch($0, $1, nil) }
 
-  /// One algorithm; a look-up that failed, as it does without memory, is made again the next time.
+  /// One algorithm; a failed look-up, for example when out of memory, is retried at the next use.
   final class Lookup: Sendable {
     private let name: String
     private let fetch: @Sendable (OpaquePointer?, UnsafePointer<CChar>) -> OpaquePointer?
@@ -26,8 +26,8 @@ enum Algorithms {
       self.fetch = fetch
     }
 
-    /// - Throws: ``CryptoError/unavailable(algorithm:)``, or ``CryptoError/openSSL(function:reason:)`` where OpenSSL could
-    ///   not be set up.
+    /// - Throws: ``CryptoError/unavailable(algorithm:)``, or ``CryptoError/openSSL(function:reason:)`` if OpenSSL
+    ///   could not be set up.
     func get() throws(CryptoError) -> Algorithm {
       try OpenSSLLibrary.setUp()
       return try get(from: OpenSSLLibrary.context)
@@ -52,6 +52,6 @@ enum Algorithms {
 
 /// A fetched `EVP_CIPHER`, `EVP_MD`, `EVP_MAC` or `EVP_KDF`.
 struct Algorithm: @unchecked Sendable {
-  // @unchecked: OpenSSL never changes a fetched algorithm, and counts references to it atomically.
+  // @unchecked: OpenSSL never changes a fetched algorithm, and its reference count is atomic.
   let object: OpaquePointer
 }

@@ -4,7 +4,7 @@ internal import COpenSSL
 ///
 /// Contexts are made once and kept: allocating one costs as much as enciphering half a kilobyte.
 struct CipherContext: ~Copyable {
-  /// Which way a context works; OpenSSL prepares key schedules for one of them.
+  /// The direction of a context; OpenSSL prepares its key schedule for only one.
   enum Direction {
     case encrypt
     case decrypt
@@ -12,7 +12,7 @@ struct CipherContext: ~Copyable {
 
   let object: OpaquePointer
 
-  /// Makes a context for `algorithm` that still lacks a key.
+  /// Makes a context for `algorithm`, without a key yet.
   ///
   /// - Throws: ``CryptoError/unavailable(algorithm:)`` or ``CryptoError/openSSL(function:reason:)``.
   init(_ algorithm: Algorithms.Lookup, _ direction: Direction) throws(CryptoError) {

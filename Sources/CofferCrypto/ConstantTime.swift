@@ -1,10 +1,11 @@
 internal import COpenSSL
 
-/// Comparison whose duration tells nothing about where two byte strings differ.
+/// Comparison whose duration does not reveal where two byte strings differ.
 public enum ConstantTime {
   /// Whether both buffers hold the same bytes.
   ///
-  /// Takes time by the length alone (`CRYPTO_memcmp(3)`). Lengths are not secret: different ones give false at once.
+  /// The time depends only on the length (`CRYPTO_memcmp(3)`). Lengths are not secret: different ones return false at
+  /// once.
   public static func isEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
     guard a.count == b.count else { return false }
     guard a.count > 0 else { return true }

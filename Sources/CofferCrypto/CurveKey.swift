@@ -1,14 +1,14 @@
 internal import COpenSSL
 
-/// The one way from this module to OpenSSL's keys on Curve25519 (`EVP_PKEY-X25519(7)`).
+/// This module's only access to OpenSSL's keys on Curve25519 (`EVP_PKEY-X25519(7)`).
 enum CurveKey {
-  /// Length of a private key, of a public one, and of what two of them agree on.
+  /// Length of a private key, a public key and an agreed secret.
   static let byteCount = 32
 
   case privateKey(SecretBytes)
   case publicKey([UInt8])
 
-  /// Lends the key as OpenSSL has it; its own copy is wiped afterwards.
+  /// Lends the key as an OpenSSL object; OpenSSL's copy is wiped afterwards.
   ///
   /// - Throws: ``CryptoError/invalidParameter(_:)`` when the key is not 32 bytes long;
   ///   ``CryptoError/openSSL(function:reason:)``.
@@ -45,7 +45,7 @@ enum CurveKey {
     }
   }
 
-  /// The public key of a private one.
+  /// The public key for a private key.
   func publicKey(_ algorithm: StaticString) throws -> [UInt8] {
     try withOpenSSLKey(algorithm) { key in
       try [UInt8](unsafeUninitializedCapacity: Self.byteCount) { bytes, count in

@@ -6,7 +6,7 @@ internal import COpenSSL
 ///     let signature = try Ed25519.sign(message, seed: seed)
 ///     let isGenuine = try Ed25519.isValid(signature, of: message, publicKey: Ed25519.publicKey(seed: seed))
 ///
-/// A message begins with what it is for, so that no signature serves for another purpose.
+/// Begin each message with its purpose, so that a signature cannot be reused for another purpose.
 public enum Ed25519 {
   /// Length of a seed, which is the private key.
   public static let seedByteCount = 32
@@ -17,7 +17,7 @@ public enum Ed25519 {
 
   private static let name: StaticString = "ED25519"
 
-  /// The public key that belongs to a seed.
+  /// The public key for a seed.
   ///
   /// - Throws: ``CryptoError/invalidParameter(_:)`` when the seed is not 32 bytes long;
   ///   ``CryptoError/openSSL(function:reason:)``.
@@ -48,7 +48,7 @@ public enum Ed25519 {
 
   /// Whether a signature of a message was made with the seed of a public key.
   ///
-  /// False also for a signature of another length.
+  /// Returns false for a signature of the wrong length.
   ///
   /// - Throws: ``CryptoError/invalidParameter(_:)`` when the public key is not 32 bytes long;
   ///   ``CryptoError/openSSL(function:reason:)``.

@@ -1,13 +1,13 @@
-/// The key derivation function HKDF (RFC 5869) with SHA-256, for keys made from keys.
+/// The key derivation function HKDF (RFC 5869) with SHA-256, for deriving keys from keys.
 ///
-/// It is not for passphrases, which can be guessed; those go through ``PasswordHash``.
+/// Not for passphrases, which can be guessed; use ``PasswordHash`` for those.
 public enum HKDF {
-  /// The most that one derivation gives: 255 blocks (RFC 5869, 2.3).
+  /// The longest output of one derivation: 255 blocks (RFC 5869, 2.3).
   static let maximumByteCount = 255 * SHA256.byteCount
 
   /// Extracts and expands `inputKey` into a key of `count` bytes.
   ///
-  /// Keys for different purposes take different `info`. An empty `salt` counts as 32 zero bytes, as the RFC has it.
+  /// Use a different `info` for each purpose. An empty `salt` counts as 32 zero bytes, as in the RFC.
   ///
   /// - Throws: ``CryptoError/invalidParameter(_:)`` when `inputKey` is empty or `count` is outside 1...8,160;
   ///   ``CryptoError/unavailable(algorithm:)`` or ``CryptoError/openSSL(function:reason:)``.
@@ -15,7 +15,7 @@ public enum HKDF {
     from inputKey: SecretBytes, salt: [UInt8], info: [UInt8], count: Int
   ) throws -> SecretBytes {
     guard inputKey.count > 0 else {
-      // The RFC allows it, but what comes out is a constant that everyone can compute.
+      // The RFC allows it, but the output would be a constant that anyone can compute.
       throw CryptoError.invalidParameter("HKDF needs an input key of at least one byte")
     }
     guard (1...maximumByteCount).contains(count) else {
@@ -28,7 +28,7 @@ public enum HKDF {
             OpenSSLParameter("digest", .name("SHA256")),
             OpenSSLParameter("key", .bytes(inputKey)),
           ]
-          // Left out when empty: how OpenSSL takes an empty octet string has changed between versions.
+          // Omitted when empty: OpenSSL's handling of an empty octet string has changed between versions.
           if salt.count > 0 { parameters.append(OpenSSLParameter("salt", .bytes(salt))) }
           if info.count > 0 { parameters.append(OpenSSLParameter("info", .bytes(info))) }
           return try KeyDerivation.derive(count: count, with: Algorithms.hkdf, parameters)

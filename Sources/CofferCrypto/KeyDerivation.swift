@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// The one way from this module to OpenSSL's key derivation functions (`EVP_KDF(3)`).
+/// This module's only access to OpenSSL's key derivation functions (`EVP_KDF(3)`).
 enum KeyDerivation {
   /// Derives `count` bytes straight into locked memory.
   ///

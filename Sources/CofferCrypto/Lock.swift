@@ -9,8 +9,10 @@ import Synchronization
 #endif
 
 #if COFFER_THREAD_SANITIZER
-  /// `Mutex` as the thread sanitizer understands it: the standard library's waits on futexes it cannot see on Linux, and
-  /// everything behind it would be reported as a race.
+  /// A replacement for `Mutex` that the thread sanitizer understands.
+  ///
+  /// On Linux the standard library's waits on futexes that the sanitizer cannot see, so all access under it would be
+  /// reported as a race.
   package final class Lock<Value>: @unchecked Sendable {
     private var value: Value
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -32,6 +34,6 @@ import Synchronization
     }
   }
 #else
-  /// State that one thread at a time may touch.
+  /// A value accessed by one thread at a time.
   package typealias Lock = Mutex
 #endif

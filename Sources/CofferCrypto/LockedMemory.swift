@@ -8,16 +8,16 @@ import Synchronization
   import Darwin
 #endif
 
-/// Zeroed memory for key material: kept out of swap and core dumps where the system allows, wiped when it ends.
+/// Zeroed memory for key material: kept out of swap and core dumps where the system allows, and wiped on release.
 ///
-/// Each value has pages of its own, because `mlock` and `madvise` work on whole pages and do not nest: two secrets on one
-/// page would unlock each other. Locking is best effort, as `RLIMIT_MEMLOCK` may be small or zero; wiping always happens.
-/// Locks do not pass to a forked child (`mlock(2)`), the other properties do.
+/// Each value has its own pages, because `mlock` and `madvise` work on whole pages and do not nest: of two secrets on
+/// one page, releasing one would unlock the other. Locking is best effort, as `RLIMIT_MEMLOCK` may be small or zero;
+/// wiping always happens. Locks do not pass to a forked child (`mlock(2)`), the other properties do.
 ///
-/// Single pages are mapped and locked four at a time, and a few are kept, wiped, for the next secrets: opening a store
-/// makes ten, at four system calls each where each has its own.
+/// Single pages are mapped and locked four at a time, and a few wiped ones are kept for the next secrets: opening a
+/// store makes ten secrets, and each would otherwise take four system calls.
 struct LockedMemory: ~Copyable {
-  /// The bytes asked for; the address is never null, also when there are none.
+  /// The requested bytes; the address is never null, even for zero bytes.
   let bytes: UnsafeMutableRawBufferPointer
 
   /// Whether the system agreed to keep these bytes out of swap.
@@ -26,12 +26,12 @@ struct LockedMemory: ~Copyable {
   /// Length of the mapping, or nil when the bytes came from the allocator.
   private let mappedByteCount: Int?
 
-  /// The process that locked it: in a forked child of its the lock is gone.
+  /// The process that locked it; a forked child does not have the lock.
   private let process: UInt64
 
-  /// Maps and locks room for `byteCount` bytes, all zero.
+  /// Maps and locks `byteCount` zeroed bytes.
   ///
-  /// - Parameter map: Gives this many bytes of zeroed pages, or nil when the system has none; tests replace it.
+  /// - Parameter map: Returns this many bytes of zeroed pages, or nil when the system has none; tests replace it.
   init(byteCount: Int, map: ((Int) -> UnsafeMutableRawPointer?)? = nil) {
     precondition(byteCount >= 0, "Ask for zero bytes or more of locked memory.")
     let pageSize = Int(getpagesize())
@@ -47,8 +47,8 @@ struct LockedMemory: ~Copyable {
       isLocked = Self.lock(mapping, length)
       mappedByteCount = length
     } else {
-      // A process has a limited number of mappings (`vm.max_map_count`), and a file can hold many sealed values: beyond
-      // the limit a secret is only wiped, which is better than ending the process.
+      // The number of mappings of a process is limited (`vm.max_map_count`), and a file can hold many sealed values.
+      // Beyond the limit a secret is only wiped, not locked, which is better than ending the process.
       let allocation = UnsafeMutableRawBufferPointer.allocate(byteCount: max(byteCount, 1), alignment: 16)
       allocation.initializeMemory(as: UInt8.self, repeating: 0)
       bytes = UnsafeMutableRawBufferPointer(rebasing: allocation[..<byteCount])
@@ -59,16 +59,16 @@ struct LockedMemory: ~Copyable {
 
   /// The first byte.
   var start: UnsafeMutableRawPointer {
-    // Both branches of `init` give an address.
+    // Both branches of `init` set an address.
     bytes.baseAddress!
   }
 
-  /// Overwrites all bytes with zeros, in a way that the optimizer cannot leave out.
+  /// Overwrites all bytes with zeros, in a way that the optimizer cannot remove.
   func wipe() {
     Memory.wipe(bytes)
   }
 
-  /// Pages that are locked and all zero.
+  /// Locked pages of zeros, ready for reuse.
   private struct Spare {
     private var pages: [UInt] = []
     private var process: UInt64 = 0
@@ -79,7 +79,7 @@ struct LockedMemory: ~Copyable {
       return UnsafeMutableRawPointer(bitPattern: page)
     }
 
-    /// - Returns: false when there are enough.
+    /// - Returns: false when enough pages are kept.
     mutating func keep(_ page: UnsafeMutableRawPointer) -> Bool {
       if process != ProcessToken.current {
         pages = []
@@ -93,12 +93,12 @@ struct LockedMemory: ~Copyable {
 
   private static let spare = Lock(Spare())
 
-  /// Whether the system has not yet refused to lock several pages; each alone is tried in any case.
+  /// Whether to lock several pages at once: false after the system first refused; single pages are tried in any case.
   private static let locksSeveral = Atomic(true)
 
-  /// Maps and locks several pages, and keeps all but the one it gives.
+  /// Maps and locks several pages, keeps the rest, and returns one.
   ///
-  /// Without the lock on those that are kept: a fork that comes in between would leave it locked in the child.
+  /// Does not hold the mutex of the kept pages meanwhile: a fork at that point would leave it locked in the child.
   private static func lockPages() -> UnsafeMutableRawPointer? {
     guard locksSeveral.load(ordering: .relaxed) else { return nil }
     let pageSize = Int(getpagesize())
@@ -121,7 +121,7 @@ struct LockedMemory: ~Copyable {
     return mapping == MAP_FAILED ? nil : mapping
   }
 
-  /// Keeps pages out of core dumps and, where the system agrees, out of swap.
+  /// Keeps pages out of core dumps and, if the system agrees, out of swap.
   ///
   /// - Returns: Whether they stay out of swap.
   static func lock(_ mapping: UnsafeMutableRawPointer, _ length: Int) -> Bool {

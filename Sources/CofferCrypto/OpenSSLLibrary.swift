@@ -1,33 +1,35 @@
 internal import COpenSSL
 
-/// OpenSSL as a whole.
+/// Setup of OpenSSL for the process.
 package enum OpenSSLLibrary {
-  /// Sets OpenSSL up, the first time; whatever uses it asks for this first.
+  /// Sets OpenSSL up on first use; all code that uses OpenSSL calls this first.
   ///
-  /// Without OpenSSL's own handler at the exit of the process: it takes its locks and generators away from threads that
-  /// still write (`OPENSSL_INIT_NO_ATEXIT` in OPENSSL_init_crypto(3)), and a write that is under way then would crash. The
-  /// system takes all memory back anyway. Where other code of the process has set OpenSSL up before, its choice stands.
+  /// OpenSSL's own exit handler is left out: it frees locks and generators while other threads may still be writing
+  /// (`OPENSSL_INIT_NO_ATEXIT` in OPENSSL_init_crypto(3)), and such a write would crash. The system reclaims the
+  /// memory anyway. If other code in the process has set OpenSSL up before, its choice stands.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)`` where OpenSSL could not, for want of memory; it never tries again.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)`` if OpenSSL could not be set up, for lack of memory; it never
+  ///   retries.
   static func setUp() throws(CryptoError) {
     guard isSetUp else {
       throw .openSSL(function: "OPENSSL_init_crypto", reason: "no memory; start the process again")
     }
   }
 
-  /// The first call is content without the library context; a generator asked for then would take a lock that is not there.
+  /// The first call may succeed without a library context; a generator requested then would use a lock that does not
+  /// exist.
   private static let isSetUp =
     OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1 && OSSL_LIB_CTX_get0_global_default() != nil
 
-  /// Where algorithms and generators are found; nil is the context that the whole process shares.
+  /// The context for algorithms and generators; nil is the process's default context.
   ///
-  /// That one where the program or its configuration file has made another choice than OpenSSL's own.
+  /// It is nil if the program or OpenSSL's configuration file has changed OpenSSL's defaults.
   static let context =
     isAlone.withLock { $0 } || hasDefaultsOnly && !choosesGenerator ? AlgorithmContext() : nil
 
   private static let isAlone = Lock(false)
 
-  /// Whether the process's context has nothing but the default provider, and FIPS is not asked for.
+  /// Whether the default context has only the default provider, and FIPS is not requested.
   private static var hasDefaultsOnly: Bool {
     var counts = (defaults: 0, others: 0)
     let isListed = withUnsafeMutablePointer(to: &counts) { counts in
@@ -43,7 +45,7 @@ package enum OpenSSLLibrary {
     return isListed == 1 && counts == (1, 0) && EVP_default_properties_is_fips_enabled(nil) == 0
   }
 
-  /// Whether the configuration file says which generators there are, which shows nowhere else before they are made.
+  /// Whether the configuration file selects the generators, which cannot be detected otherwise before they are made.
   private static var choosesGenerator: Bool {
     guard let path = CONF_get1_default_config_file(), let configuration = NCONF_new(nil) else { return true }
     defer {
@@ -56,14 +58,14 @@ package enum OpenSSLLibrary {
     return NCONF_get_string(configuration, NCONF_get_string(configuration, nil, "openssl_conf"), "random") != nil
   }
 
-  /// Sets OpenSSL up for a program that has its process to itself; before its first use.
+  /// Sets OpenSSL up for a program that has its process to itself; call it before the first use.
   ///
-  /// Its configuration file is not read, which could name providers whose code would run beside the keys, and all its
-  /// memory is `OpenSSLMemory`.
+  /// OpenSSL's configuration file, which could name providers whose code would run beside the keys, is not read, and
+  /// all of its memory is `OpenSSLMemory`.
   ///
-  /// - Parameter withNamesAndWords: Whether to enter the names of algorithms from before there were providers, and the
-  ///   words for its errors, which both take time. Coffer needs none of the names; SQLCipher does, when a store of its is
-  ///   imported. Without the words an error is told by its number.
+  /// - Parameter withNamesAndWords: Whether to load the legacy algorithm names and the error messages, which both
+  ///   take time. Coffer needs no legacy names; SQLCipher does, for an import. Without the messages, errors show a
+  ///   number.
   package static func setUpAlone(withNamesAndWords: Bool) {
     isAlone.withLock { $0 = true }
     OpenSSLMemory.use()

@@ -8,13 +8,13 @@ internal import COpenSSL
   import Darwin
 #endif
 
-/// Memory for everything that OpenSSL allocates: left out of core dumps, locked where the system allows, and wiped when it
-/// is freed.
+/// Memory for everything that OpenSSL allocates: left out of core dumps, locked where the system allows, and wiped
+/// when freed.
 ///
-/// OpenSSL keeps keys in ordinary memory, for as long as a cipher is used: an AES-256 key schedule begins with the key.
-/// Small blocks come from an arena, as setting OpenSSL up takes some thousand of them.
+/// OpenSSL keeps keys in ordinary memory for as long as a cipher is used: an AES-256 key schedule begins with the
+/// key. Small blocks come from an arena, because setting OpenSSL up takes some thousand of them.
 enum OpenSSLMemory {
-  /// Has OpenSSL take its memory from here; without effect once it has taken any (`CRYPTO_set_mem_functions(3)`).
+  /// Makes OpenSSL allocate from here; has no effect after its first allocation (`CRYPTO_set_mem_functions(3)`).
   static func use() {
     _ = CRYPTO_set_mem_functions(
       { count, _, _ in OpenSSLMemory.allocate(count) },
@@ -22,24 +22,24 @@ enum OpenSSLMemory {
       { block, _, _ in OpenSSLMemory.free(block) })
   }
 
-  /// What stands before each block; as long as its alignment.
+  /// The header before each block; its size is a multiple of the alignment.
   private struct Header {
-    /// How many bytes the block has room for.
+    /// The usable size of the block.
     let capacity: Int
-    /// The length of the mapping, for a block that has one of its own; else 0.
+    /// The length of the block's own mapping; 0 if it has none.
     let mappedByteCount: Int
   }
 
   private static let headerByteCount = 16
-  /// Blocks of the arena are powers of two with their header: 32 bytes to 16 KiB.
+  /// Sizes of arena blocks, header included: powers of two from 32 bytes to 16 KiB.
   private static let exponents = 5...14
-  /// scrypt's table would take up what may be locked at all.
+  /// scrypt's table would use up the whole limit of locked memory.
   private static let largestLocked = 1 << 20
 
   private struct Arena {
-    /// The first free block of each size, as addresses; each holds the next one's.
+    /// The address of the first free block of each size; each free block holds the address of the next.
     var free = [UInt](repeating: 0, count: exponents.upperBound + 1)
-    /// What is left of the chunk that was mapped last.
+    /// The unused rest of the last mapped chunk.
     var position: UInt = 0
     var end: UInt = 0
     static let chunkByteCount = 64 << 10
@@ -51,9 +51,9 @@ enum OpenSSLMemory {
     (block - headerByteCount).assumingMemoryBound(to: Header.self)
   }
 
-  // MARK: - What OpenSSL calls
+  // MARK: - Functions called by OpenSSL
 
-  /// - Returns: nil for no bytes, as OpenSSL's own function, and when there is no memory.
+  /// - Returns: nil for zero bytes, like OpenSSL's own function, and when memory runs out.
   static func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
     guard count > 0, count <= Int.max / 2 else { return nil }
     let exponent = max(exponents.lowerBound, Int.bitWidth - (count + headerByteCount - 1).leadingZeroBitCount)
@@ -82,7 +82,7 @@ enum OpenSSLMemory {
     guard let block else { return }
     let header = header(block).pointee
     guard header.mappedByteCount == 0 else {
-      // The kernel hands pages to nobody before it has emptied them.
+      // The kernel clears pages before it reuses them.
       munmap(block - headerByteCount, header.mappedByteCount)
       return
     }
@@ -115,7 +115,7 @@ enum OpenSSLMemory {
     }
   }
 
-  /// A large block, in pages of its own.
+  /// A large block, in its own pages.
   private static func map(_ count: Int) -> UnsafeMutableRawPointer? {
     let pageSize = Int(getpagesize())
     let length = (count + headerByteCount + pageSize - 1) / pageSize * pageSize

@@ -1,10 +1,11 @@
 internal import COpenSSL
 
-/// One named argument of an OpenSSL algorithm: an `OSSL_PARAM` with its lifetime in order.
+/// One named argument of an OpenSSL algorithm: an `OSSL_PARAM` with a managed lifetime.
 ///
-/// OpenSSL's own builder, `OSSL_PARAM_BLD`, copies values into memory that it does not wipe; this only points at them.
+/// OpenSSL's own builder, `OSSL_PARAM_BLD`, copies values into memory that it does not wipe; this only points at
+/// them.
 struct OpenSSLParameter {
-  /// What the argument may be.
+  /// The value of an argument.
   enum Value {
     case number(UInt64)
     case name(StaticString)

@@ -1,11 +1,11 @@
 extension PasswordHash {
-  /// The most memory that a cost may ask for: 4 GiB.
+  /// The highest memory that a cost may require: 4 GiB.
   static let maximumMemory: UInt64 = 4 << 30
 
   /// The most PBKDF2 iterations, scrypt block mixes (N·r·p) or KiB filled by Argon2: minutes of work, not hours.
   static let maximumWork: UInt64 = 1 << 28
 
-  /// The longest key: PBKDF2 pays its whole cost again for each 64 bytes, and HKDF makes more of one key for nothing.
+  /// The longest key: PBKDF2 repeats its whole cost for each 64 bytes, and HKDF can extend a key cheaply.
   static let maximumKeyByteCount = 128
 
   /// Refuses costs that the algorithm does not define, and those beyond the ceilings.

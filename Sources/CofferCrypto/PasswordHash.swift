@@ -1,10 +1,11 @@
-/// A slow hash that makes a key of a passphrase, with its cost.
+/// A slow hash that derives a key from a passphrase, with its cost.
 ///
 ///     let hash = PasswordHash.scrypt(log2N: 17, r: 8, p: 1)
 ///     let key = try hash.deriveKey(from: passphrase, salt: salt, count: 32)
 ///
-/// The cost is checked against a ceiling before anything is allocated, so that a crafted file can neither exhaust memory
-/// nor keep a processor busy for hours. A floor is the caller's to enforce: what is too weak depends on where it was read.
+/// The cost is checked against a ceiling before anything is allocated, so a crafted file can neither exhaust memory
+/// nor keep a processor busy for hours. The caller must enforce a minimum: how weak is too weak depends on where the
+/// cost was read.
 public enum PasswordHash: Equatable, Sendable {
   /// scrypt (RFC 7914): N = 2^log2N rounds over blocks of 128·r bytes, p times; about 128·r·N bytes of memory.
   case scrypt(log2N: UInt8, r: UInt32, p: UInt32)
@@ -12,7 +13,7 @@ public enum PasswordHash: Equatable, Sendable {
   /// PBKDF2 (RFC 8018, 5.2) with HMAC-SHA-512: costs time but no memory; for where FIPS 140 is required.
   case pbkdf2HMACSHA512(iterations: UInt32)
 
-  /// Argon2id version 1.3 (RFC 9106), looked up at run time: OpenSSL has it from 3.2 on.
+  /// Argon2id version 1.3 (RFC 9106), looked up at run time: available from OpenSSL 3.2 on.
   ///
   /// Lanes are computed one after the other.
   case argon2id(memoryKiB: UInt32, iterations: UInt32, lanes: UInt32)

@@ -8,14 +8,14 @@ import Synchronization
   import Darwin
 #endif
 
-/// Which process this is: a number that differs in a forked child.
+/// A number that identifies this process and differs in a forked child.
 ///
-/// Whoever keeps what must not be used on both sides of a `fork`, such as drawn random bytes, remembers the number and
-/// compares. Numbers count generations: a child's is greater than all that its ancestors had before the fork. Two children
-/// of one process may have the same.
+/// Code that keeps state which must not be used on both sides of a `fork`, such as buffered random bytes, stores the
+/// number and compares. Numbers count generations: a child's is greater than all numbers of its ancestors before the
+/// fork. Two children of one process may have the same.
 ///
-/// The number lies on a page that the kernel hands to a child empty (`MADV_WIPEONFORK`, Linux 4.14), which also holds for
-/// a bare `clone` system call; where that is missing, as on Darwin, `pthread_atfork(3)` empties it.
+/// The number is on a page that the kernel clears in a child (`MADV_WIPEONFORK`, Linux 4.14), also after a bare
+/// `clone` system call. Where that is missing, as on Darwin, `pthread_atfork(3)` clears it.
 public enum ProcessToken {
   /// The number of this process: never zero, and the same for the life of the process.
   ///
@@ -36,17 +36,18 @@ public enum ProcessToken {
   /// The last number given out here or in an ancestor; ordinary memory, which a child inherits.
   private static let generation = Atomic<UInt64>(0)
 
-  /// Arranges for the page to be emptied in a child where the kernel does not; its value only says that this was done.
+  /// Registers a handler that clears the page in a child where the kernel does not; the value only records that.
   private static let isWatched: Bool = {
     if page.isEmptiedByKernel { return true }
-    // A closure that captures nothing, and only stores: what a child of a process with threads may do is little.
+    // A closure that captures nothing and only stores: after a fork, a child of a multithreaded process can do little
+    // else.
     return pthread_atfork(nil, nil, { ProcessToken.page.number.pointee.store(0, ordering: .relaxed) }) == 0
   }()
 
   private static func assign() -> UInt64 {
     precondition(isWatched, "pthread_atfork failed: without it a forked process would repeat nonces.")
     let number = generation.wrappingAdd(1, ordering: .relaxed).newValue
-    // Another thread may have been faster: its number counts then.
+    // If another thread was faster, its number wins.
     let (exchanged, original) = page.number.pointee.compareExchange(expected: 0, desired: number, ordering: .relaxed)
     return exchanged ? number : original
   }

@@ -1,29 +1,30 @@
-/// Random bytes for nonces, salts and identifiers, drawn ahead: a nonce then costs a copy and a look at the clocks.
+/// Random bytes for nonces, salts and identifiers, drawn in advance, so that a nonce costs only a copy and a reading
+/// of the clocks.
 ///
-/// For keys there is ``SecretBytes/random(count:)``.
+/// For keys, use ``SecretBytes/random(count:)``.
 ///
-/// What was drawn ahead is dropped in a forked child, which would hand out the same bytes as its parent. A machine that is
-/// resumed twice from one image has the same bytes twice, too: the clocks are added, bit by bit, to the first 16 bytes of
-/// what is handed out at a time, which stay as random as they were. So two nonces differ where the clocks do.
+/// Buffered bytes are dropped in a forked child, which would return the same ones as its parent. A machine resumed
+/// twice from one image also has the same bytes twice, so both clocks are XORed into the first 16 bytes of each
+/// output, which stay as random as they were: two nonces then differ if the clocks do.
 ///
-/// Not thread-safe, and for that reason not `Sendable`. Make one for each file handle.
+/// Not thread-safe, and therefore not `Sendable`. Make one for each file handle.
 public final class RandomSource {
-  /// How much is drawn ahead: the nonces of 170 pages.
+  /// The size of the buffer: the nonces of 170 pages.
   private static let drawnByteCount = 4096
 
   private let drawn = UnsafeMutableRawBufferPointer.allocate(byteCount: drawnByteCount, alignment: 16)
 
-  /// Where the bytes not yet handed out are, within `drawn`.
+  /// The start of the unused bytes in `drawn`.
   private var position = 0
   private var end = 0
 
-  /// The process that drew them; zero is none.
+  /// The process that drew them; zero if nothing was drawn.
   private var process: UInt64 = 0
 
-  /// What is drawn ahead and not yet handed out.
+  /// The buffered bytes that have not been returned yet.
   var drawnAhead: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: drawn[position..<end]) }
 
-  /// Makes a source that has drawn nothing yet.
+  /// Makes an empty source.
   public init() {}
 
   deinit {
@@ -31,9 +32,9 @@ public final class RandomSource {
     drawn.deallocate()
   }
 
-  /// Fills `buffer` with bytes that have not been handed out before.
+  /// Fills `buffer` with bytes that have not been returned before.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator fails.
   public func fill(_ buffer: UnsafeMutableRawBufferPointer) throws(CryptoError) {
     let current = ProcessToken.current
     if process != current {
@@ -52,16 +53,16 @@ public final class RandomSource {
     Self.add(SystemRandom.clockReadings(), to: buffer)
   }
 
-  /// Adds both clocks to the first 16 bytes, or as many as there are.
+  /// XORs both clocks into the first 16 bytes, or as many as there are.
   private static func add(_ clocks: (UInt64, UInt64), to buffer: UnsafeMutableRawBufferPointer) {
     withUnsafeBytes(of: clocks) { clocks in
       for index in 0..<min(buffer.count, clocks.count) { buffer[index] ^= clocks[index] }
     }
   }
 
-  /// As many bytes that have not been handed out before.
+  /// Returns `count` bytes that have not been returned before.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator fails.
   public func bytes(count: Int) throws -> [UInt8] {
     try [UInt8](unsafeUninitializedCapacity: count) { buffer, initializedCount in
       try fill(UnsafeMutableRawBufferPointer(buffer))
@@ -69,11 +70,11 @@ public final class RandomSource {
     }
   }
 
-  /// Draws `count` bytes directly, for what is needed once.
+  /// Draws `count` bytes directly, without buffering.
   ///
-  /// Safe on any thread.
+  /// Thread-safe.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator fails.
   public static func bytes(count: Int) throws -> [UInt8] {
     precondition(count >= 0, "Ask for zero random bytes or more.")
     return try [UInt8](unsafeUninitializedCapacity: count) { buffer, initializedCount in
@@ -82,9 +83,9 @@ public final class RandomSource {
     }
   }
 
-  /// Replaces what is drawn ahead, also what is left of it, as handing it out in two parts is not worth the code.
+  /// Refills the buffer, discarding unused bytes, because splitting an output in two is not worth the code.
   private func draw() throws(CryptoError) {
-    // Nothing may be handed out of a buffer that was filled halfway.
+    // A partly filled buffer must not be used.
     position = 0
     end = 0
     try SystemRandom.fill(drawn, from: .nonces)

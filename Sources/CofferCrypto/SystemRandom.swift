@@ -8,11 +8,11 @@ internal import COpenSSL
   import Darwin
 #endif
 
-/// OpenSSL's random generators (NIST SP 800-90A), one pair for each thread, so that no call waits for another thread.
+/// OpenSSL's random generators (NIST SP 800-90A), one pair per thread, so that no call waits for another thread.
 ///
-/// OpenSSL reseeds them from the system after a fork, and by itself now and then (`EVP_RAND(7)`).
+/// OpenSSL reseeds them from the system after a fork, and periodically (`EVP_RAND(7)`).
 enum SystemRandom {
-  /// What the bytes are for: those that others see come from another generator than those that must stay secret.
+  /// The use of the bytes: public ones come from another generator than secret ones.
   enum Purpose {
     case keys
     case nonces
@@ -20,7 +20,7 @@ enum SystemRandom {
 
   /// Fills `buffer` with random bytes.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator is out of order; the buffer is zero then.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)`` when the generator fails; `buffer` is then zero.
   static func fill(_ buffer: UnsafeMutableRawBufferPointer, from purpose: Purpose) throws(CryptoError) {
     try OpenSSLLibrary.setUp()
     let context = OpenSSLLibrary.context
@@ -33,7 +33,7 @@ enum SystemRandom {
     _ buffer: UnsafeMutableRawBufferPointer, from purpose: Purpose, in context: OpaquePointer?
   ) throws(CryptoError) {
     guard let start = buffer.baseAddress, buffer.count > 0 else { return }
-    // They belong to the calling thread: look them up each time, never keep them.
+    // They belong to the calling thread: never keep them across calls.
     let generator =
       switch purpose {
       case .keys: RAND_get0_private(context)
@@ -41,7 +41,7 @@ enum SystemRandom {
       }
     guard let generator else { throw .failure(of: "RAND_get0") }
 
-    // Two machines resumed from one image have the same generator, but hardly the same clocks.
+    // Two machines resumed from one image have the same generator state, but hardly the same clocks.
     var clocks = clockReadings()
     let status = withUnsafeBytes(of: &clocks) { clocks in
       EVP_RAND_generate(
@@ -54,7 +54,7 @@ enum SystemRandom {
     }
   }
 
-  /// The time of day and the time since the start of the machine, in nanoseconds.
+  /// The time of day and the time since boot, in nanoseconds.
   static func clockReadings() -> (UInt64, UInt64) {
     (nanoseconds(CLOCK_REALTIME), nanoseconds(CLOCK_MONOTONIC))
   }

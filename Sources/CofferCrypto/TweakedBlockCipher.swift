@@ -1,13 +1,13 @@
-/// AES-256 as a tweakable block cipher: for each tweak, as if there were another key.
+/// AES-256 as a tweakable block cipher: each tweak acts like another key.
 ///
-/// The construction is XEX (Rogaway, "Efficient Instantiations of Tweakable Blockciphers and Refinements to Modes OCB and
-/// PMAC", 2004) with two independent keys and no multiplication, as each tweak has one block:
-/// T = AES_K2(tweak), C = AES_K1(P xor T) xor T, where the tweak is 8 zero bytes and a big-endian `UInt64`.
+/// The construction is XEX (Rogaway, "Efficient Instantiations of Tweakable Blockciphers and Refinements to Modes OCB
+/// and PMAC", 2004) with two independent keys and no multiplication, because each tweak has one block: T =
+/// AES_K2(tweak), C = AES_K1(P xor T) xor T, where the tweak is 8 zero bytes and a big-endian `UInt64`.
 ///
-/// It keeps length and adds no tag: equal blocks under equal tweaks show as equal, and a changed block deciphers to
-/// noise. It is for places that have no room for more and where something else notices the noise.
+/// It keeps the length and adds no tag: equal blocks under equal tweaks have equal ciphertexts, and a changed block
+/// deciphers to noise. Use it only where there is no room for a tag and the noise is detected elsewhere.
 ///
-/// Not thread-safe, and for that reason not `Sendable`. Make one for each file handle.
+/// Not thread-safe, and therefore not `Sendable`. Make one for each file handle.
 public final class TweakedBlockCipher {
   /// Length of a key: K1, then K2.
   public static let keyByteCount = 64
@@ -45,7 +45,7 @@ public final class TweakedBlockCipher {
 
   /// Enciphers the 16 bytes at `block` in place.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)``; what is in `block` then is of no use.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)``; the contents of `block` are then undefined.
   public func encrypt(_ block: UnsafeMutableRawPointer, tweak: UInt64) throws(CryptoError) {
     try makeMask(tweak)
     addMask(to: block)
@@ -55,7 +55,7 @@ public final class TweakedBlockCipher {
 
   /// Deciphers the 16 bytes at `block` in place.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)``; what is in `block` then is of no use.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)``; the contents of `block` are then undefined.
   public func decrypt(_ block: UnsafeMutableRawPointer, tweak: UInt64) throws(CryptoError) {
     try makeMask(tweak)
     addMask(to: block)
@@ -69,7 +69,7 @@ public final class TweakedBlockCipher {
     try tweakCipher.transform(mask.start, count: Self.blockByteCount)
   }
 
-  /// Computes `block` xor T; the block may lie at any address.
+  /// Computes `block` xor T; the block need not be aligned.
   private func addMask(to block: UnsafeMutableRawPointer) {
     let first = block.loadUnaligned(as: UInt64.self) ^ mask.start.load(as: UInt64.self)
     let second =

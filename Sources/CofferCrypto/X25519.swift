@@ -2,14 +2,14 @@ internal import COpenSSL
 
 /// The key agreement X25519 (RFC 7748).
 ///
-/// What two sides agree on is no key yet: ``HKDF`` makes one of it, with both public keys among its inputs.
+/// The agreed secret is not a key yet: derive one with ``HKDF``, with both public keys among its inputs.
 public enum X25519 {
   /// Length of a private key, a public key and an agreed secret.
   public static let keyByteCount = CurveKey.byteCount
 
   private static let name: StaticString = "X25519"
 
-  /// The public key that belongs to a private one, which is any 32 random bytes.
+  /// The public key for a private key, which is any 32 random bytes.
   ///
   /// - Throws: ``CryptoError/invalidParameter(_:)`` when the key is not 32 bytes long;
   ///   ``CryptoError/openSSL(function:reason:)``.
@@ -17,10 +17,10 @@ public enum X25519 {
     try CurveKey.privateKey(privateKey).publicKey(name)
   }
 
-  /// What the owner of a private key and the owner of another's public key both can compute.
+  /// The shared secret of the owners of both keys: a private key and the other side's public key.
   ///
-  /// - Throws: ``CryptoError/openSSL(function:reason:)``, also for a public key of small order, with which the secret would
-  ///   be zero; ``CryptoError/invalidParameter(_:)`` when a key is not 32 bytes long.
+  /// - Throws: ``CryptoError/openSSL(function:reason:)``, also for a public key of small order, whose shared secret
+  ///   would be zero; ``CryptoError/invalidParameter(_:)`` when a key is not 32 bytes long.
   public static func agree(_ privateKey: SecretBytes, with publicKey: [UInt8]) throws -> SecretBytes {
     try CurveKey.privateKey(privateKey).withOpenSSLKey(name) { own in
       try CurveKey.publicKey(publicKey).withOpenSSLKey(name) { other in

@@ -1,13 +1,13 @@
 /// For small messages, such as wrapped keys: ciphertext and tag in one array.
 extension XAES256GCM {
-  /// Encrypts a secret; gives the ciphertext with its tag behind.
+  /// Encrypts a secret; returns the ciphertext followed by its tag.
   ///
   /// - Throws: ``CryptoError/invalidParameter(_:)`` when `nonce` is not 24 bytes long;
   ///   ``CryptoError/openSSL(function:reason:)``.
   public func seal(_ plaintext: SecretBytes, nonce: [UInt8], additionalData: [UInt8]) throws -> [UInt8] {
     let sealedCount = plaintext.count + Self.tagByteCount
     return try [UInt8](unsafeUninitializedCapacity: sealedCount) { sealed, initializedCount in
-      // A tag is always there to make room for; secrets have an address, see `SecretBytes`.
+      // The tag guarantees room, so the address is not nil; secrets have an address, see `SecretBytes`.
       let output = UnsafeMutableRawPointer(sealed.baseAddress!)
       try withUnsafeBytes(ofNonce: nonce) { nonce in
         try additionalData.withUnsafeBytes { additionalData in
@@ -22,10 +22,10 @@ extension XAES256GCM {
     }
   }
 
-  /// Checks and decrypts what ``seal(_:nonce:additionalData:)`` gave.
+  /// Authenticates and decrypts the result of ``seal(_:nonce:additionalData:)``.
   ///
-  /// - Throws: ``CryptoError/authenticationFailed`` when anything differs from what was sealed, or `sealed` is too short
-  ///   to hold a tag; ``CryptoError/invalidParameter(_:)`` when `nonce` is not 24 bytes long;
+  /// - Throws: ``CryptoError/authenticationFailed`` when anything differs from what was sealed, or `sealed` is too
+  ///   short to hold a tag; ``CryptoError/invalidParameter(_:)`` when `nonce` is not 24 bytes long;
   ///   ``CryptoError/openSSL(function:reason:)``.
   public func open(_ sealed: [UInt8], nonce: [UInt8], additionalData: [UInt8]) throws -> SecretBytes {
     let count = sealed.count - Self.tagByteCount
@@ -58,7 +58,7 @@ extension XAES256GCM {
 
 /// For messages that carry their nonce: nonce, ciphertext and tag in one array.
 extension XAES256GCM {
-  /// How many bytes longer an object is than what it was sealed from.
+  /// The number of bytes that sealing adds.
   public static let overheadByteCount = nonceByteCount + tagByteCount
 
   /// Appends a sealed object to `output`, under a fresh nonce.
@@ -71,7 +71,7 @@ extension XAES256GCM {
     output += try RandomSource.bytes(count: Self.nonceByteCount)
     output.append(contentsOf: repeatElement(0, count: plaintext.count + Self.tagByteCount))
     try output.withUnsafeMutableBytes { output in
-      // Behind the nonce, and so never nil.
+      // After the reserved nonce bytes, so never nil.
       let nonce = output.baseAddress! + start
       let text = nonce + Self.nonceByteCount
       try additionalData.withUnsafeBytes {
@@ -82,10 +82,11 @@ extension XAES256GCM {
     }
   }
 
-  /// Checks and decrypts a sealed object, and lends what is in it for the time of `body`; it is wiped afterwards.
+  /// Authenticates and decrypts a sealed object, and lends the plaintext for the duration of `body`; it is wiped
+  /// afterwards.
   ///
   /// - Throws: ``CryptoError/authenticationFailed`` when anything differs from what was sealed;
-  ///   ``CryptoError/openSSL(function:reason:)``; what `body` throws.
+  ///   ``CryptoError/openSSL(function:reason:)``; errors of `body`.
   public func withOpened<R>(
     _ sealed: ArraySlice<UInt8>, additionalData: [UInt8], _ body: (UnsafeRawBufferPointer) throws -> R
   ) throws -> R {
@@ -97,7 +98,7 @@ extension XAES256GCM {
       plaintext.deallocate()
     }
     try sealed.withUnsafeBytes { sealed in
-      // Long enough for a nonce, and so never nil.
+      // Long enough for a nonce, so never nil.
       let nonce = sealed.baseAddress!
       let text = nonce + Self.nonceByteCount
       try additionalData.withUnsafeBytes {

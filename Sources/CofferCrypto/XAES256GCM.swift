@@ -9,10 +9,10 @@
 ///     let sealed = try cipher.seal(secret, nonce: nonce, additionalData: Array("slot 1".utf8))
 ///     let opened = try cipher.open(sealed, nonce: nonce, additionalData: Array("slot 1".utf8))
 ///
-/// **Never use a nonce twice** under one key: that gives away both messages and lets anyone forge under the derived key.
+/// **Never use a nonce twice** under one key: that reveals both messages and allows forgeries under the derived key.
 ///
-/// Not thread-safe, and for that reason not `Sendable`: it keeps OpenSSL contexts, which makes sealing a page allocate
-/// nothing and look nothing up. Make one for each file handle.
+/// Not thread-safe, and therefore not `Sendable`: it keeps OpenSSL contexts, so that sealing a page needs no
+/// allocation and no look-up. Make one for each file handle.
 public final class XAES256GCM {
   /// Length of a key.
   public static let keyByteCount = 32
@@ -26,7 +26,7 @@ public final class XAES256GCM {
   private let keyCipher: AES256BlockCipher
   private let messageCipher: AES256GCM
 
-  /// The CMAC subkey K1, and behind it room for a message key.
+  /// The CMAC subkey K1, followed by room for a message key.
   private let memory: LockedMemory
   private let subkey: UnsafeMutableRawPointer
   private let messageKey: UnsafeMutableRawPointer
@@ -55,13 +55,13 @@ public final class XAES256GCM {
   ///
   /// - Parameters:
   ///   - input: The plaintext.
-  ///   - count: How many bytes; zero gives a tag over the additional data alone.
+  ///   - count: The number of bytes; with zero, the tag covers the additional data alone.
   ///   - output: Room for `count` bytes: either `input` itself, or without overlap.
   ///   - tag: Room for 16 bytes outside `output`.
   ///   - nonce: 24 bytes, never used before under this key.
-  ///   - additionalData: What is authenticated, and not encrypted.
-  /// - Throws: ``CryptoError/invalidParameter(_:)`` above 2^31 - 1 bytes; ``CryptoError/openSSL(function:reason:)``, and
-  ///   what is in `output` then is of no use.
+  ///   - additionalData: Data to authenticate but not encrypt.
+  /// - Throws: ``CryptoError/invalidParameter(_:)`` above 2^31 - 1 bytes; ``CryptoError/openSSL(function:reason:)``,
+  ///   and the contents of `output` are then undefined.
   public func seal(
     _ input: UnsafeRawPointer, count: Int, into output: UnsafeMutableRawPointer, tag: UnsafeMutableRawPointer,
     nonce: UnsafeRawPointer, additionalData: UnsafeRawBufferPointer
@@ -73,17 +73,17 @@ public final class XAES256GCM {
       key: messageKey, nonce: nonce + Self.derivationByteCount, additionalData: additionalData)
   }
 
-  /// Checks and decrypts `count` bytes into `output`.
+  /// Authenticates and decrypts `count` bytes into `output`.
   ///
   /// - Parameters:
   ///   - input: The ciphertext.
-  ///   - count: How many bytes, without the tag.
+  ///   - count: The number of bytes, without the tag.
   ///   - output: Room for `count` bytes: either `input` itself, or without overlap.
   ///   - tag: The 16 bytes that came with the ciphertext.
   ///   - nonce: The 24 bytes it was sealed with.
-  ///   - additionalData: What it was sealed with.
-  /// - Throws: ``CryptoError/authenticationFailed`` when anything differs from what was sealed; `output` is all zero then,
-  ///   so when opening in place the ciphertext is gone. ``CryptoError/invalidParameter(_:)`` above 2^31 - 1 bytes;
+  ///   - additionalData: The additional data it was sealed with.
+  /// - Throws: ``CryptoError/authenticationFailed`` when anything differs from what was sealed; `output` is then all
+  ///   zero, so opening in place loses the ciphertext. ``CryptoError/invalidParameter(_:)`` above 2^31 - 1 bytes;
   ///   ``CryptoError/openSSL(function:reason:)``.
   public func open(
     _ input: UnsafeRawPointer, count: Int, into output: UnsafeMutableRawPointer, tag: UnsafeRawPointer,
@@ -98,7 +98,7 @@ public final class XAES256GCM {
 
   // MARK: - Derivation
 
-  /// How much of the nonce goes into the message key; the rest is the nonce of AES-256-GCM.
+  /// The part of the nonce that goes into the message key; the rest is the nonce of AES-256-GCM.
   private static let derivationByteCount = nonceByteCount - AES256GCM.nonceByteCount
 
   /// Computes the message key: AES_K(M1 xor K1) ‖ AES_K(M2 xor K1), with Mi = 00 0i 58 00 ‖ nonce[0..<12].
@@ -130,7 +130,7 @@ public final class XAES256GCM {
   static func double(_ block: UnsafeMutableRawPointer) {
     let high = UInt64(bigEndian: block.load(as: UInt64.self))
     let low = UInt64(bigEndian: block.load(fromByteOffset: 8, as: UInt64.self))
-    // All ones or all zeros by the first bit: no branch on a secret.
+    // All ones or all zeros, depending on the first bit: no branch on a secret.
     let carry = 0 &- (high >> 63)
     block.storeBytes(of: (high << 1 | low >> 63).bigEndian, as: UInt64.self)
     block.storeBytes(of: (low << 1 ^ (carry & 0x87)).bigEndian, toByteOffset: 8, as: UInt64.self)
