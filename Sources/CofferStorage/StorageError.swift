@@ -1,6 +1,6 @@
-/// Why the storage layer failed.
+/// An error of the storage layer.
 ///
-/// `Coffer` turns these into `CofferError`, adding what it knows of collections and keys.
+/// `Coffer` translates it into a `CofferError`, adding collections and keys where it knows them.
 package enum StorageError: Error, Equatable, Sendable {
   case notFound(path: String)
   case exists(path: String)
@@ -13,7 +13,7 @@ package enum StorageError: Error, Equatable, Sendable {
   case diskFull(path: String)
   case permissionDenied(path: String, reason: String)
   case belongsToAnother(path: String, user: UInt32)
-  /// Another file was put in the place of an open store.
+  /// An open store was replaced by another file.
   case replaced(path: String)
   case inputOutput(path: String, reason: String)
   case sqlite(code: Int32, message: String)
@@ -24,8 +24,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case lastSlot
   case slotsFull(maximum: Int)
   case slotsNotOpened(ids: [Int])
-  /// A file of another program is not what it should be.
+  /// Another program's file is not of the expected form.
   case unreadable(path: String, reason: String)
-  /// A file of another program does not open with its passphrase.
+  /// Another program's file does not open with its passphrase.
   case wrongKeyForSource(path: String)
 }

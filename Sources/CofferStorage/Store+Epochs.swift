@@ -2,9 +2,9 @@ import CSQLite
 import CofferCrypto
 
 extension Store {
-  /// Whether a page of the database file is sealed under another epoch than the newest.
+  /// Whether a page of the database file is sealed under an epoch other than the newest.
   ///
-  /// The caller holds SQLite's write lock and keeps checkpoints away, so that nothing is being sealed.
+  /// The caller holds SQLite's write lock and blocks checkpoints, so that no page is being sealed.
   func pagesNeedOldEpochs() throws -> Bool {
     let current = envelope.currentEpoch
     var epoch = [UInt8](repeating: 0, count: 4)
@@ -15,17 +15,17 @@ extension Store {
     }
   }
 
-  /// Whether anything in the log is; the caller as before.
+  /// Whether the log contains a frame of an older epoch; same conditions for the caller.
   func logNeedsOldEpochs() throws -> Bool {
     let current = envelope.currentEpoch
-    // No locks lie on the log: closing a descriptor of it drops none.
+    // The log has no locks that closing a descriptor could drop.
     let descriptor = Platform.openForReading(path + "-wal")
     guard descriptor >= 0 else {
       guard errno == ENOENT else { throw StorageError(errno: errno, path: path + "-wal") }
       return false
     }
     defer { close(descriptor) }
-    /// Whether there is as much as `bytes` has room for.
+    /// Fills `bytes`; false when the file ends before that.
     func read(_ bytes: inout [UInt8], at offset: off_t) throws -> Bool {
       while true {
         let count = pread(descriptor, &bytes, bytes.count, offset)

@@ -1,21 +1,21 @@
 extension Store {
-  /// Whether there is anything at `path`.
+  /// Whether anything exists at `path`.
   private static func isPresent(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0
   }
 
-  /// A copy of the store at `backup`, to be put in the place of the one at `path`.
+  /// A copy of the store at `backup` that will replace the one at `path`.
   package final class Replacement {
     private let path: String
     private let owner: FileOwner
     private let file: NewFile
-    /// Where the copy is, until it has its name.
+    /// The path of the copy until it is renamed.
     package var temporaryPath: String { file.temporaryPath }
 
-    /// Copies the file beside the one that it is to replace, for the same owner.
+    /// Copies the backup beside the file that it will replace, for the same owner.
     ///
-    /// - Throws: `StorageError.unsupported` where the backup has a log.
+    /// - Throws: `StorageError.unsupported` if the backup has a log.
     package init(of backup: String, at path: String) throws {
       let owner = try FileOwner(ofStoreAt: path) ?? FileOwner(ofNewFileAt: path)
       var status = stat()
@@ -45,11 +45,12 @@ extension Store {
       }
     }
 
-    /// Puts it into its place.
+    /// Moves the copy into place.
     ///
-    /// What was there keeps its log, under another name: at each moment of a power cut it is whole under one of the two.
+    /// The old store and its log are kept under another name; a power cut at any moment leaves it whole under one of
+    /// the two.
     ///
-    /// - Returns: That name; nil where there was nothing.
+    /// - Returns: The old store's new name; nil if there was none.
     package func place() throws -> String? {
       try owner.acting {
         guard Store.isPresent(path) else {
@@ -75,7 +76,7 @@ extension Store {
       throw StorageError.exists(path: path)
     }
 
-    /// They are another store's.
+    /// They belong to the old store.
     private func removeIndexAndLog() throws {
       for suffix in ["-shm", "-wal"] where unlink(path + suffix) != 0 && errno != ENOENT {
         throw StorageError(errno: errno, path: path + suffix)
@@ -85,7 +86,7 @@ extension Store {
 
   /// Runs `body` while no program has the store at `path` open, or can open it.
   ///
-  /// - Returns: nil when one has.
+  /// - Returns: nil when a program has it open.
   package static func whileUnused<Result>(_ path: String, _ body: () throws -> Result) throws -> Result? {
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: false)
     guard !isOpenHere(identity) else { return nil }
@@ -105,6 +106,6 @@ extension Store {
     return try body()
   }
 
-  /// Tells programs that have a store of this name open to look at it.
+  /// Makes programs that have a store of this name open check whether it was replaced.
   package static func announce(_ path: String) { FileWatcher.announce(path) }
 }

@@ -1,42 +1,41 @@
 import CSQLite
 import CofferCrypto
 
-/// What reading all pages of a store found.
+/// The result of reading all pages of a store.
 package struct PageVerification: Sendable {
-  /// How many pages the file has.
+  /// The number of pages in the file.
   package var count = 0
-  /// The pages that do not authenticate, and that the log has no newer state of.
+  /// The pages that do not authenticate, and have no newer version in the log.
   package var damaged: [Int] = []
-  /// The pages that the file ends before.
+  /// The pages beyond the end of the file.
   package var missing: Range<Int> = 0..<0
-  /// How many bytes stand in the file behind the last page.
+  /// The number of bytes after the last page.
   package var tailByteCount = 0
-  /// The pages that hold something in clear: SQLite's magic at their beginning, or bytes that are not random.
+  /// The pages with plaintext: they begin with SQLite's magic, or their bytes are not random.
   package var clear: [Int] = []
   /// Bits per byte, over the whole file.
   package var entropy = 0.0
-  /// Bits per byte of the page where it is least.
+  /// Bits per byte of the page with the lowest entropy.
   package var leastPageEntropy = 8.0
 }
 
 extension Store {
-  /// How many bytes stand in the file behind the last page, where nothing looks for any; none while there are commits in
-  /// the log, which may make the file shorter.
+  /// The number of unused bytes after the last page; 0 while commits in the log may shrink the file.
   package func tailByteCount() throws -> Int {
     var reader = try PageReader(self)
     for _ in 0..<10 where reader.tailByteCount > 0 && !reader.isUnchanged { reader = try PageReader(self) }
     return reader.tailByteCount
   }
 
-  /// The page that SQLite never uses, because its file locks stand there.
+  /// The page that contains SQLite's file locks and is never used otherwise.
   ///
   /// https://www.sqlite.org/fileformat2.html#the_lock_byte_page
   static let lockPage = 0x4000_0000 / Layout.pageByteCount + 1
 
-  /// Of 4,096 random bytes hardly ever a set has fewer than 7.9 bits a byte; what is not compressed stays below 7.
+  /// 4,096 random bytes hardly ever have less than 7.9 bits per byte; uncompressed data stays below 7.
   private static let leastEntropy = 7.5
 
-  /// Reads and authenticates every page of the database file; what stands behind the last one is not read.
+  /// Reads and authenticates every page of the database file; bytes after the last page are not read.
   package func verifyPages(progress: (Double) -> Void) throws -> PageVerification {
     try checkProcess()
     var result = PageVerification()
@@ -46,13 +45,13 @@ extension Store {
     result.count = min(Layout.pageCount(inFileOf: try fileByteCount()), try PageReader(self).pageCount)
     for number in stride(from: 1, through: result.count, by: 1) where number != Self.lockPage {
       let isAuthentic = try readAuthentic(number, into: &page, codec)
-      // A checkpoint of another process may also have cut the file, and the page off.
+      // A checkpoint of another process may also have truncated the file.
       if !isAuthentic, try Layout.pageCount(inFileOf: fileByteCount()) < number {
         result.count = number - 1
         break
       }
       if !isAuthentic { result.damaged.append(number) }
-      // A checkpoint that was cut off leaves holes before the pages that it wrote: there is nothing in clear in them.
+      // An interrupted checkpoint leaves holes before the pages it wrote; they contain no plaintext.
       if !isAuthentic, page.allSatisfy({ $0 == 0 }) { continue }
       var ofPage = Histogram()
       ofPage.add(page)
@@ -64,11 +63,11 @@ extension Store {
     }
     result.entropy = histogram.entropy
     var reader = try PageReader(self)
-    // Where a commit and a checkpoint of another process came between its looks at the log and at the file, they disagree.
+    // Log and file disagree if another process committed and checkpointed between the reads of the two.
     for _ in 0..<10 where reader.presentCount < reader.pageCount && !reader.isUnchanged {
       reader = try PageReader(self)
     }
-    // A page that the log had when it was read may have been folded in before the log was: then it is whole now.
+    // A page of the log may have been checkpointed before the log was read: it is whole by now.
     result.damaged = try result.damaged.filter { number in
       guard reader.log.frames[UInt32(number)] == nil else { return false }
       return try !readAuthentic(number, into: &page, codec)
@@ -78,7 +77,7 @@ extension Store {
     return result
   }
 
-  /// Reads a page, and again where it does not authenticate: a checkpoint of another process may be writing it just now.
+  /// Reads a page, and again if it does not authenticate: another process's checkpoint may be writing it.
   private func readAuthentic(_ number: Int, into page: inout [UInt8], _ codec: PageCodec) throws -> Bool {
     for _ in 0..<3 {
       try readRaw(&page, at: Layout.offset(ofPage: number))
@@ -91,7 +90,7 @@ extension Store {
     return false
   }
 
-  /// Whether SQLite opens the file as it is, without the VFS: never, unless nothing is sealed.
+  /// Whether SQLite opens the file without the VFS; true only if it is not encrypted.
   package var opensWithoutKey: Bool {
     guard let connection = try? SQLiteConnection(readingPlainFileAt: path) else { return false }
     try? connection.close()
@@ -99,7 +98,7 @@ extension Store {
   }
 }
 
-/// How often each byte occurs.
+/// The number of occurrences of each byte.
 private struct Histogram {
   private var counts = [Int](repeating: 0, count: 256)
 
@@ -111,7 +110,7 @@ private struct Histogram {
     for (byte, count) in other.counts.enumerated() { counts[byte] += count }
   }
 
-  /// Shannon's, in bits per byte.
+  /// Shannon entropy, in bits per byte.
   var entropy: Double {
     let total = Double(counts.reduce(0, +))
     return counts.reduce(0) { sum, count in

@@ -2,37 +2,36 @@ import CSQLite
 import CofferCrypto
 import Synchronization
 
-/// One store file in this process: its keys, derived once, and the one handle through which its envelope is read and
-/// written.
+/// One store file in this process: its keys, derived once, and the only handle that reads and writes its envelope.
 ///
 /// The handle is opened by the VFS below, never by `open(2)`: closing any other descriptor of the file would drop
-/// SQLite's locks on it (https://www.sqlite.org/howtocorrupt.html, 2.2), while that VFS defers the close. All databases
-/// of this process that stand on one file share one `Store`.
+/// SQLite's locks on it (https://www.sqlite.org/howtocorrupt.html, 2.2), while that VFS defers the close. All
+/// databases of this process on one file share one `Store`.
 package final class Store: Sendable {
   package let path: String
   package let storeID: [UInt8]
-  /// Whether nothing may be written through this object, whatever the file allows.
+  /// Whether this object may not write, whatever the file allows.
   package let isReadOnly: Bool
-  /// Which file it is; nil for one that has no name yet.
+  /// The identity of the file; nil while it has no name yet.
   private let identity: FileIdentity?
-  /// Whose the files are, and those that appear beside them.
+  /// The owner of the store's files, existing and new.
   package let owner: FileOwner
   let below: VFSPointer
   package let vfs: EncryptingVFS
   private let file: EnvelopeFile
   private let processToken = ProcessToken.current
   private let state: Lock<State>
-  /// Whether a sync of the log has failed, and what it should have synced is still to be written again.
+  /// Whether a sync of the log failed, and its frames must be written again.
   let hasUnsyncableLog = Atomic<Bool>(false)
 
-  /// Whether the disk had no room for a log or shared memory when this store was to be read.
+  /// Whether the disk had no room for a log or shared memory when this store was opened for reading.
   let lacksRoom = Atomic<Bool>(false)
 
   private struct State {
     var rootKey: RootKey
     var envelope: Envelope
     var keys: [EpochKeys]
-    /// Whether a copy of the envelope was found damaged when the store was opened, and not repaired since.
+    /// Whether a copy of the envelope was damaged when the store was opened, and has not been repaired since.
     var needsRepair: Bool
   }
 
@@ -52,15 +51,15 @@ package final class Store: Sendable {
     state = Lock(State(rootKey: rootKey, envelope: envelope, keys: keys, needsRepair: needsRepair))
   }
 
-  /// What opens the store, and since when.
+  /// The current envelope.
   package var envelope: Envelope { state.withLock { $0.envelope } }
 
-  /// The copies of the envelope, 0 and 1, that are damaged in the file as it is now.
+  /// The copies of the envelope, 0 and 1, that are currently damaged in the file.
   package func damagedEnvelopeCopies() throws -> [Int] {
     try state.withLock { _ in try file.read().damagedCopies }
   }
 
-  /// All that must not outlive the store in memory, by name; for tests.
+  /// All secrets of the store in memory, by name; for tests.
   package var secrets: [(name: String, key: SecretBytes)] {
     state.withLock { state in
       [("root key", state.rootKey.key), ("slot key", state.rootKey.slotKey.wrapping)]
@@ -75,17 +74,17 @@ package final class Store: Sendable {
     state.withLock { ($0.envelope.sequence, $0.keys) }
   }
 
-  /// The keys, if the envelope has changed since `sequence`; it is read from the file.
+  /// The keys, if the envelope in the file has changed since `sequence`.
   func keys(changedSince sequence: UInt64) throws -> (sequence: UInt64, keys: [EpochKeys])? {
     try state.withLock { state in
-      // Most of the time two numbers tell that nothing has.
+      // Usually two numbers show that nothing has changed.
       let (first, second) = try file.sequences()
       if first != state.envelope.sequence || second != first { try readAgain(&state) }
       return state.envelope.sequence == sequence ? nil : (state.envelope.sequence, state.keys)
     }
   }
 
-  /// Takes over the envelope as it is in the file now.
+  /// Loads the current envelope from the file.
   package func refresh() throws {
     try state.withLock { try readAgain(&$0) }
   }
@@ -104,7 +103,7 @@ package final class Store: Sendable {
 
   private func take(_ envelope: Envelope, _ rootKey: RootKey, _ state: inout State) throws {
     let known = state.keys
-    // Deriving keys costs; those of an epoch never change.
+    // Deriving keys is slow, and those of an epoch never change.
     state.keys = try envelope.epochs.map { epoch in
       try known.first { $0.number == epoch.number } ?? epoch.keys(rootKey: rootKey.key, storeID: storeID)
     }
@@ -112,12 +111,12 @@ package final class Store: Sendable {
     state.envelope = envelope
   }
 
-  /// Changes the envelope in the file, in both copies.
+  /// Changes both copies of the envelope in the file.
   ///
-  /// The caller holds SQLite's write lock, and commits afterwards: others look at the envelope when they take a lock.
+  /// The caller holds SQLite's write lock, and commits afterwards: others check the envelope when they take a lock.
   ///
-  /// - Parameter change: Gets the envelope as it is now, and the root key.
-  /// - Returns: What `change` returns.
+  /// - Parameter change: Receives the current envelope and the root key.
+  /// - Returns: The result of `change`.
   func changeEnvelope<Result>(_ change: (inout EnvelopeChange) throws -> Result) throws -> Result {
     guard !isReadOnly else { throw StorageError.permissionDenied(path: path, reason: "it was opened read-only") }
     return try state.withLock { state in
@@ -129,7 +128,7 @@ package final class Store: Sendable {
         throw StorageError.unsupported(reason: "the envelope was changed as often as is possible")
       }
       draft.envelope.sequence = sequence
-      // What is read back is what others will read, with what it is authenticated by.
+      // Parse the encoded copy: it is what others will read, including the authenticated bytes.
       let copy = try draft.envelope.encoded(rootKey: draft.rootKey.key)
       let envelope = try Envelope(copy: copy[...])
       do {
@@ -143,10 +142,10 @@ package final class Store: Sendable {
     }
   }
 
-  /// Restores a copy of the envelope that is damaged or outdated from the other one.
+  /// Restores a damaged or outdated copy of the envelope from the other one.
   ///
-  /// The caller holds SQLite's write lock. One whole copy is enough to go on with, so a disk that does not take the other
-  /// one is left alone.
+  /// The caller holds SQLite's write lock. One whole copy is enough to continue, so a failure to write the other one
+  /// is ignored.
   func repairEnvelope() {
     state.withLock { state in
       guard state.needsRepair else { return }
@@ -162,14 +161,14 @@ package final class Store: Sendable {
   /// Whether there is a log.
   package var hasLog: Bool { access(path + "-wal", F_OK) == 0 || errno != ENOENT }
 
-  /// Whether another file has the store's name now.
+  /// Whether another file now has the store's name.
   package var isReplaced: Bool {
     var status = stat()
     guard let identity, lstat(path, &status) == 0 else { return false }
     return status.st_ino != identity.inode || UInt64(status.st_dev) != identity.device
   }
 
-  /// Whether the file has become another store.
+  /// Whether the file was overwritten with another store.
   var isOverwritten: Bool {
     state.withLock { _ in (try? file.read().envelope.storeID).map { $0 != storeID } ?? false }
   }
@@ -193,9 +192,9 @@ package final class Store: Sendable {
 extension Store {
   /// Opens the store at `path`.
   ///
-  /// Nothing is written. A store that is to be written must be writable; SQLite would otherwise open it for reading, and
-  /// leave a log beside it. It must belong to this user, or to a group of his that shares it; root takes on the rights of
-  /// its owner. One that is only read may be anybody's.
+  /// Nothing is written. To be opened for writing, the file must be writable: SQLite would otherwise open it
+  /// read-only, and leave a log beside it. It must belong to this user, or to one of the user's groups that shares
+  /// it; root acts with the owner's rights. A store opened read-only may belong to anyone.
   package static func open(
     at path: String, key: KeySource, isReadOnly: Bool = false, vfs: EncryptingVFS = .standard
   ) throws -> Store {
@@ -226,18 +225,18 @@ extension Store {
     return (path, owner.user)
   }
 
-  /// The envelope of the store at `path`, readable without a key and not to be trusted without one.
+  /// The envelope of the store at `path`, read without a key and therefore not trusted.
   package static func peekEnvelope(at path: String, vfs: EncryptingVFS = .standard) throws -> Envelope {
     let (path, _, owner) = try checkFile(at: path, isReadOnly: true)
     return try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: true) }.read().envelope
   }
 
-  /// Creates a store at `path` with one slot, and fills it: `fill` gets a connection to the still unnamed store.
+  /// Creates a store at `path` with one slot; `fill` gets a connection to the still unnamed store.
   ///
-  /// The store appears under its name whole and durable, or not at all; of two creators at once, one gets
+  /// The store appears whole and durable, or not at all; if two processes create it at once, one gets
   /// `StorageError.exists`.
   ///
-  /// - Parameter group: Whose members are to share it; nil for its owner alone.
+  /// - Parameter group: The group to share it with; nil for its owner alone.
   package static func create(
     at path: String, key: KeySource, label: String = "", stretching: Slot.Stretching = .standard, group: gid_t? = nil,
     vfs: EncryptingVFS = .standard, fill: (SQLiteConnection, Store) throws -> Void
@@ -266,10 +265,10 @@ extension Store {
     try file.publish()
   }
 
-  /// Removes the store at `path` with its log and its shared memory; that takes no key.
+  /// Removes the store at `path` with its log and its shared memory; needs no key.
   ///
-  /// One that is damaged goes, too, and one of a newer format. The store file goes last, so that whoever is interrupted can
-  /// begin anew.
+  /// Damaged stores and those of a newer format are removed, too. The store file goes last, so that an interrupted
+  /// removal can be repeated.
   package static func remove(at path: String) throws {
     do {
       _ = try peekEnvelope(at: path)
@@ -292,10 +291,10 @@ extension Store {
     }
   }
 
-  /// Whether a process has the store open: each holds a lock on a byte of the shared memory then, the one after the eight
+  /// Whether a process has the store open: each holds a lock on a byte of the shared memory, the one after the eight
   /// of https://www.sqlite.org/walformat.html#wal_locks.
   ///
-  /// Only for a store that is not open in this process, whose locks closing the file would drop.
+  /// Only for a store that is not open in this process, because closing the file would drop its locks.
   private static func isOpenElsewhere(_ path: String) throws -> Bool {
     let path = path + "-shm"
     let descriptor = Platform.openForReading(path)
@@ -313,7 +312,7 @@ extension Store {
     return lock.l_type != Int16(F_UNLCK)
   }
 
-  /// Which file a path leads to.
+  /// The identity of a file.
   struct FileIdentity: Equatable {
     let device: UInt64
     let inode: UInt64
@@ -325,11 +324,11 @@ extension Store {
     weak var store: Store?
   }
 
-  /// A list, as a process has few of them, and a first dictionary with a new type of keys makes the runtime look through
-  /// all conformances there are: a fiftieth of a process's first opening.
+  /// An array, because a process has few stores, and the first dictionary with a new key type makes the runtime
+  /// search all conformances: a fiftieth of the time of a process's first opening.
   private static let shared = Lock<[WeakStore]>([])
 
-  /// Refuses what can never be a store, or is not this user's, before anything is opened.
+  /// Refuses files that cannot be a store, or are not this user's, before anything is opened.
   static func checkFile(
     at path: String, isReadOnly: Bool
   ) throws -> (path: String, identity: FileIdentity, owner: FileOwner) {
@@ -355,14 +354,14 @@ extension Store {
     }
   }
 
-  /// Under whose rights this user works with a file.
+  /// The owner whose rights this user acts with on a file.
   private static func owner(ofFileAt path: String, _ status: stat, isReadOnly: Bool) throws -> FileOwner {
     let owner = FileOwner(status)
     let access = isReadOnly ? R_OK : R_OK | W_OK
     let isOwn = owner.user == geteuid() || FileOwner.canAct
     let code = try owner.acting { faccessat(AT_FDCWD, path, access, AT_EACCESS) == 0 ? 0 : errno }
     guard code == 0 else {
-      // Root reads what its owner could not get at, and makes nothing there that would be root's.
+      // Root may read what the owner could not, and creates no files of its own there.
       if isReadOnly, FileOwner.canAct { return FileOwner.ofThisProcess }
       if !isOwn, code == EACCES { throw StorageError.belongsToAnother(path: path, user: owner.user) }
       throw StorageError(errno: code, path: path)
@@ -373,7 +372,7 @@ extension Store {
     return owner
   }
 
-  /// What lets others at the files of this store: their modes, and that of their folder.
+  /// The permissions that let others access the files of this store: their modes, and that of their folder.
   package func fileProblems() -> [String] {
     ["", "-wal", "-shm"].flatMap { FilePermissions.problems(ofFileAt: path + $0, of: owner) }
       + FilePermissions.problems(ofFolderAbove: path, of: owner)
@@ -394,6 +393,6 @@ package enum Clock {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// The same for the envelope, which knows no time before 1970, where clocks without a battery begin.
+  /// The same for the envelope, clamped at 1970, where clocks without a battery begin.
   static var timestamp: UInt64 { UInt64(clamping: millisecondsSince1970) }
 }

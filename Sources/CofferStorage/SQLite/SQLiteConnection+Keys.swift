@@ -2,10 +2,10 @@ import CSQLite
 import CofferCrypto
 
 extension SQLiteConnection {
-  /// Changes the envelope, at the beginning of the write transaction that is under way; its commit is sealed under the
-  /// newest epoch.
+  /// Changes the envelope, at the beginning of the current write transaction; its commit is sealed under the newest
+  /// epoch.
   ///
-  /// - Returns: What `change` returns, and the envelope's new sequence.
+  /// - Returns: The result of `change`, and the envelope's new sequence.
   package func changeEnvelope<Result>(
     _ change: (inout EnvelopeChange) throws -> Result
   ) throws -> (result: Result, sequence: UInt64) {
@@ -15,10 +15,10 @@ extension SQLiteConnection {
     return (result, context.store.envelope.sequence)
   }
 
-  /// Whether there were keys of more than one epoch when this connection last took the write lock.
+  /// Whether there were keys of several epochs when this connection last took the write lock.
   package var hasOldEpochs: Bool { context?.codec.hasOldEpochs ?? false }
 
-  /// Whether the envelope takes another epoch.
+  /// Whether the envelope has room for another epoch.
   package var hasRoomForEpoch: Bool {
     get throws {
       guard let store = context?.store else { return true }
@@ -27,17 +27,17 @@ extension SQLiteConnection {
     }
   }
 
-  /// What came of an attempt to drop the keys of old epochs.
+  /// The result of an attempt to drop the keys of old epochs.
   package enum EpochDrop {
-    /// They are gone, and this is the envelope's new sequence.
+    /// The keys were dropped; `sequence` is the envelope's new sequence.
     case dropped(sequence: UInt64)
     /// Pages have to be rewritten first.
     case neededByPages
-    /// The log has to be folded in first, or somebody is just doing so.
+    /// The log must be checkpointed first, or a checkpoint is under way.
     case neededByLog
   }
 
-  /// Drops the keys of all epochs but the newest, in the write transaction that is under way, if nothing needs them.
+  /// Drops the keys of all epochs but the newest, in the current write transaction, if they are no longer needed.
   package func dropOldEpochs() throws -> EpochDrop {
     guard let file = databaseFile, let store = context?.store else {
       throw StorageError.unsupported(reason: "a store in memory has no keys")
@@ -49,18 +49,18 @@ extension SQLiteConnection {
     } ?? .neededByLog
   }
 
-  /// Rewrites every page, in one transaction: https://www.sqlite.org/lang_vacuum.html.
+  /// Rewrites every page in one transaction: https://www.sqlite.org/lang_vacuum.html.
   ///
-  /// - Parameter onPage: Hears of each page that is read or written.
+  /// - Parameter onPage: Called for each page that is read or written.
   package func vacuum(onPage: @escaping () -> Void = {}) throws {
     try hearingOfPages(onPage) { try execute("VACUUM") }
   }
 
-  /// Folds the whole log into the database, and cuts it off.
+  /// Checkpoints the whole log into the database and truncates it.
   ///
-  /// - Parameter onPage: Hears of each page that is read or written.
-  /// - Returns: false when a reader needs the log for longer than the busy timeout, or another checkpoint is under way, for
-  ///   which SQLite does not wait (https://www.sqlite.org/c3ref/wal_checkpoint_v2.html).
+  /// - Parameter onPage: Called for each page that is read or written.
+  /// - Returns: false when a reader needs the log for longer than the busy timeout, or another checkpoint is under
+  ///   way, for which SQLite does not wait (https://www.sqlite.org/c3ref/wal_checkpoint_v2.html).
   package func checkpointAndTruncate(onPage: @escaping () -> Void) throws -> Bool {
     do {
       try hearingOfPages(onPage) { try checkpoint() }
@@ -77,13 +77,13 @@ extension SQLiteConnection {
   }
 }
 
-/// Held by whoever re-encrypts a store, so that nobody else goes on with what only looks cut short.
+/// Held while re-encrypting a store, so that no other process continues a rotation that only looks interrupted.
 ///
-/// flock(2) on the log: SQLite has no locks there, and the system lets go of it when the process dies.
+/// flock(2) on the log: SQLite has no locks there, and the system releases it when the process dies.
 package final class RotationLock {
   private let descriptor: Int32
 
-  /// Takes the lock of the store that `connection` has open; nil when somebody has it.
+  /// Takes the lock of the store that `connection` has open; nil when it is held elsewhere.
   package init?(_ connection: SQLiteConnection) throws {
     guard let path = connection.context?.store.path else {
       throw StorageError.unsupported(reason: "a store in memory has no keys")

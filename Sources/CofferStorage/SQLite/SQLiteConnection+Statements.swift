@@ -1,18 +1,19 @@
 import CSQLite
 
 extension SQLiteConnection {
-  /// Runs SQL whose rows nobody wants.
+  /// Runs SQL and ignores its rows.
   package func execute(_ sql: String) throws {
     beginCall()
     try check(sqlite3_exec(handle, sql, nil, nil, nil))
   }
 
-  /// Before each call into SQLite whose error is told on: an automatic checkpoint may have failed in between.
+  /// Call before each call into SQLite whose error is reported: an automatic checkpoint may have failed since the
+  /// last one.
   func beginCall() {
     context?.clearFailure()
   }
 
-  /// The statement for `sql`, prepared at its first use and reset.
+  /// The statement for `sql`, prepared at its first use, and reset.
   package func statement(_ sql: StaticString) throws -> Statement {
     if let statement = statements[sql] { return statement }
     let statement = try prepare(sql)
@@ -20,15 +21,15 @@ extension SQLiteConnection {
     return statement
   }
 
-  /// The statement for `sql`, for one user alone until it is returned.
+  /// The statement for `sql`, for exclusive use until it is returned.
   package func takeStatement(_ sql: StaticString) throws -> Statement {
     try statements.remove(sql) ?? prepare(sql)
   }
 
-  /// Takes back what `takeStatement` gave.
+  /// Returns a statement from `takeStatement`.
   package func returnStatement(_ statement: Statement, _ sql: StaticString) {
     statement.reset()
-    // Where two were in use at a time, one is enough.
+    // If two were in use at once, only one is kept.
     statements.remove(sql)?.finalize()
     statements.insert(statement, for: sql)
   }
@@ -43,15 +44,15 @@ extension SQLiteConnection {
     return Statement(pointer: pointer, connection: self)
   }
 
-  /// What became of the row of an upsert.
+  /// Whether an upsert inserted or updated its row.
   package enum UpsertResult: Sendable {
     case inserted, updated, unchanged
   }
 
-  /// Runs an `INSERT … ON CONFLICT DO UPDATE` of one row whose update sets `x = updated(y)`: the function, which gives
-  /// its argument, is how an update is told from an insert.
+  /// Runs an `INSERT … ON CONFLICT DO UPDATE` of one row whose update sets `x = updated(y)`.
   ///
-  /// `RETURNING` would tell too, at twice the cost of the whole statement.
+  /// The function returns its argument and counts its calls, which distinguishes an update from an insert.
+  /// `RETURNING` would, too, at twice the cost of the whole statement.
   package func runUpsert(_ statement: Statement) throws -> UpsertResult {
     updateCount.pointee = 0
     try statement.run()
@@ -60,7 +61,7 @@ extension SQLiteConnection {
 
   /// Copies the whole database into another one, page by page, https://www.sqlite.org/backup.html.
   ///
-  /// - Parameter progress: Gets the share that is done, from 0 to 1; what it throws ends the copying.
+  /// - Parameter progress: Called with the fraction done, from 0 to 1; an error it throws ends the copying.
   package func copyPages(to destination: SQLiteConnection, progress: (Double) throws -> Void = { _ in }) throws {
     beginCall()
     destination.beginCall()
@@ -79,23 +80,23 @@ extension SQLiteConnection {
       sqlite3_backup_finish(backup)
       throw error
     }
-    // Gives the error of a step that failed, also where it was this database that could not be read.
+    // Returns the error of a failed step, even if it was this database that could not be read.
     let code = sqlite3_backup_finish(backup)
     if code != SQLITE_OK, let failure = context?.takeFailure() { throw failure }
     try destination.check(code)
   }
 
-  /// How many rows the last statement changed.
+  /// The number of rows that the last statement changed.
   package var changeCount: Int { Int(sqlite3_changes64(handle)) }
 }
 
-/// The prepared statements of a connection, by the addresses of their literals: a statement's text is written once in the
-/// program.
+/// The prepared statements of a connection, by the addresses of their literals; each statement's text occurs once in
+/// the program.
 ///
-/// There are some dozens: looking at each is faster than hashing an address. Nor is there a dictionary with a type of keys
+/// There are a few dozen: a linear search is faster than hashing an address, and avoids a dictionary with a key type
 /// of its own, see `Store.shared`.
 struct StatementCache {
-  /// No tuple: an array of those takes the runtime three times as long to make its type.
+  /// Not a tuple: the runtime takes three times as long to make the type of an array of tuples.
   private struct Entry {
     let literal: UnsafePointer<UInt8>
     let statement: Statement

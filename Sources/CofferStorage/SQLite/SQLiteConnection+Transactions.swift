@@ -9,10 +9,10 @@ extension SQLiteConnection {
     try statement("BEGIN DEFERRED").run()
   }
 
-  /// Moves with each commit that this connection makes, and with each of others that a transaction of it finds made.
+  /// Changes with each commit by this connection, and when a transaction of it first sees commits by others.
   ///
-  /// "The data version changes whenever any change occurs to the corresponding database file, either through SQL statements
-  /// on the same database connection or through transactions committed by separate database connections":
+  /// "The data version changes whenever any change occurs to the corresponding database file, either through SQL
+  /// statements on the same database connection or through transactions committed by separate database connections":
   /// https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html, SQLITE_FCNTL_DATA_VERSION.
   package var dataVersion: UInt32? {
     var version: UInt32 = 0
@@ -23,7 +23,7 @@ extension SQLiteConnection {
   /// Whether a commit is on the disk when it returns, as the last write transaction was begun.
   package var syncsCommits: Bool { synchronization == .full }
 
-  /// Begins a write transaction, waiting for the lock no longer than the busy timeout.
+  /// Begins a write transaction; waits for the lock up to the busy timeout.
   package func beginWrite(_ synchronization: Synchronization) throws {
     try endAbandonedTransaction()
     if self.synchronization != synchronization {
@@ -34,7 +34,7 @@ extension SQLiteConnection {
     context?.store.repairEnvelope()
   }
 
-  /// Rolls back a transaction that could not be rolled back when it failed: that takes memory, too.
+  /// Rolls back an earlier transaction whose rollback failed, since that needs memory, too.
   private func endAbandonedTransaction() throws {
     if isInTransaction { try rollback() }
   }
@@ -61,20 +61,20 @@ extension SQLiteConnection {
     return OpenFile.heap(file)?.commitCounter
   }
 
-  /// What the counter showed when this connection last let go of the write lock.
+  /// The counter's value when this connection last released the write lock.
   package var commitCountAfterWrite: UInt64? {
     if let databaseFile { return databaseFile.indexVersionAfterWrite }
     return OpenFile.heap(file)?.indexVersionAfterWrite
   }
 
-  /// Whether another file has the name of the store now; whoever replaces it in good order makes a commit in the old one.
+  /// Whether another file now has the store's name; a proper replacement also makes a commit in the old file.
   ///
-  /// - Parameter isCertain: Whether to look in any case, and not only when a commit was made since the last look.
+  /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
   package func isReplaced(isCertain: Bool = false) -> Bool {
     databaseFile?.isReplaced(isCertain: isCertain) ?? false
   }
 
-  /// How many frames of the log belong to commits; nil where there is no shared memory, or before the first read.
+  /// The number of committed frames in the log; nil without shared memory, or before the first read.
   package var committedFrameCount: Int? { (databaseFile?.committedFrameCount).map { Int($0) } }
 
   /// nil for a store in memory.
@@ -88,28 +88,28 @@ extension SQLiteConnection {
     return sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK ? file : nil
   }
 
-  /// Wakes those who wait for commits of others, in all processes; see `FileWatcher`.
+  /// Wakes those waiting for commits by others, in all processes; see `FileWatcher`.
   package func announceCommit() {
     if context != nil { FileWatcher.announce(path) }
   }
 
-  /// Ends the transaction without its changes; SQLite may have done so by itself
+  /// Rolls the transaction back; SQLite may already have done so by itself
   /// (https://www.sqlite.org/lang_transaction.html, "Response to errors within a transaction").
   package func rollback() throws {
     guard isInTransaction else { return }
     try statement("ROLLBACK").run()
   }
 
-  /// Random bytes for what this write transaction stores; of the source of its nonces, which draws ahead.
+  /// Random bytes to store in this write transaction, from the source of its nonces, which buffers them.
   package func randomBytes(count: Int) throws -> [UInt8] {
     try context?.codec.randomBytes(count: count) ?? RandomSource.bytes(count: count)
   }
 
   /// Makes everything committed so far durable.
   package func synchronizeLog() throws {
-    // Without a log there is nothing that the last checkpoint has not synced.
+    // Without a log, the last checkpoint has synced everything.
     guard let log = try logFile() else { return }
-    // What an earlier sync has left out is written again, which takes the write lock.
+    // Frames that an earlier sync failed to write are written again, which needs the write lock.
     let needsLock = context?.store.hasUnsyncableLog.load(ordering: .acquiring) ?? false
     if needsLock { try beginWrite(.full) }
     defer { if needsLock { try? rollback() } }
@@ -133,6 +133,6 @@ extension SQLiteConnection {
     return file?.pointee.pMethods == nil ? nil : file
   }
 
-  /// What a recovery by this connection left out of the log; nil when nothing was lost.
+  /// The part of the log lost in a recovery by this connection; nil when nothing was lost.
   package var logLoss: LogLoss? { context?.logLoss }
 }

@@ -5,12 +5,12 @@ import CSQLite
 /// Used by one thread at a time.
 package final class SQLiteConnection {
   let handle: OpaquePointer
-  /// nil for a store in memory, which nothing seals.
+  /// nil for a store in memory, which is not sealed.
   let context: ConnectionContext?
   let path: String
   private var isClosed = false
   @exclusivity(unchecked) var statements = StatementCache()
-  /// Of statements that have not been reset since; hardly ever any.
+  /// Of statements not reset since; nearly always empty.
   @exclusivity(unchecked) private var failedBindings: [FailedBinding] = []
 
   private struct FailedBinding {
@@ -20,7 +20,7 @@ package final class SQLiteConnection {
 
   /// When a commit returns.
   package enum Synchronization: Sendable {
-    /// When other connections see it; a power cut may take it back, never a crash of the program
+    /// When other connections see it. A power cut may undo it; a crash of the program cannot
     /// (https://www.sqlite.org/pragma.html#pragma_synchronous, NORMAL).
     case normal
     /// When the disk has it (FULL).
@@ -40,7 +40,7 @@ package final class SQLiteConnection {
     }
   }
 
-  /// How many frames the log had when it was last tried to fold it in; see `foldLogInSteps`.
+  /// The log's number of frames at the last attempt to checkpoint it; see `foldLogInSteps`.
   private let triedFrameCount = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
 
   /// How often the SQL function `updated` ran; see `runUpsert`.
@@ -48,7 +48,8 @@ package final class SQLiteConnection {
 
   /// Opens a connection to an existing store.
   ///
-  /// - Parameter check: Reads something. Opening is lazy; the first read tells whether the pages open at all.
+  /// - Parameter check: Reads something: opening is lazy, and only the first read shows whether the pages can be
+  ///   opened.
   package convenience init(
     store: Store, busyTimeout: Duration,
     check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
@@ -63,8 +64,9 @@ package final class SQLiteConnection {
     }
   }
 
-  /// Opens a connection to an existing store; one that only reads goes without a log and shared memory of its own where
-  /// there is no room for them, as on read-only media.
+  /// Opens a connection to an existing store.
+  ///
+  /// A read-only one does without a log and shared memory where there is no room for them, as on read-only media.
   package static func open(
     _ store: Store, busyTimeout: Duration,
     check: (SQLiteConnection) throws -> Void = { try $0.execute("PRAGMA main.schema_version") }
@@ -77,16 +79,16 @@ package final class SQLiteConnection {
     }
   }
 
-  /// Opens a connection to a store without pages yet, and lays it out: page size, reserve, log.
+  /// Opens a connection to a store without pages, and sets its page size, reserve and journal mode.
   convenience init(creating store: Store) throws {
     try self.init(store: store, isCreating: true, busyTimeout: .zero)
     try layOutPages()
-    // The switch to a log is one write of page 1, which would want a rollback journal.
+    // Switching to WAL writes page 1, which would otherwise need a rollback journal.
     try execute("PRAGMA journal_mode=MEMORY")
     try execute("PRAGMA journal_mode=WAL")
   }
 
-  /// Says how pages are made, before the first one is written: SQLite then leaves the end of every page alone.
+  /// Configures the page layout before the first page is written, so that SQLite reserves the end of every page.
   private func layOutPages() throws {
     var reserve = Int32(Layout.reserveByteCount)
     try check(sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve))
@@ -98,11 +100,11 @@ package final class SQLiteConnection {
     try self.init(context: context, path: store.path, vfs: store.vfs.name, busyTimeout: busyTimeout)
   }
 
-  /// Opens a connection to a store that lives in memory, for as long as the `HeapStore` does.
+  /// Opens a connection to an in-memory store, which lives as long as the `HeapStore`.
   ///
   /// - Parameters:
-  ///   - isCreating: Whether it is the first one. Pages are laid out as in a file, so that they can be copied there.
-  ///   - vfs: One on top of the VFS of such stores; nil for that one.
+  ///   - isCreating: Whether it is the first one. Pages are laid out as in a file, so that they can be copied to one.
+  ///   - vfs: A VFS above that of in-memory stores; nil for that one.
   package convenience init(
     inMemory store: HeapStore, isCreating: Bool = false, busyTimeout: Duration, vfs: String? = nil
   ) throws {
@@ -111,28 +113,28 @@ package final class SQLiteConnection {
     try execute("PRAGMA journal_mode=WAL")
   }
 
-  /// Opens or creates a plain SQLite database, which nothing seals; what Coffer is measured against.
+  /// Opens or creates an unsealed SQLite database; the baseline of the benchmarks.
   package convenience init(plainFileAt path: String) throws {
     try self.init(context: nil, path: path, vfs: nil, busyTimeout: .zero)
     try execute("PRAGMA journal_mode=WAL")
   }
 
-  /// Opens an empty file, to be filled with a plain SQLite database, which nothing seals.
+  /// Opens an empty file, to be filled with an unsealed SQLite database.
   ///
-  /// Nothing is written beside it: whoever fills it throws it away when that fails.
+  /// Nothing is written beside it: if filling it fails, the caller discards it.
   convenience init(fillingPlainFileAt path: String) throws {
     try self.init(context: nil, path: path, vfs: nil, busyTimeout: .zero)
     try execute("PRAGMA journal_mode=MEMORY")
   }
 
-  /// Opens a plain SQLite database, which nothing seals, for reading alone.
+  /// Opens an unsealed SQLite database read-only.
   ///
-  /// It is taken for one that nobody writes to: no lock, no log, no file beside it
-  /// (https://www.sqlite.org/uri.html, "immutable").
+  /// It is assumed to have no writers: no lock, no log, no file beside it (https://www.sqlite.org/uri.html,
+  /// "immutable").
   package convenience init(readingPlainFileAt path: String) throws {
     try self.init(context: nil, path: path, vfs: nil, busyTimeout: .zero, query: "immutable=1", isReadOnly: true)
     do {
-      // Opening is lazy; the first read tells whether it is a database at all.
+      // Opening is lazy; the first read detects whether it is a database at all.
       try execute("PRAGMA main.schema_version")
     } catch {
       try? close()
@@ -160,9 +162,9 @@ package final class SQLiteConnection {
     self.handle = handle
     updateCount.initialize(to: 0)
     triedFrameCount.initialize(to: 0)
-    // When something throws from here on, `deinit` closes the handle.
+    // If anything below throws, `deinit` closes the handle.
     try check(code)
-    // A log stays as it is; SQLite would try to fold it in.
+    // Leave the log as it is; SQLite would try to checkpoint it.
     if isReadOnly { try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)) }
     setBusyTimeout(busyTimeout)
     // https://www.sqlite.org/security.html, "Untrusted SQLite database files"
@@ -178,31 +180,32 @@ package final class SQLiteConnection {
           sqlite3_user_data(context).assumingMemoryBound(to: Int.self).pointee += 1
           sqlite3_result_value(context, arguments![0])
         }, nil, nil, nil))
-    // Temporary tables, statement journals and VACUUM's copy stay in memory; what is removed is overwritten.
+    // Temporary tables, statement journals and VACUUM's copy stay in memory; deleted content is overwritten.
     try execute("PRAGMA temp_store=MEMORY; PRAGMA secure_delete=ON; PRAGMA cell_size_check=ON")
-    // A log that has grown, because a reader held on to an old snapshot, shrinks when it starts over.
+    // A log that grew because a reader held an old snapshot is truncated when it restarts.
     try execute("PRAGMA journal_size_limit=16777216")
     foldLogInSteps()
   }
 
-  /// Says how long to wait for a lock of others.
+  /// Sets how long to wait for locks.
   package func setBusyTimeout(_ timeout: Duration) {
     busyTimeout = timeout
     sqlite3_busy_timeout(handle, Int32(clamping: timeout.milliseconds))
   }
 
-  /// Runs `body`; where that waits for a lock of others, `pause` does, no longer than the busy timeout in all.
+  /// Runs `body`, calling `pause` to wait for locks, up to the busy timeout in all.
   ///
   /// https://www.sqlite.org/c3ref/busy_handler.html
   ///
-  /// - Parameter pause: Waits for so many milliseconds, until the lock is tried again; true gives up.
+  /// - Parameter pause: Waits for the given number of milliseconds before the lock is tried again; returns true to
+  ///   give up.
   package func whileWaiting<Result>(_ pause: @escaping (Int) -> Bool, _ body: () throws -> Result) throws -> Result {
     let waiting = Waiting(deadline: .now + busyTimeout, pause: pause)
     sqlite3_busy_handler(
       handle,
       { waiting, count in
         let waiting = Unmanaged<Waiting>.fromOpaque(waiting!).takeUnretainedValue()
-        // Short at first, as SQLite's own handler: most locks are held for a moment.
+        // Short at first, like SQLite's own handler: most locks are held only briefly.
         guard ContinuousClock.now < waiting.deadline, !waiting.pause(min(1 << min(Int(count), 5), 25)) else { return 0 }
         return 1
       }, Unmanaged.passUnretained(waiting).toOpaque())
@@ -220,27 +223,27 @@ package final class SQLiteConnection {
     }
   }
 
-  /// Folds the log into the database after each 1,000 frames.
+  /// Checkpoints the log after every 1,000 frames.
   ///
-  /// SQLite's own way tries after every commit beyond that number, at a cost that grows with the log, for as long as a
-  /// reader holds on to an old snapshot (https://www.sqlite.org/c3ref/wal_autocheckpoint.html).
+  /// While a reader holds an old snapshot, SQLite's own automatic checkpoint would retry after every commit beyond
+  /// that number, at a cost that grows with the log (https://www.sqlite.org/c3ref/wal_autocheckpoint.html).
   private func foldLogInSteps() {
     sqlite3_wal_hook(
       handle,
       { tried, handle, name, frameCount in
         let tried = tried!.assumingMemoryBound(to: Int32.self)
-        // The log has started over.
+        // The log has restarted.
         if frameCount < tried.pointee { tried.pointee = 0 }
         guard frameCount >= tried.pointee + 1000 else { return SQLITE_OK }
         tried.pointee = frameCount
-        // What fails here is tried again later; the log keeps everything until then.
+        // A failed checkpoint is retried later; the log keeps everything until then.
         sqlite3_wal_checkpoint_v2(handle, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
         return SQLITE_OK
       }, triedFrameCount)
   }
 
-  /// Finalizes the statements and closes the connection; closing the last one of a store folds the log into it, unless
-  /// it only reads.
+  /// Finalizes the statements and closes the connection; closing the last one of a store checkpoints the log, unless
+  /// it is read-only.
   package func close() throws {
     guard !isClosed else { return }
     isClosed = true
@@ -248,16 +251,16 @@ package final class SQLiteConnection {
     try check(sqlite3_close(handle))
   }
 
-  /// Folds the whole log into the database.
+  /// Checkpoints the whole log.
   ///
-  /// Closing does so too, but tells nobody when it fails.
+  /// Closing does so, too, but does not report a failure.
   func checkpoint() throws {
     try check(sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil))
   }
 
-  /// Closes the connection to a store that was refused: a log that is there stays as it is.
+  /// Closes the connection to a refused store; an existing log stays as it is.
   package func closeUntouched() throws {
-    // With an empty log there is nothing to fold in, and closing takes away the files that opening made.
+    // With an empty log there is nothing to checkpoint, and closing removes the files that opening created.
     if let context, context.store.logByteCount > 0 {
       try check(coffer_db_config_int(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1))
     }
@@ -274,7 +277,7 @@ package final class SQLiteConnection {
   }
 
   static func percentEncoded(_ path: String) -> String {
-    // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes. Most paths have none of them.
+    // https://www.sqlite.org/uri.html: `?` and `#` end the path, `%` escapes. Most paths contain none of them.
     func isSpecial(_ byte: UInt8) -> Bool {
       byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") || byte == UInt8(ascii: "%")
     }
@@ -316,11 +319,11 @@ extension SQLiteConnection {
     throw error(code)
   }
 
-  /// What `code` means, in SQLite's words, or in the VFS's where it said more.
+  /// The error for `code`, with SQLite's message, or the VFS's if it has recorded one.
   func error(_ code: Int32) -> StorageError {
     let message = String(cString: sqlite3_errmsg(handle))
     let failure = context?.takeFailure()
-    // Shared memory that may only be read is in a state which the writer at work is about to change.
+    // Read-only shared memory is in a state that an active writer is about to change.
     if code == COFFER_READONLY_RECOVERY || code == COFFER_READONLY_CANTINIT { return .busy }
     switch code & 0xff {
     case SQLITE_BUSY, SQLITE_LOCKED: return .busy
@@ -332,7 +335,7 @@ extension SQLiteConnection {
       }
       let systemError = sqlite3_system_errno(handle)
       let isOpen = code & 0xff == SQLITE_IOERR
-      // The number may be left over from something else: a file that is open is not missing.
+      // The errno may be left over from another call: a file that is open is not missing.
       guard systemError != 0, !isOpen || systemError != ENOENT else {
         return .inputOutput(path: path, reason: message)
       }
@@ -345,7 +348,7 @@ extension SQLiteConnection {
 
 extension Duration {
   fileprivate var milliseconds: Int64 {
-    // As good as for ever, where the milliseconds do not fit.
+    // If the milliseconds overflow, practically forever.
     let (milliseconds, isOverflow) = components.seconds.multipliedReportingOverflow(by: 1000)
     guard !isOverflow else { return components.seconds < 0 ? 0 : .max }
     return milliseconds + components.attoseconds / 1_000_000_000_000_000

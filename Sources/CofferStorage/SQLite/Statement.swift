@@ -1,12 +1,11 @@
 import CSQLite
 
-/// A prepared statement of a connection, which finalizes it before it goes.
+/// A prepared statement of a connection, which finalizes it before closing.
 ///
-/// A structure that counts no reference: where each use of a statement counted one, that showed in profiles of flushes and
-/// enumerations.
+/// A struct without reference counting, which showed up in profiles of flushes and enumerations.
 ///
-/// `bind` copies what it is given, except `bind(borrowing:at:)` and `bind(borrowingText:at:)`: those bytes must stay where
-/// they are until the next `reset`, which `run`, `query` and `first` see to; after `step`, whoever has taken the statement.
+/// `bind` copies its argument, except `bind(borrowing:at:)` and `bind(borrowingText:at:)`: those bytes must stay in
+/// place until the next `reset`. `run`, `query` and `first` reset; after `step`, the user of the statement must.
 package struct Statement {
   private let pointer: OpaquePointer
   private let connection: Unmanaged<SQLiteConnection>
@@ -35,13 +34,13 @@ package struct Statement {
     var value = value
     value.withUTF8 { bytes in
       bytes.withMemoryRebound(to: CChar.self) { text in
-        // An empty buffer may have no address, which would bind NULL.
+        // An empty buffer may have a nil address, which would bind NULL.
         note(coffer_bind_text(pointer, index, text.baseAddress ?? UnsafePointer(emptyText), UInt64(text.count)))
       }
     }
   }
 
-  /// Binds the bytes as text; they may end inside a character.
+  /// Binds the bytes as text; they may end in the middle of a character.
   package func bind(text bytes: [UInt8], at index: Int32) {
     bytes.withUnsafeBufferPointer { bytes in
       bytes.withMemoryRebound(to: CChar.self) { text in
@@ -59,19 +58,19 @@ package struct Statement {
     note(coffer_bind_blob(pointer, index, bytes.baseAddress, UInt64(bytes.count)))
   }
 
-  /// Binds bytes where they are; nothing may throw between here and the run.
+  /// Binds bytes without copying; nothing may throw between here and the run.
   package func bind(borrowing bytes: UnsafeRawBufferPointer, at index: Int32) {
     note(coffer_bind_blob_static(pointer, index, bytes.baseAddress, UInt64(bytes.count)))
   }
 
-  /// Binds text where it is; nothing may throw between here and the run.
+  /// Binds text without copying; nothing may throw between here and the run.
   package func bind(borrowingText bytes: UnsafeBufferPointer<UInt8>, at index: Int32) {
     bytes.withMemoryRebound(to: CChar.self) { text in
       note(coffer_bind_text_static(pointer, index, text.baseAddress ?? UnsafePointer(emptyText), UInt64(text.count)))
     }
   }
 
-  /// A binding that failed (a value beyond SQLite's limits) is reported by the step that follows.
+  /// A failed binding (a value beyond SQLite's limits) is reported by the next step.
   @inline(__always)
   private func note(_ code: Int32) {
     if code != SQLITE_OK { connection._withUnsafeGuaranteedRef { $0.noteFailedBinding(of: pointer, code) } }
@@ -84,7 +83,7 @@ package struct Statement {
     try query { _ in }
   }
 
-  /// Runs to the end, handing each row to `body`, and resets.
+  /// Runs to the end, calling `body` with each row, and resets.
   package func query(_ body: (borrowing Row) throws -> Void) throws {
     defer { reset() }
     while try step() { try body(row) }
@@ -96,14 +95,14 @@ package struct Statement {
     return try step() ? try body(row) : nil
   }
 
-  /// The row it stands on, until the next step.
+  /// The current row, valid until the next step.
   package var row: Row { Row(pointer: pointer) }
 
   /// Goes to the next row, if there is one.
   package func step() throws -> Bool {
     try connection._withUnsafeGuaranteedRef { connection in
       if let code = connection.failedBinding(of: pointer) {
-        // The connection's own message is of whatever it did last.
+        // The connection's own message may be about another call.
         throw StorageError.sqlite(code: code, message: String(cString: sqlite3_errstr(code)))
       }
       connection.beginCall()
@@ -117,12 +116,12 @@ package struct Statement {
 
   func reset() {
     sqlite3_reset(pointer)
-    // Values must not outlive the statement's use in SQLite's memory.
+    // Values must not stay in SQLite's memory after the statement's use.
     sqlite3_clear_bindings(pointer)
     connection._withUnsafeGuaranteedRef { $0.forgetFailedBindings(of: pointer) }
   }
 
-  /// The row a statement stands on; it must not outlive the step.
+  /// The current row of a statement; it must not outlive the step.
   package struct Row: ~Copyable {
     fileprivate let pointer: OpaquePointer
 
@@ -165,7 +164,7 @@ package struct Statement {
   }
 }
 
-/// What an empty string is bound from.
+/// The address used to bind an empty string.
 ///
 /// Never written, never freed.
 nonisolated(unsafe) private let emptyText = UnsafeMutablePointer<CChar>.allocate(capacity: 1)

@@ -1,4 +1,4 @@
-/// A page of a B-tree, https://www.sqlite.org/fileformat2.html#b_tree_pages, with nothing in it trusted.
+/// A B-tree page, https://www.sqlite.org/fileformat2.html#b_tree_pages; nothing in it is trusted.
 struct BTreePage {
   enum Kind: UInt8 {
     case indexInterior = 2
@@ -7,9 +7,9 @@ struct BTreePage {
     case tableLeaf = 13
   }
 
-  /// What of a row lies on the page, and where the rest begins.
+  /// The part of a row on this page, and its first overflow page.
   struct Row {
-    /// nil in an index, and in a table WITHOUT ROWID, which is one.
+    /// nil in an index, and in a table WITHOUT ROWID, which is stored as an index.
     let id: Int64?
     let local: [UInt8]
     let byteCount: Int
@@ -19,10 +19,10 @@ struct BTreePage {
   let kind: Kind
   private(set) var rows: [Row] = []
   private(set) var children: [Int] = []
-  /// Whether a cell does not parse, or a pointer leads nowhere.
+  /// Whether a cell does not parse, or a pointer is invalid.
   private(set) var isMalformed = false
 
-  /// The kind that a page says it is; nil when it is none of a B-tree.
+  /// The kind that a page claims to be; nil if it is not a B-tree page.
   static func kind(_ page: [UInt8], number: Int) -> Kind? {
     Kind(rawValue: page[headerOffset(ofPage: number)])
   }
@@ -30,7 +30,7 @@ struct BTreePage {
   /// The header of the database comes first.
   private static func headerOffset(ofPage number: Int) -> Int { number == 1 ? 100 : 0 }
 
-  /// nil when the bytes are no page of a B-tree.
+  /// nil when the bytes are not a B-tree page.
   init?(_ page: [UInt8], number: Int) {
     let start = Self.headerOffset(ofPage: number)
     guard let kind = Self.kind(page, number: number) else { return nil }
@@ -57,7 +57,7 @@ struct BTreePage {
       children.append(Int(pageNumber: page.bigEndian32(at: position)))
       position += 4
     }
-    // A table keeps its rows on the leaves alone; the ids between them are of no use here.
+    // A table keeps its rows only on leaves; the ids on interior pages are not needed.
     if kind == .tableInterior { return true }
     guard let byteCount = page.popVarint(&position) else { return false }
     var id: Int64?
@@ -75,10 +75,10 @@ struct BTreePage {
     return true
   }
 
-  /// How much of a row lies on the page itself.
+  /// The number of bytes of a row on the page itself.
   ///
-  /// https://www.sqlite.org/fileformat2.html#cell_payload_overflow_pages: U is what is usable of a page, P the length of
-  /// the row, X the most that stays on a page, M the least, K what makes the last overflow page full.
+  /// https://www.sqlite.org/fileformat2.html#cell_payload_overflow_pages: U is the usable size of a page, P the
+  /// length of the row, X the most that stays on a page, M the least, K fills the last overflow page.
   private static func localCount(_ p: Int, isTable: Bool) -> Int {
     let u = Layout.payloadByteCount
     let x = isTable ? u - 35 : (u - 12) * 64 / 255 - 23

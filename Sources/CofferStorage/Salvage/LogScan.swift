@@ -1,28 +1,28 @@
 import CSQLite
 import CofferCrypto
 
-/// What the log of a store holds, found by reading it without SQLite (`FORMAT.md`, Log).
+/// The contents of a store's log, read without SQLite (`FORMAT.md`, Log).
 package struct LogScan: Sendable {
   /// The size of the file; 0 when there is none.
   package private(set) var byteCount = 0
-  /// How many frames count: those up to the last whole commit.
+  /// The number of valid frames: those up to the last whole commit.
   package private(set) var committedFrameCount = 0
-  /// How many frames of the log's generation do not count, because one of them, or one before them, is damaged.
+  /// The number of frames of the log's generation that are lost, because they are damaged or follow a damaged one.
   ///
-  /// Those of a commit that was never finished are none of them, as long as they are whole.
+  /// Whole frames of an unfinished commit are not counted.
   package private(set) var lostFrameCount = 0
-  /// The first frame that is damaged, from 1; nil when none is.
+  /// The first damaged frame, from 1; nil if there is none.
   package private(set) var firstDamagedFrame: Int?
-  /// Whether the header is damaged, from which SQLite takes the whole log for empty.
+  /// Whether the header is damaged, so that SQLite treats the whole log as empty.
   package private(set) var isHeaderDamaged = false
-  /// How many pages the database has after the last commit; nil when there is none in the log.
+  /// The size of the database in pages after the last commit in the log; nil if it has none.
   package private(set) var pageCount: Int?
-  /// The newest frame that counts, by the page it holds.
+  /// The newest valid frame of each page.
   private(set) var frames: [UInt32: UInt32] = [:]
-  /// Of the generation that counts, as they stand in its frames.
+  /// The salts of the current generation, as stored in its frames.
   private(set) var salts: UInt64 = 0
 
-  /// The highest page that the log has.
+  /// The highest page number in the log.
   var lastPage: Int { frames.keys.max().map(Int.init(pageNumber:)) ?? 0 }
 
   /// Reads the log of `store`, if there is one.
@@ -34,7 +34,7 @@ package struct LogScan: Sendable {
   }
 
   private mutating func scan(_ file: LogScanner) throws {
-    // A log without frames holds nothing, whatever its header says.
+    // A log without frames is empty, whatever its header says.
     guard byteCount > Layout.logHeaderByteCount else { return }
     let header = try file.header()
     isHeaderDamaged = header == nil
@@ -43,7 +43,7 @@ package struct LogScan: Sendable {
     var pending: [UInt32: UInt32] = [:]
     for number in stride(from: 1, through: file.frameCount, by: 1) {
       guard let frame = file.frame(UInt32(number)) else { return noteLoss(from: number, file) }
-      // Without a header the first frame says what it would have said: the salts, and where the sums begin.
+      // Without a header, the first frame supplies the salts and the initial checksum.
       if number == 1, header == nil {
         salts = frame.salts
       } else if frame.salts != salts {
@@ -51,7 +51,7 @@ package struct LogScan: Sendable {
       }
       guard let page = file.openPage(salts: salts) else { return noteLoss(from: number, file) }
       let sum = LogChecksum(ofFrameHeader: frame.header, page: page, after: checksum, isBigEndian: file.isBigEndian)
-      // What a transaction that was rolled back left behind opens, too, and has the sums of another story.
+      // Frames of a rolled-back transaction also authenticate, but their checksums do not continue the chain.
       guard frame.page > 0, checksum == nil || sum == frame.checksum else { return }
       checksum = frame.checksum
       pending[frame.page] = UInt32(number)
@@ -60,19 +60,19 @@ package struct LogScan: Sendable {
       pending = [:]
       (committedFrameCount, pageCount) = (number, Int(pageNumber: frame.pageCount))
     }
-    // A torn end: the rest of a frame that was never written whole.
+    // A torn end: part of a frame that was never written whole.
     if file.hasTornFrame { noteLoss(from: file.frameCount + 1, file) }
   }
 
-  /// The first frame that has other salts: one of an earlier generation, or a damaged one.
+  /// Handles the first frame with other salts: one of an earlier generation, or a damaged one.
   private mutating func noteEnd(_ number: Int, _ file: LogScanner) {
     if file.lastFrame(ofGeneration: salts, from: number) != nil { noteLoss(from: number, file) }
   }
 
-  /// Counts what is lost with frame `number`.
+  /// Counts the frames lost from frame `number` on.
   private mutating func noteLoss(from number: Int, _ file: LogScanner) {
     let last = file.lastFrame(ofGeneration: salts, from: number)
-    // Without salts nothing tells the frames of one generation from those of another.
+    // Without salts, frames of different generations cannot be distinguished.
     guard let last = last ?? (isHeaderDamaged && salts == 0 ? file.frameCount : nil) else { return }
     firstDamagedFrame = number
     lostFrameCount = last - committedFrameCount
@@ -86,7 +86,7 @@ private final class LogScanner {
     let checksum: LogChecksum
   }
 
-  /// The header of a frame, in clear.
+  /// The header of a frame, deciphered.
   struct FrameHeader {
     let header: [UInt8]
     let page: UInt32
@@ -104,7 +104,7 @@ private final class LogScanner {
 
   private var frameByteCount: Int64 { max(0, byteCount - Int64(Layout.logHeaderByteCount)) }
 
-  /// A torn one behind the last has a number, too.
+  /// A torn frame at the end counts, too.
   var frameCount: Int { Int(pageNumber: UInt32(clamping: frameByteCount / Int64(Layout.frameByteCount))) }
 
   var hasTornFrame: Bool { frameByteCount % Int64(Layout.frameByteCount) >= Layout.frameHeaderByteCount }
@@ -112,7 +112,7 @@ private final class LogScanner {
   /// nil when there is no log.
   init?(of store: Store) throws {
     do {
-      // As a database file, not as a log: for root, SQLite would hand a log to the owner of the store.
+      // Opened as a database file, not as a log: for root, SQLite would change a log's owner to the store's.
       file = try EnvelopeFile(path: store.path + "-wal", below: store.below, isReadOnly: true)
     } catch StorageError.notFound {
       return nil
@@ -127,7 +127,8 @@ private final class LogScanner {
     try file.read(into: &header, at: 0)
     return header.withUnsafeMutableBytes { bytes in
       guard let start = bytes.baseAddress else { return nil }
-      // The lowest bit of the magic number; a damaged one is taken for what today's machines write.
+      // The lowest bit of the magic number; a damaged one is assumed to be little-endian, as current machines write
+      // it.
       isBigEndian = bytes.loadUnaligned(as: UInt32.self).bigEndian == 0x377f_0683
       guard (try? codec.decipherLogHeader(start)) ?? nil != nil else { return nil }
       return Header(
@@ -135,7 +136,7 @@ private final class LogScanner {
     }
   }
 
-  /// Loads a frame, its page still sealed; nil when its epoch is unknown, or the disk doesn't give it.
+  /// Loads a frame, its page still sealed; nil when its epoch is unknown, or the disk cannot read it.
   func frame(_ number: UInt32) -> FrameHeader? {
     let offset = LogFile.offset(ofFrame: number)
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return nil }
@@ -152,7 +153,7 @@ private final class LogScanner {
     }
   }
 
-  /// The page of the frame that was loaded last; nil when it does not authenticate.
+  /// Opens the page of the frame loaded last; nil when it does not authenticate.
   func openPage(salts: UInt64) -> [UInt8]? {
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     let isOpen = bytes.withUnsafeBytes { frame in
@@ -167,8 +168,8 @@ private final class LogScanner {
     return isOpen ? page : nil
   }
 
-  /// The last frame from `number` on that was once written to this generation: its page opens as such, or its header
-  /// has the salts.
+  /// The last frame from `number` on that was written to this generation: its page authenticates under the salts, or
+  /// its header contains them.
   func lastFrame(ofGeneration salts: UInt64, from number: Int) -> Int? {
     let last = min(frameCount + (hasTornFrame ? 1 : 0), number + Int(LogFile.framesBehindEnd))
     return stride(from: last, through: number, by: -1).first { belongs(UInt32($0), salts: salts) }
@@ -188,7 +189,7 @@ private final class LogScanner {
 // MARK: - Pages
 
 extension LogScan {
-  /// Reads the pages that the log holds.
+  /// Reads the pages in the log.
   final class Pages {
     private let scan: LogScan
     private let file: LogScanner?
@@ -198,10 +199,10 @@ extension LogScan {
       file = try scan.frames.isEmpty ? nil : LogScanner(of: store)
     }
 
-    /// Whether the newest state of a page stands in the log.
+    /// Whether the log has the newest version of a page.
     func has(_ page: Int) -> Bool { scan.frames[UInt32(page)] != nil }
 
-    /// A page as the log has it; nil when it has none, or it no longer opens.
+    /// The log's version of a page; nil when it has none, or it no longer authenticates.
     func page(_ page: Int) -> [UInt8]? {
       guard let number = scan.frames[UInt32(page)], let file, file.frame(number) != nil else { return nil }
       return file.openPage(salts: scan.salts)

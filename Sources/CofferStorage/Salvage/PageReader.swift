@@ -3,34 +3,34 @@ import CofferCrypto
 
 /// Why a page of a store cannot be used.
 package enum PageDamage: Error, Sendable {
-  /// It does not authenticate, or the disk does not give it.
+  /// It does not authenticate, or the disk cannot read it.
   case unreadable
-  /// The file ends before it.
+  /// The file ends before the page.
   case missing
-  /// It is what was written, and not what SQLite's format asks for.
+  /// It authenticates, but violates SQLite's format.
   case malformed
 }
 
-/// The pages of a store as they were after its last whole commit, read and authenticated one by one, without SQLite:
-/// also those of a store that SQLite cannot open.
+/// The pages of a store as of its last whole commit, read and authenticated one by one, without SQLite, so that it
+/// works on stores that SQLite cannot open.
 ///
 /// Nothing is locked and nothing is written.
 package final class PageReader {
-  /// How many pages the database has.
+  /// The number of pages in the database.
   ///
-  /// When neither the log nor page 1 says so, it is what the file has room for; page 1 there always is.
+  /// If neither the log nor page 1 states it, it is derived from the file's size, and is at least 1.
   package private(set) var pageCount: Int
-  /// Whether the log or page 1 says so.
+  /// Whether the log or page 1 states the number of pages.
   package private(set) var isPageCountKnown: Bool
-  /// How many of them may be there; what comes behind is missing.
+  /// The number of pages that may be present; those beyond are missing.
   package private(set) var presentCount: Int
-  /// What the log holds.
+  /// The contents of the log.
   package let log: LogScan
   private let store: Store
   private let codec: PageCodec
   private let logPages: LogScan.Pages
   private let filePageCount: Int
-  /// How many bytes the file has behind the last page; 0 as long as commits in the log may make it shorter.
+  /// The number of bytes after the last page; 0 while commits in the log may shrink the file.
   private(set) var tailByteCount = 0
   private let versions: [FileVersion?]
 
@@ -41,7 +41,7 @@ package final class PageReader {
     log = try LogScan(of: store)
     logPages = try LogScan.Pages(log, of: store)
     let fileByteCount = try store.fileByteCount()
-    // The last page may be there in part.
+    // The last page may be partly present.
     let hasPart = fileByteCount > Layout.envelopeByteCount && fileByteCount % Int64(Layout.pageByteCount) > 0
     filePageCount = Layout.pageCount(inFileOf: fileByteCount) + (hasPart ? 1 : 0)
     let roomCount = max(filePageCount, log.lastPage)
@@ -61,10 +61,10 @@ package final class PageReader {
     ["", "-wal"].map { FileVersion(ofFileAt: store.path + $0) }
   }
 
-  /// Whether nobody has written to the store since this reader was made.
+  /// Whether the store is unmodified since this reader was made.
   package var isUnchanged: Bool { Self.versions(of: store) == versions }
 
-  /// What page 1 says, where it can be relied on.
+  /// The number of pages stated by page 1, if it can be relied on.
   ///
   /// https://www.sqlite.org/fileformat2.html#in_header_database_size
   private static func count(inHeader page: [UInt8]) -> Int? {
@@ -73,7 +73,7 @@ package final class PageReader {
     return count > 0 ? count : nil
   }
 
-  /// A page in clear, its reserved bytes zero.
+  /// A decrypted page, its reserved bytes zero.
   ///
   /// - Parameter number: From 1 to `pageCount`.
   package func page(_ number: Int) -> Result<[UInt8], PageDamage> {

@@ -1,23 +1,23 @@
-/// A column of a row, as SQLite's record format keeps it.
+/// A column of a row in SQLite's record format.
 package enum RecordColumn: Equatable, Sendable {
   case null
   case integer(Int64)
   case real(Double)
-  /// In the database's encoding, UTF-8; nobody has checked that.
+  /// In the database's encoding, UTF-8, but not validated.
   case text(ArraySlice<UInt8>)
   case blob(ArraySlice<UInt8>)
 }
 
-/// A row, https://www.sqlite.org/fileformat2.html#record_format, with nothing in it trusted.
+/// A row, https://www.sqlite.org/fileformat2.html#record_format; nothing in it is trusted.
 package struct Record: Sendable {
-  /// The columns that are there: all of them, unless the row was cut off.
+  /// The columns present: all of them, unless the row was truncated.
   package private(set) var columns: [RecordColumn] = []
-  /// Whether nothing is missing.
+  /// Whether the row is complete.
   package private(set) var isWhole = false
 
-  /// Takes what there is of a row.
+  /// Parses as much of a row as is present.
   ///
-  /// - Returns: nil when not even its header makes sense.
+  /// - Returns: nil when even its header does not parse.
   init?(payload: [UInt8], byteCount: Int) {
     var position = 0
     guard let headerCount = payload.popVarint(&position), headerCount >= position, headerCount <= byteCount,
@@ -30,7 +30,7 @@ package struct Record: Sendable {
         return nil
       }
       guard count <= byteCount - start else { return nil }
-      // What a broken chain of overflow pages has cut off.
+      // Truncated by a broken chain of overflow pages.
       guard count <= payload.count - start else { return }
       columns.append(Self.column(type, payload[start..<start + count]))
       start += count
@@ -68,13 +68,13 @@ package struct Record: Sendable {
 }
 
 extension [UInt8] {
-  /// Takes a varint of SQLite's, https://www.sqlite.org/fileformat2.html#varint; nil when there is none, or it is
-  /// negative, or more than any memory holds: no length is.
+  /// Reads an SQLite varint, https://www.sqlite.org/fileformat2.html#varint; nil when it is missing, negative, or too
+  /// large for a length.
   func popVarint(_ position: inout Int) -> Int? {
     popSignedVarint(&position).flatMap { $0 >= 0 ? Int(exactly: $0) : nil }
   }
 
-  /// Takes a varint that may be negative, as a row's id.
+  /// Reads a varint that may be negative, such as a rowid.
   func popSignedVarint(_ position: inout Int) -> Int64? {
     var value: UInt64 = 0
     for index in 0..<9 {
@@ -88,12 +88,12 @@ extension [UInt8] {
     return nil
   }
 
-  /// - Parameter offset: At least four bytes from the end.
+  /// - Parameter offset: At least four bytes before the end.
   func bigEndian32(at offset: Int) -> UInt32 {
     self[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  /// - Parameter offset: At least two bytes from the end.
+  /// - Parameter offset: At least two bytes before the end.
   func bigEndian16(at offset: Int) -> Int {
     Int(self[offset]) << 8 | Int(self[offset + 1])
   }

@@ -1,41 +1,41 @@
 /// A row found by `TableSalvage`.
 package struct SalvagedRow: Sendable {
-  /// The table or index whose tree it was found in; nil on a page that no tree leads to.
+  /// The table or index whose tree contains the row; nil on a page that is in no tree.
   package let table: String?
   /// nil in an index, and in a table WITHOUT ROWID.
   package let id: Int64?
-  /// What is left of the row.
+  /// The surviving part of the row.
   package let record: Record
 }
 
-/// A row that is none of its table.
+/// A row that does not fit its table.
 package struct MalformedRow: Error {
   package init() {}
 }
 
-/// Finds the rows of a damaged database: first those in the trees, as far as intact pages lead, then those on pages that
-/// no tree leads to any more.
+/// Finds the rows of a damaged database: first those in trees, as far as intact pages lead, then those on orphaned
+/// pages.
 ///
-/// Each page is looked at once, so that pages which refer to each other in a circle end like others.
+/// Each page is visited once, so that cycles terminate.
 package final class TableSalvage {
-  /// Pages that are damaged, one behind the other.
+  /// A run of consecutive damaged pages.
   package struct DamagedPages: Sendable {
     package var numbers: ClosedRange<Int>
-    /// The table or index that they belong to, `""` for free ones; nil when it is not known.
+    /// The table or index that they belong to, `""` for free pages; nil when unknown.
     package let table: String?
     package let damage: PageDamage
   }
 
   private let pages: PageReader
   private let progress: (Double) throws -> Void
-  /// The pages that were looked at, with what they belong to where they are damaged.
+  /// The visited pages.
   private var isDone: [Bool]
   private var doneCount = 0
   private var damaged: [Int: (table: String?, damage: PageDamage)] = [:]
-  /// Which table or index begins where, by the schema.
+  /// The root page of each table and index, from the schema.
   private var roots: [(table: String, page: Int)] = []
 
-  /// What a free page belongs to.
+  /// The owner of free pages.
   package static let free = ""
   package static let schema = "sqlite_schema"
   /// See `Store.lockPage`.
@@ -47,10 +47,10 @@ package final class TableSalvage {
     isDone = [Bool](repeating: false, count: pages.presentCount + 1)
   }
 
-  /// Hands all rows to `take`.
+  /// Calls `take` with each row.
   ///
-  /// - Parameter take: Gives the table that a row belongs to: the one it was found in, or the one it looks like; throws
-  ///   `MalformedRow` for one that makes no sense.
+  /// - Parameter take: Returns the table that a row belongs to: the one it was found in, or the one it looks like;
+  ///   throws `MalformedRow` for an invalid one.
   package func run(_ take: (SalvagedRow) throws -> String?) throws {
     try walk(from: 1, of: Self.schema) { row in
       noteRoot(row)
@@ -58,8 +58,8 @@ package final class TableSalvage {
     }
     for (table, page) in roots { try walk(from: page, of: table, take) }
     noteFreePages()
-    // What a page looks like says what the pages it leads to belong to: those above come first. What is no page of a
-    // tree may be an overflow page of a row that comes later.
+    // A page determines the owner of its children, so parents come first. A page that is in no tree may be an
+    // overflow page of a later row.
     for kinds in [[BTreePage.Kind.indexInterior], [.indexLeaf, .tableLeaf]] {
       for number in stride(from: 1, through: pages.presentCount, by: 1) where !isDone[number] {
         guard case .success(let page) = pages.page(number), let kind = BTreePage.kind(page, number: number),
@@ -96,7 +96,7 @@ package final class TableSalvage {
 
   // MARK: Trees
 
-  /// Looks at a page and at all that it leads to.
+  /// Visits a page and its descendants.
   private func walk(
     from root: Int, of table: String?, _ take: (SalvagedRow) throws -> String?
   ) throws {
@@ -124,11 +124,11 @@ package final class TableSalvage {
     }
   }
 
-  /// A page that nobody has looked at yet; nil otherwise, and when it is damaged.
+  /// Loads an unvisited page; nil if it was visited before, or is damaged.
   private func load(_ number: Int, of table: String?) throws -> [UInt8]? {
     guard number >= 1, number != Self.lockPage else { return nil }
     guard number <= pages.presentCount else {
-      // Of a file that ends before its first page, nobody can say what else it held.
+      // If a file ends before its first page, the rest of its contents is unknown.
       let isMissing = number <= pages.pageCount || !pages.isPageCountKnown
       if isMissing, number > 1, damaged[number] == nil { damaged[number] = (table, .missing) }
       return nil
@@ -145,13 +145,13 @@ package final class TableSalvage {
     }
   }
 
-  /// A row with what lies on its overflow pages, as far as they are there.
+  /// A row with its overflow pages, as far as they can be read.
   ///
-  /// - Returns: Also the overflow page that cannot be had, where one is missing.
+  /// - Returns: The row, and the first overflow page that cannot be read, if any.
   private func record(of row: BTreePage.Row, _ table: String?) throws -> (Record, end: Int?) {
     var bytes = row.local
     var next = row.overflowPage
-    // More than all pages hold is no length.
+    // Longer than all pages together: not a valid length.
     guard Int64(row.byteCount - bytes.count) <= Int64(pages.pageCount) * Int64(Layout.payloadByteCount) else {
       throw MalformedRow()
     }
@@ -163,7 +163,7 @@ package final class TableSalvage {
     return (record, bytes.count < row.byteCount ? next : nil)
   }
 
-  /// Takes a row of the schema, https://www.sqlite.org/schematab.html.
+  /// Records a row of the schema, https://www.sqlite.org/schematab.html.
   private func noteRoot(_ row: SalvagedRow) {
     guard row.record.columns.count >= 4, case .text(let name) = row.record.columns[1],
       case .integer(let page) = row.record.columns[3], let page = Int(exactly: page), page > 1
@@ -184,7 +184,7 @@ package final class TableSalvage {
     }
   }
 
-  /// - Returns: Whether it is a page that no tree leads to.
+  /// - Returns: Whether the page is in no tree.
   private func noteFree(_ number: Int) -> Bool {
     guard number > 0, number != Self.lockPage else { return false }
     guard number <= pages.presentCount else {

@@ -1,8 +1,8 @@
 import CSQLite
 import CofferCrypto
 
-/// An SQLite database of another program, opened for reading alone, with nothing in it trusted: only ordinary tables are
-/// read, and no expression that stands in the file is ever computed.
+/// Another program's SQLite database, opened read-only and not trusted: only ordinary tables are read, and no
+/// expression in the file is evaluated.
 ///
 /// Used by one thread at a time.
 package final class ForeignDatabase {
@@ -22,11 +22,11 @@ package final class ForeignDatabase {
     do {
       handle = try Self.open(path, "mode=ro", library, passphrase)
     } catch StorageError.inputOutput where !Self.isUnfinished(path) {
-      // In a folder that nobody may write, a database whose last writer kept a log cannot be read with locks; without a
-      // log it needs none (https://www.sqlite.org/wal.html, "Read-Only Databases").
+      // In a read-only folder, a database whose last writer left a log cannot be read with locks; without a log it
+      // needs none (https://www.sqlite.org/wal.html, "Read-Only Databases").
       handle = try Self.open(path, "immutable=1", library, passphrase)
     } catch StorageError.unreadable where isKeyed {
-      // What does not decrypt is no database.
+      // A file that does not decrypt is reported as "not a database".
       throw StorageError.wrongKeyForSource(path: path)
     }
   }
@@ -35,7 +35,7 @@ package final class ForeignDatabase {
     _ = library.close(handle)
   }
 
-  /// Whether a log or a rollback journal lies there, without which the file alone is another state, or none.
+  /// Whether there is a log or a rollback journal, without which the file alone is in another state, or in none.
   private static func isUnfinished(_ path: String) -> Bool {
     ["-wal", "-journal"].contains { suffix in
       var status = stat()
@@ -53,8 +53,8 @@ package final class ForeignDatabase {
     guard let handle else { throw StorageError.inputOutput(path: path, reason: "out of memory") }
     do {
       try check(code, handle, library, path)
-      // https://www.sqlite.org/security.html, "Untrusted SQLite database files"; a library that is older than an option
-      // does without.
+      // https://www.sqlite.org/security.html, "Untrusted SQLite database files"; older libraries ignore options they
+      // lack.
       library.configure(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
       library.configure(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
       library.configure(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
@@ -65,7 +65,7 @@ package final class ForeignDatabase {
         let code = passphrase.withUnsafeBytes { key(handle, $0.baseAddress, Int32(clamping: $0.count)) }
         try check(code, handle, library, path)
       }
-      // The first read tells whether it is a database at all.
+      // The first read detects whether it is a database at all.
       try rows("SELECT count(*) FROM sqlite_master", handle, library, path) { _ in }
       return handle
     } catch {
@@ -76,7 +76,7 @@ package final class ForeignDatabase {
 
   // MARK: Reading
 
-  /// The columns of an ordinary table; nil when there is none of this name.
+  /// The columns of an ordinary table; nil if it does not exist.
   ///
   /// - Throws: `StorageError.unreadable` for a view, a virtual table, and a table with computed columns.
   package func columns(ofTable table: String) throws -> [String]? {
@@ -85,7 +85,7 @@ package final class ForeignDatabase {
     guard isTable else { throw StorageError.unreadable(path: path, reason: "\(table) is no ordinary table") }
     var names: [String] = []
     try query("PRAGMA table_info(\(table))") { names.append(Self.text($0[1])) }
-    // Computed columns are left out there, and listed here; libraries without them have no such pragma.
+    // Computed columns are missing there and listed here; libraries without them lack this pragma.
     var all: [String] = []
     try query("PRAGMA table_xinfo(\(table))") { all.append(Self.text($0[1])) }
     guard all.isEmpty || all == names else {
@@ -94,7 +94,7 @@ package final class ForeignDatabase {
     return names.map { $0.lowercased() }
   }
 
-  /// Whether `table` is an ordinary table; nil when there is nothing of this name.
+  /// Whether `table` is an ordinary table; nil if the name does not exist.
   private func kind(of table: String) throws -> Bool? {
     var found: Bool?
     try query("SELECT type, sql FROM sqlite_master WHERE lower(name) = '\(table)' AND type IN ('table', 'view')") {
@@ -104,7 +104,7 @@ package final class ForeignDatabase {
     return found
   }
 
-  /// How many rows a table has.
+  /// The number of rows of a table.
   package func count(ofTable table: String) throws -> Int {
     var count: Int64 = 0
     try query("SELECT count(*) FROM main.\(table) NOT INDEXED") { row in
@@ -113,7 +113,7 @@ package final class ForeignDatabase {
     return Int(count)
   }
 
-  /// Hands the rows of a table to `body`, each with the columns that are asked for.
+  /// Calls `body` with the requested columns of each row of a table.
   package func readRows(
     ofTable table: String, columns: [String], _ body: ([RecordColumn]) throws -> Void
   ) throws {

@@ -1,10 +1,10 @@
 import CSQLite
 
-/// A new SQLite database in clear, for other programs.
+/// A new, unencrypted SQLite database for other programs.
 package enum PlainDatabase {
-  /// Makes one at `path` and fills it in one transaction.
+  /// Creates one at `path` and fills it in one transaction.
   ///
-  /// It appears under its name whole and durable, mode 0600, or not at all; what is there is never replaced.
+  /// It appears whole and durable, with mode 0600, or not at all; an existing file is never replaced.
   package static func create(at path: String, fill: (SQLiteConnection) throws -> Void) throws {
     guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
     let file = try NewFile(besides: path, owner: FileOwner(ofNewFileAt: path))

@@ -1,7 +1,7 @@
 import CSQLite
 
-/// The functions of an SQLite library that reading a database takes: of the one that the program is linked with, or of
-/// one that is loaded when it is needed.
+/// The functions of an SQLite library needed to read a database: from the library that the program is linked with, or
+/// from one loaded on demand.
 package final class SQLiteLibrary: Sendable {
   typealias Open =
     @convention(c) (
@@ -30,9 +30,9 @@ package final class SQLiteLibrary: Sendable {
   let blob: @convention(c) (OpaquePointer?, Int32) -> UnsafeRawPointer?
   let byteCount: @convention(c) (OpaquePointer?, Int32) -> Int32
   private let setLimit: @convention(c) (OpaquePointer?, Int32, Int32) -> Int32
-  /// Sets how a connection behaves, https://www.sqlite.org/c3ref/db_config.html.
+  /// Configures a connection, https://www.sqlite.org/c3ref/db_config.html.
   let configure: @Sendable (_ connection: OpaquePointer, _ option: Int32, _ value: Int32) -> Void
-  /// Gives the passphrase; nil in a library without encryption.
+  /// Sets the passphrase; nil in a library without encryption.
   let key: Key?
 
   /// The library that the program is linked with.
@@ -58,25 +58,25 @@ package final class SQLiteLibrary: Sendable {
     key = nil
   }
 
-  /// SQLCipher, which is loaded now; it stays for the life of the process.
+  /// SQLCipher, loaded on first use; it stays loaded for the life of the process.
   ///
-  /// - Throws: `StorageError.unsupported` where it is not installed.
+  /// - Throws: `StorageError.unsupported` if it is not installed.
   package static func sqlCipher() throws -> SQLiteLibrary {
     try SQLiteLibrary(named: ["libsqlcipher.so.0", "libsqlcipher.so.1", "libsqlcipher.dylib", "libsqlcipher.so"])
   }
 
-  /// Bounds what a database that somebody else made may cost: what Coffer asks for takes less
+  /// Bounds the cost of a database from an untrusted source; Coffer itself needs less
   /// (https://www.sqlite.org/security.html, "Untrusted SQL Inputs").
   ///
-  /// - Parameter isStore: Whether only Coffer's schema belongs into it. In another program's database SQLite parses all that
-  ///   stands beside the table that is read, and a bound on that would keep the whole file from being read.
+  /// - Parameter isStore: Whether the database has Coffer's schema alone. In another program's database SQLite parses
+  ///   the whole schema, and a bound on that would keep the file from being read.
   func limit(_ connection: OpaquePointer, isStore: Bool) {
     for (limit, value) in Self.limits + (isStore ? Self.schemaLimits : []) { _ = setLimit(connection, limit, value) }
   }
 
   private static let limits: [(limit: Int32, value: Int32)] = [
     (SQLITE_LIMIT_VDBE_OP, 25_000),
-    // VACUUM attaches the database that it makes.
+    // VACUUM attaches the database that it creates.
     (SQLITE_LIMIT_ATTACHED, 1), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50), (SQLITE_LIMIT_VARIABLE_NUMBER, 20),
     (SQLITE_LIMIT_TRIGGER_DEPTH, 1), (SQLITE_LIMIT_WORKER_THREADS, 0),
   ]
@@ -89,7 +89,7 @@ package final class SQLiteLibrary: Sendable {
   init(named names: [String]) throws {
     var flags = RTLD_NOW | RTLD_LOCAL
     #if os(Linux) && canImport(Glibc)
-      // RTLD_DEEPBIND: it has SQLite's own names inside, and must find its own functions under them.
+      // RTLD_DEEPBIND: it exports SQLite's own names, and must resolve them to its own functions.
       flags |= 0x8
     #endif
     guard let handle = names.lazy.compactMap({ dlopen($0, flags) }).first else {
