@@ -263,10 +263,13 @@ class Browser:
         box.send_keys(text)
 
     def fill(self, selector, text):
-        field = self.wait(lambda: self.one(selector))
-        field.send_keys(Keys.CONTROL, "a")
-        field.send_keys(Keys.BACKSPACE)
-        field.send_keys(text)
+        def attempt():
+            field = self.one(selector)
+            field.send_keys(Keys.CONTROL, "a")
+            field.send_keys(Keys.BACKSPACE)
+            field.send_keys(text)
+            return True
+        self.wait(attempt)
 
     def keys(self, *keys):
         self.driver.switch_to.active_element.send_keys(*keys)

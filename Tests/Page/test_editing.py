@@ -120,7 +120,7 @@ class EditingTests(PageCase):
         self.browser.click("#save")
         self.wait_value("notes/count", "4")
         self.assertEqual(self.store.prefs("type", "notes/count").strip(), "int")
-        self.browser.wait(lambda: "Type: int" in self.browser.text("#editor"))
+        self.browser.wait(lambda: "Saved notes/count" in self.browser.text("#messages"))
         self.browser.click("#editor details summary")
         self.browser.one("#editor details select").send_keys("string")
         self.browser.fill("#editor textarea", "four")
@@ -153,7 +153,7 @@ class EditingTests(PageCase):
             self.browser.fill("#editor textarea", text)
             self.browser.click("#save")
             self.wait_value("notes/first", text)
-            self.browser.wait(lambda: self.browser.one("#pending").is_displayed() is False)
+            self.browser.wait(lambda: not self.browser.one("#pending").is_displayed())
         for text in ["two", "one", "Bring the milk"]:
             self.browser.click("#undo")
             self.wait_value("notes/first", text)

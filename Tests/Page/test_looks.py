@@ -61,7 +61,7 @@ class KeyboardTests(PageCase):
 
     def test_the_tab_key_reaches_every_control(self):
         browser = self.browser
-        browser.choose("editor/size")
+        browser.choose("editor/theme")
         browser.driver.execute_script("document.activeElement.blur()")
         reached = set()
         for _ in range(40):

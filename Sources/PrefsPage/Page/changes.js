@@ -100,10 +100,13 @@ export class Changes {
 
   /// Takes in what others have made of settings: where a change of ours stands on what is no longer there, it says so.
   meet(settings) {
-    for (const theirs of settings) {
+    const met = settings.filter((theirs) => {
       const change = this.get(theirs);
-      if (change && theirs.version !== change.setting.version) change.theirs = theirs;
-    }
+      if (!change || theirs.version === change.setting.version) return false;
+      change.theirs = theirs;
+      return true;
+    });
+    if (met.length === 0) return;
     this.draw();
     this.hooks.met();
   }

@@ -27,6 +27,12 @@ export class Details {
       return;
     }
     if (round !== this.round) return;
+    this.take(setting);
+    if (focus) this.focus();
+  }
+
+  /// Shows a setting as the program has just described it.
+  take(setting) {
     const pending = this.changes.get(setting);
     if (pending && pending.setting.version !== setting.version) pending.theirs = setting;
     const hadFocus = this.box.querySelector("#editor")?.contains(document.activeElement);
@@ -37,7 +43,13 @@ export class Details {
       this.draw();
       if (hadFocus) this.focus();
     }
-    if (focus) this.focus();
+  }
+
+  /// Shows what has become of the setting with a save.
+  saved(settings) {
+    if (!this.setting) return;
+    const own = settings.find((setting) => nameOf(setting) === nameOf(this.setting));
+    if (own || !this.setting.isNew) this.take(own ?? this.setting);
   }
 
   /// All that is shown of the setting but its history.

@@ -15,7 +15,7 @@ let isNarrow = matchMedia("(max-width: 50rem)");
 const changes = new Changes(node("pending"), node("undo"), {
   saved(settings) {
     list.mark(settings.map(({ collection, key }) => [collection, key]));
-    if (details.setting && !details.setting.isNew || settings.length > 0) details.setting && details.show(details.setting);
+    details.saved(settings);
     refresh({ isAutomatic: false });
   },
   changed() { list.draw(); },
