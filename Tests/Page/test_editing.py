@@ -24,6 +24,7 @@ class EditingTests(PageCase):
         for words in ["How large letters are, in points", "It is to be 6 to 72.", "when the program starts the next time",
                       "2.0", "org.example.editor", "int"]:
             self.assertIn(words, text)
+        self.assertNotIn("undefined", text)
         self.browser.fill("#editor input", "18")
         self.browser.click("#save")
         self.wait_value("editor/size", "18")

@@ -66,7 +66,7 @@ class ListTests(PageCase):
     def test_shows_the_report_of_the_doctor(self):
         self.browser.click("#doctor")
         self.browser.wait(lambda: self.browser.text("#verdict") == "No problems found.")
-        self.assertIn("key file", self.browser.text("dialog").lower() + " key file")
+        self.assertIn("settings.coffer", self.browser.text("dialog"))
         self.browser.press("Close", "dialog")
         self.browser.wait(lambda: not self.browser.all("dialog"))
 

@@ -161,6 +161,9 @@ class PictureTests(PageCase):
             if size[0] > 600:
                 browser.choose("editor/size")
                 browser.fill("#editor input", "20")
+                browser.driver.execute_script("""
+                    const name = [...document.querySelectorAll('#details dt')].find((node) => node.textContent === 'By');
+                    name.nextSibling.textContent = 'prefs, ada@laptop'""")
             browser.picture(PICTURES / f"{name}.png")
 
 

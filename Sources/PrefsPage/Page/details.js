@@ -136,7 +136,7 @@ export class Details {
     });
     area.append(element("div", { class: "line" }, this.editor.node),
       element("p", { id: "editor-problem", class: "problem", role: "alert" }),
-      element("p", { id: "editor-limits" }, this.limitsText()), this.typeMenu());
+      element("p", { id: "editor-limits" }, this.limitsText()), element("div", {}, this.typeMenu()));
     return this.withButtons(area, pending, true);
   }
 
