@@ -1,20 +1,20 @@
 import ArgumentParser
 
-/// The arguments of the process, made fit for the parser.
+/// Prepares the arguments of the process for the parser.
 package enum CommandArguments {
-  /// Stands before an argument that begins with a dash and yet is a value.
+  /// A prefix for a value that begins with a dash.
   ///
-  /// The parser takes `-5` for the option `5`. It has no setting for negative numbers in positional arguments, so they go
-  /// through it with a NUL in front, which no argument of a process can hold, and lose it on the other side.
+  /// The parser takes `-5` for the option `5` and has no setting for negative numbers in positional arguments. They
+  /// are passed through it with a NUL in front, which no process argument can contain, and stripped afterwards.
   private static let mark: Character = "\0"
 
   /// The arguments after the program's name.
   ///
-  /// `CommandLine.arguments` repairs what is not UTF-8, and would so store another value than the one given.
+  /// `CommandLine.arguments` repairs invalid UTF-8, and would so store another value than the one given.
   ///
   /// - Throws: ``Failure`` with the status `usage` when an argument is not UTF-8, `other` when they cannot be read.
   package static func ofThisProcess() throws -> [String] {
-    // On Linux Swift reads them from there.
+    // On Linux, Swift reads them from there.
     guard CommandLine.argc > 0 else {
       throw Failure(.other, "the arguments cannot be read without /proc. Mount it: mount -t proc proc /proc.")
     }
@@ -34,19 +34,19 @@ package enum CommandArguments {
   static func marked(_ arguments: [String]) -> [String] {
     let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
     let command = commandName(in: arguments)
-    // `-0` separates names by NUL in the commands that list them; elsewhere it is a number.
+    // In commands that list names, `-0` is the option that separates them by NUL; elsewhere it is a number.
     let zeroIsNumber = command.map { !PrefsCommand.listingCommandNames.contains($0) } ?? false
     return arguments[..<end].map { argument in
       isNegativeNumber(argument) && (argument != "-0" || zeroIsNumber) ? "\(mark)\(argument)" : argument
     } + arguments[end...]
   }
 
-  /// Which command the arguments name.
+  /// The name of the command in the arguments.
   static func commandName(in arguments: [String]) -> String? {
     words(in: arguments).first.flatMap { PrefsCommand.commandNames.contains($0) ? $0 : nil }
   }
 
-  /// The common options that are followed by a value, which is not to be taken for a command.
+  /// The common options that take a value, which must not be mistaken for a command.
   static let optionsWithValue: Set<String> = [
     "-d", "--store", "--app", "--env", "--actor", "-c", "--collection", "--key-file", "--key-fd", "--passphrase-fd",
     "--recovery-key-fd", "--vault-key-file", "--vault-key-fd", "--timeout", "--color",
@@ -65,10 +65,10 @@ package enum CommandArguments {
 
   // MARK: - One command
 
-  /// Parses for the command that the arguments name, and for no other: the whole tree takes twice as long.
+  /// Parses with the named command alone: parsing with the whole tree takes twice as long.
   ///
-  /// - Returns: The command, ready to run; nil where that is not so sure, or something is wrong, or help is asked for. Then
-  ///   the tree has to say what it is.
+  /// - Returns: The command, ready to run; nil if that is ambiguous, invalid, or a request for help, which the tree
+  ///   then handles.
   static func parseAlone(_ arguments: [String]) -> (any ParsableCommand)? {
     guard var index = indexOfCommand(in: arguments) else { return nil }
     let common = arguments[..<index]
@@ -85,7 +85,7 @@ package enum CommandArguments {
     return parsed.flatMap { type(of: $0) == command ? $0 : nil }
   }
 
-  /// Where the command is named; nil where what stands before it is not clear at once.
+  /// The index of the command's name; nil if the arguments before it are ambiguous.
   private static func indexOfCommand(in arguments: [String]) -> Int? {
     var index = 0
     while index < arguments.endIndex, arguments[index].hasPrefix("-") {
@@ -104,19 +104,20 @@ package enum CommandArguments {
     command.configuration.commandName == word || command.configuration.aliases.contains(word)
   }
 
-  /// Options of commands that take whatever follows for their value.
+  /// Options of commands that take any next argument as their value.
   static let greedyOptions: Set<String> = [
     "--default", "--prefix", "--only", "--allow", "--label", "--confirm", "--drop", "--match", "--keep", "--off",
   ]
 
-  /// Whether the value of such an option looks like an option, which the tree, but not the command, might take for one.
+  /// Whether the value of such an option looks like an option, which the tree, unlike the command, might parse as
+  /// one.
   private static func takesCommonOption(_ arguments: ArraySlice<String>) -> Bool {
     zip(arguments, arguments.dropFirst()).contains { greedyOptions.contains($0) && $1.hasPrefix("-") }
   }
 
   // MARK: - Unknown commands
 
-  /// What other tools call our commands.
+  /// Names of our commands in other tools.
   private static let foreignNames = [
     "ls": "list", "dir": "list", "keys": "list", "rm": "unset", "del": "unset", "remove": "unset", "mv": "rename",
     "cp": "copy", "compare": "diff",
@@ -125,7 +126,7 @@ package enum CommandArguments {
     "rekey": "rotate",
   ]
 
-  /// The failure for a command that there is not, with the nearest one there is; nil when the commands are fine.
+  /// The failure for an unknown command, with the nearest known one; nil if the command is known.
   static func unknownCommand(in arguments: [String], of root: any ParsableCommand.Type) -> Failure? {
     var command = root
     var path = root.configuration.commandName ?? ""
@@ -149,7 +150,7 @@ package enum CommandArguments {
     text.contains(mark) ? text.filter { $0 != mark } : text
   }
 
-  /// An argument without the mark that ``marked(_:)`` may have put in front of it.
+  /// An argument without the prefix that ``marked(_:)`` may have added.
   static func value(_ argument: String) -> String {
     argument.first == mark ? String(argument.dropFirst()) : argument
   }

@@ -23,7 +23,7 @@ package enum ExitStatus: Int32, CaseIterable {
   case notExecutable = 126
   case commandNotFound = 127
 
-  /// What the code means, as the table of `--exit-codes` says it.
+  /// The meaning of the code, as printed by `--exit-codes`.
   var meaning: String {
     switch self {
     case .success: "success"
@@ -53,15 +53,16 @@ package enum ExitStatus: Int32, CaseIterable {
     }
   }
 
-  /// The code of `prefs exec` where another command ends with `code`: apart from those of the program it runs.
+  /// The code of `prefs exec` where another command would end with `code`: distinct from the codes of the program it
+  /// runs.
   static func ofExec(_ code: Int32) -> Int32 {
     [success.rawValue, notExecutable.rawValue, commandNotFound.rawValue].contains(code) ? code : execFailed.rawValue
   }
 
-  /// The code of `prefs diff` where both are not alike, as of diff(1).
+  /// The code of `prefs diff` for differences, as in diff(1).
   static let differing: Int32 = 1
 
-  /// The code of `prefs diff` where another command ends with `code`: apart from that of differences.
+  /// The code of `prefs diff` where another command would end with `code`: distinct from that of differences.
   static func ofDiff(_ code: Int32) -> Int32 { code == differing ? usage.rawValue : code }
 
   /// The whole table, one code a line.

@@ -1,6 +1,6 @@
 import Coffer
 
-/// Why a command stops: what to tell the user, and the exit code.
+/// An error that stops a command: the message for the user, and the exit code.
 package struct Failure: Error, CustomStringConvertible {
   package let status: ExitStatus
   package let message: String
@@ -14,7 +14,7 @@ package struct Failure: Error, CustomStringConvertible {
 }
 
 extension CofferError {
-  /// The exit code that stands for this error.
+  /// The exit code for this error.
   package var exitStatus: ExitStatus {
     switch self {
     case .storeNotFound: .storeNotFound

@@ -6,9 +6,9 @@
   import Glibc
 #endif
 
-/// The binary of this process.
+/// The executable of this process.
 enum OwnProgram {
-  /// A path that starts it once more.
+  /// A path to start another instance.
   static var executable: String {
     #if os(Linux)
       return "/proc/self/exe"
@@ -21,7 +21,7 @@ enum OwnProgram {
     #endif
   }
 
-  /// Where it lies, without links on the way; nil when it lies there no more.
+  /// Its path with links resolved; nil if the file is no longer there.
   static var path: String? {
     guard let path = realpath(executable, nil) else { return nil }
     defer { free(path) }

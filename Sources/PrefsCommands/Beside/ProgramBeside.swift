@@ -6,15 +6,15 @@
   import Glibc
 #endif
 
-/// A program `prefs-NAME` that belongs to the tool: `prefs NAME` starts it.
+/// A program `prefs-NAME` installed with the tool: `prefs NAME` starts it.
 ///
-/// It lies in the tool's library folder, `libexec/coffer` beside a `bin`, else in the folder that `prefs` itself lies in, as
-/// where it was built. What runs there has the user's rights and may see secrets, so neither the working folder nor `PATH`
-/// has a say, and a program or folder that others may write to is refused.
+/// It is looked up in the tool's library folder, `libexec/coffer` beside a `bin`, else in the folder of `prefs`
+/// itself, as in a build folder. It runs with the user's rights and may see secrets, so the working folder and `PATH`
+/// are not searched, and a program or folder that others may write to is refused.
 struct ProgramBeside {
   let name: String
   let path: String
-  /// The folders that decide what lies at `path`.
+  /// The folders that determine which file is at `path`.
   private let folders: [String]
   private let tool: String
 
@@ -23,7 +23,7 @@ struct ProgramBeside {
     self.init(named: name, besideTool: OwnProgram.path)
   }
 
-  /// - Parameter tool: The path of `prefs`, without links on the way.
+  /// - Parameter tool: The path of `prefs`, with links resolved.
   init?(named name: String, besideTool tool: String?) {
     guard Self.isName(name), let tool else { return nil }
     self.tool = tool
@@ -33,7 +33,7 @@ struct ProgramBeside {
     guard StoreLocation.isTaken(path) else { return nil }
   }
 
-  /// Lower-case letters of ASCII, digits and single hyphens between them.
+  /// Lower-case ASCII letters, digits, and single hyphens between them.
   private static func isName(_ name: String) -> Bool {
     !name.isEmpty
       && name.split(separator: "-", omittingEmptySubsequences: false).allSatisfy { part in
@@ -50,30 +50,30 @@ struct ProgramBeside {
 
   // MARK: - Running
 
-  /// Puts the program in the place of this one.
+  /// Replaces this process with the program.
   ///
-  /// - Returns: Only what went wrong.
+  /// - Returns: The error, if that fails.
   func replaceProcess(_ arguments: [String]) throws -> Failure {
     try check()
     let environment = EnvironmentVariables(prefix: "").block(addingInherited: true)
     return ProgramStart(words: [path] + arguments, environment: environment).replaceProcess()
   }
 
-  /// Makes sure that nobody put the program there who could not have replaced `prefs` itself.
+  /// Checks that only users who could replace `prefs` itself could have put the program there.
   ///
   /// - Throws: ``Failure`` with the status `refused`.
   func check() throws {
     let (own, ownFolder) = (try Self.status(tool), try Self.status(StoreLocation.folder(of: tool)))
     for (place, kind) in [(path, S_IFREG)] + folders.map({ ($0, S_IFDIR) }) {
       let status = try Self.status(place)
-      // The end of a link may lie anywhere.
+      // A link's target may be anywhere.
       guard status.st_mode & S_IFMT == kind else {
         throw refusal("\(place) is not a \(kind == S_IFREG ? "file" : "folder")", "Install prefs again.")
       }
       guard [0, own.st_uid, geteuid()].contains(status.st_uid) else {
         throw refusal("\(place) belongs to another user", "Install prefs again.")
       }
-      // A group that may replace prefs itself gains nothing here.
+      // A group that may replace `prefs` itself gains nothing here.
       let isTrusted = ownFolder.st_mode & 0o020 != 0 && ownFolder.st_gid == status.st_gid
       guard status.st_mode & (isTrusted ? 0o002 : 0o022) == 0 else {
         throw refusal("others may write to \(place)", "Run: chmod go-w \(place)")
@@ -93,10 +93,10 @@ struct ProgramBeside {
 
   // MARK: - Listing
 
-  /// What `prefs` itself uses, and nobody else.
+  /// Programs that only `prefs` itself uses.
   private static let internalNames: Set<String> = [FormatsProgram.name]
 
-  /// The names of the programs that are there for people, sorted.
+  /// The names of the programs that users may start, sorted.
   static func names(besideTool tool: String? = OwnProgram.path) -> [String] {
     guard let tool, let entries = opendir(folders(besideTool: tool)[0]) else { return [] }
     defer { closedir(entries) }

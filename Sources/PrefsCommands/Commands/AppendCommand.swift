@@ -53,7 +53,7 @@ struct AppendCommand: ParsableCommand {
     try reference.requireUnlocked()
     let session = try Session(common, in: [reference.place], force: declared.force)
     let texts = try self.texts()
-    // Not worth making a store for what is refused.
+    // Check first, so that no store is created for a value that is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference, nil) }
     try session.writeCreating { transaction in
       if isArgument, try transaction.isSealed(collection: reference.collection) {
@@ -106,7 +106,7 @@ struct AppendCommand: ParsableCommand {
     }
   }
 
-  /// - Parameter declared: What an element is declared to be.
+  /// - Parameter declared: The declared type of an element.
   private func read(_ text: [UInt8], _ declared: SettingType?) throws -> Value {
     guard let declared, !types.areGiven, !self.declared.force else {
       return try types.reader(isArgument: isArgument).value(text)

@@ -32,7 +32,7 @@ struct BackupCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try Session(common)
-    // Before anything is asked for or made.
+    // Before any prompt or file is made.
     if StoreLocation.isTaken(file) { throw CofferError.storeExists(path: file) }
     var used: KeySource?
     let database = try session.openForReading { used = $0 }

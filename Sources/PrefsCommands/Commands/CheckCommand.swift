@@ -50,7 +50,7 @@ struct CheckCommand: ParsableCommand {
     if findings.contains(where: { $0.kind != .deprecated }) { throw ExitCode(ExitStatus.format.rawValue) }
   }
 
-  /// Those of the store, and those for which something is declared alone.
+  /// The collections of the store, and those that are only declared.
   private static func collections(
     _ declared: DeclaredKeys, _ transaction: borrowing ReadTransaction
   ) throws -> [String] {
@@ -58,9 +58,9 @@ struct CheckCommand: ParsableCommand {
     return Set(names.map(ByteString.init)).sorted().map(\.string)
   }
 
-  /// What is wrong in the files of `/etc/coffer`.
+  /// The problems in the files of `/etc/coffer`.
   private static func managedFindings(_ collection: String, _ declared: DeclaredKeys) throws -> [SettingFinding] {
-    // An environment has those of its parent.
+    // An environment uses its parent's files.
     guard CollectionEnvironment(collection: collection) == nil else { return [] }
     let managed = try ManagedSettings(ofApplication: collection)
     return managed.allKeys.flatMap { key -> [SettingFinding] in
@@ -84,7 +84,7 @@ struct CheckCommand: ParsableCommand {
     }
   }
 
-  /// A name in those files is a key of the application's collection, or another collection and a key.
+  /// A name in those files is a key of the application's collection, or names another collection and a key.
   private static func declaration(
     ofManaged name: String, in collection: String, _ declared: DeclaredKeys
   ) -> Declaration? {

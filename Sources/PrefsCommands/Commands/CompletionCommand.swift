@@ -29,7 +29,7 @@ struct CompletionCommand: ParsableCommand {
     try StandardOutput.write(Self.offering(ProgramBeside.names(), in: script) + "\n")
   }
 
-  /// The script with the names of programs beside the tool offered where those of its commands are.
+  /// The script, extended so that programs beside the tool are offered like its commands.
   static func offering(_ programs: [String], in script: String) -> String {
     guard !programs.isEmpty else { return script }
     let lines = script.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

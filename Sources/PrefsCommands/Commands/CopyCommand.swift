@@ -66,7 +66,7 @@ struct CopyCommand: ParsableCommand {
   private var named: String? { name.map(CommandArguments.value) ?? common.namedCollection }
   private var newCollection: String? { newName.map(CommandArguments.value) ?? named }
 
-  /// What is copied; the parent of an environment with it.
+  /// The collection to copy; an environment with its parent.
   private func source() throws -> NamedCollection? {
     try named.map { try NamedCollection($0, environment: common.env, isVariable: false) }
   }

@@ -57,7 +57,7 @@ struct DiffCommand: ParsableCommand {
   private var named: String? { name.map(CommandArguments.value) ?? common.namedCollection }
   private var otherNamed: String? { otherName.map(CommandArguments.value) ?? named }
 
-  /// Whether a collection is compared with itself in the environment.
+  /// Whether a collection is compared with its own environment.
   private var isWithItself: Bool { with == nil && otherName == nil }
   private var collection: String? { isWithItself ? named : named.map(inEnvironment) }
   private var otherCollection: String? { otherNamed.map(inEnvironment) }
@@ -103,7 +103,7 @@ struct DiffCommand: ParsableCommand {
     if found.contains(where: { !$0.differences.isEmpty }) { throw ExitCode(ExitStatus.differing) }
   }
 
-  /// The collections, and those of which they are environments.
+  /// The collections, and the parents of those that are environments.
   private static func mayShow(_ collections: [String?]) -> [String] {
     collections.compactMap(\.self).flatMap { [$0] + [CollectionEnvironment(collection: $0)?.parent].compactMap(\.self) }
   }
@@ -126,7 +126,7 @@ struct DiffCommand: ParsableCommand {
     }
   }
 
-  /// What an import of the file makes of a store in memory is compared.
+  /// Imports the file into an in-memory store and compares with that.
   private func differences(_ database: Database, fromFile path: String) throws -> [DifferenceText] {
     let file = try ImportedFile(path, file, collection: collection, noInput: common.noInput)
     guard other.isEmpty else { throw Failure(.usage, "\(path) is no store: it takes no key.") }

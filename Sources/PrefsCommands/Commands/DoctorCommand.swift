@@ -53,7 +53,7 @@ struct DoctorCommand: ParsableCommand {
     } catch let error as CofferError where error.exitStatus == .integrity {
       let bar = ProgressBar(common)
       defer { bar.finish() }
-      // Where the envelope is damaged, too, the error is all there is to say.
+      // If the envelope is damaged, too, only the error can be reported.
       let report = try? key.map { key in
         try Database.verifyPages(at: session.path, key: key) { bar.show($0, of: "checking") }
       }

@@ -7,16 +7,16 @@ import Coffer
   import Foundation
 #endif
 
-/// What `prefs list --due` does.
+/// The implementation of `prefs list --due`.
 struct DueRequest: Request {
   let date: Date
-  /// nil for all.
+  /// nil for all collections.
   let collection: String?
   let form: ListForm.Choice
   let pager: Pager?
   let options: SessionOptions
 
-  /// - Throws: The exit code that says that there is something.
+  /// - Throws: The exit code for overdue items.
   func run() throws {
     let items = try Session(options).read { transaction in
       try transaction.itemsDue(before: date)

@@ -92,7 +92,7 @@ struct EditCommand: ParsableCommand {
 
   // MARK: - The editor
 
-  /// What the editor has changed, when it is done.
+  /// The changes made in the editor, once it has exited.
   private func changes(_ edit: CollectionEdit, _ session: Session, _ database: Database) throws -> [CollectionEdit
     .Change]
   {

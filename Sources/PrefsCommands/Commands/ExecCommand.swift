@@ -118,17 +118,17 @@ struct ExecCommand: ParsableCommand {
     }
   }
 
-  /// Runs the program, and stays.
+  /// Runs the program and supervises it.
   ///
   /// - Parameters:
-  ///   - observing: Begins to tell of commits that concern the program.
-  ///   - read: What it is to be given.
+  ///   - observing: Starts observing commits that concern the program.
+  ///   - read: Reads the variables for the program.
   private func supervise(
     observing: (@escaping @Sendable () -> Void) throws -> CommitRegistration? = { _ in nil },
     read: @escaping () throws -> EnvironmentVariables
   ) throws -> SupervisedProgram.End {
     try HeldSignals.during(and: SupervisedProgram.passedOn) { signals in
-      // Before the first look, so that no change comes between.
+      // Before the first read, so that no change is missed.
       let registration = try observing { HeldSignals.awaken() }
       defer { registration?.cancel() }
       let description = SupervisedProgram.Description(
@@ -146,13 +146,13 @@ struct ExecCommand: ParsableCommand {
   }
 
   private func closeKeyDescriptors() {
-    // What the key came through is not for the program.
+    // The program must not inherit the descriptors that keys were read from.
     for descriptor in [common.keyFd, common.passphraseFd, common.recoveryKeyFd, common.vaultKeyFd] {
       if let descriptor, descriptor > 2 { FileDescriptor.closeOnExecution(descriptor) }
     }
   }
 
-  /// Whoever writes a setting of such a name decides what runs here.
+  /// Anyone who can write a setting of such a name decides what runs here.
   private func checkLoading(_ names: [String]) throws {
     let allowed = allow.flatMap { CommandArguments.value($0).split(separator: ",").map(String.init) }
     let refused = names.filter { !allowed.contains($0) }

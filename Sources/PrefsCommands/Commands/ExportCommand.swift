@@ -63,7 +63,7 @@ struct ExportCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  /// What can be written.
+  /// The output formats.
   enum Format: String, CaseIterable, ExpressibleByArgument {
     case plist, json, yaml, toml, env, sqlite
 

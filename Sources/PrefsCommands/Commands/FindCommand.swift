@@ -38,7 +38,7 @@ struct FindCommand: ParsableCommand {
   private struct Match {
     let collection: String
     let key: String
-    /// The value, when that is what matches.
+    /// The value, if it matches.
     let value: Value?
   }
 

@@ -68,7 +68,7 @@ struct ImportCommand: ParsableCommand {
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
     }
-    // Before a store is made for it.
+    // Read before a store is created for it.
     var source = try ImportedFile(file, options, collection: collection?.name, noInput: common.noInput)
     if source.isDatabase, !common.collection.isEmpty {
       throw Failure(.usage, "A database names its collections itself; leave out -c. Nothing was changed.")
@@ -92,7 +92,7 @@ struct ImportCommand: ParsableCommand {
       }
     }
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: reveal))
-    // What a trial finds, and JSON, were asked for.
+    // A dry run and JSON always print, even with `--quiet`.
     if json || dryRun || !common.quiet { try StandardOutput.write(json ? text.json + "\n" : text.summary) }
   }
 }

@@ -30,7 +30,7 @@ struct IncrementCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  /// What numbers there are.
+  /// The types of numbers.
   enum NumberType: String, EnumerableFlag {
     case int, double
   }

@@ -75,7 +75,7 @@ struct ListCommand: ParsableCommand {
   }
 }
 
-/// The forms in which names are listed.
+/// The output forms of a list of names.
 struct ListForm: ParsableArguments {
   @Flag(help: "Print one JSON array.")
   var json = false
@@ -99,7 +99,7 @@ struct ListForm: ParsableArguments {
     return plain ? .plain : .text
   }
 
-  /// Shows a list that is longer than the terminal.
+  /// A pager for a list that is longer than the terminal.
   var pager: Pager? { choice == .text && !noPager ? Pager() : nil }
 
   mutating func validate() throws {

@@ -6,12 +6,12 @@ import Coffer
   import Foundation
 #endif
 
-/// What `prefs list` does, once it is known what is asked for.
+/// The implementation of `prefs list`, after parsing.
 struct ListRequest: Request {
   let place: NamedCollection
   var long = false
   var values = false
-  /// Whether settings that are declared and not set are listed, too.
+  /// Whether to list declared settings that are not set.
   var all = false
   var reveal = false
   var form = ListForm.Choice.text
@@ -21,7 +21,7 @@ struct ListRequest: Request {
 
   private var collection: String { place.name }
 
-  /// Where an entry comes from.
+  /// The origin of an entry.
   private enum Origin {
     case store
     case parent(String)
@@ -32,10 +32,10 @@ struct ListRequest: Request {
 
   private struct Entry {
     let key: String
-    /// nil for what is not stored.
+    /// nil for an entry that is not stored.
     let info: ItemInfo?
     let origin: Origin
-    /// What it is; `sealed` when that was not looked at.
+    /// Its kind; `sealed` if it was not opened.
     let kind: String
     let value: Value?
   }
@@ -95,7 +95,7 @@ struct ListRequest: Request {
 
   private func shown(_ value: Value) -> Value? { values || all ? value : nil }
 
-  /// The settings that are declared for the collection and not set in it.
+  /// The settings declared for the collection but not set in it.
   private func unset(
     besides seen: inout Set<ByteString>, _ transaction: borrowing ReadTransaction
   ) throws -> [Entry] {
@@ -130,7 +130,7 @@ struct ListRequest: Request {
       place.parent.map { ByteString(info.collection) == ByteString($0) ? Origin.parent($0) : .store } ?? .store
     guard values else { return Entry(key: info.key, info: info, origin: origin, kind: info.kind.name, value: nil) }
     if info.kind == .sealed, !reveal {
-      // It is not to be shown, and so need not be opened.
+      // The value is not shown, so it need not be opened.
       return Entry(
         key: info.key, info: info, origin: origin, kind: Value.Kind.sealed.name,
         value: Redaction.sealed(byteCount: info.byteCount))
@@ -187,7 +187,7 @@ struct ListRequest: Request {
     }
   }
 
-  /// Where an entry comes from, for people.
+  /// The origin of an entry, for display.
   private static func mark(_ origin: Origin) -> String {
     switch origin {
     case .store: ""
@@ -214,7 +214,7 @@ struct ListRequest: Request {
     return [entry.kind, "\(info.byteCount)", "\(info.version)", Timestamp.text(info.modified)]
   }
 
-  /// A value in a table: on one line, and bytes by their number.
+  /// A value in a table: on one line; data as its length.
   private static func shown(_ value: Value) -> String {
     if case .data(let data) = value { return "<data: \(DisplayText.byteCount(data.count))>" }
     return DisplayText.escapingControls(ValueText.text(value))
@@ -222,7 +222,7 @@ struct ListRequest: Request {
 }
 
 extension ListRequest {
-  /// `list` as it is usually written; nil where the parser has to read it.
+  /// Parses the usual forms of `list`; nil for others, which the argument parser handles.
   init?(plainArguments arguments: ArraySlice<String>) {
     guard let line = PlainArguments(arguments, flags: ["-l", "--values", "--json"]),
       line.words.count + (line.collection == nil ? 0 : 1) <= 1

@@ -103,7 +103,7 @@ struct LogCommand: ParsableCommand {
       ? "The log is whole: \(what).\n" : "The log has no chain yet, and gets one with the next change: \(what).\n"
   }
 
-  /// What a key's history says of commits that the store no longer remembers, the oldest first.
+  /// The changes in a key's history from commits that the change log no longer contains, oldest first.
   private static func changes(
     of key: String, in collection: String, before first: UInt64, _ transaction: borrowing ReadTransaction
   ) throws -> [KeyChange] {
@@ -122,7 +122,7 @@ struct LogCommand: ParsableCommand {
       let author = try? transaction.item(forKey: key, inCollection: collection)?.author
       changes.append(change(item.version, item.version == lastEnd ? "updated" : "inserted", item.modified, author))
     }
-    // What was overwritten was not removed.
+    // An overwritten value was not removed.
     let set = Set(changes.filter { $0.what == "updated" }.map(\.commit))
     return changes.filter { $0.commit < first && ($0.what == "updated" || !set.contains($0.commit)) }
   }

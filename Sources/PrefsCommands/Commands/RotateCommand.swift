@@ -49,7 +49,7 @@ struct RotateCommand: ParsableCommand {
         try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common.ofSession).run()
         try report(session, before: before, after: try slots.holder.slots())
       }
-      // What is kept there is the old key.
+      // The kept key is the old one.
       if whose.vault {
         try UnlockState(storeID: Database.storeID(at: session.path), options: common.ofSession).forget()
       }
@@ -78,7 +78,7 @@ struct RotateCommand: ParsableCommand {
   }
 }
 
-/// The options that say which slots stay when the key behind them is replaced.
+/// The options for the slots to keep when the key is replaced.
 struct KeepOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("Keep the slot that this key file opens.", valueName: "path"), completion: .file())

@@ -100,7 +100,7 @@ struct SetCommand: ParsableCommand {
       throw ValidationError("A secret is text or bytes and has no other type.")
     }
     if value == nil, valueFile == nil, !secret {
-      // Without what follows the sign: it may be a secret.
+      // Without the part after the sign, which may be a secret.
       let name = key.contains("=") ? key.prefix { $0 != "=" } : ""
       throw ValidationError(
         name.isEmpty

@@ -6,12 +6,12 @@ import Coffer
   import Foundation
 #endif
 
-/// What `prefs set` does, once it is known what is asked for.
+/// The implementation of `prefs set`, after parsing.
 struct SetRequest: Request {
   let reference: KeyReference
-  /// The value; `-` stands for standard input.
+  /// The value; `-` for standard input.
   var value: String?
-  /// The type that is named.
+  /// The type, if given.
   var type: ValueType?
   var base64 = false
   var hex = false
@@ -31,7 +31,7 @@ struct SetRequest: Request {
     let session = try Session(options)
     let read = try readValue(session)
     if let ifVersion, ifVersion > 0, try !session.exists() {
-      // Not worth making a store for.
+      // Do not create a store for this.
       throw conflict(found: nil)
     }
     let isText = try session.writeCreating { transaction in
@@ -60,12 +60,13 @@ struct SetRequest: Request {
       .usage, "\(KeyReference.describe(reference.collection)) is sealed, and \(Self.argumentWarning)")
   }
 
-  /// Whether the value's type is named, and not to be guessed.
+  /// Whether the value's type is given rather than guessed.
   private var namesType: Bool { type != nil || base64 || hex }
 
-  /// What is there now, or what an environment shows of its parent; of a sealed value only its opening tells.
+  /// The kind of the present value, including one that an environment inherits; a sealed value must be opened to find
+  /// out.
   private func kind(_ transaction: borrowing ReadWriteTransaction) throws -> Value.Kind? {
-    // Also where the environment's own name is given, and not `--env`: the new value is to hide the parent's.
+    // Also if the environment's own name is given instead of `--env`: the new value will hide the parent's.
     let parent = CollectionEnvironment(collection: reference.collection)?.parent
     for collection in [reference.collection] + (parent.map { [$0] } ?? []) {
       guard let kind = try transaction.info(forKey: reference.key, inCollection: collection)?.kind else { continue }
@@ -100,7 +101,7 @@ struct SetRequest: Request {
 
   // MARK: - The value
 
-  /// What was given: a value, or bytes of which the store has to say what they are.
+  /// The input: a value, or bytes whose type the store determines.
   private enum Given {
     case value(Value)
     case bytes([UInt8])
@@ -108,14 +109,14 @@ struct SetRequest: Request {
 
   private func readValue(_ session: Session) throws -> Given {
     do {
-      // As it is, unless it has to be decoded: then it was in other memory before.
+      // Read directly into protected memory, unless it has to be decoded, which needs ordinary memory first.
       if secret, !base64, !hex { return .value(.secret(Secret(try secretBytes()))) }
       if secret, case .data(let data) = try ValueReader(type: .data, encoding: encoding).value(try bytes()) {
         return .value(.secret(data.withUnsafeBytes(Secret.init(copying:))))
       }
       let bytes = try bytes()
       if namesType { return .value(try ValueReader(type: readType, encoding: encoding).value(bytes)) }
-      // Not worth making a store for what is refused.
+      // Check first, so that no store is created for a value that is refused.
       do {
         _ = try ValueReader(type: .auto, encoding: encoding).value(bytes)
       } catch {
@@ -127,7 +128,7 @@ struct SetRequest: Request {
     }
   }
 
-  /// The value, of the declared type, else of the type that is there, else of the one that the text looks like.
+  /// The value: of the declared type, else of the present value's type, else of the type that the text looks like.
   private func value(_ given: Given, _ declaration: Declaration?, _ kind: Value.Kind?) throws -> Value {
     let bytes: [UInt8]
     switch given {
@@ -173,7 +174,7 @@ struct SetRequest: Request {
     return bytes
   }
 
-  /// The value, straight into protected memory.
+  /// Reads the value straight into protected memory.
   private func secretBytes() throws -> SecretBytes {
     if let valueFile { return try FileDescriptor.readSecretFile(valueFile, droppingNewline: stripNewline) }
     guard value == "-" else { return try secretFromTerminal() }
@@ -191,7 +192,7 @@ struct SetRequest: Request {
 }
 
 extension SetRequest {
-  /// `set` as it is usually written; nil where the parser has to read it.
+  /// Parses the usual forms of `set`; nil for others, which the argument parser handles.
   init?(plainArguments arguments: ArraySlice<String>) {
     let types = SetCommand.ShortType.allCases.map { "--" + $0.rawValue }
     guard let line = PlainArguments(arguments, flags: types), line.words.count == 2, line.flags.count <= 1 else {

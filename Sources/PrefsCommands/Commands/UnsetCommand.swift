@@ -90,7 +90,7 @@ struct UnsetCommand: ParsableCommand {
     let database = try session.open()
     try session.using(database) { database in
       let connection = try database.makeConnection()
-      // Asked outside of a transaction, which would keep every other writer waiting for the answer.
+      // Ask outside of a transaction, which would block all other writers until the answer.
       let count = try connection.read { transaction in
         if !force { try KeyReference.requireItems(in: collection, transaction) }
         return try transaction.numberOfKeys(inCollection: collection)

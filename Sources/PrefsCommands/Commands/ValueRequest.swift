@@ -1,6 +1,6 @@
 import Coffer
 
-/// What `prefs get` does, once it is known what is asked for.
+/// The implementation of `prefs get`, after parsing.
 struct ValueRequest: Request {
   let reference: KeyReference
   var fallback: String?
@@ -36,7 +36,7 @@ struct ValueRequest: Request {
 
   /// The entry.
   ///
-  /// - Parameter isNeeded: Whether it is an error that it is missing.
+  /// - Parameter isNeeded: Whether a missing entry is an error.
   private func item(_ session: Session, isNeeded: Bool) throws -> Item? {
     do {
       return try session.read { transaction in
@@ -66,7 +66,7 @@ struct ValueRequest: Request {
     return true
   }
 
-  /// Prints a value that does not lie in the store.
+  /// Prints a value that is not stored.
   private func emit(_ value: Value, origin: String) throws {
     try emit(
       json ? Array(ItemJSON.text(reference, value, origin: origin).utf8) : originField(origin) + encoded(value),
@@ -87,7 +87,7 @@ struct ValueRequest: Request {
 }
 
 extension ValueRequest {
-  /// `get` as it is usually written; nil where the parser has to read it.
+  /// Parses the usual forms of `get`; nil for others, which the argument parser handles.
   init?(plainArguments arguments: ArraySlice<String>) {
     guard let line = PlainArguments(arguments, flags: ["--json", "-n", "--no-newline"]), line.words.count == 1 else {
       return nil

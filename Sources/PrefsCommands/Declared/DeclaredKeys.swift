@@ -1,6 +1,6 @@
 import Coffer
 
-/// The settings that a store's programs have declared, as a command looks at them.
+/// The settings declared by a store's programs, as commands need them.
 package struct DeclaredKeys {
   /// One setting, and the applications that declare it.
   package struct Setting {
@@ -8,7 +8,7 @@ package struct DeclaredKeys {
     package var owners: [(application: String, version: String?)]
   }
 
-  /// Each setting once, in the order of collections and keys.
+  /// Each setting once, ordered by collection and key.
   package let settings: [Setting]
   private let places: [Name: Int]
 
@@ -37,7 +37,7 @@ package struct DeclaredKeys {
     (self.settings, self.places) = (settings, places)
   }
 
-  /// How a key is declared: by itself, or as a suite's part of a collection.
+  /// The declaration of a key: its own, or that of a suite within a collection.
   package func setting(_ key: String, in collection: String) -> Setting? {
     for (name, isSuite) in DeclarationTable.names(collection) {
       guard let place = places[Name(key, name)], !isSuite || !settings[place].declaration.isShared else { continue }
@@ -46,7 +46,7 @@ package struct DeclaredKeys {
     return nil
   }
 
-  /// What is declared for a collection.
+  /// The settings declared for a collection.
   package func settings(in collection: String) -> [Setting] {
     let names = DeclarationTable.names(collection)
     return settings.filter { setting in
@@ -56,7 +56,7 @@ package struct DeclaredKeys {
     }
   }
 
-  /// The declared key that a mistyped one was most likely meant to be.
+  /// The declared key most likely meant by a mistyped one.
   package func near(_ key: String, in collection: String) -> String? {
     let own = settings(in: collection).map(\.declaration.name)
     if let near = NearName.best(for: key, among: own) { return KeyReference.text(near, in: collection) }
@@ -66,13 +66,13 @@ package struct DeclaredKeys {
 }
 
 extension DeclaredKeys.Setting {
-  /// Who declares it, in a line.
+  /// The applications that declare it, on one line.
   package var ownerText: String {
     owners.map { owner in owner.version.map { "\(owner.application) \($0)" } ?? owner.application }
       .joined(separator: ", ")
   }
 
-  /// The members of a JSON object that are the same for every command.
+  /// The members of a JSON object that are the same in every command.
   var ownerJSON: String {
     JSONText.array(
       owners.map { owner in

@@ -1,8 +1,8 @@
 import Coffer
 
-/// Declarations as a JSON Schema (draft 2020-12) of what `prefs export --format json` writes.
+/// A JSON Schema (draft 2020-12) of the output of `prefs export --format json`, from the declarations.
 struct SettingsSchema {
-  /// The collections of which an export without `--reveal` shows no values.
+  /// The collections whose values an export without `--reveal` hides.
   let sealedCollections: Set<ByteString>
 
   private static let dialect = "https://json-schema.org/draft/2020-12/schema"
@@ -44,7 +44,7 @@ struct SettingsSchema {
     return .dictionary(members)
   }
 
-  /// Whether a schema says all of a limit: none has an order of texts and dates, or a number of bytes.
+  /// Whether JSON Schema can express a limit exactly: it cannot order texts and dates, or count bytes.
   private static func isExact(_ limit: SettingLimit, of type: SettingType) -> Bool {
     switch limit {
     case .described: false
@@ -102,7 +102,7 @@ struct SettingsSchema {
     let number = ["type": Value.string("number")].merging(bounds(limits)) { $1 }
     var forms = [number]
     if !special.isEmpty { forms.append(wrapped("$double", ["enum": .array(special)])) }
-    // The bits of another NaN.
+    // The bits of a NaN other than the usual one.
     if special.count == 3 { forms.append(wrapped("$double", pattern("0x[0-9a-f]+"))) }
     return anyOf(forms)
   }
@@ -113,7 +113,7 @@ struct SettingsSchema {
       if case .pattern(let expression) = limit { .dictionary(pattern(expression)) } else { nil }
     }
     if !patterns.isEmpty { text["allOf"] = .array(patterns) }
-    // Text that looks like what stands for a secret.
+    // Text that looks like the placeholder of a secret.
     return anyOf([text, wrapped("$string", text)])
   }
 
@@ -164,7 +164,7 @@ struct SettingsSchema {
     forms.count == 1 ? forms[0] : ["anyOf": .array(forms.map(Value.dictionary))]
   }
 
-  /// The value as an export writes it; nil where JSON has none for it.
+  /// The value as an export writes it; nil if JSON cannot express it.
   private static func exported(_ value: Value) -> Value? {
     try? PortableValue.tree(value, native: SettingsFormat.json.native)
   }

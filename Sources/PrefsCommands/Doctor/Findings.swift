@@ -7,37 +7,37 @@ import CofferMaintenance
   import Foundation
 #endif
 
-/// What `doctor` found out about a store.
+/// The findings of `doctor` about a store.
 package struct Findings {
   let path: String
   private(set) var status: DatabaseStatus?
   private(set) var report: VerificationReport?
-  /// The key file that opens the store, where one does.
+  /// The key file that opens the store, if one does.
   private(set) var keyFile: String?
-  /// What lets others at the files, a sentence each.
+  /// The permissions that let others access the files, as sentences.
   private(set) var permissionProblems: [String] = []
-  /// What is wrong, a sentence each.
+  /// The problems, as sentences.
   private(set) var problems: [String] = []
-  /// Whether something is damaged, of which `salvage` can save the rest.
+  /// Whether the store is damaged, so that `salvage` should be used.
   private(set) var isDamaged = false
 
-  /// What is no problem and yet worth knowing.
+  /// Notes that are not problems.
   var notes: [String] { (status?.notes ?? []) + overdue }
-  /// What should have been renewed, a sentence each.
+  /// The overdue settings, as sentences.
   private var overdue: [String] = []
 
-  /// Below this the bytes of a file of some size are not random, and so are not encrypted.
+  /// A file of some size with lower entropy is not random, and therefore not encrypted.
   static let leastEntropy = 7.5
 
-  /// Up to this size a store is always read whole: it takes a fraction of a second.
+  /// Stores up to this size are always read whole: it takes a fraction of a second.
   private static let quickByteCount = 64 << 20
 
-  /// Examines a store that opens, without a word on the way.
+  /// Examines an open store, and reports no progress.
   package init(of database: Database) throws {
     try self.init(of: database, key: nil, deep: false, progress: nil)
   }
 
-  /// Examines a store that opens.
+  /// Examines a store that can be opened.
   init(of database: Database, key: KeySource?, deep: Bool, progress: ProgressBar?) throws {
     let status = try database.status()
     self.status = status
@@ -57,7 +57,7 @@ package struct Findings {
       "\(KeyReference.text(item.key, in: item.collection)) should have been renewed "
         + "by \(item.due.map(Timestamp.text) ?? "now")."
     }
-    // What was lost when the store was opened is no longer in the log.
+    // The log no longer contains the part that was lost when the store was opened.
     problems += status.logProblem.map { [$0] } ?? status.log.problems
     problems += PrivateFolder.leftovers(besides: path).map { folder in
       "\(folder) was left over when `prefs edit` was killed, with settings in plaintext. The next `prefs edit` wipes it."
@@ -76,9 +76,9 @@ package struct Findings {
     }
   }
 
-  /// A store that is too damaged to be opened.
+  /// The findings about a store that is too damaged to be opened.
   ///
-  /// - Parameter report: What can be said of its pages, where its envelope still opens.
+  /// - Parameter report: The state of its pages, if its envelope can still be opened.
   init(path: String, problem: String, report: VerificationReport?) {
     self.path = path
     self.report = report

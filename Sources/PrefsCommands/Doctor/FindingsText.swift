@@ -1,7 +1,7 @@
 import Coffer
 import CofferMaintenance
 
-/// What `doctor` says.
+/// The output of `doctor`.
 package struct FindingsText {
   let findings: Findings
 
@@ -9,7 +9,7 @@ package struct FindingsText {
 
   // MARK: - Text
 
-  /// The findings for people.
+  /// The findings for display.
   func summary(_ style: Style) -> String {
     var table = Table()
     table.add(["store", DisplayText.escapingControls(findings.path)])
@@ -85,7 +85,7 @@ package struct FindingsText {
     return "\(DisplayText.byteCount(log.byteCount)), \(frames) of whole commits"
   }
 
-  /// Three digits after the point, without what formatting would cost at start-up.
+  /// Three decimals, without the start-up cost of a formatter.
   private static func rounded(_ number: Double) -> String {
     let thousandths = Int((number * 1000).rounded())
     let digits = String(thousandths % 1000)
@@ -94,7 +94,7 @@ package struct FindingsText {
 
   // MARK: - JSON
 
-  /// The findings for programs.
+  /// The findings as JSON.
   package var json: String {
     var members: [(name: String, json: String)] = [
       ("path", JSONText.quoted(findings.path)), ("ok", findings.problems.isEmpty ? "true" : "false"),

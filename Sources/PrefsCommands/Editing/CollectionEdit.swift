@@ -1,18 +1,18 @@
 import Coffer
 import CofferMaintenance
 
-/// A collection as it was when the editor got it, and what has become of it there.
+/// A collection as it was given to the editor, to find out what was changed.
 struct CollectionEdit {
   let collection: String
-  /// What the editor gets.
+  /// The bytes given to the editor.
   let bytes: [UInt8]
   private let before: [String: ImportedSetting]
   private let versions: [String: Int64]
 
-  /// A key that the editor has changed.
+  /// A key that was changed in the editor.
   struct Change {
     let key: String
-    /// The version that the editor saw; 0 stands for none.
+    /// The version given to the editor; 0 for a new key.
     let version: Int64
     /// The new value; nil when the key is gone.
     let value: Value?
@@ -24,7 +24,7 @@ struct CollectionEdit {
     self.collection = collection
     var tree = SettingsTree(format: format, reveals: reveals)
     bytes = try tree.file(of: [collection], transaction)
-    // Read from the file itself: only what differs from that was changed by the editor.
+    // Parse the file itself: only differences from that were made in the editor.
     let file = try SettingsFile(bytes, format: format, named: "the collection", collection: collection)
     before = Dictionary(file.settings.map { ($0.key, $0) }) { $1 }
     versions = Dictionary(
@@ -32,9 +32,10 @@ struct CollectionEdit {
     ) { $1 }
   }
 
-  /// What `settings` has changed.
+  /// The differences between the original and `settings`.
   ///
-  /// - Throws: ``Failure`` with the status `format` for a secret that is not shown and was not there, `managed` for a key that an
+  /// - Throws: ``Failure`` with the status `format` for a redacted secret that did not exist before, `managed` for a
+  ///   key locked by an administrator.
   ///   administrator has locked.
   func changes(to settings: [ImportedSetting]) throws -> [Change] {
     var changes: [Change] = []
@@ -59,7 +60,7 @@ struct CollectionEdit {
     return changes
   }
 
-  /// Refuses values that are not as their settings are declared, as long as they can be edited again.
+  /// Refuses values that violate their declarations, while they can still be edited.
   ///
   /// - Throws: ``Failure`` with the status `format`.
   func checkDeclared(_ changes: [Change], _ transaction: borrowing ReadTransaction) throws {
@@ -74,18 +75,18 @@ struct CollectionEdit {
     }
   }
 
-  /// Whether both are the same to the bit, unlike NaN and -0.0 for `==`.
+  /// Whether both are equal bit for bit; `==` treats NaN and -0.0 differently.
   private static func isSame(_ left: Value?, _ right: Value?) -> Bool {
     guard let left, let right else { return left == nil && right == nil }
     let native = SettingsFormat.json.native
-    // What cannot be exported has not come from an export.
+    // A value that cannot be exported does not come from an export.
     guard left.kind == right.kind, let old = try? PortableValue.tree(left, native: native),
       let new = try? PortableValue.tree(right, native: native)
     else { return false }
     return JSONFile.text(old) == JSONFile.text(new)
   }
 
-  /// Makes the changes, where nobody else has changed those keys.
+  /// Applies the changes, unless another writer has changed one of the keys.
   ///
   /// - Throws: `CofferError.versionMismatch`, with nothing changed.
   func apply(_ changes: [Change], _ transaction: borrowing ReadWriteTransaction) throws {

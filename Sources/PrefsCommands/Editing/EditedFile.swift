@@ -8,14 +8,14 @@ import Coffer
   import Glibc
 #endif
 
-/// A plaintext file for an editor, in a private folder, of which nothing stays.
+/// A plaintext file for an editor, in a private folder, wiped afterwards.
 struct EditedFile {
   let path: String
   private let folder: PrivateFolder
-  /// The file that the editor was given, whatever it is called in the end.
+  /// The file given to the editor, even if it was renamed since.
   private let descriptor: Int32
 
-  /// Makes the folder in `$XDG_RUNTIME_DIR`, which lies in memory, or in the store's folder where that cannot be.
+  /// Makes the folder in `$XDG_RUNTIME_DIR`, which is in memory, or else in the store's folder.
   init(_ bytes: [UInt8], name: String, besides store: String) throws {
     folder = try PrivateFolder(besides: store)
     path = "\(folder.path)/\(name)"
@@ -29,12 +29,12 @@ struct EditedFile {
     }
   }
 
-  /// What the editor has left.
+  /// The contents after editing.
   func contents() throws -> [UInt8] { try FileDescriptor.readFile(path) }
 
-  /// Overwrites and removes the file, and all that the editor has put beside it.
+  /// Overwrites and removes the file, and all files that the editor put beside it.
   func wipe() {
-    // An editor that writes another file in its place has taken its name away.
+    // An editor that saves to a new file has unlinked this one.
     PrivateFolder.overwrite(descriptor)
     close(descriptor)
     if !folder.wipe() { Message.error("\(folder.path) could not be removed whole; remove it by hand.") }

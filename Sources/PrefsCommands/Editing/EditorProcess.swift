@@ -6,21 +6,21 @@
   import Glibc
 #endif
 
-/// The user's editor at work on a file.
+/// Runs the user's editor on a file.
 enum EditorProcess {
   /// The command line of the editor: `$VISUAL`, `$EDITOR`, or vi.
   static var command: String {
     Environment.variable("VISUAL") ?? Environment.variable("EDITOR") ?? "vi"
   }
 
-  /// How long an editor gets to end in order, when a signal ends it.
+  /// How long an editor may take to exit after a signal, in milliseconds.
   private static let patience: Int32 = 2_000
 
   /// Runs the editor on the file at `path`, and waits for it.
   ///
-  /// Control-C and Control-\ are the editor's meanwhile. SIGTERM and SIGHUP end it, too.
+  /// Meanwhile Control-C and Control-\ go to the editor alone. SIGTERM and SIGHUP end it, too.
   ///
-  /// - Throws: ``Failure`` when the editor could not be started, or failed, or a signal came.
+  /// - Throws: ``Failure`` when the editor could not be started, failed, or a signal came.
   static func run(on path: String, _ signals: HeldSignals) throws {
     try signals.check()
     let child = try start(path)
@@ -32,7 +32,7 @@ enum EditorProcess {
       }
       guard let signal = signals.next(milliseconds: -1), [SIGTERM, SIGHUP].contains(signal) else { continue }
       kill(child, signal)
-      // It takes its own files away.
+      // Give it time to remove its own files.
       while status(of: child) == nil, signals.next(milliseconds: patience) != nil {}
       signals.note(signal)
       try signals.check()
@@ -40,11 +40,11 @@ enum EditorProcess {
   }
 
   private static func start(_ path: String) throws -> pid_t {
-    // The shell splits the command into words; the path reaches it as an argument of its own.
+    // The shell splits the command into words; the path is a separate argument.
     try ChildProcess.start("/bin/sh", ["/bin/sh", "-c", "\(command) \"$@\"", command, path])
   }
 
-  /// How the child ended; nil while it runs.
+  /// The child's exit status; nil while it runs.
   private static func status(of child: pid_t) -> Int32? {
     var status: Int32 = 0
     let result = waitpid(child, &status, WNOHANG)

@@ -6,16 +6,16 @@
   import Glibc
 #endif
 
-/// A folder that only this user may enter, locked as long as the command that made it runs.
+/// A folder that only this user may enter, locked while the command that made it runs.
 ///
-/// The lock tells a folder that is in use from one that a command left behind when it was killed.
+/// The lock distinguishes a folder in use from one left by a killed command.
 package struct PrivateFolder {
   package let path: String
   private let descriptor: Int32
 
   private static let prefix = ".prefs-edit-"
 
-  /// Makes a folder in `$XDG_RUNTIME_DIR`, which lies in memory, or where that cannot be, beside the store.
+  /// Makes a folder in `$XDG_RUNTIME_DIR`, which is in memory, or else beside the store.
   package init(besides store: String) throws {
     let runtime = Environment.variable("XDG_RUNTIME_DIR").flatMap { try? Self(in: $0) }
     self = try runtime ?? Self(in: StoreLocation.folder(of: store))
@@ -38,7 +38,7 @@ package struct PrivateFolder {
         (self.path, self.descriptor) = (path, descriptor)
         return
       }
-      // Another command took it for a left-over before it was locked, and has removed it.
+      // Before it was locked, another command took it for a leftover and removed it.
       close(descriptor)
     }
   }
@@ -53,7 +53,7 @@ package struct PrivateFolder {
     (self.path, self.descriptor) = (path, descriptor)
   }
 
-  /// Whether the open folder is this user's, and still at `path`.
+  /// Whether the open folder belongs to this user and is still at `path`.
   private static func isOwn(_ descriptor: Int32, at path: String) -> Bool {
     var (there, opened) = (stat(), stat())
     return fstat(descriptor, &opened) == 0 && opened.st_uid == geteuid() && lstat(path, &there) == 0
@@ -62,7 +62,7 @@ package struct PrivateFolder {
 
   // MARK: - Left-overs
 
-  /// The folders of this user's that a command left behind when it was killed.
+  /// This user's folders that killed commands left behind.
   static func leftovers(besides store: String) -> [String] {
     abandoned(besides: store).map { folder in
       close(folder.descriptor)
@@ -72,7 +72,7 @@ package struct PrivateFolder {
 
   /// Wipes and removes those folders.
   ///
-  /// - Returns: Their paths, and whether nothing is left of them.
+  /// - Returns: Their paths, and whether they were removed completely.
   static func wipeLeftovers(besides store: String) -> [(path: String, isGone: Bool)] {
     abandoned(besides: store).map { ($0.path, $0.wipe()) }
   }
@@ -80,7 +80,7 @@ package struct PrivateFolder {
   private static func abandoned(besides store: String) -> [PrivateFolder] {
     let parents = [Environment.variable("XDG_RUNTIME_DIR"), StoreLocation.folder(of: store)].compactMap { $0 }
     return Set(parents).sorted().flatMap { parent in
-      // Another form of bytes that are not UTF-8 names nothing that mkdtemp(3) has made.
+      // mkdtemp(3) makes no names with invalid UTF-8.
       names(in: parent).map { String(decoding: $0.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
         .filter { $0.hasPrefix(prefix) }.sorted().compactMap { PrivateFolder(abandonedAt: "\(parent)/\($0)") }
     }
@@ -93,7 +93,7 @@ package struct PrivateFolder {
     return names(descriptor)
   }
 
-  /// What is in an open folder, byte by byte: a name need not be UTF-8.
+  /// The names in an open folder, as bytes: they need not be UTF-8.
   private static func names(_ folder: Int32) -> [[CChar]] {
     let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0, let entries = fdopendir(copy) else { return [] }
@@ -110,9 +110,9 @@ package struct PrivateFolder {
 
   // MARK: - Wiping
 
-  /// Overwrites and removes everything in it, and the folder.
+  /// Overwrites and removes the contents, and the folder.
   ///
-  /// - Returns: Whether nothing is left.
+  /// - Returns: Whether everything was removed.
   @discardableResult
   package func wipe() -> Bool {
     Self.wipeContents(of: descriptor, depth: 0)
@@ -120,16 +120,16 @@ package struct PrivateFolder {
     return rmdir(path) == 0
   }
 
-  /// Folders in folders beyond this are nobody's settings, and would use up the process's descriptors.
+  /// Deeper folders do not come from editing settings, and would use up file descriptors.
   private static let depthLimit = 64
 
-  // By names in open folders, and never through a link: nothing outside of the folder is touched.
+  // Uses names relative to open folders and never follows links, so nothing outside of the folder is touched.
   private static func wipeContents(of folder: Int32, depth: Int) {
     for name in names(folder) {
       var status = stat()
       guard fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
       let isFolder = status.st_mode & S_IFMT == S_IFDIR
-      // An editor may have left what its owner cannot open.
+      // An editor may have left files that even their owner cannot open.
       if isFolder || status.st_mode & S_IFMT == S_IFREG {
         fchmodat(folder, name, isFolder ? 0o700 : 0o600, AT_SYMLINK_NOFOLLOW)
       }

@@ -12,16 +12,17 @@ import Coffer
 struct EnvironmentVariables: Equatable {
   private let prefix: String
   private var values: [String: [UInt8]] = [:]
-  /// The names whose values are not for everybody's eyes.
+  /// The names of variables with secret values.
   private var secretNames: Set<String> = []
-  /// Which entry has a name.
+  /// The entry that each name comes from.
   private var sources: [String: String] = [:]
 
   init(prefix: String) {
     self.prefix = prefix
   }
 
-  /// - Throws: ``Failure`` when two keys become the same name, a key becomes none, or a value cannot be in an environment.
+  /// - Throws: ``Failure`` when two keys map to the same name, a key maps to no valid name, or a value cannot be in
+  ///   an environment.
   mutating func add(_ key: String, in collection: String, _ value: Value, isSecret: Bool) throws {
     let name = EnvironmentName.of(key, prefix: prefix)
     let source = "key \"\(key)\" in \(KeyReference.describe(collection))"
@@ -37,7 +38,7 @@ struct EnvironmentVariables: Equatable {
     if isSecret { secretNames.insert(name) }
   }
 
-  /// Which values are not for everybody's eyes.
+  /// The secret values.
   var secrets: [(name: String, value: [UInt8])] {
     secretNames.sorted().compactMap { name in values[name].map { (name, $0) } }
   }
@@ -65,7 +66,7 @@ struct EnvironmentVariables: Equatable {
 
   /// The entries `NAME=value` of an environment.
   ///
-  /// - Parameter addingInherited: Adds those of this process whose names are not taken.
+  /// - Parameter addingInherited: Whether to add this process's variables whose names are not taken.
   func block(addingInherited: Bool) -> [[UInt8]] {
     let settings = values.sorted { $0.key < $1.key }.map { Array($0.key.utf8) + [UInt8(ascii: "=")] + $0.value }
     return addingInherited ? inherited() + settings : settings

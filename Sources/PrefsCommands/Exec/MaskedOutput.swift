@@ -9,9 +9,9 @@ import Synchronization
   import Glibc
 #endif
 
-/// What programs print, on its way to where this one prints, with secrets replaced.
+/// Forwards the output of programs to this process's own, with secrets replaced.
 final class MaskedOutput: Sendable {
-  /// A pipe, and which of standard output and standard error go through it.
+  /// A pipe, and the standard descriptors that go through it.
   private struct Route {
     let pipe: PipePair
     let descriptors: [Int32]
@@ -22,7 +22,7 @@ final class MaskedOutput: Sendable {
   private let readers = DispatchGroup()
 
   init() throws {
-    // One pipe where both are one file: what is printed keeps its order.
+    // One pipe if both are the same file, to keep the order of the output.
     let targets: [[Int32]] = Self.isSameFile(1, 2) ? [[1, 2]] : [[1], [2]]
     routes = try targets.map { Route(pipe: try PipePair(), descriptors: $0) }
     for route in routes {
@@ -38,10 +38,10 @@ final class MaskedOutput: Sendable {
 
   /// Replaces a secret from now on.
   ///
-  /// - Returns: Whether all of it will be: what is very short is not.
+  /// - Returns: Whether all of it is replaced; very short secrets are not.
   func add(_ secret: [UInt8]) -> Bool { mask.withLock { $0.add(secret) } }
 
-  /// Lets a program print into this.
+  /// Redirects a program's output into this.
   func redirect(_ actions: inout ChildProcess.Actions) {
     for route in routes {
       for descriptor in route.descriptors {
@@ -50,7 +50,7 @@ final class MaskedOutput: Sendable {
     }
   }
 
-  /// Waits until everybody has gone who could print, or a signal comes: a program may leave others behind.
+  /// Waits until all writers have exited, or a signal comes: a program may leave child processes behind.
   func finish(_ signals: HeldSignals) {
     for route in routes { route.pipe.closeWriting() }
     readers.notify(queue: .global()) { HeldSignals.awaken() }
@@ -61,7 +61,7 @@ final class MaskedOutput: Sendable {
 
   private func forward(_ source: Int32, to target: Int32) {
     Self.blockBrokenPipe()
-    // Who prints then gets the signal that it would get without this in between.
+    // Closing the pipe gives writers the same SIGPIPE that they would get without masking.
     defer { close(source) }
     var held: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
@@ -80,7 +80,7 @@ final class MaskedOutput: Sendable {
     }
   }
 
-  /// For this thread alone: programs that are started inherit nothing of it.
+  /// For this thread alone: programs started later do not inherit it.
   private static func blockBrokenPipe() {
     var signals = sigset_t()
     sigemptyset(&signals)

@@ -8,16 +8,16 @@ import Coffer
   import Glibc
 #endif
 
-/// A program that is to take the place of this one, or to run beside it.
+/// A program that will replace this one, or run beside it.
 struct ProgramStart {
   /// Its name or path, and its arguments.
   let words: [String]
   /// Entries `NAME=value`.
   let environment: [[UInt8]]
 
-  /// Executes the program; returns only what went wrong.
+  /// Executes the program; returns only on failure.
   ///
-  /// A name without a slash is looked for in the `PATH` of this process, as the settings are for the program alone.
+  /// A name without a slash is looked up in this process's `PATH`, because the settings are for the program alone.
   func replaceProcess() -> Failure {
     CoreLimit.restore()
     return attempt { execve($0, $1, $2) == 0 ? 0 : errno }
@@ -25,10 +25,10 @@ struct ProgramStart {
 
   /// Starts the program beside this one.
   ///
-  /// - Parameter output: Where it prints; nil for where this one does.
+  /// - Parameter output: The destination of its output; nil to inherit this process's.
   func start(output: MaskedOutput?) throws -> pid_t {
     CoreLimit.restore()
-    // On Linux nothing of this process is dumped meanwhile: it stays undumpable (prctl(2)).
+    // On Linux this process writes no core dump meanwhile: it stays undumpable (prctl(2)).
     defer { try? CoreDumps.disable() }
     var child: pid_t = 0
     let failure = attempt { ChildProcess.spawn(&child, $0, $1, $2) { actions, _ in output?.redirect(&actions) } }
@@ -36,7 +36,7 @@ struct ProgramStart {
     return child
   }
 
-  /// - Parameter run: Executes a path with arguments and an environment, and returns the code of what went wrong.
+  /// - Parameter run: Executes a path with arguments and an environment, and returns the error code.
   private func attempt(
     _ run: (String, [UnsafeMutablePointer<CChar>?], [UnsafeMutablePointer<CChar>?]) -> Int32
   ) -> Failure {
@@ -47,7 +47,7 @@ struct ProgramStart {
     for path in Self.candidates(name) {
       let result = run(path, arguments.pointers, variables.pointers)
       if result == 0 { break }
-      // One that may not be executed does not hide another behind it (execvp(3)).
+      // A file that may not be executed does not hide a later one in `PATH` (execvp(3)).
       if result != ENOENT, result != ENOTDIR { code = result }
       if ![ENOENT, ENOTDIR, EACCES].contains(code) { break }
     }

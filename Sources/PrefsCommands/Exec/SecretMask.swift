@@ -1,12 +1,12 @@
-/// Secrets, and a text with ``placeholder`` in their place.
+/// Replaces secrets in a text with ``placeholder``.
 struct SecretMask: Sendable {
-  /// What stands for a secret.
+  /// The replacement for a secret.
   static let placeholder = Array("<secret>".utf8)
 
-  /// Shorter values are in too much that is no secret: "1" in every number.
+  /// Shorter values also occur in text that is not secret, such as "1" in numbers.
   static let shortest = 4
 
-  /// By their first byte; of those that share it, the longest first.
+  /// The secrets by their first byte, the longest first.
   private var secrets: [[[UInt8]]] = Array(repeating: [], count: 256)
 
   /// Adds a secret, and each of its lines, as a program may print it line by line.
@@ -28,15 +28,15 @@ struct SecretMask: Sendable {
   /// A piece of a text with its secrets replaced.
   ///
   /// - Parameters:
-  ///   - bytes: What was held back before, and the next piece.
-  ///   - isEnd: Whether nothing follows.
-  /// - Returns: `held` may be the beginning of a secret whose rest is in the next piece.
+  ///   - bytes: The bytes held back before, and the next piece.
+  ///   - isEnd: Whether this is the last piece.
+  /// - Returns: `held` may be the beginning of a secret that continues in the next piece.
   func masking(_ bytes: [UInt8], isEnd: Bool) -> (shown: [UInt8], held: [UInt8]) {
     var shown: [UInt8] = []
     shown.reserveCapacity(bytes.count)
     var index = 0
     while index < bytes.count {
-      // Most bytes begin no secret.
+      // Most bytes do not begin a secret.
       let start = index
       while index < bytes.count, secrets[Int(bytes[index])].isEmpty { index += 1 }
       shown += bytes[start..<index]

@@ -9,36 +9,36 @@ import Coffer
   import Glibc
 #endif
 
-/// A program that runs beside this one, and is started anew, or told by a signal, when what it was given changes.
+/// Runs a program, and restarts or signals it when its variables change.
 final class SupervisedProgram {
-  /// What it is, and how it is to be treated.
+  /// The program, and how to treat it.
   struct Description {
     let words: [String]
     let addsInherited: Bool
-    /// What it gets instead of being started anew.
+    /// The signal to send instead of restarting.
     let signal: Int32?
     let output: MaskedOutput?
   }
 
-  /// How long nothing may be committed before it is looked whether something changed, and how long that may be put off.
+  /// How long to wait after the last commit before checking for changes, and the limit of that delay.
   private static let quiet = Duration.milliseconds(300)
   private static let longestWait = Duration.seconds(5)
-  /// How long a program may take to end, and when a store that could not be read is looked at again.
+  /// How long a program may take to end, and when to retry a store that could not be read.
   private static let patience = Duration.seconds(10)
 
-  /// The signals that are passed on, besides those that end a process.
+  /// The forwarded signals, besides those that end a process.
   static let passedOn = [SIGUSR1, SIGUSR2]
 
   private let description: Description
   private let talking: any Talking
-  /// Reads what it is to be given now.
+  /// Reads the current variables.
   private let read: () throws -> EnvironmentVariables
 
   private var child: pid_t = 0
   private var given: EnvironmentVariables
-  /// What the next one gets, which is started when this one has ended.
+  /// The variables of the next instance, which starts once this one has ended.
   private var replacement: EnvironmentVariables?
-  /// Whether it was told from outside to end: another is not started then.
+  /// Whether it was asked to end from outside: no other instance is started then.
   private var isEnding = false
   private var isUnreadable = false
   private var firstCommit: ContinuousClock.Instant?
@@ -54,12 +54,13 @@ final class SupervisedProgram {
 
   /// How a program ended.
   struct End {
-    /// As waitpid(2) tells it.
+    /// The status from waitpid(2).
     let status: Int32
 
-    /// Ends this process in the same way: who waits for it, as systemd does, tells a signal from an exit code.
+    /// Ends this process in the same way, so that its parent, such as systemd, can distinguish a signal from an exit
+    /// code.
     ///
-    /// - Returns: The exit code, where there was no signal, or none that ends this process.
+    /// - Returns: The exit code, if there was no signal, or none that ends this process.
     func takeOver() -> ExitCode {
       let number = status & 0x7f
       guard number != 0 else { return ExitCode((status >> 8) & 0xff) }
@@ -110,18 +111,18 @@ final class SupervisedProgram {
     child = try ProgramStart(words: description.words, environment: environment).start(output: description.output)
   }
 
-  /// How the program ended; nil while it runs.
+  /// The program's end; nil while it runs.
   private func end() -> End? {
     var status: Int32 = 0
     return waitpid(child, &status, WNOHANG) == child ? End(status: status) : nil
   }
 
-  /// - Parameter isThereAlready: Whether the program has got it, too.
+  /// - Parameter isThereAlready: Whether the program has already received the signal.
   private func pass(_ signal: Int32, isThereAlready: Bool) {
     if !isThereAlready { kill(child, signal) }
     guard [SIGTERM, SIGINT, SIGQUIT].contains(signal) else { return }
     kill(child, SIGCONT)
-    // How long it takes to end is now up to whoever told it to.
+    // The sender of the signal now decides how long it may take to end.
     (isEnding, replacement, killAt, lookAt) = (true, nil, nil, nil)
   }
 
@@ -160,7 +161,7 @@ final class SupervisedProgram {
       talking.detail("what the program was given has changed: it is started anew")
       replacement = now
       kill(child, SIGTERM)
-      // One that is stopped would not notice.
+      // A stopped process would not notice.
       kill(child, SIGCONT)
       killAt = .now + Self.patience
     }

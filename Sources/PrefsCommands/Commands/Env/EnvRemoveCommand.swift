@@ -28,7 +28,7 @@ struct EnvRemoveCommand: ParsableCommand {
     let session = try Session(common)
     try session.using(try session.open()) { database in
       let connection = try database.makeConnection()
-      // Asked outside of a transaction, which would keep every other writer waiting for the answer.
+      // Ask outside of a transaction, which would block all other writers until the answer.
       let count = try connection.read { transaction in
         guard try transaction.hasEnvironment(environment) else { throw try environment.notFound(in: transaction) }
         return try transaction.numberOfKeys(inCollection: environment.collection)

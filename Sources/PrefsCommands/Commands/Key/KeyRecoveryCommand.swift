@@ -53,7 +53,7 @@ struct KeyRecoveryCommand: ParsableCommand {
         "standard output is no terminal, and whoever reads the key opens the store. Confirm with -o -, or name a "
           + "file with -o.")
     }
-    // A broken pipe has to come back as an error here, so that the slot can go again.
+    // A broken pipe must be an error here, so that the slot can be removed again.
     signal(SIGPIPE, SIG_IGN)
     try Session(common).withSlots(whose) { slots in
       let file = try output.flatMap { $0 == "-" ? nil : try NewOutputFile(path: $0) }
@@ -63,7 +63,7 @@ struct KeyRecoveryCommand: ParsableCommand {
         do {
           try write(key, to: file)
         } catch {
-          // A key that nobody has seen only takes up a slot.
+          // A key that was never shown only occupies a slot.
           try removeNewSlot(slots.holder, known)
           throw error
         }
@@ -79,12 +79,12 @@ struct KeyRecoveryCommand: ParsableCommand {
 
   private func removeNewSlot(_ holder: any SlotHolder, _ known: Set<Int>) throws {
     let new = try holder.slots().filter { !known.contains($0.id) && $0.kind == .recoveryKey }
-    // Where another process has added one meanwhile, it is not known which is whose.
+    // If another process has added a slot meanwhile, ours cannot be identified.
     if let slot = new.first, new.count == 1 { try holder.removeSlot(slot.id) }
   }
 
   private func write(_ key: RecoveryKey, to file: NewOutputFile?) throws {
-    // With the newline it goes out in one piece.
+    // Include the newline, so that the line is written in one piece.
     let line = SecretBytes(count: key.text.count + 1) { buffer in
       key.text.withUnsafeBytes { buffer.copyMemory(from: $0) }
       buffer[buffer.count - 1] = UInt8(ascii: "\n")

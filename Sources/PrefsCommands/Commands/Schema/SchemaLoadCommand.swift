@@ -38,7 +38,7 @@ struct SchemaLoadCommand: ParsableCommand {
     }
   }
 
-  /// What one application declares.
+  /// The declarations of one application.
   private struct Application {
     var version: String?
     var declarations: [Declaration] = []

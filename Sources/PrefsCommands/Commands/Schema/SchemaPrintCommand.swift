@@ -24,7 +24,7 @@ struct SchemaPrintCommand: ParsableCommand {
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  /// What can be written.
+  /// The output formats.
   enum Format: String, CaseIterable, ExpressibleByArgument {
     case markdown, json, jsonSchema = "json-schema"
   }
