@@ -1,7 +1,7 @@
-/// The folders to watch for a change of some paths: each path, for what it may be a folder of, and all folders above it, for what
-/// leads to it.
+/// The folders to watch for changes of some paths: each path, because it may be a folder, and all folders above it,
+/// which lead to it.
 struct WatchedFolders {
-  /// The names that are of interest in a folder.
+  /// The relevant names in a folder.
   enum Names {
     case all
     case some(Set<String>)
@@ -33,7 +33,7 @@ struct WatchedFolders {
   }
 
   #if !os(Linux)
-    /// The folders, and what lies in those of which everything is of interest.
+    /// The folders, and the direct contents of those watched as a whole.
     var filesAndFolders: [String] {
       names.flatMap { folder, names -> [String] in
         guard case .all = names, let entries = opendir(folder) else { return [folder] }

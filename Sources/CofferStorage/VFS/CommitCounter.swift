@@ -1,15 +1,16 @@
 import CSQLite
 import Synchronization
 
-/// A number that moves with each commit, whoever makes it, and that one load reads, without a lock or a system call.
+/// A number that changes with each commit by any process; reading it takes one load, without a lock or a system call.
 ///
-/// It is the checksum of the wal-index header, which covers the header's own counter of commits and, unlike that one, does
-/// not start over with a recovery: https://www.sqlite.org/walformat.html#the_wal_index_file_format. SQLite writes it last,
-/// before the commit returns. It stays readable as long as this object lives, also when the connection is closed.
+/// It is the checksum of the wal-index header, which covers the header's own commit counter and, unlike that one,
+/// does not restart with a recovery: https://www.sqlite.org/walformat.html#the_wal_index_file_format. SQLite writes
+/// it last, before the commit returns. It stays readable as long as this object lives, even after the connection is
+/// closed.
 ///
-/// Unchecked: nobody writes through the pointer; others change what it points to, by whole words.
+/// Unchecked: the pointer is only read through; other connections change the memory, by whole words.
 package final class CommitCounter: @unchecked Sendable {
-  /// Where the checksum lies in the wal-index.
+  /// The offset of the checksum in the wal-index.
   static let offset = 40
 
   package let word: UnsafePointer<Atomic<UInt64>>
@@ -20,10 +21,10 @@ package final class CommitCounter: @unchecked Sendable {
     case heap(HeapFile)
   }
 
-  /// The number as it is now.
+  /// The current number.
   package var value: UInt64 { word.pointee.load(ordering: .acquiring) }
 
-  /// Maps the first page of a mapped wal-index once more; nil when the system doesn't.
+  /// Maps the first page of a mapped wal-index a second time; nil if the system refuses.
   init?(mappedIndex: UnsafeRawPointer) {
     guard let page = coffer_map_again(UnsafeMutableRawPointer(mutating: mappedIndex), Self.pageByteCount) else {
       return nil
@@ -32,7 +33,7 @@ package final class CommitCounter: @unchecked Sendable {
     word = Self.word(in: page)
   }
 
-  /// - Parameter file: Keeps the index.
+  /// - Parameter file: Keeps the index alive.
   init(index: UnsafeRawPointer, in file: HeapFile) {
     memory = .heap(file)
     word = Self.word(in: index)

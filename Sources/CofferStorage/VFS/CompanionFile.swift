@@ -1,25 +1,27 @@
 import CSQLite
 
-/// The log or the shared memory beside a store, which SQLite opens by its name, or makes.
+/// The log or the shared memory beside a store, which SQLite opens by name, or creates.
 ///
-/// In a folder that others may write, another user could have made it before, and would then take back or change what is
-/// committed. It has to belong to the store's owner or to root, and may not be written by more users than the store itself.
-/// Where a group shares the store, it belongs to that group and to any of its members: SQLite would give it to the group that
-/// whoever comes first is in, so it is made before SQLite opens it.
+/// In a folder writable by others, another user could have created it first, and could then undo or change commits.
+/// So it must belong to the store's owner or to root, and may not be writable by more users than the store itself.
+/// For a store shared by a group, it must belong to that group, and may belong to any of its members. SQLite would
+/// give it the creating user's primary group, so it is created before SQLite opens it.
 ///
-/// SQLite's descriptor is not to be had, and one of our own would drop SQLite's locks when it is closed. So the name is
-/// looked at before SQLite opens it, and again afterwards. Where the right file has the name already, nobody else can give
-/// it to another one: in a sticky folder only its owner can, and where the folder lets others rename what is not theirs,
-/// the store is theirs to replace as well. Where there was none, SQLite made one, or met one that was made just before and
-/// may be gone again: it is opened once more, now that the name is taken. In a folder of the owner's that nobody else may
+/// SQLite's descriptor is not accessible, and closing one of our own would drop SQLite's locks. So the name is
+/// checked before SQLite opens it, and again afterwards. If the right file already has the name, other users cannot
+/// swap it: in a sticky folder only its owner can, and in a folder where others may rename files, they could replace
+/// the store as well. If the file did not exist, SQLite created it, or opened one that was created just before and
+/// may be gone again: it is then opened once more, now that the name is taken. In a folder that only the owner may
+/// write, it is the right file at once.
 /// write it is the right one at once.
 struct CompanionFile {
   let path: String
   let store: Store
 
-  /// Runs `open`, twice where the file was missing and others might have made it, with `close` in between.
+  /// Runs `open`; if the file was missing and others could have created it, runs `close` and `open` again.
   ///
-  /// - Returns: The code of `open`; `SQLITE_CANTOPEN` for a file that is not the owner's, with the failure in `context`.
+  /// - Returns: The code of `open`; `SQLITE_CANTOPEN` for a file that is not the owner's, with the failure in
+  ///   `context`.
   func open(_ context: ConnectionContext, _ open: () -> Int32, close: () -> Void) -> Int32 {
     context.acting { openAsOwner(context, open, close: close) }
   }
@@ -38,7 +40,7 @@ struct CompanionFile {
         close()
         throw error
       }
-      // Not made: shared memory that nobody wants to write yet.
+      // Not created: shared memory that is not needed for writing yet.
       if before == after || before == nil && !othersMayMakeFiles { return code }
       close()
       guard before == nil else {
@@ -57,9 +59,9 @@ struct CompanionFile {
     }
   }
 
-  /// Makes the file for the group.
+  /// Creates the file for the group.
   ///
-  /// Nobody removes it meanwhile: this connection has the store locked, as one that reads.
+  /// It cannot be removed meanwhile: this connection holds a reader's lock on the store.
   private func make() throws(StorageError) {
     do {
       try NewFile(besides: path, owner: store.owner).publish(isDurable: false)
@@ -70,7 +72,7 @@ struct CompanionFile {
     }
   }
 
-  /// Linux shows in a folder's mode what its access control list allows; other systems do not.
+  /// Linux reflects a folder's access control list in its mode; other systems do not.
   private var othersMayMakeFiles: Bool {
     #if os(Linux)
       !FilePermissions.problems(ofFolderAbove: store.path, of: store.owner).isEmpty
@@ -79,7 +81,7 @@ struct CompanionFile {
     #endif
   }
 
-  /// The number of the file; nil when there is none.
+  /// The file's inode number; nil if it does not exist.
   private func inode() throws(StorageError) -> UInt64? {
     var (status, database) = (stat(), stat())
     guard lstat(path, &status) == 0 else {

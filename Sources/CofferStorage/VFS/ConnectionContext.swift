@@ -1,24 +1,24 @@
 import CSQLite
 import CofferCrypto
 
-/// What the files of one SQLite connection share: the store, the ciphers, and what went wrong last.
+/// State shared by the files of one SQLite connection: the store, the ciphers, and the last failure.
 ///
-/// Unchecked: a connection is used by one thread at a time, and everything here with it; the table only hands a context
-/// to `xOpen`, on the thread that opens the connection.
+/// Unchecked: a connection and its context are used by one thread at a time; the table only passes a context to
+/// `xOpen`, on the thread that opens the connection.
 final class ConnectionContext: @unchecked Sendable {
   let store: Store
   let codec: PageCodec
-  /// True while a new store is filled under its temporary name; only then may the file hold no page yet.
+  /// True while a new store is filled under its temporary name; only then may the file have no pages yet.
   let isCreating: Bool
   /// The sequence of the envelope whose epochs the codec holds.
   private var envelopeSequence: UInt64
-  /// What SQLite's result code cannot say; taken by whoever turns the code into an error.
+  /// The error behind SQLite's result code, taken when the code is turned into an error.
   private(set) var failure: StorageError?
-  /// What a recovery had to leave out of the log.
+  /// The part of the log lost in a recovery.
   var logLoss: LogLoss?
 
   private let token: UInt64
-  /// Those that are being opened.
+  /// The contexts of connections being opened.
   private static let table = Lock<(next: UInt64, contexts: [ConnectionContext])>((1, []))
 
   init(store: Store, isCreating: Bool) throws {
@@ -33,7 +33,7 @@ final class ConnectionContext: @unchecked Sendable {
     }
   }
 
-  /// Runs `body` with the value of the URI parameter `coffer` that leads `xOpen` here.
+  /// Runs `body` with the value of the URI parameter `coffer` by which `xOpen` finds this context.
   func whileListed<Result>(_ body: (String) throws -> Result) rethrows -> Result {
     Self.table.withLock { $0.contexts.append(self) }
     defer { Self.table.withLock { table in table.contexts.removeAll { $0 === self } } }
@@ -45,7 +45,7 @@ final class ConnectionContext: @unchecked Sendable {
     return table.withLock { table in table.contexts.first { $0.token == token } }
   }
 
-  /// Runs `body`, in which a file of the store is found by its name, under the rights of the store's owner.
+  /// Runs `body`, which looks up a file of the store by name, with the rights of the store's owner.
   func acting(_ body: () -> Int32) -> Int32 {
     do {
       return try store.owner.acting(body)
@@ -68,9 +68,9 @@ final class ConnectionContext: @unchecked Sendable {
       ? .replaced(path: store.path) : .damaged(part: part, reason: "it does not authenticate")
   }
 
-  /// Remembers why the VFS below failed: by the time SQLite asks for it, other calls have overwritten the system's error.
+  /// Records why the VFS below failed: by the time SQLite asks, other calls have overwritten errno.
   ///
-  /// - Returns: The code that is given.
+  /// - Returns: The given code.
   @inline(__always)
   func checked(_ code: Int32) -> Int32 {
     if code != SQLITE_OK { noteSystemError(code) }
@@ -79,17 +79,17 @@ final class ConnectionContext: @unchecked Sendable {
 
   private func noteSystemError(_ code: Int32) {
     let error = errno
-    // The end of a file is no error of the system, nor is a lock that others have.
+    // The end of a file is not a system error, nor is a lock held by others.
     guard code & 0xff == SQLITE_IOERR, code != COFFER_IOERR_SHORT_READ, error != 0, failure == nil else { return }
     failure =
       switch StorageError(errno: error, path: store.path) {
       case .diskFull(let path): .diskFull(path: path)
-      // Whatever it is: the file is there, and was opened.
+      // Whatever the error, the file exists and was opened.
       default: .inputOutput(path: store.path, reason: systemErrorText(error))
       }
   }
 
-  /// Forgets what an operation whose failure SQLite swallowed left behind.
+  /// Clears the failure of an operation whose error SQLite ignored.
   func clearFailure() {
     failure = nil
   }
@@ -101,19 +101,19 @@ final class ConnectionContext: @unchecked Sendable {
 
   // MARK: Envelope
 
-  /// Takes over what another process changed in the envelope.
+  /// Loads the envelope's changes by other processes.
   ///
-  /// Called with a lock held that a change needs too.
+  /// Call with a lock held that a change needs, too.
   func synchronizeEnvelope() throws {
     guard let (sequence, keys) = try store.keys(changedSince: envelopeSequence) else { return }
     try codec.use(keys)
     envelopeSequence = sequence
   }
 
-  /// Whether all is there to try a sealed page with.
+  /// Whether the epoch's key is present to open a sealed page.
   ///
-  /// Readers hold no lock that a change of the envelope needs: they meet a page of a new epoch before they know its key,
-  /// and look for it. When that fails, `failure` says why.
+  /// Readers hold no lock that blocks changes of the envelope: they may read a page of a new epoch before they know
+  /// its key, and then load it. If that fails, `failure` says why.
   @inline(__always)
   func canOpen(_ sealedPage: UnsafeRawPointer) -> Bool {
     codec.knowsEpoch(ofSealedPage: sealedPage) || learnEpochs()

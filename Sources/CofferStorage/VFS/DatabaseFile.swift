@@ -1,7 +1,7 @@
 import CSQLite
 import CofferCrypto
 
-/// The store file as SQLite sees it: pages from offset 0, in clear.
+/// The store file as SQLite sees it: decrypted pages from offset 0.
 ///
 /// Below, the envelope comes first and pages are sealed.
 final class DatabaseFile {
@@ -9,7 +9,7 @@ final class DatabaseFile {
   let context: ConnectionContext
   /// nil for a connection that may write.
   private let readOnlyAccess: ReadOnlyAccess?
-  /// The version that every page must come from while no lock keeps writers in step.
+  /// The file version that every page must come from while no lock excludes writers.
   private var unlockedVersion: FileVersion?
   /// The log of this connection while it is open; it unregisters itself.
   unowned(unsafe) var log: LogFile?
@@ -17,28 +17,28 @@ final class DatabaseFile {
   ///
   /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
   private(set) var index: UnsafeRawPointer?
-  /// Whether SQLite was told to keep the wal-index on the heap, because there is no shared memory.
+  /// Whether SQLite was told to keep the wal-index on the heap because there is no shared memory.
   private var lacksSharedMemory = false
-  /// Whether SQLite was ever told so, and takes no shared memory for writable until it has unmapped it.
+  /// Whether SQLite was ever told so; it then treats shared memory as read-only until it has unmapped it.
   private var hasLackedSharedMemory = false
-  /// Whether the shared memory that is open was found to be the owner's.
+  /// Whether the open shared memory was verified to belong to the owner.
   private var hasCheckedSharedMemory = false
-  /// The locks, as bits, that a connection without shared memory was given for nothing.
+  /// The locks, as bits, granted without shared memory to lock.
   private var emptyLocks: Int32 = 0
   private(set) var holdsWriteLock = false
   private(set) var holdsRecoveryLock = false
   private var holdsCheckpointLock = false
   private var checkpoint = CheckpointGuard()
-  /// The lock on the file itself; the last connection takes the exclusive one to close, and none in the wal-index.
+  /// The lock on the file itself; to close, the last connection takes the exclusive one, and none in the wal-index.
   private var fileLock = SQLITE_LOCK_NONE
-  /// Whether the log cannot start over at the hands of others.
+  /// Whether this connection keeps others from restarting the log.
   var keepsLog: Bool { holdsWriteLock || holdsCheckpointLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
 
-  /// Whether a recovery goes on to write over what it leaves out of the log.
+  /// Whether a recovery will overwrite the part of the log that it leaves out.
   ///
-  /// It holds the lock for it, or the last connection closes, which needs no further lock then.
+  /// True if it holds the recovery lock, or if the last connection closes, which needs no further lock.
   var mayWriteOverLog: Bool { holdsRecoveryLock || fileLock == SQLITE_LOCK_EXCLUSIVE }
-  /// The wal-index header's checksum when this connection last let go of the write lock.
+  /// The wal-index header's checksum when this connection last released the write lock.
   private(set) var indexVersionAfterWrite: UInt64?
   private let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
 
@@ -58,7 +58,7 @@ final class DatabaseFile {
 
   // MARK: Pages
 
-  /// The page at `offset`; nil when there is no such number.
+  /// The page number at `offset`; nil if there is none.
   private static func page(at offset: Int64) -> UInt32? {
     offset < 0 ? nil : UInt32(exactly: offset / Int64(Layout.pageByteCount) + 1)
   }
@@ -70,13 +70,14 @@ final class DatabaseFile {
     }
     if count == Layout.pageByteCount { return readPage(number, into: buffer) }
 
-    // SQLite reads the first 100 bytes before anything else, and bytes 24..<40 to see whether its cache is still good.
+    // SQLite reads the first 100 bytes before anything else, and bytes 24..<40 to check whether its cache is still
+    // valid.
     let result = readPage(number, into: page)
     switch result {
     case SQLITE_OK: memcpy(buffer, page + position, count)
     case COFFER_IOERR_SHORT_READ: memset(buffer, 0, count)
     case COFFER_IOERR_DATA where number == 1 && hasLog:
-      // A power cut while a checkpoint wrote page 1; the log still has it, and SQLite looks there next.
+      // A power cut during a checkpoint damaged page 1; the log still has it, and SQLite looks there next.
       _ = context.takeFailure()
       DatabaseHeader.write(to: page)
       memcpy(buffer, page + position, count)
@@ -91,7 +92,7 @@ final class DatabaseFile {
     let result = context.checked(real.read(buffer, Layout.pageByteCount, at: offset))
     if result == COFFER_IOERR_SHORT_READ { return readPastEnd(number) }
     guard result == SQLITE_OK else { return result }
-    // After the read: a writer who came before it may have been in the middle of a checkpoint.
+    // Checked after the read: a writer may have been in the middle of a checkpoint before it.
     if let code = failIfChanged() { return code }
     guard context.canOpen(buffer) else {
       memset(buffer, 0, Layout.pageByteCount)
@@ -107,10 +108,10 @@ final class DatabaseFile {
     }
   }
 
-  /// Fails when a writer came where none could be kept out: two states of the store would be mixed.
+  /// Fails if a writer changed a file that cannot be locked, which would mix two states of the store.
   func failIfChanged() -> Int32? {
     guard let unlockedVersion, FileVersion(ofFileAt: context.store.path) != unlockedVersion else { return nil }
-    // The next transaction begins with the new state; only an image never changes.
+    // The next transaction starts with the new state; only an image cannot change.
     context.fail(
       readOnlyAccess?.image == nil
         ? .busy
@@ -119,16 +120,16 @@ final class DatabaseFile {
     return COFFER_IOERR_READ
   }
 
-  /// A new store has no page yet.
+  /// Reads beyond the end succeed only in a new store, which has no pages yet.
   ///
-  /// Elsewhere SQLite would take a page that was cut off for zeros.
+  /// Otherwise SQLite would read a truncated page as zeros.
   private func readPastEnd(_ number: UInt32) -> Int32 {
     if context.isCreating { return COFFER_IOERR_SHORT_READ }
     context.fail(.damaged(part: "page \(number)", reason: "the file was cut short"))
     return COFFER_IOERR_DATA
   }
 
-  /// Whether there is a log that holds anything: `SQLITE_ACCESS_EXISTS` is false for an empty file.
+  /// Whether there is a log with contents: `SQLITE_ACCESS_EXISTS` is false for an empty file.
   private var hasLog: Bool {
     var result: Int32 = 0
     let below = context.store.below.pointer
@@ -153,7 +154,7 @@ final class DatabaseFile {
     return context.checked(real.write(page, Layout.pageByteCount, at: offset + Self.shift))
   }
 
-  /// SQLite never does this with a store as Coffer sets it up; something else is using the connection.
+  /// SQLite never does this with Coffer's settings; other code is using the connection.
   func refuse(_ what: String) -> Int32 {
     context.fail(.unsupported(reason: "SQLite \(what), which the encrypted file does not allow"))
     return SQLITE_IOERR
@@ -166,7 +167,7 @@ final class DatabaseFile {
     let code = context.checked(real.byteCount(&size))
     guard code == SQLITE_OK else { return code }
     result.pointee = size - Self.shift
-    // Taking an emptied store for a new one, SQLite would delete its log.
+    // SQLite would take an emptied store for a new one, and delete its log.
     guard result.pointee > 0 || context.isCreating && result.pointee == 0 else {
       context.fail(.damaged(part: "page 1", reason: "the file was cut short"))
       return COFFER_IOERR_FSTAT
@@ -185,19 +186,20 @@ final class DatabaseFile {
     }
   }
 
-  /// Power-safe overwrite, so that a log frame is written in one piece and never padded; nothing that would let SQLite
-  /// write around us (atomic batches) or read less than a page.
+  /// Power-safe overwrite, so that a log frame is written in one piece and never padded.
   ///
-  /// An image is read without locks and without a look for a log: https://www.sqlite.org/uri.html, "immutable".
+  /// No characteristics that would let SQLite bypass this VFS for writes (atomic batches) or read less than a page.
+  ///
+  /// An image is read without locks and without checking for a log: https://www.sqlite.org/uri.html, "immutable".
   private var characteristics: Int32 {
     readOnlyAccess?.image == nil ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : SQLITE_IOCAP_IMMUTABLE
   }
 
   // MARK: Shared memory
 
-  /// Keeps checkpoints of other connections away while `body` runs; nil when one is under way.
+  /// Blocks checkpoints by other connections while `body` runs; nil when one is under way.
   ///
-  /// The caller holds the write lock, and makes no checkpoint of its own.
+  /// The caller holds the write lock, and makes no checkpoint itself.
   func withoutCheckpoints<Result>(_ body: () throws -> Result) rethrows -> Result? {
     guard let xShmLock = real.methods.xShmLock,
       xShmLock(real.file, IndexLock.checkpoint, 1, SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) == SQLITE_OK
@@ -220,7 +222,7 @@ final class DatabaseFile {
     }
     var code = mapBelow(region, count, extend, result)
     if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
-    // Read-only shared memory is mapped too; SQLite takes this code for success.
+    // Read-only shared memory is mapped, too; SQLite treats this code as success.
     if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
     return code
   }
@@ -230,7 +232,7 @@ final class DatabaseFile {
     _ result: UnsafeMutablePointer<UnsafeMutableRawPointer?>
   ) -> Int32 {
     func map() -> Int32 { context.checked(real.methods.xShmMap(real.file, region, count, extend, result)) }
-    // It is open from the first call on.
+    // It stays open after the first call.
     if hasCheckedSharedMemory { return map() }
     let file = CompanionFile(path: context.store.path + "-shm", store: context.store)
     let code = file.open(context, map) { _ = real.methods.xShmUnmap(real.file, 0) }
@@ -238,12 +240,12 @@ final class DatabaseFile {
     return code
   }
 
-  /// One that cannot be looked at is for the VFS below to refuse.
+  /// A file that cannot be examined is left for the VFS below to refuse.
   private var hasSharedMemory: Bool {
     (try? ReadOnlyAccess.hasSharedMemory(besides: context.store.path)) ?? true
   }
 
-  /// Takes or gives back a lock that there is no shared memory for; nil when there is, or was when it was taken.
+  /// Takes or releases a lock without shared memory; nil if there is shared memory, or was when the lock was taken.
   private func lockNothing(_ first: Int32, _ flags: Int32) -> Int32? {
     let lock: Int32 = 1 << first
     if flags & SQLITE_SHM_UNLOCK != 0 {
@@ -270,12 +272,12 @@ final class DatabaseFile {
       _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
       return SQLITE_BUSY
     }
-    // The read marks of readers are no concern of ours.
+    // The readers' read marks do not matter here.
     guard flags & SQLITE_SHM_EXCLUSIVE != 0 else { return context.checked(xShmLock!(real.file, first, count, flags)) }
     let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
     let coversCheckpoint = (first..<first + count).contains(IndexLock.checkpoint)
     if flags & SQLITE_SHM_UNLOCK != 0 {
-      // A header without its page belongs to a transaction that failed; SQLite takes every unlock for done.
+      // A header without its page belongs to a failed transaction; SQLite ignores errors of unlocking.
       log?.dropPendingHeader()
       if first == IndexLock.write {
         indexVersionAfterWrite = indexVersion
@@ -293,7 +295,7 @@ final class DatabaseFile {
 
     let code = context.checked(xShmLock!(real.file, first, count, flags))
     guard code == SQLITE_OK else { return code }
-    // Nobody would ever see what is written here.
+    // A replaced file is no longer visible, so writes to it would be lost.
     if first == IndexLock.write, context.store.isReplaced {
       lookedAtVersion = nil
       context.fail(.replaced(path: context.store.path))
@@ -301,7 +303,8 @@ final class DatabaseFile {
       return SQLITE_IOERR
     }
     do {
-      // Each time: who changed it may have been cut off before the commit, and no wal-index tells of that.
+      // Every time: the process that changed the envelope may have been interrupted before its commit, which the
+      // wal-index would not show.
       try context.synchronizeEnvelope()
     } catch {
       context.fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
@@ -315,12 +318,12 @@ final class DatabaseFile {
     return code
   }
 
-  /// The wal-index header's checksum when it was last looked whether the store was replaced.
+  /// The wal-index header's checksum at the last check whether the store was replaced.
   private var lookedAtVersion: UInt64?
 
-  /// Whether another file has the store's name now.
+  /// Whether another file now has the store's name.
   ///
-  /// - Parameter isCertain: Whether to look in any case, and not only when a commit was made since the last look.
+  /// - Parameter isCertain: Whether to check in any case, not only if there was a commit since the last check.
   func isReplaced(isCertain: Bool) -> Bool {
     let version = indexVersion
     guard isCertain || version != lookedAtVersion else { return false }
@@ -333,7 +336,7 @@ final class DatabaseFile {
     recovered.renew(salts: random.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
   }
 
-  /// The 8-byte checksum of the wal-index header, which moves with every commit and recovery.
+  /// The 8-byte checksum of the wal-index header, which changes with every commit and recovery.
   private var indexVersion: UInt64? {
     index?.load(fromByteOffset: CommitCounter.offset, as: UInt64.self)
   }
@@ -341,12 +344,12 @@ final class DatabaseFile {
   /// nil where there is no shared memory, or it is not mapped yet.
   var commitCounter: CommitCounter? { index.flatMap(CommitCounter.init(mappedIndex:)) }
 
-  /// How many frames of the log belong to commits, as the wal-index has it.
+  /// The number of committed frames in the log, according to the wal-index.
   var committedFrameCount: UInt32? {
     index?.load(fromByteOffset: 16, as: UInt32.self)
   }
 
-  /// The salts of the log's present generation, as the wal-index has them.
+  /// The salts of the log's current generation, according to the wal-index.
   var indexSalts: UInt64? {
     index?.load(fromByteOffset: 32, as: UInt64.self)
   }
@@ -413,7 +416,7 @@ extension DatabaseFile {
         $0.hasCheckedSharedMemory = false
         $0.hasLackedSharedMemory = false
         let file = $0
-        // The name may be that of another store's by now.
+        // By now the name may belong to another store.
         let deletes = delete != 0 && !file.context.store.isReplaced
         return file.context.acting { file.real.methods.xShmUnmap(file.real.file, deletes ? 1 : 0) }
       }
@@ -422,7 +425,7 @@ extension DatabaseFile {
   }()
 }
 
-/// The first 100 bytes of a store's page 1, as far as they are the same in every store.
+/// The bytes among the first 100 of page 1 that are the same in every store.
 ///
 /// https://www.sqlite.org/fileformat2.html#the_database_header
 enum DatabaseHeader {

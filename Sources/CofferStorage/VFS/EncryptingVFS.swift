@@ -14,16 +14,16 @@ package final class EncryptingVFS: Sendable {
   package static let standard = EncryptingVFS(name: "coffer", below: nil)
 
   package let name: String
-  /// Whether a URI may name a key file, for reading: so it is where other programs load the VFS.
+  /// Whether a URI may name a key file, for reading, which is for other programs that load the VFS.
   private let allowsKeyFiles = Atomic<Bool>(false)
-  /// The VFS below; registered with SQLite, and so never freed.
+  /// The VFS below; registered with SQLite, and therefore never freed.
   package let below: VFSPointer
-  /// Hears of what is done to new stores beside the VFS below; for tests.
+  /// Observes calls made for new stores outside of the VFS below; for tests.
   let fileCallObserver: FileCall.Observer?
 
   /// Registers a VFS called `name` above the one called `below`, by default the system's.
   ///
-  /// It stays for the life of the process.
+  /// It stays registered for the life of the process.
   package init(name: String, below belowName: String?, fileCallObserver: FileCall.Observer? = nil) {
     guard sqlite3_initialize() == SQLITE_OK, let below = sqlite3_vfs_find(belowName) else {
       preconditionFailure("SQLite has no VFS called \(belowName ?? "default")")
@@ -43,7 +43,7 @@ package final class EncryptingVFS: Sendable {
     }
     vfs.pointee.xDelete = { vfs, name, syncDirectory in
       let below = EncryptingVFS.of(vfs!).below.pointer
-      // The last connection to a store that was replaced would delete the log of the one that has its name now.
+      // The last connection to a replaced store would delete the log of the store that has its name now.
       if OpenFile.database(sqlite3_database_file_object(name))?.context.store.isReplaced == true { return SQLITE_OK }
       return FileOwner.acting(besides: String(cString: name!)) { below.pointee.xDelete(below, name, syncDirectory) }
     }
@@ -80,7 +80,7 @@ package final class EncryptingVFS: Sendable {
     guard sqlite3_vfs_register(vfs, 0) == SQLITE_OK else { preconditionFailure("SQLite refused the VFS \(name)") }
   }
 
-  /// Lets URIs say `?keyfile=PATH`; stores opened so are read-only.
+  /// Allows URIs with `?keyfile=PATH`; stores opened that way are read-only.
   package func allowKeyFilesInURIs() {
     allowsKeyFiles.store(true, ordering: .relaxed)
   }
@@ -112,7 +112,7 @@ package final class EncryptingVFS: Sendable {
     return SQLITE_CANTOPEN
   }
 
-  /// Opens the file of a store for a VFS above this one that finds the key by itself; the parameters are those of `xOpen`.
+  /// Opens a store's file for a VFS above this one that finds the key itself; the parameters are those of `xOpen`.
   package func openDatabase(
     of store: Store, isCreating: Bool, _ name: UnsafePointer<CChar>, _ file: UnsafeMutablePointer<sqlite3_file>,
     _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?
@@ -159,7 +159,7 @@ package final class EncryptingVFS: Sendable {
     let code = companion.open(context) {
       errno = 0
       let code = RealFile.open(name, below, flags, outFlags) { opened = $0 }
-      // By the time SQLite asks for it, other calls have overwritten the system's error.
+      // By the time SQLite asks for it, other calls have overwritten errno.
       if code != SQLITE_OK, errno == ENOSPC || errno == EDQUOT { context.fail(.diskFull(path: context.store.path)) }
       return code
     } close: {
@@ -171,9 +171,9 @@ package final class EncryptingVFS: Sendable {
     return SQLITE_OK
   }
 
-  /// Opens the store for a program that only knows SQLite.
+  /// Opens the store for a program that knows only SQLite.
   ///
-  /// Why it fails goes to SQLite's error log.
+  /// Failures are reported in SQLite's error log.
   private func contextFromURI(_ name: UnsafePointer<CChar>) -> ConnectionContext? {
     guard allowsKeyFiles.load(ordering: .relaxed), let keyFile = sqlite3_uri_parameter(name, "keyfile") else {
       return nil
@@ -191,7 +191,7 @@ package final class EncryptingVFS: Sendable {
   private func access(
     _ name: UnsafePointer<CChar>, _ flags: Int32, _ result: UnsafeMutablePointer<Int32>
   ) -> Int32 {
-    // A store never has a rollback journal; one that lies there was put there, and must not be rolled back.
+    // A store never has a rollback journal; an existing one was planted, and must not be rolled back.
     if FilePath.lastComponent(of: String(cString: name)).hasSuffix("-journal") {
       result.pointee = 0
       return SQLITE_OK
@@ -202,7 +202,7 @@ package final class EncryptingVFS: Sendable {
 
 /// A registered VFS.
 ///
-/// Registered once, never changed or freed, and SQLite's own calls on it are thread-safe.
+/// Never changed or freed, and SQLite's own calls on it are thread-safe.
 package struct VFSPointer: @unchecked Sendable {
   package let pointer: UnsafeMutablePointer<sqlite3_vfs>
 
@@ -232,7 +232,7 @@ package enum OpenFile {
     return Unmanaged<State>.fromOpaque(pointer)
   }
 
-  /// Lends the object behind a file to `body`: the open file keeps it, so that no call counts a reference.
+  /// Lends the object behind a file to `body` without reference counting: the open file keeps it alive.
   @inline(__always)
   package static func withState<State: AnyObject, Result>(
     _ file: UnsafeMutablePointer<sqlite3_file>, _ body: (State) -> Result
@@ -240,20 +240,20 @@ package enum OpenFile {
     state(file)._withUnsafeGuaranteedRef(body)
   }
 
-  /// Lets go of the object behind a file that is closed.
+  /// Releases the object behind a closed file.
   package static func releaseState<State: AnyObject>(
     _ file: UnsafeMutablePointer<sqlite3_file>, of type: State.Type
   ) {
     (state(file) as Unmanaged<State>).release()
   }
 
-  /// The database behind a file, if it is one of ours.
+  /// The database behind a file, if it is one of this module's.
   static func database(_ file: UnsafeMutablePointer<sqlite3_file>?) -> DatabaseFile? {
     guard let file, file.pointee.pMethods == DatabaseFile.methods else { return nil }
     return state(file).takeUnretainedValue()
   }
 
-  /// The hold on a file in memory, if it is one.
+  /// The handle of an in-memory file, if it is one.
   static func heap(_ file: UnsafeMutablePointer<sqlite3_file>?) -> HeapHandle? {
     guard let file, file.pointee.pMethods == HeapHandle.methods else { return nil }
     return state(file).takeUnretainedValue()
@@ -267,7 +267,7 @@ package struct RealFile {
   @inline(__always)
   package var methods: sqlite3_io_methods { file.pointee.pMethods.pointee }
 
-  /// Opens `name` below and hands it to `body`; frees everything when that fails.
+  /// Opens `name` below and passes it to `body`; frees everything on failure.
   package static func open(
     _ name: UnsafePointer<CChar>, _ below: VFSPointer, _ flags: Int32, _ outFlags: UnsafeMutablePointer<Int32>?,
     _ body: (RealFile) -> Void

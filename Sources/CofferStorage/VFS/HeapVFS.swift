@@ -2,10 +2,10 @@ import CSQLite
 import CofferCrypto
 import Synchronization
 
-/// A store that lives in memory: a database file and a log that connections of this process share, and that are gone
-/// with the last reference to this object.
+/// An in-memory store: a database file and a log shared by connections of this process, freed with the last reference
+/// to this object.
 ///
-/// SQLite's own `:memory:` has no write-ahead log, and so no snapshots beside a writer.
+/// SQLite's own `:memory:` has no write-ahead log, and therefore no snapshots during a write.
 package final class HeapStore: Sendable {
   package let path: String
   private static let count = Atomic<UInt64>(0)
@@ -20,11 +20,11 @@ package final class HeapStore: Sendable {
   }
 }
 
-/// The VFS of stores in memory: databases and logs on the heap, with the wal-index and the locks that SQLite's log needs
-/// between connections of one process.
+/// The VFS of in-memory stores: databases and logs on the heap, with the wal-index and the locks that SQLite's log
+/// needs between connections of one process.
 ///
 /// Locks follow https://www.sqlite.org/lockingv3.html (database) and https://www.sqlite.org/walformat.html#wal_locks.
-/// Nothing is sealed: what is here is no less readable than SQLite's page cache.
+/// Nothing is sealed: this memory is no more exposed than SQLite's page cache.
 enum HeapVFS {
   static let name = "coffer-memory"
   private static let files = Lock<[String: HeapFile]>([:])
@@ -36,7 +36,7 @@ enum HeapVFS {
     }
   }
 
-  /// Registers the VFS the first time.
+  /// Registers the VFS on first use.
   static func register() {
     _ = registration
   }
@@ -54,7 +54,7 @@ enum HeapVFS {
     vfs.pointee.zName = UnsafePointer(strdup(name))
     vfs.pointee.xOpen = { _, name, file, flags, outFlags in
       file!.pointee.pMethods = nil
-      // The switch to a log, in a new store, goes through a rollback journal.
+      // In a new store, the switch to WAL goes through a rollback journal.
       guard let name, flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL) != 0 else {
         return SQLITE_CANTOPEN
       }
@@ -87,9 +87,9 @@ enum HeapVFS {
   }()
 }
 
-/// A file on the heap, with the locks on it.
+/// A file on the heap, with its locks.
 final class HeapFile: Sendable {
-  /// How SQLite locks a database file: many readers, at most one who will write, no readers while it does.
+  /// SQLite's locks on a database file: many readers, at most one pending writer, no readers while it writes.
   private struct State {
     var bytes: [UInt8] = []
     var sharedCount = 0
@@ -97,7 +97,7 @@ final class HeapFile: Sendable {
     var isPending = false
     var isExclusive = false
     var regions: [UnsafeMutableRawPointer] = []
-    /// For each wal-index lock the number of its holders, -1 for an exclusive one.
+    /// For each wal-index lock the number of holders; -1 for an exclusive one.
     var indexLocks = [Int](repeating: 0, count: Int(SQLITE_SHM_NLOCK))
   }
 
@@ -210,19 +210,19 @@ final class HeapFile: Sendable {
 
 /// A region of the wal-index.
 ///
-/// SQLite's own protocol protects what is in it, as it does for a mapped file.
+/// SQLite's own protocol protects its contents, as it does for a mapped file.
 private struct HeapRegion: @unchecked Sendable {
   let pointer: UnsafeMutableRawPointer?
 }
 
-/// One connection's hold on a file.
+/// One connection's handle on a file.
 final class HeapHandle {
   let file: HeapFile
   var level = SQLITE_LOCK_NONE
   var sharedIndexLocks = 0
   var exclusiveIndexLocks = 0
   private var checkpoint = CheckpointGuard()
-  /// The wal-index header's checksum when this connection last let go of the write lock.
+  /// The wal-index header's checksum when this connection last released the write lock.
   var indexVersionAfterWrite: UInt64?
 
   init(file: HeapFile) {
@@ -273,7 +273,7 @@ final class HeapHandle {
     file.region(0, byteCount: 0, extend: false).map { CommitCounter(index: $0, in: file) }
   }
 
-  /// The salts of the log's present generation, as the wal-index has them.
+  /// The salts of the log's current generation, according to the wal-index.
   private var indexSalts: UInt64? {
     file.region(0, byteCount: 0, extend: false)?.load(fromByteOffset: 32, as: UInt64.self)
   }

@@ -1,4 +1,4 @@
-/// The checksum of SQLite's log: two words, each summed over what came before.
+/// The checksum of SQLite's log: two words, each accumulated over all preceding bytes.
 ///
 /// https://www.sqlite.org/fileformat2.html#checksum_algorithm
 struct LogChecksum: Equatable {
@@ -7,20 +7,20 @@ struct LogChecksum: Equatable {
 
   private init() {}
 
-  /// As it stands in a header, in clear.
+  /// The checksum stored in a deciphered header.
   init(storedAt pointer: UnsafeRawPointer) {
     first = UInt32(bigEndian: pointer.loadUnaligned(as: UInt32.self))
     second = UInt32(bigEndian: pointer.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
   }
 
-  /// Of a frame: the first 8 bytes of its header, and its page in clear.
+  /// The checksum of a frame: the first 8 bytes of its header, and its decrypted page.
   init(ofFrameHeader header: [UInt8], page: [UInt8], after earlier: LogChecksum?, isBigEndian: Bool) {
     self = earlier ?? LogChecksum()
     header.withUnsafeBytes { add($0, isBigEndian: isBigEndian) }
     page.withUnsafeBytes { add($0, isBigEndian: isBigEndian) }
   }
 
-  /// Sums bytes whose number is a multiple of 8.
+  /// Adds bytes, whose count must be a multiple of 8.
   private mutating func add(_ bytes: UnsafeRawBufferPointer, isBigEndian: Bool) {
     for offset in stride(from: 0, to: bytes.count - 7, by: 8) {
       let words = (
@@ -32,7 +32,7 @@ struct LogChecksum: Equatable {
     }
   }
 
-  /// Of the wal-index header, which keeps it behind these bytes: both are in this machine's byte order.
+  /// The checksum of the wal-index header, stored after these bytes; both are in this machine's byte order.
   ///
   /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
   static func ofIndexHeader(_ header: UnsafeRawPointer, byteCount: Int) -> UInt64 {

@@ -4,15 +4,15 @@ import CofferCrypto
 extension LogFile {
   // MARK: Frames
 
-  /// Reads a frame whole, for recovery or to sum it again.
+  /// Reads a whole frame, for recovery or to recompute its checksum.
   ///
-  /// Recovery ends at a frame that does not authenticate. Whatever else keeps a frame from being read is an error: who took
-  /// it for the end would write over the commits behind it.
+  /// Recovery ends at a frame that does not authenticate. Any other failure to read a frame is an error: treating it
+  /// as the end would overwrite the commits after it.
   func readFrame(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
     let (code, isKnown) = load(number)
     guard code == SQLITE_OK else { return code }
-    // Recovery goes by the salts in the frame itself, and compares them. Where a transaction sums its frames again,
-    // those that came after the changed one have none yet.
+    // Recovery compares the salts in the frame itself. When a transaction recomputes its checksums, the frames after
+    // the changed one have none yet.
     let isSummingAgain = database.holdsWriteLock && !database.holdsRecoveryLock
     let frameSalts = frame.loadUnaligned(fromByteOffset: Self.saltsOffset, as: UInt64.self)
     let page = buffer + Layout.frameHeaderByteCount
@@ -20,20 +20,21 @@ extension LogFile {
       isKnown ? openPage(number, salts: isSummingAgain ? generationSalts : frameSalts, into: page) : COFFER_IOERR_DATA
     if opened == SQLITE_OK {
       memcpy(buffer, frame, Layout.frameHeaderByteCount)
-      // Recovery reads whole frames, too, and the last one may be of a transaction that was cut off: its header is then
-      // the first to be written, with its page.
+      // Recovery reads whole frames, too, and the last one may belong to an interrupted transaction: its header is
+      // then the first to be written, with its page.
       if isSummingAgain { frameReadWhole = number }
       return isSummingAgain || frameSalts == salts ? SQLITE_OK : noteEnd(at: number)
     }
     memset(buffer, 0, Layout.frameByteCount)
     guard opened == COFFER_IOERR_DATA else { return opened }
     if isSummingAgain {
-      // Summing on from a wrong page would break the log silently.
+      // Continuing the checksum from a wrong page would break the log silently.
       context.fail(.damaged(part: "log frame \(number)", reason: "it does not authenticate"))
       return COFFER_IOERR_DATA
     }
     _ = context.takeFailure()
-    // Recovery ends here, as with a torn tail: a frame of page 0 is none ("the log ends at the first invalid frame").
+    // Recovery ends here, as at a torn tail: a frame of page 0 is invalid ("the log ends at the first invalid
+    // frame").
     if openPage(number, salts: salts, into: page) == SQLITE_OK { lose(from: number) }
     memset(buffer, 0, Layout.frameByteCount)
     _ = context.takeFailure()
@@ -42,15 +43,15 @@ extension LogFile {
 
   // MARK: The end
 
-  /// So many frames behind the end are looked at, 64 MiB of them; more than a log has that starts over in time.
+  /// The number of frames after the end to examine, 64 MiB of them; more than a log has that restarts in time.
   static let framesBehindEnd: UInt32 = 16_384
 
-  /// Finds out whether something of the log's generation lies where recovery ends, or behind: then it is not the end that
-  /// its writers gave it.
+  /// Determines whether frames of the log's generation lie at or after the end of recovery: then the log was damaged,
+  /// and this is not its real end.
   ///
-  /// What earlier generations have left there has other salts.
+  /// Frames left by earlier generations have other salts.
   private func noteEnd(at number: UInt32) -> Int32 {
-    // Without shared memory, SQLite asks for this frame in each transaction.
+    // Without shared memory, SQLite reads this frame in each transaction.
     if let knownEnd, knownEnd == (number, salts) { return SQLITE_OK }
     var size: Int64 = 0
     var code = context.checked(real.byteCount(&size))
@@ -78,9 +79,10 @@ extension LogFile {
     }
   }
 
-  /// Notes that the log is lost from a frame on, 0 for its header, and keeps a copy of it.
+  /// Records that the log is lost from a frame on, 0 for its header, and keeps a copy of it.
   ///
-  /// With the recovery lock, nobody else changes the log; the next commit will. Without it, this connection only reads.
+  /// With the recovery lock, no other connection changes the log, but the next commit will. Without it, this
+  /// connection only reads.
   func lose(from number: UInt32) {
     let copy = database.mayWriteOverLog ? LogLoss.Copy(of: real, store: context.store) : nil
     context.logLoss = LogLoss(firstFrame: number, copy: copy)

@@ -1,11 +1,11 @@
 import CSQLite
 
 extension LogFile {
-  /// Syncs the log, and what an earlier sync may have left out.
+  /// Syncs the log, including frames that an earlier sync may have failed to write.
   ///
-  /// Systems give up what they could not write: bytes whose sync has failed count as written from then on, and no later
-  /// sync brings them to the disk (https://wiki.postgresql.org/wiki/Fsync_Errors). SQLite writes the frames of the
-  /// transaction that failed anew, but not those of earlier commits that nobody had synced.
+  /// Systems discard data they could not write: bytes whose sync has failed count as written from then on, and no
+  /// later sync writes them to the disk (https://wiki.postgresql.org/wiki/Fsync_Errors). SQLite rewrites the frames
+  /// of the failed transaction, but not unsynced frames of earlier commits.
   func sync(_ flags: Int32) -> Int32 {
     var code = flushPendingHeader()
     guard code == SQLITE_OK else { return code }
@@ -14,7 +14,7 @@ extension LogFile {
     if isRepairing { code = writeCommittedFramesAgain() }
     guard code == SQLITE_OK else { return code }
     code = context.checked(real.methods.xSync(real.file, flags))
-    // At once, as long as the system has the bytes.
+    // At once, while the system still has the bytes.
     if code != SQLITE_OK, writeCommittedFramesAgain() != SQLITE_OK {
       store.hasUnsyncableLog.store(true, ordering: .releasing)
     } else if isRepairing {
@@ -23,10 +23,10 @@ extension LogFile {
     return code
   }
 
-  /// Writes what all connections see of the log over itself, so that the next sync, whoever makes it, takes it along.
+  /// Rewrites the committed part of the log in place, so that the next sync by any connection includes it.
   ///
-  /// Only with a lock held that keeps others from starting the log over. Frames that are not committed yet are left
-  /// alone: another writer may be at them.
+  /// Only with a lock held that keeps others from restarting the log. Uncommitted frames are left alone: another
+  /// writer may be writing them.
   private func writeCommittedFramesAgain() -> Int32 {
     guard database.keepsLog, let frameCount = database.committedFrameCount else { return COFFER_IOERR_FSYNC }
     guard frameCount > 0 else { return SQLITE_OK }

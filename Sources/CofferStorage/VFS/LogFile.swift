@@ -24,21 +24,21 @@ final class LogFile {
   let real: RealFile
   let database: DatabaseFile
   var context: ConnectionContext { database.context }
-  /// The frame whose header SQLite wrote last, in `header`; 0 when there is none.
+  /// The frame whose header SQLite wrote last, stored in `header`; 0 if there is none.
   private var headerFrame: UInt32 = 0
-  /// Whether that header waits for its page, so that both go down in one piece.
+  /// Whether that header waits for its page, so that both are written in one piece.
   private var isHeaderPending = false
-  /// The pages in the frames that this write transaction has written, from `firstFrame` on: what a page that it changes
-  /// again is bound to is then known without reading the frame back.
+  /// The page numbers of this write transaction's frames, from `firstFrame` on, so that a page changed again can be
+  /// sealed without reading its frame back.
   @exclusivity(unchecked) private var pagesOfTransaction: [UInt32] = []
   private var firstFrame: UInt32 = 0
-  /// The frame last read whole to be summed again: its header alone may be written next.
+  /// The frame last read whole to recompute its checksum: its header alone may be written next.
   var frameReadWhole: UInt32 = 0
   /// The salts in the log header that this connection read or wrote last.
   private(set) var salts: UInt64 = 0
-  /// Where the log ended when what follows was last looked at, and in which generation.
+  /// The end and generation of the log at the last examination of the frames after it.
   var knownEnd: (frame: UInt32, salts: UInt64)?
-  /// Whether this write transaction has begun a generation, which the wal-index tells others with the commit.
+  /// Whether this write transaction has started a generation, which the wal-index publishes with the commit.
   private var hasBegunGeneration = false
   private let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
   let frame = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameByteCount, alignment: 16)
@@ -63,9 +63,9 @@ final class LogFile {
     Int64(Layout.logHeaderByteCount) + (Int64(number) - 1) * Int64(Layout.frameByteCount)
   }
 
-  /// The frame that `offset` falls into, counted from 1, and where in it.
+  /// The frame at `offset`, counted from 1, and the position in it.
   ///
-  /// nil when SQLite has no number for it: a shared memory that somebody wrote into may lead anywhere.
+  /// nil when SQLite has no number for it: corrupted shared memory may point anywhere.
   private static func place(_ offset: Int64) -> (frame: UInt32, position: Int)? {
     let (frame, position) = (offset - Int64(Layout.logHeaderByteCount))
       .quotientAndRemainder(dividingBy: Int64(Layout.frameByteCount))
@@ -122,9 +122,9 @@ final class LogFile {
     return SQLITE_OK
   }
 
-  /// Brings a frame into `frame`: its header in clear, its page still sealed.
+  /// Loads a frame into `frame`: its header deciphered, its page still sealed.
   ///
-  /// - Returns: false as second value when the header cannot be deciphered, since nobody knows the page's epoch.
+  /// - Returns: false as second value when the header cannot be deciphered, because the page's epoch is unknown.
   func load(_ number: UInt32) -> (code: Int32, isKnown: Bool) {
     let code = context.checked(real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: number)))
     guard code == SQLITE_OK else { return (code, false) }
@@ -141,7 +141,7 @@ final class LogFile {
 
   /// Opens the page of the frame in `frame` into `output`, if it belongs to the generation with these salts.
   ///
-  /// - Returns: `COFFER_IOERR_DATA` where it does not, and another code where that is not known.
+  /// - Returns: `COFFER_IOERR_DATA` if it does not, and another code if that is unknown.
   func openPage(_ number: UInt32, salts: UInt64, into output: UnsafeMutableRawPointer) -> Int32 {
     do throws(CryptoError) {
       try context.codec.open(
@@ -154,22 +154,22 @@ final class LogFile {
     }
   }
 
-  /// The salts of the log's present generation: an old frame put back does not open under them.
+  /// The salts of the log's current generation: an old frame that was put back does not authenticate under them.
   ///
-  /// The wal-index has them, and the generation cannot change while this connection reads the log; only the writer who
-  /// has just begun a new one has not published it yet.
+  /// The wal-index has them, and the generation cannot change while this connection reads the log. Only a writer that
+  /// has just started a new one has not published it yet.
   var generationSalts: UInt64 {
     hasBegunGeneration ? salts : database.indexSalts ?? salts
   }
 
-  /// Forgets a header whose page never came.
+  /// Discards a header whose page was never written.
   func dropPendingHeader() {
     isHeaderPending = false
   }
 
   func endWriteTransaction() {
     hasBegunGeneration = false
-    // Most transactions are small, and need no new memory.
+    // Most transactions are small and can reuse the memory.
     pagesOfTransaction.removeAll(keepingCapacity: pagesOfTransaction.count <= 1000)
   }
 
@@ -177,7 +177,7 @@ final class LogFile {
     let (code, isKnown) = load(number)
     guard code == SQLITE_OK else {
       if let code = database.failIfChanged() { return code }
-      // SQLite knows from the wal-index that this frame was committed.
+      // According to the wal-index, this frame was committed.
       if code == COFFER_IOERR_SHORT_READ {
         context.fail(.damaged(part: "log frame \(number)", reason: "the log was cut short"))
         return COFFER_IOERR_DATA
@@ -197,8 +197,8 @@ final class LogFile {
   private func readChecksum(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
     let (code, isKnown) = load(number)
     guard code == SQLITE_OK else { return code }
-    // Salts and checksum are one block: when the salts are right, nobody touched the checksum. The frame before the
-    // first one that is summed again has its salts in every case.
+    // Salts and checksum are one cipher block: if the salts are right, the checksum is unmodified. The frame before
+    // the first one to recompute always has its salts.
     guard isKnown, frame.loadUnaligned(fromByteOffset: Self.saltsOffset, as: UInt64.self) == generationSalts else {
       context.fail(.damaged(part: "log frame \(number)", reason: "its header does not authenticate"))
       return COFFER_IOERR_DATA
@@ -234,13 +234,13 @@ final class LogFile {
     memcpy(header, buffer, Layout.frameHeaderByteCount)
     headerFrame = number
     isHeaderPending = true
-    // Summed again: no page follows.
+    // Only the checksum was recomputed: no page follows.
     if number == frameReadWhole { return flushPendingHeader() }
     notePage(of: number)
     return SQLITE_OK
   }
 
-  /// Remembers which page the frame in `header` holds; frames behind it were rolled back with a savepoint.
+  /// Records the page number of the frame in `header`; frames after it were rolled back with a savepoint.
   private func notePage(of number: UInt32) {
     if pagesOfTransaction.isEmpty || number < firstFrame || Int(number - firstFrame) > pagesOfTransaction.count {
       pagesOfTransaction.removeAll(keepingCapacity: true)
@@ -260,7 +260,7 @@ final class LogFile {
       byteCount: Layout.frameHeaderByteCount, frame: headerFrame, at: Self.offset(ofFrame: headerFrame))
   }
 
-  /// Enciphers the tail of the header at the start of `frame`, and writes it with what follows it.
+  /// Enciphers the tail of the header at the start of `frame`, and writes it with the bytes that follow.
   private func writeHeader(
     byteCount: Int, frame number: UInt32, at offset: Int64, with pageByteCount: Int = 0
   ) -> Int32 {
@@ -284,13 +284,13 @@ final class LogFile {
         byteCount: Layout.frameHeaderByteCount, frame: number, at: Self.offset(ofFrame: number),
         with: Layout.pageByteCount)
     }
-    // The page changed again in its own transaction; the frame keeps its header.
+    // A page changed again in its own transaction; the frame keeps its header.
     let code = flushPendingHeader()
     guard code == SQLITE_OK else { return code }
     guard number >= firstFrame, Int(number - firstFrame) < pagesOfTransaction.count else {
       return database.refuse("writes a page of another transaction into frame \(number) of the log")
     }
-    // Only the frame that ends a transaction has the database's size, and none is changed after it.
+    // Only a transaction's last frame has the database's size, and no frame is changed after it.
     frame.storeBytes(of: pagesOfTransaction[Int(number - firstFrame)].bigEndian, as: UInt32.self)
     frame.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
     let sealed = sealPage(buffer, of: number)

@@ -1,31 +1,31 @@
 import CSQLite
 
-/// What a recovery had to leave out of a log.
+/// The part of a log lost in a recovery.
 package struct LogLoss: Sendable {
-  /// The first frame that belongs to the log and is not where it was, or does not authenticate; 0 for the log's header.
+  /// The first frame of the log that is missing or does not authenticate; 0 for the log's header.
   package let firstFrame: UInt32
-  /// nil where nobody is about to write over the log.
+  /// nil if the log is not about to be overwritten.
   package let copy: Copy?
 
-  /// The copy of the log that is kept beside the store, for what it is still good for.
+  /// A copy of the damaged log, kept beside the store for what can still be recovered from it.
   package enum Copy: Sendable {
     case kept(path: String)
-    /// The disk may be full. The store goes on without: it could not be written at all otherwise, for as long as the copy
-    /// cannot be made, and hardly anything but a search by hand gets at frames behind a damaged one.
+    /// No copy could be made, for example on a full disk. The store continues without one, because it could not be
+    /// written at all otherwise, and frames after a damaged one can hardly be recovered except by hand.
     case missing(reason: String)
   }
 }
 
 extension LogLoss.Copy {
-  /// So many are kept: a disk that goes on damaging logs does not fill up with them.
+  /// The most copies to keep, so that a disk that keeps damaging logs does not fill up with them.
   static let maximumCount = 4
   private static let chunkByteCount = 1 << 20
-  /// No log has so many zero bytes together; behind them it has been made longer than any disk.
+  /// No real log has a longer run of zeros; a longer one means that the file was extended beyond any disk.
   private static let longestHole = 64 << 20
 
   static func path(ofCopy number: Int, of storePath: String) -> String { "\(storePath)-damaged-log-\(number)" }
 
-  /// Makes a copy of the log as it lies on the disk, the store's owner's, unless there is one of it already.
+  /// Copies the log as it is on the disk, for the store's owner, unless a copy of it exists already.
   init(of log: RealFile, store: Store) {
     do {
       for number in 1...Self.maximumCount {
@@ -41,12 +41,12 @@ extension LogLoss.Copy {
     }
   }
 
-  /// - Returns: false when `path` is taken by something else.
+  /// - Returns: false when `path` is taken by another file.
   private static func copy(_ log: RealFile, to path: String, _ store: Store) throws -> Bool {
     var (original, status) = (stat(), stat())
     guard lstat(store.path + "-wal", &original) == 0 else { throw StorageError(errno: errno, path: path) }
     if lstat(path, &status) == 0 {
-      // The log has not changed since it was copied: its readers were cut off before they wrote.
+      // The log has not changed since it was copied: its readers were interrupted before they wrote.
       return status.st_size == original.st_size && status.st_uid == original.st_uid
         && FileVersion.isSameTime(status, original)
     }
@@ -62,7 +62,7 @@ extension LogLoss.Copy {
       }
       end += count
       let chunk = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-      // The copy takes no more room than the log.
+      // The copy takes no more space than the log.
       if chunk.allSatisfy({ $0 == 0 }) {
         hole += count
       } else {
@@ -83,7 +83,7 @@ extension LogLoss.Copy {
 }
 
 extension StorageError {
-  /// Why, in the middle of a sentence.
+  /// The reason, for the middle of a sentence.
   fileprivate var reason: String {
     switch self {
     case .diskFull: "the disk is full"

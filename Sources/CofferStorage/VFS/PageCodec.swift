@@ -1,15 +1,14 @@
 import CofferCrypto
 
-/// Seals and opens pages and log frames for one connection: ciphers made once, buffers allocated once, nothing
-/// allocated per page.
+/// Seals and opens pages and log frames for one connection; ciphers and buffers are allocated once, not per page.
 ///
 /// Used by one thread at a time, like the connection itself.
 final class PageCodec {
-  /// What a page is bound to besides its key.
+  /// The position that a page is bound to, besides its key.
   enum Place {
     case database(page: UInt32)
-    /// `header` points to the start of the frame's header: page number and commit size. `salts` are those of the log's
-    /// generation, as they lie in its header: while a transaction is still changing frames, theirs may be zero.
+    /// `header` points to the start of the frame's header: page number and commit size. `salts` are those of the
+    /// log's generation, from its header: while a transaction is still changing frames, the frames' own may be zero.
     case log(frame: UInt32, header: UnsafeRawPointer, salts: UInt64)
   }
 
@@ -27,10 +26,10 @@ final class PageCodec {
 
   /// Oldest first; the last one seals.
   private var ciphers: [EpochCipher]
-  /// The last one, which hardly any page is not of: no page counts a reference to it.
+  /// The last one, used for nearly all pages; unmanaged, to avoid reference counting per page.
   @exclusivity(unchecked) private var newest: Unmanaged<EpochCipher>
   private let random = RandomSource()
-  /// Hears of each page that is sealed or opened, where somebody wants to know how far a long operation is.
+  /// Called for each page that is sealed or opened, to report the progress of a long operation.
   var onPage: (() -> Void)?
   private let headerTail = UnsafeMutableRawPointer.allocate(
     byteCount: TweakedBlockCipher.blockByteCount, alignment: 8)
@@ -40,7 +39,7 @@ final class PageCodec {
   private static let tagOffset = Layout.payloadByteCount + XAES256GCM.nonceByteCount
   static let epochOffset = tagOffset + XAES256GCM.tagByteCount
 
-  /// - Parameter keys: Those of one epoch at least.
+  /// - Parameter keys: The keys of at least one epoch.
   init(keys: [EpochKeys]) throws {
     ciphers = try Self.ciphers(for: keys, known: [])
     newest = .passUnretained(ciphers[ciphers.count - 1])
@@ -53,7 +52,7 @@ final class PageCodec {
     headerTail.deallocate()
   }
 
-  /// Takes over the epochs that the envelope now has.
+  /// Switches to the envelope's current epochs.
   func use(_ keys: [EpochKeys]) throws {
     ciphers = try Self.ciphers(for: keys, known: ciphers)
     newest = .passUnretained(ciphers[ciphers.count - 1])
@@ -65,15 +64,15 @@ final class PageCodec {
     }
   }
 
-  /// Whether there are keys of more than one epoch.
+  /// Whether there are keys of several epochs.
   var hasOldEpochs: Bool { ciphers.count > 1 }
 
-  /// Random bytes of the same source as the nonces.
+  /// Random bytes from the source of the nonces.
   func randomBytes(count: Int) throws -> [UInt8] {
     try random.bytes(count: count)
   }
 
-  /// Makes the 16 or 32 bytes that a page at `place` is bound to.
+  /// Computes the 16 or 32 bytes of additional data for a page at `place`.
   @inline(__always)
   private func bind(_ place: Place) -> UnsafeRawBufferPointer {
     switch place {
@@ -92,9 +91,9 @@ final class PageCodec {
 
   // MARK: Pages
 
-  /// Whether SQLite left the reserved bytes alone; a page copied in from a database without them did not.
+  /// Whether SQLite left the reserved bytes alone; it did not in a page copied from a database without them.
   ///
-  /// Page 1 also says so itself, and how large a page is: bytes 20 and 16..<18 of the database header.
+  /// Page 1 also states their size, and that of a page: bytes 20 and 16..<18 of the database header.
   @inline(__always)
   static func hasReserve(_ page: UnsafeRawPointer, number: UInt32) -> Bool {
     if number == 1 {
@@ -109,7 +108,7 @@ final class PageCodec {
     return used == 0
   }
 
-  /// Seals `page` into `output`, nonce, tag and epoch included.
+  /// Seals `page` into `output`, including nonce, tag and epoch.
   func seal(_ page: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
     onPage?()
     let nonce = output + Layout.payloadByteCount
@@ -138,7 +137,7 @@ final class PageCodec {
     memset(output + Layout.payloadByteCount, 0, Layout.reserveByteCount)
   }
 
-  /// The epoch that a sealed page names.
+  /// The epoch number in a sealed page.
   @inline(__always)
   static func epoch(ofSealedPage sealed: UnsafeRawPointer) -> UInt32 {
     UInt32(bigEndian: sealed.loadUnaligned(fromByteOffset: epochOffset, as: UInt32.self))
@@ -165,9 +164,9 @@ final class PageCodec {
     }
   }
 
-  /// Deciphers the tail of a frame's header under the epoch that its sealed page names.
+  /// Deciphers the tail of a frame's header under the epoch in its sealed page.
   ///
-  /// - Returns: false when that epoch is unknown; the tail is then left as it was.
+  /// - Returns: false when that epoch is unknown; the tail is then unchanged.
   func decipherHeader(
     tail: UnsafeMutableRawPointer, frame: UInt32, sealedPage: UnsafeRawPointer
   ) throws(CryptoError) -> Bool {
@@ -190,10 +189,10 @@ final class PageCodec {
     return false
   }
 
-  /// Deciphers the header of the log, 32 bytes in place, under whichever epoch makes its own checksum right.
+  /// Deciphers the header of the log, 32 bytes in place, under the epoch that makes its checksum valid.
   ///
-  /// - Returns: That epoch; nil when there is none: the log was torn, tampered with, or is of an epoch long gone. The bytes
-  ///   are then noise, which SQLite takes as an empty log.
+  /// - Returns: That epoch; nil if there is none: the log was torn, tampered with, or is of an epoch long gone. The
+  ///   bytes are then noise, which SQLite treats as an empty log.
   func decipherLogHeader(_ header: UnsafeMutableRawPointer) throws(CryptoError) -> UInt32? {
     let tail = header + 16
     for cipher in ciphers.reversed() {
@@ -206,7 +205,7 @@ final class PageCodec {
 }
 
 extension Unmanaged {
-  /// Lends the object to `body` without counting a reference; with the type of the error, which the standard library's
+  /// Lends the object to `body` without reference counting; keeps the error type, which the standard library's
   /// function loses.
   @inline(__always)
   fileprivate func lend<Result>(

@@ -1,19 +1,18 @@
-/// What a connection that never writes can do beside a store: found out once, when it opens the file.
+/// How a read-only connection accesses a store, determined once when it opens the file.
 struct ReadOnlyAccess {
-  /// Whether a log and shared memory may be made where they are missing, and there is room for them.
+  /// Whether it may create a missing log and shared memory, and there is room for them.
   ///
-  /// SQLite gives them the store's mode, and the user that makes them: in another user's folder, or with a store that
-  /// nobody may write, they would lock out whoever writes later.
+  /// SQLite creates them with the store's mode, owned by the creating user: in another user's folder, or for a
+  /// read-only store, they would lock out later writers.
   let makesFiles: Bool
-  /// The version of the file whose bytes are all there is to read; nil where the log counts, or locks keep writers in
-  /// step.
+  /// The version of the file if it is read alone, as an image; nil if the log is read, too, or locks exclude writers.
   let image: FileVersion?
 
   /// - Parameter hasRoom: Whether there may be room for these files.
-  /// - Throws: `StorageError.permissionDenied` when there is a log that cannot be read; without it the store would look
-  ///   older than it is.
+  /// - Throws: `StorageError.permissionDenied` when there is an unreadable log; without it the store would appear in
+  ///   an older state.
   init(path: String, hasRoom: Bool) throws(StorageError) {
-    // Before the log is looked for: a writer that comes in between changes the version.
+    // Read the version before checking for a log: a writer that comes in between changes it.
     var status = stat()
     guard lstat(path, &status) == 0 else { throw StorageError(errno: errno, path: path) }
     let isOwn =
@@ -23,12 +22,12 @@ struct ReadOnlyAccess {
       hasRoom && isOwn && status.st_mode & S_IWUSR != 0
       && faccessat(AT_FDCWD, FilePath.folder(above: path), W_OK, AT_EACCESS) == 0
     let logByteCount = try Self.readableByteCount(path + "-wal")
-    // A writer at work has both files, and perhaps nothing in the log yet.
+    // An active writer has both files, and perhaps an empty log.
     let hasWriter = logByteCount == nil ? false : try Self.hasSharedMemory(besides: path)
     image = makesFiles || hasWriter || logByteCount ?? 0 > 0 ? nil : FileVersion(status)
   }
 
-  /// Whether there is shared memory with something in it: its first region, which a full disk may have refused.
+  /// Whether there is non-empty shared memory: a full disk may have prevented its first region.
   static func hasSharedMemory(besides path: String) throws(StorageError) -> Bool {
     try readableByteCount(path + "-shm") ?? 0 >= 32_768
   }
@@ -45,7 +44,7 @@ struct ReadOnlyAccess {
   }
 }
 
-/// What changes about a file when anybody writes to it, or puts another one in its place.
+/// Changes whenever a file is written to or replaced.
 struct FileVersion: Equatable {
   private let inode: UInt64
   private let byteCount: Int64
@@ -58,7 +57,7 @@ struct FileVersion: Equatable {
     self.init(status)
   }
 
-  /// Whether both were written last at the same time.
+  /// Whether both were last modified at the same time.
   static func isSameTime(_ a: stat, _ b: stat) -> Bool {
     a.modificationTime.tv_sec == b.modificationTime.tv_sec && a.modificationTime.tv_nsec == b.modificationTime.tv_nsec
   }

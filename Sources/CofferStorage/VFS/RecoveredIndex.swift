@@ -1,21 +1,21 @@
 import CSQLite
 
-/// The wal-index after a recovery that has found no commit, or has failed, while the recovery lock is still held.
+/// The wal-index after a recovery that found no commit, or failed, while the recovery lock is still held.
 ///
 /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
 struct RecoveredIndex {
   private let index: UnsafeMutableRawPointer
 
   private static let saltsOffset = 32
-  /// Of a copy of the header, of which there are two.
+  /// The size of one of the two copies of the header.
   private static let headerByteCount = 48
-  /// Of both copies, and of what is known about readers and checkpoints.
+  /// The size of both copies and the checkpoint information.
   private static let prefixByteCount = 136
   private static let regionByteCount = 32_768
 
   private let isHeaderValid: Bool
 
-  /// nil where there is a commit.
+  /// nil if there is a commit.
   init?(_ index: UnsafeRawPointer?) {
     guard let index else { return nil }
     isHeaderValid =
@@ -26,20 +26,20 @@ struct RecoveredIndex {
     self.index = UnsafeMutableRawPointer(mutating: index)
   }
 
-  /// Clears what is indexed, and gives a valid header other salts.
+  /// Clears the index, and gives a valid header new salts.
   ///
-  /// Under one that is not valid, the next connection recovers.
+  /// With an invalid header, the next connection recovers.
   ///
-  /// SQLite leaves the salts of an empty log zero, and the header comes out the same each time: whoever goes by its
-  /// checksum, as `CommitCounter` does, would take it for the one before all that was committed since. The recovering
+  /// SQLite leaves the salts of an empty log zero, so the header is the same each time: code that relies on its
+  /// checksum, such as `CommitCounter`, would mistake it for the state before all commits made since. The recovering
   /// connection compares the header with its own, and reads it again.
   ///
-  /// Where it reads a log's header and no frame, SQLite copies memory here that it has not cleared: what it holds may be
-  /// anything of this process.
+  /// If SQLite reads a log's header but no frame, it copies uninitialized memory here, which may contain any data of
+  /// this process.
   func renew(salts: UInt64) {
     memset(index + Self.prefixByteCount, 0, Self.regionByteCount - Self.prefixByteCount)
     guard isHeaderValid else { return }
-    // SQLite's order: readers take the copies for one header only when they are the same.
+    // SQLite's order: readers accept the header only if both copies are equal.
     for header in [index + Self.headerByteCount, index] {
       header.storeBytes(of: salts, toByteOffset: Self.saltsOffset, as: UInt64.self)
       header.storeBytes(
