@@ -212,24 +212,40 @@ extension Fleet {
     return try await make(head.pieces.map { .remove(name: Piece.object($0.id, membership.keys)) })
   }
 
+  /// So many requests are under way at once that need no order: etcd syncs them to its disks together.
+  private static let parallelRequestCount = 4
+
   /// Makes changes that need not be seen at once, as long as the head is the same.
   func make(_ changes: [CarrierChange]) async throws -> Bool {
-    var rest = changes[...]
-    while !rest.isEmpty {
-      var request: [CarrierChange] = []
-      var byteCount = Self.headByteCount
-      while let next = rest.first,
-        request.isEmpty
-          || (request.count + 1 < carrier.limits.operationCount
-            && byteCount + next.byteCount <= carrier.limits.requestByteCount)
-      {
-        byteCount += next.byteCount
-        request.append(next)
-        rest.removeFirst()
+    let (carrier, condition) = (carrier, membership.condition)
+    return try await withThrowingTaskGroup(of: Bool.self) { group in
+      var isMade = true
+      for (number, request) in requests(changes).enumerated() {
+        if number >= Self.parallelRequestCount { isMade = try await group.next() ?? true }
+        guard isMade else { break }
+        group.addTask { try await carrier.commit(request, if: condition) }
       }
-      guard try await carrier.commit(request, if: membership.condition) else { return false }
+      for try await isRequestMade in group { isMade = isMade && isRequestMade }
+      return isMade
     }
-    return true
+  }
+
+  /// Changes in parts that the carrier takes at once.
+  private func requests(_ changes: [CarrierChange]) -> [[CarrierChange]] {
+    var requests: [[CarrierChange]] = []
+    var byteCount = 0
+    for change in changes {
+      if let count = requests.last?.count, count + 1 < carrier.limits.operationCount,
+        byteCount + change.byteCount <= carrier.limits.requestByteCount
+      {
+        requests[requests.count - 1].append(change)
+      } else {
+        requests.append([change])
+        byteCount = Self.headByteCount
+      }
+      byteCount += change.byteCount
+    }
+    return requests
   }
 
   // MARK: Forgetting
