@@ -34,7 +34,12 @@ struct RawConnection: Sendable {
 
   func write(_ text: String) throws {
     let bytes = Array(text.utf8)
-    let count = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    #if canImport(Darwin)
+      let flags: Int32 = 0
+    #else
+      let flags = Int32(MSG_NOSIGNAL)
+    #endif
+    let count = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
     guard count == bytes.count else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
   }
 
