@@ -65,7 +65,7 @@ final class PageProcess: Sendable {
     }
     let sources = watchEnd() + watchTerminal(port)
     try invite(port)
-    options.note("the page ends with Ctrl-C, a minute after its last tab, or when it is not used.")
+    options.note("end the page with Ctrl-C; it also ends a minute after its last tab was closed.")
     withExtendedLifetime(sources) { end.wait() }
     if let failure = failure.withLock({ $0 }) { throw failure }
   }
@@ -147,7 +147,8 @@ final class PageProcess: Sendable {
       guard let reason = lifetime.end else { return }
       options.note(
         reason == .idle
-          ? "nobody has used the page for long; it has ended." : "the last tab is gone; the page has ended.")
+          ? "the page has ended: it was not used for --ttl."
+          : "the page has ended: its last tab was closed a minute ago.")
       end.signal()
     }
     timer.resume()

@@ -8,11 +8,11 @@ struct UICommand: ParsableCommand {
     commandName: "prefs ui",
     abstract: "Show and change settings in a page of the browser.",
     discussion: """
-      Opens a page that lists every setting, with what is declared of it, and changes them; what other programs change shows \
-      at once. The page is served on 127.0.0.1, and to the browser that was opened alone: its address holds a token that is \
-      good for one use within a minute. Enter prints and opens another one. Secrets show their length until one is revealed.
+      Opens a page that lists every setting with its declaration, and changes settings. Changes by other programs appear at \
+      once. The page is served on 127.0.0.1, only to the browser that was opened: its address holds a token that works once, \
+      within a minute. Press Enter to print and open another address. Secrets show their length until one is revealed.
 
-      It ends with Ctrl-C, a minute after its last tab was closed, and when nobody has used it for --ttl.
+      It ends with Ctrl-C, a minute after its last tab was closed, and when it has not been used for --ttl.
 
       Examples:
         prefs ui
@@ -25,7 +25,7 @@ struct UICommand: ParsableCommand {
   @Flag(help: "Change nothing.")
   var readOnly = false
 
-  @Option(help: ArgumentHelp("Listen on this port of 127.0.0.1; one that is free, unless named.", valueName: "n"))
+  @Option(help: ArgumentHelp("Listen on this port of 127.0.0.1; a free one by default.", valueName: "n"))
   var port: UInt16?
 
   @Flag(help: "Open no browser; the address is printed either way.")
@@ -33,7 +33,7 @@ struct UICommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "End when nobody has used the page for so long, as in 90s, 15m, 2h. An unlocked vault is locked after as long.",
+      "End when the page has not been used for this long, as in 90s, 15m, 2h. An unlocked vault is locked after the same time.",
       valueName: "time"))
   var ttl = TimeToLive(seconds: 15 * 60)
 
