@@ -1,13 +1,12 @@
-/// What a command does, once it is known what is asked for.
+/// The parsed request of a command.
 protocol Request {
   func run() throws
 }
 
-/// The arguments of a command as they are usually written, read without the argument parser, which takes longer than opening
-/// a store.
+/// Parses a command's usual arguments without the argument parser, which takes longer than opening a store.
 ///
-/// Options stand after the command, each for itself, with its value in the next argument, which does not begin with a dash.
-/// All else is the parser's, and so is every word about what is wrong.
+/// Options follow the command, one per argument, with the value in the next argument, which does not begin with a
+/// dash. Everything else, including all error messages, is left to the argument parser.
 struct PlainArguments {
   private(set) var words: [String] = []
   private(set) var flags: [String] = []
@@ -15,8 +14,8 @@ struct PlainArguments {
   private(set) var options = SessionOptions()
 
   /// - Parameters:
-  ///   - arguments: Those after the command's name.
-  ///   - known: The options of the command that have no value.
+  ///   - arguments: The arguments after the command's name.
+  ///   - known: The command's options without a value.
   init?(_ arguments: ArraySlice<String>, flags known: [String]) {
     guard Environment.variable("PREFS_ENV") == nil else { return nil }
     var rest = arguments
@@ -41,10 +40,10 @@ struct PlainArguments {
     }
   }
 
-  /// By bytes: a combining mark after the dash would hide it from Character.
+  /// Compares bytes: a combining mark after the dash would hide it from Character.
   private static func beginsWithDash(_ argument: String) -> Bool { argument.utf8.first == UInt8(ascii: "-") }
 
-  /// What a whole command line asks for; nil where the parser has to read it.
+  /// The request of a whole command line; nil if the argument parser has to parse it.
   static func request(_ arguments: [String]) -> (any Request)? {
     let own = arguments.dropFirst()
     return switch arguments.first {

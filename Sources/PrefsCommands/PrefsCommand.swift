@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `prefs` itself.
+/// The root command `prefs`.
 struct PrefsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prefs",
@@ -73,12 +73,12 @@ struct PrefsCommand: ParsableCommand {
 
   /// The names of all commands, aliases included.
   static let commandNames = names(of: configuration.subcommands)
-  /// The commands that know `-0`.
+  /// The commands with the option `-0`.
   static let listingCommandNames = names(of: [
     ListCommand.self, CollectionsCommand.self, FindCommand.self, HistoryCommand.self, LogCommand.self, EnvCommand.self,
   ])
 
-  /// Whether `word` names a command, which then comes before any program of that name.
+  /// Whether `word` names a command, which takes precedence over a program of that name.
   static func isBuiltIn(_ word: String) -> Bool {
     word == "help"
       || configuration.subcommands.contains {

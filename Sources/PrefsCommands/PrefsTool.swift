@@ -39,19 +39,19 @@ public enum PrefsTool {
 
   /// What a program does before anything secret is in its memory.
   package static func prepare() {
-    // Where the system refuses, the tool works without, and keys are left out of dumps one by one.
+    // If the system refuses, the tool works without it, and keys are left out of dumps one by one.
     CoreLimit.remember()
     try? CoreDumps.disable()
     Hardening.turnOffBacktraces()
   }
 
-  /// What completion scripts call the tool with.
+  /// The argument with which completion scripts call the tool.
   private static let completionRequest = "---completion"
 
   private static func run() -> Int32 {
     do {
       let arguments = try CommandArguments.ofThisProcess()
-      // What is asked most comes before all commands are looked at, which takes 40 pages of memory.
+      // Handle frequent requests before the full command tree, which takes 40 pages of memory.
       if let request = PlainArguments.request(arguments) {
         Cryptography.setUpAlone(withNamesAndWords: false)
         try request.run()
@@ -61,12 +61,12 @@ public enum PrefsTool {
         throw failure
       } else if arguments.first == completionRequest {
         Cryptography.setUpAlone(withNamesAndWords: false)
-        // Words of an unfinished command line, to be taken as they are.
+        // The words of an unfinished command line, passed on unchanged.
         _ = try PrefsCommand.parseAsRoot(arguments)
       } else {
         let marked = CommandArguments.marked(arguments)
         var command = try CommandArguments.parseAlone(marked) ?? PrefsCommand.parseAsRoot(marked)
-        // SQLCipher's library asks by names; a start without them is a tenth faster.
+        // SQLCipher looks algorithms up by legacy names; a start without them is a tenth faster.
         Cryptography.setUpAlone(withNamesAndWords: command is ImportCommand)
         try command.run()
       }
@@ -76,9 +76,10 @@ public enum PrefsTool {
     }
   }
 
-  /// Starts the program `prefs-NAME` where the first argument is no command but the name of one that lies beside the tool.
+  /// Starts the program `prefs-NAME` if the first argument is not a command but the name of a program installed with
+  /// the tool.
   ///
-  /// - Returns: What went wrong; nil where there is no such program.
+  /// - Returns: The error; nil if there is no such program.
   private static func startProgram(_ arguments: [String]) throws -> Failure? {
     // `help NAME` stands for `NAME --help`.
     let isHelp = arguments.count == 2 && arguments[0] == "help"
@@ -90,7 +91,7 @@ public enum PrefsTool {
 
   // MARK: - Errors
 
-  /// Tells the user about `error`, and with `--json` other programs, and returns the exit code for it.
+  /// Reports `error` to the user, and as JSON with `--json`, and returns its exit code.
   ///
   /// - Parameter root: The command that the arguments were parsed for.
   package static func report(
@@ -120,7 +121,7 @@ public enum PrefsTool {
     return code
   }
 
-  /// The exit code for `error`, and what to tell about it.
+  /// The exit code and the message for `error`.
   private static func outcome(
     of error: any Error, _ root: any ParsableCommand.Type
   ) -> (code: Int32, message: String?) {
@@ -141,13 +142,13 @@ public enum PrefsTool {
       default: (error.exitStatus.rawValue, error.description)
       }
     case let code as ExitCode: (code.rawValue, nil)
-    // What the signal would have done, had the caller not chosen to ignore it.
+    // The code that SIGPIPE would have caused, had the caller not chosen to ignore it.
     case is ClosedPipe: (128 + SIGPIPE, nil)
     default: outcomeOfParsing(error, root)
     }
   }
 
-  /// Whether the arguments ask what commands there are.
+  /// Whether the arguments ask for the list of commands.
   private static var isHelpOfAll: Bool {
     [[], ["help"], ["-h"], ["--help"]].contains(Array(CommandLine.arguments.dropFirst()))
   }

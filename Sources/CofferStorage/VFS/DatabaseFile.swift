@@ -111,7 +111,7 @@ final class DatabaseFile {
   /// Fails if a writer changed a file that cannot be locked, which would mix two states of the store.
   func failIfChanged() -> Int32? {
     guard let unlockedVersion, FileVersion(ofFileAt: context.store.path) != unlockedVersion else { return nil }
-    // The next transaction starts with the new state; only an image cannot change.
+    // Busy, because the next transaction starts with the new state; an image has to be opened again.
     context.fail(
       readOnlyAccess?.image == nil
         ? .busy

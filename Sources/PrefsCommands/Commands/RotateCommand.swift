@@ -49,7 +49,7 @@ struct RotateCommand: ParsableCommand {
         try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common.ofSession).run()
         try report(session, before: before, after: try slots.holder.slots())
       }
-      // The kept key is the old one.
+      // `prefs unlock` kept the old key.
       if whose.vault {
         try UnlockState(storeID: Database.storeID(at: session.path), options: common.ofSession).forget()
       }

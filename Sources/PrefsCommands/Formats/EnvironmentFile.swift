@@ -1,8 +1,8 @@
 import Coffer
 
-/// Settings as lines `NAME='value'`, which a POSIX shell and the readers of `.env` files take.
+/// Settings as lines `NAME='value'`, readable by POSIX shells and `.env` parsers.
 ///
-/// All values are text there.
+/// All values are text.
 enum EnvironmentFile {
   // MARK: - Writing
 
@@ -10,7 +10,7 @@ enum EnvironmentFile {
     tree.sortedByName().map { "\($0.key)=\(quoted(ValueText.text($0.value)))\n" }.joined()
   }
 
-  /// The variable's value for a setting: what `get` prints.
+  /// The variable's value for a setting, as printed by `get`.
   ///
   /// - Throws: ``FormatProblem``.
   static func variable(_ value: Value) throws -> Value {
@@ -22,7 +22,7 @@ enum EnvironmentFile {
     return .string(text)
   }
 
-  /// The variable's name for a key, as `exec` has it.
+  /// The variable's name for a key, as in `exec`.
   ///
   /// - Throws: ``FormatProblem``.
   static func name(_ key: String) throws -> String {

@@ -1,8 +1,8 @@
 import Coffer
 
-/// Reads lines `NAME=value`, with `export` before them or not, quoted as in a POSIX shell, and comments.
+/// Parses lines `NAME=value`, optionally with `export`, quoted as in a POSIX shell, and comments.
 ///
-/// In double quotes `\n`, `\r` and `\t` stand for what they do in other `.env` readers; nothing is expanded or run.
+/// In double quotes `\n`, `\r` and `\t` are escapes, as in other `.env` parsers; nothing is expanded or run.
 struct EnvironmentReader {
   private let bytes: [UInt8]
   private var position = 0
@@ -67,7 +67,7 @@ struct EnvironmentReader {
         try appendDoubleQuoted(to: &result)
       case UInt8(ascii: "\\"):
         guard let escaped = next() else { break }
-        // A newline behind it is none.
+        // An escaped newline is dropped.
         if escaped != UInt8(ascii: "\n") { result.append(escaped) }
       case 0x20, 0x09, 0x0d:
         let start = position - 1

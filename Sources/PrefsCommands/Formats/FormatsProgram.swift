@@ -8,22 +8,23 @@ import Coffer
   import Glibc
 #endif
 
-/// The program `prefs-formats`, which reads YAML and TOML for `prefs`.
+/// The program `prefs-formats`, which parses YAML and TOML for `prefs`.
 ///
-/// Their parsers bring all of Foundation: 45 MB, and a millisecond or more of every start. And one that crashes takes no
-/// open store with it. Text goes in by a pipe, and a ``TreeBytes`` comes back by another.
+/// The parsers depend on all of Foundation: 45 MB, and a millisecond or more of every start. And if one crashes, it
+/// cannot affect an open store. The text is passed through a pipe, and the result comes back through another as
+/// ``TreeBytes``.
 package enum FormatsProgram {
   static let name = "formats"
 
-  /// How an answer begins.
+  /// The first byte of an answer.
   package enum Answer: UInt8 {
     case tree = 1
     case problem = 2
   }
 
-  /// The tree that a file holds.
+  /// Parses a file into a tree.
   ///
-  /// - Throws: ``FormatProblem``; ``Failure`` when the program is not there, or did not do its work.
+  /// - Throws: ``FormatProblem``; ``Failure`` when the program is missing or failed.
   static func tree(_ text: String, _ format: SettingsFormat) throws -> Value {
     let program = try find(for: format)
     let (answer, status) = try run(program.path, format.rawValue, text)
@@ -38,9 +39,9 @@ package enum FormatsProgram {
     }
   }
 
-  /// The program, which may be run.
+  /// Finds the program and checks that it may be run.
   ///
-  /// - Throws: ``Failure`` when it is not there, or others may write to it.
+  /// - Throws: ``Failure`` when it is missing, or others may write to it.
   static func find(for format: SettingsFormat) throws -> ProgramBeside {
     guard let program = ProgramBeside(named: name) else {
       throw Failure(
@@ -62,14 +63,14 @@ package enum FormatsProgram {
       child = try ChildProcess.start(path, ["prefs-\(name)", format]) { actions, _ in
         posix_spawn_file_actions_adddup2(&actions, input.reading, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writing, 1)
-        // A parser that gives up may quote what it read.
+        // A crashing parser may print parts of its input.
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
       }
     } catch {
       input.closeWriting()
       throw error
     }
-    // It reads to the end before it answers, or has ended.
+    // The program reads all input before it answers, or has exited.
     let previous = signal(SIGPIPE, SIG_IGN)
     do { try FileDescriptor.writeAll(text.utf8, to: input.writing, named: path) } catch is ClosedPipe {}
     signal(SIGPIPE, previous)

@@ -50,7 +50,7 @@ package enum JSONFile {
 }
 
 extension [String: Value] {
-  /// The members in the order of the UTF-8 bytes of their names.
+  /// The members sorted by the UTF-8 bytes of their names.
   func sortedByName() -> [(key: String, value: Value)] {
     sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
   }

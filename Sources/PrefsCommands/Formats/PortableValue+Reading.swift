@@ -7,7 +7,7 @@ import Coffer
 #endif
 
 extension PortableValue {
-  /// The value that a tree stands for.
+  /// Decodes a tree.
   ///
   /// - Throws: ``FormatProblem``.
   package static func value(_ tree: Value) throws -> Value {

@@ -6,12 +6,12 @@ import Coffer
   import Foundation
 #endif
 
-/// Values as trees of what a format knows, from which the same values come back.
+/// Encodes values as trees of a format's own types, without loss.
 ///
-/// What a format has no form of its own for stands there as a dictionary with one name, which says what it is:
-/// `{"$date": "2026-01-31T08:30:00.250Z"}`. A dictionary of the user's that looks so is itself wrapped, as `$dict`.
+/// A value that a format has no type for is written as a dictionary with one key that names its type: `{"$date":
+/// "2026-01-31T08:30:00.250Z"}`. A user's dictionary of this form is wrapped in `$dict`.
 package enum PortableValue {
-  /// What a wrapped value is.
+  /// The type of a wrapped value.
   enum Mark: String {
     case null = "$null"
     case integer = "$int"
@@ -26,18 +26,18 @@ package enum PortableValue {
     case dictionary = "$dict"
   }
 
-  /// How deep a tree may nest, so that what is written can be read by every reader.
+  /// The maximum nesting depth of a tree, so that every parser can read it.
   private static let depthLimit = 190
 
-  /// The tree for a value.
+  /// Encodes a value.
   ///
-  /// - Parameter native: What stands there as itself.
+  /// - Parameter native: The types that the format supports directly.
   /// - Throws: ``FormatProblem``.
   package static func tree(_ value: Value, native: NativeKinds) throws -> Value {
     try Writer(native: native).tree(value, depth: 0)
   }
 
-  /// A number that is no ordinary one, as text: `nan`, `inf`, `-inf`, or the bits of another NaN.
+  /// A special number as text: `nan`, `inf`, `-inf`, or the bits of another NaN.
   static func text(ofSpecial number: Double) -> String {
     guard number.isNaN, number.bitPattern != Double.nan.bitPattern else { return number.description }
     return "0x" + String(number.bitPattern, radix: 16)
@@ -85,7 +85,7 @@ package enum PortableValue {
     }
 
     private func data(_ data: Data) -> Value {
-      // Data that is the archive of a URL would come back as that URL.
+      // Data that is an archived URL would be read back as that URL.
       let isPlain = native.data && !(native.urlArchives && URLArchive.unwrapped(.data(data)) != .data(data))
       return isPlain ? .data(data) : wrapped(.data, .string(data.base64EncodedString()))
     }
@@ -97,7 +97,7 @@ package enum PortableValue {
       guard Timestamp.date(text)?.timeIntervalSinceReferenceDate.bitPattern == seconds.bitPattern else {
         return wrapped(.date, double(seconds))
       }
-      // Years of more than four digits are known to nobody else.
+      // Other parsers do not support years of more than four digits.
       return native.dates == .milliseconds && text.utf8.count == 24 && text.first != "-"
         ? .date(date) : wrapped(.date, .string(text))
     }
@@ -118,7 +118,7 @@ package enum PortableValue {
       return isLikeWrapped ? wrapped(.dictionary, tree) : tree
     }
 
-    /// As what it says where the same text comes of that again, else as text.
+    /// JSON text as a tree if it can be restored exactly, else as text.
     private func json(_ text: String, depth: Int) throws -> Value {
       try check(text)
       guard let parsed = try? JSONReader.value(text), parsed.kind != .string,

@@ -6,7 +6,7 @@ import Coffer
   import Foundation
 #endif
 
-/// Settings as a property list: XML where people read it, else binary, as `defaults export` does.
+/// Settings as a property list: XML for display, else binary, like `defaults export`.
 enum PropertyListFile {
   static func tree(_ bytes: [UInt8]) throws -> Value {
     do {
@@ -22,7 +22,7 @@ enum PropertyListFile {
     return Array(try encoder.encode(tree))
   }
 
-  /// - Throws: ``FormatProblem`` where XML cannot hold what the binary form can.
+  /// - Throws: ``FormatProblem`` for a value that the binary form supports but XML does not.
   static func check(_ tree: Value) throws {
     switch tree {
     case .string(let text): try check(text)

@@ -1,18 +1,18 @@
 import Coffer
 import CofferMaintenance
 
-/// The settings that a file holds.
+/// The settings in a file.
 struct SettingsFile {
-  /// The collections, those without settings among them.
+  /// The collections, including empty ones.
   let collections: [String]
   let settings: [ImportedSetting]
 
   /// Reads a file.
   ///
   /// - Parameters:
-  ///   - name: What to call the file in messages.
-  ///   - collection: The collection that its settings belong to; nil when it holds collections by name.
-  ///   - reading: Reads YAML and TOML.
+  ///   - name: The name of the file in messages.
+  ///   - collection: The collection of the settings; nil for a file with collections by name.
+  ///   - reading: Parses YAML and TOML.
   /// - Throws: ``Failure`` with the status `format`, which quotes no value.
   init(
     _ bytes: [UInt8], format: SettingsFormat, named name: String, collection: String?,
@@ -39,9 +39,9 @@ struct SettingsFile {
     }
   }
 
-  /// The same settings in collections of other names.
+  /// The same settings with renamed collections.
   ///
-  /// - Throws: ``Failure`` where two collections get one name.
+  /// - Throws: ``Failure`` if two collections would get the same name.
   func renamingCollections(_ rename: (String) throws -> String) throws -> SettingsFile {
     var names: [String: String] = [:]
     for collection in collections {

@@ -1,10 +1,10 @@
 import Coffer
 
-/// The formats of text in which settings are written and read.
+/// The text formats for settings.
 package enum SettingsFormat: String, CaseIterable {
   case plist, json, yaml, toml, env
 
-  /// What stands in the file as itself; see ``PortableValue``.
+  /// The types that the format supports directly; see ``PortableValue``.
   package var native: NativeKinds {
     switch self {
     case .plist: NativeKinds(bigIntegers: true, nonFinite: true, data: true, dates: .exact, urlArchives: true)
@@ -18,7 +18,7 @@ package enum SettingsFormat: String, CaseIterable {
 
   // MARK: - Guessing
 
-  /// The format that a file's name ends with.
+  /// The format for a file name's extension.
   init?(fileName: String) {
     let name = fileName.lowercased().split(separator: "/").last ?? ""
     // .env.local, .env.production
@@ -37,7 +37,7 @@ package enum SettingsFormat: String, CaseIterable {
     }
   }
 
-  /// The format that contents begin like, where no other begins so.
+  /// The format that the contents begin like, if only one does.
   init?(contents: [UInt8]) {
     if contents.starts(with: "bplist".utf8) {
       self = .plist
@@ -52,9 +52,9 @@ package enum SettingsFormat: String, CaseIterable {
 
   // MARK: - Trees
 
-  /// The file for a tree of what the format knows.
+  /// Writes a tree as a file.
   ///
-  /// - Parameter isBinary: Whether a property list is to be a binary one.
+  /// - Parameter isBinary: Whether to write a property list in binary form.
   func bytes(_ tree: [String: Value], isBinary: Bool = false) throws -> [UInt8] {
     switch self {
     case .plist: try PropertyListFile.bytes(tree, isBinary: isBinary)
@@ -65,10 +65,10 @@ package enum SettingsFormat: String, CaseIterable {
     }
   }
 
-  /// The tree that a file holds.
+  /// Parses a file into a tree.
   ///
-  /// - Parameter reading: Reads YAML and TOML.
-  /// - Throws: ``FormatProblem``, which quotes no value; ``Failure`` where the program is missing that reads the format.
+  /// - Parameter reading: Parses YAML and TOML.
+  /// - Throws: ``FormatProblem``, which quotes no value; ``Failure`` if the parser's program is missing.
   func tree(
     _ bytes: [UInt8], reading: (String, SettingsFormat) throws -> Value = FormatsProgram.tree
   ) throws -> Value {
@@ -76,7 +76,7 @@ package enum SettingsFormat: String, CaseIterable {
     guard let text = String(validating: bytes, as: UTF8.self) else {
       throw FormatProblem("it is not valid UTF-8")
     }
-    // What editors of another system put at the beginning.
+    // A byte order mark, as written by some editors.
     let content = text.hasPrefix("\u{feff}") ? String(text.unicodeScalars.dropFirst()) : text
     return switch self {
     case .json: try JSONFile.tree(content)
@@ -86,7 +86,7 @@ package enum SettingsFormat: String, CaseIterable {
   }
 }
 
-/// What a format holds as itself.
+/// The types that a format supports directly.
 package struct NativeKinds {
   var null = false
   /// Integers above `Int64.max`.
@@ -94,7 +94,7 @@ package struct NativeKinds {
   var nonFinite = false
   var data = false
   var dates = Dates.none
-  /// Whether a URL stands there in the way of UserDefaults.
+  /// Whether URLs are archived as by UserDefaults.
   var urlArchives = false
   /// Whether text may hold the character U+0000.
   var nul = true
@@ -104,7 +104,7 @@ package struct NativeKinds {
   }
 }
 
-/// Why a file does not hold settings, or a value has no place in one; never with a value in it.
+/// Why a file has no valid settings, or a value cannot be written; never contains a value.
 package struct FormatProblem: Error {
   package let reason: String
 

@@ -1,20 +1,20 @@
 import Coffer
 
-/// Collections of a store on their way into a file, as a tree of what its format knows.
+/// Builds the tree of a file from a store's collections.
 package struct SettingsTree {
   let format: SettingsFormat
-  /// Whether secrets are written in clear.
+  /// Whether secrets are written as plaintext.
   let reveals: Bool
-  /// Whether the file is a binary property list, which holds what one in XML cannot.
+  /// Whether the file is a binary property list, which supports values that XML does not.
   var isBinary = false
 
-  /// How many items the tree has.
+  /// The number of items in the tree.
   private(set) var itemCount = 0
-  /// How many of them stand there without their values.
+  /// The number of redacted items.
   private(set) var redactedCount = 0
-  /// How many of them have metadata, which no text holds.
+  /// The number of items with metadata, which is not exported as text.
   private(set) var metadataCount = 0
-  /// How many of them expire, or are due for renewal, which no text holds either.
+  /// The number of items with an expiry or due date, which are not exported as text.
   private(set) var datedCount = 0
 
   init(format: SettingsFormat, reveals: Bool, isBinary: Bool = false) {
@@ -23,9 +23,9 @@ package struct SettingsTree {
     self.isBinary = isBinary
   }
 
-  /// The file of all collections, by their names.
+  /// The file of all collections, by name.
   ///
-  /// - Throws: `CofferError.notExportable`; what reading throws.
+  /// - Throws: `CofferError.notExportable`; errors of reading.
   mutating func fileOfAllCollections(_ transaction: borrowing some Reading & ~Copyable) throws -> [UInt8] {
     var collections: [String: Value] = [:]
     for name in try transaction.allCollections() {
@@ -41,8 +41,8 @@ package struct SettingsTree {
 
   /// The file of one collection.
   ///
-  /// - Parameter collections: The collection, and those that show behind it.
-  /// - Throws: `CofferError.notExportable`; what reading throws.
+  /// - Parameter collections: The collection, and those it inherits from.
+  /// - Throws: `CofferError.notExportable`; errors of reading.
   mutating func file(
     of collections: [String], _ transaction: borrowing some Reading & ~Copyable
   ) throws -> [UInt8] {
@@ -59,7 +59,7 @@ package struct SettingsTree {
 
   // MARK: - Settings
 
-  /// The settings of a collection, each a tree.
+  /// The settings of a collection, each as a tree.
   mutating func settings(
     of collection: String, _ transaction: borrowing some Reading & ~Copyable
   ) throws -> [String: Value] {
@@ -108,11 +108,11 @@ package struct SettingsTree {
     }
   }
 
-  /// What stands for a value that is not shown.
+  /// The placeholder of a hidden value.
   private mutating func redacted(
     _ placeholder: String, _ key: String, _ collection: String, _ kind: Value.Kind
   ) throws -> Value {
-    // Whoever reads variables would take it for the value.
+    // A reader of variables would take it for the value.
     guard format != .env else { throw Redaction.refusal(key, collection, kind) }
     redactedCount += 1
     return .string(placeholder)

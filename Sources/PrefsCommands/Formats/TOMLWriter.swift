@@ -1,12 +1,12 @@
 import Coffer
 
-/// Writes settings as TOML 1.0: a table for each collection, and each value on a line.
+/// Writes settings as TOML 1.0: a table per collection, and one value per line.
 enum TOMLWriter {
   static func text(_ tree: [String: Value]) -> String {
     tree.sortedByName().map { line($0.key, $0.value) }.joined()
   }
 
-  /// The file of several collections, each in a table of its own.
+  /// The file of several collections, each in its own table.
   static func text(ofCollections collections: [String: Value]) -> String {
     let tables = collections.sortedByName().map { name, settings in
       guard case .dictionary(let members) = settings else { return line(name, settings) }
@@ -26,7 +26,7 @@ enum TOMLWriter {
         default: false
         }
       }
-    // The escapes of JSON are those of a basic string.
+    // JSON's escapes are those of a TOML basic string.
     return isBare ? name : JSONText.quoted(name)
   }
 

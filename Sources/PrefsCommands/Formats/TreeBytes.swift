@@ -6,9 +6,9 @@ import Coffer
   import Foundation
 #endif
 
-/// A tree of a file on its way from one process to another, exact to the bit.
+/// The encoding of a tree for the pipe between two processes, without loss.
 ///
-/// Each value is a byte for its kind and what belongs to it; numbers and lengths have eight bytes, the largest first.
+/// Each value is a byte for its kind, followed by its contents; numbers and lengths are 8 bytes, big-endian.
 package struct TreeBytes {
   private enum Kind: UInt8 {
     case null, no, yes, int, uint64, double, string, data, date, array, dictionary
@@ -16,7 +16,7 @@ package struct TreeBytes {
 
   // MARK: - Writing
 
-  /// - Throws: ``FormatProblem`` where a value is none of a file's.
+  /// - Throws: ``FormatProblem`` for a value that cannot be in a file.
   package static func bytes(_ tree: Value) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try append(tree, to: &bytes)
@@ -64,7 +64,7 @@ package struct TreeBytes {
   private var rest: ArraySlice<UInt8>
   private static let damaged = FormatProblem("the answer of what reads it is damaged")
 
-  /// - Throws: ``FormatProblem`` where the bytes are no tree.
+  /// - Throws: ``FormatProblem`` if the bytes are not a valid tree.
   package static func tree(_ bytes: ArraySlice<UInt8>) throws -> Value {
     var reader = TreeBytes(rest: bytes)
     let tree = try reader.value(depth: 0)
@@ -102,7 +102,7 @@ package struct TreeBytes {
 
   private mutating func number() throws -> UInt64 { try take(8).reduce(0) { $0 << 8 | UInt64($1) } }
 
-  /// A number of things, each of which takes a byte at least.
+  /// The number of elements, each of which takes at least one byte.
   private mutating func count() throws -> Int {
     guard let count = Int(exactly: try number()), count <= rest.count else { throw Self.damaged }
     return count

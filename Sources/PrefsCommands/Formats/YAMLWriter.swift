@@ -6,10 +6,10 @@ import Coffer
   import Foundation
 #endif
 
-/// Writes settings as YAML in blocks, text in quotes wherever a reader of YAML 1.1 or 1.2 might take it for something else.
+/// Writes settings as YAML in block style; text is quoted if a YAML 1.1 or 1.2 parser might not read it as text.
 struct YAMLWriter {
   private var text = ""
-  /// Readers find a key without `?` in 1,024 characters only (YAML 1.2, section 7.4).
+  /// Parsers find a key without `?` only within 1,024 characters (YAML 1.2, section 7.4).
   private static let keyLimit = 250
 
   static func text(_ tree: Value) -> String {
@@ -32,7 +32,7 @@ struct YAMLWriter {
     }
   }
 
-  /// - Parameter isIndented: Whether the first line begins where the last one ended.
+  /// - Parameter isIndented: Whether the first line continues the current one.
   private mutating func block(_ tree: Value, indent: Int, isIndented: Bool) {
     let space = String(repeating: " ", count: indent)
     var lead = isIndented ? "" : space
@@ -78,7 +78,7 @@ struct YAMLWriter {
     }
   }
 
-  /// Words that some version of YAML takes for something else than text.
+  /// Words that some version of YAML does not read as text.
   private static let reserved: Set<String> = [
     "null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "nan",
   ]
@@ -110,7 +110,7 @@ struct YAMLWriter {
       case "\n": result += "\\n"
       case "\r": result += "\\r"
       case "\t": result += "\\t"
-      // What might be an anchor counts as one with YAMLReader, which takes no file with many.
+      // YAMLReader counts a possible anchor as one, and refuses files with many.
       case "&" where !previous.properties.isAlphabetic: result += "\\x26"
       case "\0"..<" ", "\u{7f}"..."\u{a0}", "\u{2028}", "\u{2029}", "\u{feff}", "\u{fffe}", "\u{ffff}":
         let digits = String(scalar.value, radix: 16)

@@ -1,14 +1,14 @@
 import Coffer
 import CofferMaintenance
 
-/// What an import has come to, in words.
+/// The report of an import.
 struct ImportText {
   let report: PlainImportReport
   let isDryRun: Bool
-  /// How the values of what would change are shown.
+  /// How changed values are redacted.
   let redaction: Redaction
 
-  /// The report for people.
+  /// The report for display.
   var summary: String {
     let items = DisplayText.count(report.itemCount, "item", "items")
     let collections = DisplayText.count(report.collections.count, "collection", "collections")
@@ -37,7 +37,7 @@ struct ImportText {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// The report for programs.
+  /// The report as JSON.
   var json: String {
     JSONText.object(
       [

@@ -2,7 +2,7 @@ import ArgumentParser
 import Coffer
 import CofferMaintenance
 
-/// The options that say what a file of another program is.
+/// The options that describe a file to import.
 struct ImportedFileOptions: ParsableArguments {
   @Option(help: "What it is.")
   var format: Format?
@@ -10,7 +10,7 @@ struct ImportedFileOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Read the passphrase of the file from this file descriptor.", valueName: "n"))
   var sourcePassphraseFd: Int32?
 
-  /// What can be read.
+  /// The input formats.
   enum Format: String, CaseIterable, ExpressibleByArgument {
     case plist, json, yaml, toml, env, sqlite, yapdatabase, sqlcipher
   }
@@ -24,7 +24,7 @@ struct ImportedFileOptions: ParsableArguments {
     }
   }
 
-  /// What fits them not, beside the options of the store and for this file.
+  /// Checks that these options fit the store's options and the file.
   func check(_ file: String, descriptors: [Int32?]) throws {
     if let sourcePassphraseFd, descriptors.contains(sourcePassphraseFd) {
       throw ValidationError("Each secret needs a file descriptor of its own.")
@@ -35,7 +35,7 @@ struct ImportedFileOptions: ParsableArguments {
   }
 }
 
-/// A file of another program, read as far as that needs no store.
+/// A file to import, read as far as possible without a store.
 struct ImportedFile {
   private let path: String
   private let contents: Contents
@@ -47,7 +47,7 @@ struct ImportedFile {
 
   /// - Parameters:
   ///   - path: The file; `-` for standard input.
-  ///   - collection: What its settings belong to where it holds those of one collection alone.
+  ///   - collection: The collection of its settings, for a file with a single one.
   init(_ path: String, _ options: ImportedFileOptions, collection: String?, noInput: Bool) throws {
     self.path = path
     let file = File(path: path, options: options)
@@ -60,18 +60,18 @@ struct ImportedFile {
     }
   }
 
-  /// Whether it is a database, which names its collections itself and has metadata.
+  /// Whether it is a database, which has collection names and metadata.
   var isDatabase: Bool {
     if case .database = contents { true } else { false }
   }
 
-  /// The settings that it does not show, secrets in an export.
+  /// The redacted settings, such as secrets in an export.
   var hidden: [ImportedSetting] {
     guard case .settings(let file) = contents else { return [] }
     return file.settings.filter { $0.value == nil }
   }
 
-  /// The same settings, of the collections' environments.
+  /// The same settings, in the collections' environments.
   func renamingCollections(_ rename: (String) throws -> String) throws -> ImportedFile {
     guard case .settings(let file) = contents else { return self }
     return ImportedFile(path: path, contents: .settings(try file.renamingCollections(rename)))
@@ -85,7 +85,7 @@ struct ImportedFile {
     return file.collections
   }
 
-  /// Sets what it holds, in one transaction.
+  /// Imports the file in one transaction.
   func importInto(
     _ database: Database, mode: ImportMode = .merge, isDryRun: Bool = false, progress: (Double) -> Void = { _ in }
   ) throws -> PlainImportReport {
@@ -99,7 +99,7 @@ struct ImportedFile {
   }
 }
 
-/// Where the contents come from.
+/// The source of the contents.
 private struct File {
   let path: String
   let options: ImportedFileOptions
@@ -110,7 +110,7 @@ private struct File {
     path == "-" ? try FileDescriptor.readAll(0, named: shownName) : try FileDescriptor.readFile(path)
   }
 
-  /// The format, and the contents where they were read to find it.
+  /// The format, and the contents if they were read to detect it.
   func input() throws -> (format: ImportedFileOptions.Format, bytes: [UInt8]?) {
     if let format = options.format { return (format, nil) }
     if let format = SettingsFormat(fileName: path).flatMap(Self.format) { return (format, nil) }

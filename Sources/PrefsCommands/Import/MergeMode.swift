@@ -1,7 +1,7 @@
 import ArgumentParser
 import CofferMaintenance
 
-/// What becomes of the items that are there when others come.
+/// What happens to existing items.
 enum MergeMode: String, EnumerableFlag {
   case merge, replace
 

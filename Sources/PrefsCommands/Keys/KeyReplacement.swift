@@ -1,30 +1,30 @@
 import Coffer
 
-/// Puts a new key behind the slots that stay: finds what opens each of them first.
+/// Replaces the key behind the remaining slots, after finding the secret of each.
 struct KeyReplacement {
   let slots: OpenSlots
-  /// What was named as opening slots that stay.
+  /// The sources given for the remaining slots.
   var keys: [KeySource] = []
   var dropped: Set<Int> = []
   let options: SessionOptions
 
   /// Replaces the key.
   ///
-  /// What the slots were opened with need not be given again.
+  /// The source that opened the slots need not be given again.
   func run() throws {
     var sources = (slots.key.map { [$0] } ?? []) + keys
     var missing: [SlotInfo]
     do {
       missing = try attempt(sources)
     } catch CofferError.wrongKey where slots.key != nil {
-      // Its own slot may be among those that go; if it was another one that is wrong, this finds it again.
+      // The slot that was opened may be among those to be removed; if another one is wrong, this finds out again.
       sources = keys
       missing = try attempt(sources)
     }
     if !missing.isEmpty { try replace(openedBy: sources + ask(missing)) }
   }
 
-  /// - Returns: The slots that are left to be opened; none when the key is replaced.
+  /// - Returns: The slots that still need a source; empty once the key is replaced.
   private func attempt(_ sources: [KeySource]) throws -> [SlotInfo] {
     do {
       try replace(openedBy: sources)
@@ -42,7 +42,7 @@ struct KeyReplacement {
 
   // MARK: - Slots that are left
 
-  /// Asks for what opens `missing`, one after the other.
+  /// Asks for the sources of `missing`, one after the other.
   private func ask(_ missing: [SlotInfo]) throws -> [KeySource] {
     let canAsk = !options.noInput && missing.allSatisfy { !$0.kind.isRandomKey } && Terminal.isThere
     guard canAsk else { throw refusal(missing) }

@@ -1,6 +1,6 @@
 import Coffer
 
-/// What has key slots: a store, or its vault.
+/// An owner of key slots: a store, or its vault.
 protocol SlotHolder {
   func slots() throws -> [SlotInfo]
   func addSlot(_ key: KeySource, label: String, stretching: PasswordHash) throws -> SlotInfo
@@ -8,7 +8,7 @@ protocol SlotHolder {
   func changeSlot(_ id: Int, to key: KeySource, label: String?, stretching: PasswordHash) throws -> SlotInfo
   func labelSlot(_ id: Int, _ label: String) throws
   func removeSlot(_ id: Int) throws
-  /// Puts another key behind the slots that `keys` open, which are all that stay.
+  /// Replaces the key behind the slots that `keys` open; all others are dropped.
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws
 }
 
@@ -24,14 +24,14 @@ extension Vault: SlotHolder {
   }
 }
 
-/// The slots that a command works on, and what opened them.
+/// The slots that a command works on, and the key that opened them.
 struct OpenSlots {
   let holder: any SlotHolder
-  /// What opened them; nil for a vault that was unlocked before.
+  /// The key that opened them; nil for a vault that was already unlocked.
   let key: KeySource?
   let areOfVault: Bool
 
-  /// What removing a slot, or changing it, does not do.
+  /// What removing or changing a slot does not protect against.
   var warning: String {
     let (key, command) = areOfVault ? ("the key of the vault", "--vault") : ("the root key", "--new-root-key")
     return "Whoever had its secret can still read copies of the store made before and, until \(key) is replaced, later "
@@ -40,7 +40,7 @@ struct OpenSlots {
 }
 
 extension Session {
-  /// Opens the store, and unlocks the vault if it is about that, for work on key slots; closes it afterwards.
+  /// Opens the store, and unlocks the vault if the command is about it, for work on key slots; closes it afterwards.
   func withSlots<R>(_ options: SlotOptions, _ body: (OpenSlots) throws -> R) throws -> R {
     let (database, key) = try openWithKey()
     return try using(database) { database in

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The options that say whose key slots a command is about.
+/// The options that select the store's or the vault's key slots.
 struct SlotOptions: ParsableArguments {
   @Flag(help: "The slots of the vault, which keeps sealed collections, instead of the store's.")
   var vault = false

@@ -1,11 +1,11 @@
 import ArgumentParser
 import Coffer
 
-/// Which key slot a command is about: a number or a label.
+/// A reference to a key slot: a number or a label.
 enum SlotReference {
-  /// The one slot of this number or label.
+  /// The one slot with this number or label.
   ///
-  /// - Throws: ``Failure`` with the status `notFound`, or `usage` when more than one answers.
+  /// - Throws: ``Failure`` with the status `notFound`, or `usage` when it is ambiguous.
   static func slot(_ argument: String, in slots: [SlotInfo]) throws -> SlotInfo {
     let argument = CommandArguments.value(argument)
     let matches = slots.filter { String($0.id) == argument || (!$0.label.isEmpty && $0.label == argument) }

@@ -12,7 +12,7 @@ enum SlotText {
     slots.map(describe).joined(separator: ", ")
   }
 
-  /// What opens a store or its vault with these slots, in a sentence.
+  /// The kinds of secret that open a store or its vault with these slots, in a sentence.
   static func ways(_ slots: [SlotInfo]) -> String {
     let ways = slots.map { slot in
       let label = slot.label.isEmpty ? "" : " labelled \"\(DisplayText.escapingControls(slot.label))\""
@@ -27,7 +27,7 @@ enum SlotText {
     return "What opens it: " + ways.joined(separator: "; or ") + "."
   }
 
-  /// The slots in columns, for people.
+  /// The slots in columns, for display.
   static func lines(_ slots: [SlotInfo]) -> [String] {
     var table = Table()
     for slot in slots { table.add(fields(slot).map { DisplayText.escapingControls($0) }) }

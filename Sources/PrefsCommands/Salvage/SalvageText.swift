@@ -1,18 +1,18 @@
 import Coffer
 import CofferMaintenance
 
-/// What a salvage has come to, in words.
+/// The report of a salvage.
 struct SalvageText {
   let report: SalvageReport
   let source: String
   let output: String
 
-  /// Lists of pages and items are cut off here; `--json` has all of them.
+  /// The maximum length of listed pages and items; `--json` has all of them.
   private static let listLimit = 50
 
   // MARK: - Text
 
-  /// The report for people.
+  /// The report for display.
   func summary(_ style: Style) -> String {
     var table = Table()
     table.add(["read", DisplayText.escapingControls(source)])
@@ -105,7 +105,7 @@ struct SalvageText {
 
   // MARK: - JSON
 
-  /// The report for programs.
+  /// The report as JSON.
   var json: String {
     JSONText.object([
       ("source", JSONText.quoted(source)), ("output", JSONText.quoted(output)),

@@ -90,15 +90,15 @@ package struct CommonOptions: ParsableArguments, Talking {
     }
   }
 
-  /// The colours of what goes to standard output.
+  /// The style of standard output.
   package var style: Style { Style(isOn: color.applies(to: 1)) }
 
-  /// The collections that `-c` names, for commands that take several; that of the application, when `-c` names none.
+  /// The collections named by `-c`, for commands that take several; the application's if there is no `-c`.
   package var namedCollections: [String] {
     collection.isEmpty ? [app].compactMap(\.self) : collection.map(CommandArguments.value)
   }
 
-  /// The same for commands that take one.
+  /// The same for commands that take a single one.
   var namedCollection: String? { namedCollections.last }
 
   func checkCollectionCount() throws {
@@ -107,16 +107,16 @@ package struct CommonOptions: ParsableArguments, Talking {
     }
   }
 
-  /// What a session needs of them.
+  /// The options for a session.
   ///
-  /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
+  /// - Parameter force: Whether to set values that violate their declarations.
   func ofSession(force: Bool) -> SessionOptions {
     var options = ofSession
     options.allowsUndeclared = force
     return options
   }
 
-  /// What a session needs of them.
+  /// The options for a session.
   package var ofSession: SessionOptions {
     SessionOptions(
       store: store, app: app, keyFile: keyFile, keyFd: keyFd, passphraseFd: passphraseFd, recoveryKeyFd: recoveryKeyFd,
@@ -126,7 +126,7 @@ package struct CommonOptions: ParsableArguments, Talking {
   }
 }
 
-/// What holds for every option that names a file descriptor.
+/// Rules for all options that name a file descriptor.
 enum DescriptorOptions {
   static func check(_ descriptors: [Int32]) throws {
     if descriptors.contains(where: { $0 < 0 }) { throw ValidationError("A file descriptor is not negative.") }
@@ -137,9 +137,9 @@ enum DescriptorOptions {
 enum ColorChoice: String, CaseIterable, ExpressibleByArgument {
   case auto, always, never
 
-  /// Whether to colour what goes to `descriptor`.
+  /// Whether to colour output to `descriptor`.
   ///
-  /// `NO_COLOR` counts for `auto` (no-color.org).
+  /// With `auto`, respects `NO_COLOR` (no-color.org).
   func applies(to descriptor: Int32) -> Bool {
     switch self {
     case .always: true

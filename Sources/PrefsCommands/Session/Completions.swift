@@ -9,10 +9,10 @@ import Coffer
   import Glibc
 #endif
 
-/// What the shell's completion offers of a store's names.
+/// Shell completion of a store's names.
 ///
-/// Nobody is asked for anything: a store that does not open with a key file or a credential offers nothing, and no key
-/// command is run.
+/// Never prompts: a store that does not open with a key file or a credential offers no names, and no key command is
+/// run.
 enum Completions {
   /// Keys, as `KEY` and `COLLECTION/KEY`.
   static let keys = CompletionKind.custom { words, index, prefix in
@@ -24,7 +24,7 @@ enum Completions {
     }
   }
 
-  /// What the setting before the cursor may be: its declared choices, or the two truth values.
+  /// The values of the setting before the cursor: its declared choices, or the two Booleans.
   static let choices = CompletionKind.custom { words, index, prefix in
     offers(words, before: index) { line, database in
       guard let key = line.words.last else { return [] }
@@ -49,7 +49,7 @@ enum Completions {
     }
   }
 
-  /// The names of environments: of the collection that is named, else of all.
+  /// The names of environments: of the named collection, else of all.
   static let environments = CompletionKind.custom { words, index, prefix in
     offers(words, before: index) { line, database in
       let all = try database.makeConnection().read { try $0.environments() }
@@ -60,7 +60,7 @@ enum Completions {
     }
   }
 
-  /// The labels of key slots, or their numbers where they have none.
+  /// The labels of key slots, or their numbers if they have no labels.
   static let slots = CompletionKind.custom { words, index, prefix in
     let line = Line(words, before: index)
     let slots =
@@ -70,7 +70,7 @@ enum Completions {
     return presentable(slots.map { $0.label.isEmpty ? String($0.id) : $0.label }, prefix)
   }
 
-  /// So many names are offered at most, and so many of each collection as long as several are in question.
+  /// The maximum number of names, and of names per collection if several are offered.
   private static let limit = (names: 1_000, namesOfCollection: 100)
 
   private static func keys(
@@ -122,14 +122,15 @@ enum Completions {
     presentable(using(Line(words, before: index), body), "")
   }
 
-  /// What `body` gives with the store that the line names; nothing where it does not open.
+  /// The result of `body` with the store named on the line; empty if it does not open.
   private static func using<T>(_ line: Line, _ body: (Line, Database) throws -> [T]) -> [T] {
     guard line.opensByItself, let session = try? Session(line.options) else { return [] }
     let names = try? session.using(try session.openForReading()) { try body(line, $0) }
     return names ?? []
   }
 
-  /// The names as the shell's script takes them, without those that a terminal would obey or the tool take for an option.
+  /// The names as the shell's script expects them, without those that contain control characters or look like
+  /// options.
   private static func presentable(_ names: [String], _ prefix: String) -> [String] {
     names.filter { name in
       name.utf8.starts(with: prefix.utf8) && !name.isEmpty && !name.utf8.starts(with: "-".utf8)
@@ -137,10 +138,10 @@ enum Completions {
     }.map(escapingForScript)
   }
 
-  /// With a backslash before what the script would not take for a part of the name.
+  /// Escapes characters with a backslash that the script would not take as part of the name.
   ///
-  /// bash expands every word of `compgen -W` and would run `$(…)`; zsh's `_describe` takes what follows a colon for a
-  /// description. Their scripts quote a name that goes to the command line; fish takes and quotes names as they are.
+  /// bash expands every word of `compgen -W` and would run `$(…)`; zsh's `_describe` treats text after a colon as a
+  /// description. Their scripts quote a name inserted into the command line; fish takes and quotes names as they are.
   private static func escapingForScript(_ name: String) -> String {
     let isSpecial: (Unicode.Scalar) -> Bool
     switch CompletionShell.requesting {
@@ -156,19 +157,19 @@ enum Completions {
     return String(escaped)
   }
 
-  /// What the words before the cursor say of the store.
+  /// The store's options from the words before the cursor.
   private struct Line {
     var options = SessionOptions()
     private var named: String?
     private(set) var environment = Environment.variable("PREFS_ENV")
     private var namesSecret = false
-    /// What is neither an option nor its value.
+    /// The words that are neither options nor their values.
     private(set) var words: [String] = []
 
     init(_ words: [String], before index: Int) {
       options.noInput = true
       options.quiet = true
-      // A key that is typed meanwhile is not worth more waiting.
+      // Completion must not wait longer for a busy store.
       options.timeout = 0.02
       var words = words.prefix(index)[...]
       while let word = words.popFirst() {
@@ -192,13 +193,13 @@ enum Completions {
 
     var collection: String? { named ?? options.app }
 
-    /// Whether the key lies in a file, and neither with the shell nor with a program, which may ask for it.
+    /// Whether the key is in a file, rather than from a descriptor or a program, which might prompt.
     var opensByItself: Bool {
       guard !namesSecret else { return false }
       guard let file = options.keyFile ?? (options.app == nil ? Environment.variable("PREFS_KEY_FILE") : nil) else {
         return options.app != nil || Environment.variable("PREFS_KEY_COMMAND") == nil
       }
-      // A pipe would keep the shell waiting, and lose what it gives.
+      // Reading a pipe would block the shell, and lose its contents.
       var status = stat()
       return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
@@ -208,7 +209,7 @@ enum Completions {
       return word.filter { $0 != quote }
     }
 
-    /// The path that a shell makes of a word with `~` or quotes around it.
+    /// The path of a word with `~` or quotes, as the shell would expand it.
     private static func path(_ word: String) -> String {
       let word = unquoted(word)
       guard word.hasPrefix("~/"), let home = Environment.variable("HOME") else { return word }

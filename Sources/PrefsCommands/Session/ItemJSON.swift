@@ -6,9 +6,9 @@ import Coffer
   import Foundation
 #endif
 
-/// The JSON objects that stand for entries, with their members always in the same order.
+/// Entries as JSON objects, with their members always in the same order.
 package enum ItemJSON {
-  /// A stored entry, as `get --json` prints it: a secret in clear.
+  /// A stored entry, as printed by `get --json`: secrets are plaintext.
   static func text(_ item: Item, origin: String) -> String {
     JSONText.object(
       [
@@ -23,7 +23,7 @@ package enum ItemJSON {
       ])
   }
 
-  /// The members that are there where something expires, or should be renewed.
+  /// The members for an expiry and a due date, if set.
   private static func dates(_ expires: Date?, _ due: Date?) -> [(name: String, json: String)] {
     [("expires", expires), ("due", due)].compactMap { name, date in
       date.map { (name, JSONText.quoted(Timestamp.text($0))) }
@@ -44,9 +44,9 @@ package enum ItemJSON {
       ])
   }
 
-  /// An entry of a list, with its value or without.
+  /// An entry of a list, with or without its value.
   ///
-  /// - Parameter info: nil for a setting that is declared and not set.
+  /// - Parameter info: nil for a setting that is declared but not set.
   static func text(
     _ key: String, _ collection: String, _ info: ItemInfo?, kind: String, value: Value?, origin: String?
   ) -> String {

@@ -8,20 +8,20 @@ import Coffer
   import Glibc
 #endif
 
-/// Finds what opens the store: the options, then `PREFS_KEY_FILE`, `PREFS_KEY_COMMAND`, the credential `prefs-key`, the
-/// default key file, and a question on the terminal.
+/// Finds the key of the store: from the options, then `PREFS_KEY_FILE`, `PREFS_KEY_COMMAND`, the credential
+/// `prefs-key`, the default key file, and a prompt on the terminal.
 struct KeyLookup {
   let options: SessionOptions
   let store: String
 
   // MARK: - Opening
 
-  /// Opens the store with the first source that is there.
+  /// Opens the store with the first available source.
   ///
-  /// Which kinds of secret can open it is readable without a key, so nobody is asked for a passphrase in vain, and a key
-  /// that lies around for another store does not stand in the way of the question.
+  /// The kinds of its slots are readable without a key. So it never prompts for a passphrase in vain, and a default
+  /// key for another store does not prevent the prompt.
   ///
-  /// - Throws: ``Failure`` with the status `wrongKey` or `keyUnavailable`, which names what else would open it.
+  /// - Throws: ``Failure`` with the status `wrongKey` or `keyUnavailable`, which names the other ways to open it.
   func open<R>(_ slots: [SlotInfo], _ open: (KeySource) throws -> R) throws -> R {
     do {
       return try openAny(slots, open)
@@ -68,13 +68,13 @@ struct KeyLookup {
 
   // MARK: - Creating
 
-  /// What a new store is to be opened with.
+  /// The key source for a new store.
   ///
-  /// A key file that is named and missing is made.
+  /// A named key file is created if it is missing.
   ///
   /// - Parameters:
-  ///   - withPassphrase: Asks for a passphrase, twice, unless one comes by `--passphrase-fd`.
-  ///   - group: The group that shares the store, and may read a key file that is made.
+  ///   - withPassphrase: Whether to prompt for a passphrase, twice, unless `--passphrase-fd` supplies it.
+  ///   - group: The group that shares the store, and may read a new key file.
   func sourceForNewStore(withPassphrase: Bool, group: String? = nil) throws -> KeySource {
     if let keyFile = options.keyFile { return try newKeyFile(keyFile, group: group) }
     if let source = try namedByOption() { return source }
@@ -86,9 +86,9 @@ struct KeyLookup {
     return try newKeyFile(StoreLocation.defaultKeyFile(options), group: group)
   }
 
-  /// A passphrase that nobody has used yet, asked for twice.
+  /// Prompts for a new passphrase, twice.
   ///
-  /// - Parameter option: What gives it where nobody can be asked.
+  /// - Parameter option: The option that supplies it without a terminal.
   func newPassphrase(_ question: String, option: String) throws -> SecretBytes {
     if options.noInput {
       throw Failure(.keyUnavailable, "--no-input forbids asking for a passphrase. Give it with \(option).")
@@ -96,7 +96,7 @@ struct KeyLookup {
     return try Terminal.newSecret(question, again: "The same again: ")
   }
 
-  /// The key file at `path`, which is made when it is missing.
+  /// The key file at `path`, created if it is missing.
   func newKeyFile(_ path: String, group: String? = nil) throws -> KeySource {
     if try KeyFile.create(at: path, group: group) {
       options.note("made the key file \(path). Keep a copy of it: what it alone opens is lost without it.")
@@ -121,7 +121,7 @@ struct KeyLookup {
   }
 
   private func namedByEnvironment() throws -> KeySource? {
-    // What it names is for another store than an application's own.
+    // The variables are for the default store, not for an application's own.
     guard options.app == nil else { return nil }
     if let path = Environment.variable("PREFS_KEY_FILE") {
       options.detail("using the key file \(path), from PREFS_KEY_FILE")

@@ -1,17 +1,17 @@
 import Coffer
 
-/// Asks for what somebody knows or has on paper: a passphrase or a recovery key, whichever the slots take.
+/// Prompts for a passphrase or a recovery key, depending on the slots.
 struct KeyPrompt {
   private let takesPassphrase: Bool
   private let takesRecoveryKey: Bool
   private let subject: String
   private let options: SessionOptions
-  /// How the options begin that give the answer where nobody can be asked.
+  /// The prefix of the options that supply the answer without a terminal.
   private let prefix: String
 
   /// - Parameters:
-  ///   - slots: Those of what is to be opened.
-  ///   - subject: What that is, in the question.
+  ///   - slots: The slots to open.
+  ///   - subject: Their owner, as named in the prompt.
   init(_ slots: [SlotInfo], of subject: String, options: SessionOptions, prefix: String = "--") {
     takesPassphrase = slots.contains { $0.kind == .passphrase }
     takesRecoveryKey = slots.contains { $0.kind == .recoveryKey }
@@ -20,14 +20,14 @@ struct KeyPrompt {
     self.prefix = prefix
   }
 
-  /// Whether asking is the next thing to do when a key does not serve.
+  /// Whether to prompt after a key did not work.
   ///
-  /// A recovery key is for the day all else is gone: without a terminal what went wrong before is the better news.
+  /// A recovery key is a last resort: without a terminal, the earlier error is more useful.
   var stands: Bool {
     !options.noInput && (takesPassphrase || (takesRecoveryKey && Terminal.isThere))
   }
 
-  /// Asks, and opens with the answer.
+  /// Prompts, and opens with the answer.
   func open<R>(_ open: (KeySource) throws -> R) throws -> R {
     let answer = try ask()
     guard takesRecoveryKey else { return try open(.passphrase(answer)) }
@@ -38,7 +38,7 @@ struct KeyPrompt {
       do {
         return try open(.passphrase(answer))
       } catch CofferError.wrongKey where answer.count >= Self.recoveryKeyLength {
-        // Then it was meant as one, and the error says which group of it was mistyped.
+        // It was meant as a recovery key, and the error names the mistyped group.
         throw error
       }
     }

@@ -1,6 +1,6 @@
 import Coffer
 
-/// Which entry a command is about.
+/// A reference to an entry.
 package struct KeyReference {
   let place: NamedCollection
   let key: String
@@ -28,9 +28,9 @@ package struct KeyReference {
     }
   }
 
-  /// All entries that `text` may name, split at each of its slashes, the first one before the others.
+  /// All entries that `text` may name, split at each of its slashes, the first slash first.
   ///
-  /// Text that begins with a slash names a key of the default collection, and nothing else.
+  /// Text that begins with a slash can name only a key of the default collection.
   static func all(_ text: String, collection: String?) -> [KeyReference] {
     let first = KeyReference(text, collection: collection)
     guard collection == nil, !first.collection.isEmpty else { return [first] }
@@ -42,13 +42,13 @@ package struct KeyReference {
       }
   }
 
-  /// The entry as an argument that names it again.
+  /// The argument that names the entry.
   package static func text(_ key: String, in collection: String) -> String {
     if collection.isEmpty { return key.utf8.contains(UInt8(ascii: "/")) ? "/" + key : key }
     return collection + "/" + key
   }
 
-  /// The failure that says there is no such key, with the nearest name there is.
+  /// The failure for a missing key, with the nearest existing name.
   func notFound(in transaction: borrowing some Reading & ~Copyable) -> Failure {
     if collection.isEmpty, let count = try? transaction.numberOfKeys(inCollection: key), count > 0 {
       let keys = DisplayText.count(count, "key", "keys")
@@ -60,7 +60,7 @@ package struct KeyReference {
     return Failure(.notFound, notFoundMessage.dropLast() + "; did you mean \"\(near)\"?")
   }
 
-  /// Refuses a collection that has no items, unless it is the default one or an environment that was made.
+  /// Refuses a collection without items, unless it is the default one or an existing environment.
   static func requireItems(in collection: String, _ transaction: borrowing some Reading & ~Copyable) throws {
     if try collection.isEmpty || transaction.numberOfKeys(inCollection: collection) > 0 { return }
     if let environment = CollectionEnvironment(collection: collection), try transaction.hasEnvironment(environment) {
@@ -70,7 +70,7 @@ package struct KeyReference {
     throw Failure(.notFound, "there is no \(describe(collection))" + (near.map { "; did you mean \"\($0)\"?" } ?? "."))
   }
 
-  /// The value that shows: in an environment that of its parent, where the environment has none.
+  /// The effective value: in an environment without the key, the parent's.
   func shownItem(_ transaction: borrowing some Reading & ~Copyable) throws -> Item? {
     for name in place.shown {
       if let item = try transaction.item(forKey: key, inCollection: name) { return item }
@@ -89,7 +89,7 @@ package struct KeyReference {
   /// The sentence that says there is no such key.
   var notFoundMessage: String { "there is no key \"\(key)\" in \(Self.describe(collection))." }
 
-  /// Looking at every name costs more than the hint is worth in a large collection.
+  /// In a large collection, comparing every name costs more than the hint is worth.
   private static let suggestionLimit = 10_000
 
   private func suggestion(in transaction: borrowing some Reading & ~Copyable) throws -> String? {

@@ -1,7 +1,7 @@
 import Coffer
 
 extension KeyReference {
-  /// What the administrator of this host gives the application that the collection is named for.
+  /// This host's managed settings for the application that the collection is named after.
   func managed() throws -> ManagedSettings { try ManagedSettings(ofApplication: collection) }
 
   /// - Throws: `CofferError.lockedByAdministrator`.

@@ -1,13 +1,13 @@
 import ArgumentParser
 import Coffer
 
-/// A collection that a command is about, and what shows behind it.
+/// A collection that a command uses, and the one it inherits from.
 struct NamedCollection {
   let name: String
-  /// What the collection is an environment of, where `--env` or `PREFS_ENV` asks for one; nil for a collection alone.
+  /// The parent, if `--env` or `PREFS_ENV` selects an environment; nil for a plain collection.
   let parent: String?
 
-  /// Where its values are looked for, in this order.
+  /// The collections to search for values, in order.
   var shown: [String] { [name] + (parent.map { [$0] } ?? []) }
 
   /// The collection alone.
@@ -15,7 +15,8 @@ struct NamedCollection {
     (name, parent) = (collection, nil)
   }
 
-  /// - Parameter isVariable: Whether the environment comes from `PREFS_ENV`, which a name that has one already goes before.
+  /// - Parameter isVariable: Whether the environment comes from `PREFS_ENV`, which an environment in the name
+  ///   overrides.
   init(_ collection: String, environment: String?, isVariable: Bool) throws {
     guard let environment else {
       (name, parent) = (collection, nil)
@@ -33,7 +34,7 @@ struct NamedCollection {
     }
   }
 
-  /// Where a value was found, for those who ask for its origin.
+  /// The collection where a value was found, for `--origin`.
   func origin(_ collection: String) -> String {
     guard let parent, collection.utf8.elementsEqual(parent.utf8) else { return "store" }
     return "parent:\(parent)"
@@ -41,26 +42,26 @@ struct NamedCollection {
 }
 
 extension CommonOptions {
-  /// The environment that is asked for.
+  /// The requested environment.
   private var environment: (name: String, isVariable: Bool)? {
     env.map { ($0, false) } ?? Environment.variable("PREFS_ENV").map { ($0, true) }
   }
 
-  /// The collection, in the environment that is asked for.
+  /// The collection in the requested environment.
   func inEnvironment(_ collection: String) throws -> NamedCollection {
     try NamedCollection(collection, environment: environment?.name, isVariable: environment?.isVariable ?? false)
   }
 
-  /// The collection that an argument names, else `-c`; nil where neither does.
+  /// The collection named by an argument, else by `-c`; nil if neither is given.
   ///
-  /// - Throws: ``Failure`` where `--env` is given for all collections.
+  /// - Throws: ``Failure`` if `--env` is given for all collections.
   func collection(_ argument: String?) throws -> NamedCollection? {
     if let name = argument.map(CommandArguments.value) ?? namedCollection { return try inEnvironment(name) }
     if env != nil { throw Failure(.usage, "--env is for one collection. Name it.") }
     return nil
   }
 
-  /// The entry that an argument names.
+  /// The entry named by an argument.
   func reference(_ argument: String) throws -> KeyReference {
     let reference = KeyReference(argument, collection: namedCollection)
     return KeyReference(reference.key, in: try inEnvironment(reference.collection))
@@ -75,10 +76,10 @@ extension CommonOptions {
     return options
   }
 
-  /// Whether an environment is asked for.
+  /// Whether an environment is requested.
   var hasEnvironment: Bool { environment != nil }
 
-  /// The collection in the environment that is asked for, or as it is where its name says one already.
+  /// The collection in the requested environment, or unchanged if its name already has an environment.
   func inEnvironmentUnlessOne(_ collection: String) throws -> NamedCollection {
     try NamedCollection(collection, environment: environment?.name, isVariable: true)
   }
@@ -101,7 +102,7 @@ extension CommonOptions {
 }
 
 extension Reading where Self: ~Copyable {
-  /// A collection and what shows behind it: the parent, where it is an environment.
+  /// A collection and, if it is an environment, its parent.
   borrowing func shown(_ collection: String) throws -> [String] {
     guard let environment = CollectionEnvironment(collection: collection), try hasEnvironment(environment) else {
       return [collection]
@@ -111,7 +112,7 @@ extension Reading where Self: ~Copyable {
 }
 
 extension CollectionEnvironment {
-  /// The failure that says there is no such environment, with the nearest one there is.
+  /// The failure for a missing environment, with the nearest existing name.
   func notFound(in transaction: borrowing some Reading & ~Copyable) throws -> Failure {
     let others = try transaction.environments().filter { $0.parent.utf8.elementsEqual(parent.utf8) }.map(\.name)
     let near = NearName.best(for: name, among: others)

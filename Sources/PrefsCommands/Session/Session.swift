@@ -1,7 +1,7 @@
 import Coffer
 import CofferMaintenance
 
-/// A command's way to its store.
+/// A command's access to its store.
 package struct Session {
   package let options: SessionOptions
   package let path: String
@@ -46,16 +46,16 @@ package struct Session {
 
   // MARK: - Opening and creating
 
-  /// Opens the store that is there.
+  /// Opens the existing store.
   package func open() throws -> Database {
     try open(databaseOptions())
   }
 
-  /// Opens the store for a command that only reads, which may then lie on a read-only medium, or on a full disk.
+  /// Opens the store for a command that only reads; the store may be on a read-only medium or a full disk.
   ///
   /// - Parameters:
   ///   - isReadOnly: Whether nothing is to be written, whatever the medium.
-  ///   - willOpen: Is told what is tried.
+  ///   - willOpen: Called with each source before it is tried.
   package func openForReading(
     isReadOnly: Bool = false, willOpen: (KeySource) -> Void = { _ in }
   ) throws -> Database {
@@ -65,7 +65,7 @@ package struct Session {
     return try open(databaseOptions(), fallback: databaseOptions(isReadOnly: true), willOpen: willOpen)
   }
 
-  /// - Parameter fallback: What else to open it with where the disk has no room for a log.
+  /// - Parameter fallback: Other options to open it with if the disk has no room for a log.
   private func open(
     _ databaseOptions: Database.Options, fallback: Database.Options? = nil,
     willOpen: (KeySource) -> Void = { _ in }
@@ -98,13 +98,13 @@ package struct Session {
     }
   }
 
-  /// Opens the store, and says what opened it.
+  /// Opens the store, and returns the key source that opened it.
   func openWithKey() throws -> (database: Database, key: KeySource) {
     let slots = try Database.slotKinds(at: path)
     return try lookup.open(slots) { (try Database.open(at: path, key: $0, options: databaseOptions()), $0) }
   }
 
-  /// Saves what is readable of a damaged store.
+  /// Salvages a damaged store.
   func salvage(to output: String, newKeyFile: String?, progress: (Double) -> Void) throws -> SalvageReport {
     // Before anything is asked for or made.
     if StoreLocation.isTaken(output) { throw CofferError.storeExists(path: output) }
@@ -131,7 +131,7 @@ package struct Session {
 
   private var mayMakeStore: Bool { !options.requiresStore && options.environments.isEmpty }
 
-  /// Opens the store, or makes it with what the options name, like `init`.
+  /// Opens the store, or creates it with the given options, like `init`.
   package func openOrCreate() throws -> Database {
     // A new store has no environments.
     do { return try open() } catch CofferError.storeNotFound where mayMakeStore {}
@@ -141,7 +141,7 @@ package struct Session {
       options.note("made the store \(path).")
       return database
     } catch CofferError.storeExists {
-      // Another process was doing the same, and made it.
+      // Another process has just created it.
       return try Database.open(at: path, key: source, options: databaseOptions())
     }
   }
@@ -156,7 +156,7 @@ package struct Session {
     }
   }
 
-  /// Opens the store for trying something out; an empty one in memory where there is none.
+  /// Opens the store for a dry run; if there is none, an empty one in memory.
   func openForTrial() throws -> Database {
     do { return try open() } catch CofferError.storeNotFound where mayMakeStore { return try .inMemory() }
   }
@@ -179,7 +179,7 @@ package struct Session {
     }
   }
 
-  /// The same, and makes the store first when there is none.
+  /// The same, creating the store first if there is none.
   func writeCreating<R>(_ body: (borrowing ReadWriteTransaction) throws -> R) throws -> R {
     try using(try openOrCreate()) { database in
       try unlocking(database) { try database.makeConnection().readWrite(body) }
@@ -197,7 +197,7 @@ package struct Session {
 extension CofferError {
   /// Whether a store that cannot be opened for writing might be opened for reading.
   ///
-  /// Root, whom no mode keeps from writing, works with another user's store under the rights of that user.
+  /// Root, whom no mode keeps from writing, opens another user's store with that user's rights.
   fileprivate var leavesReading: Bool {
     switch self {
     case .diskFull, .permissionDenied: true
