@@ -34,7 +34,7 @@ struct NamedCollection {
     }
   }
 
-  /// The collection where a value was found, for `--origin`.
+  /// The collection where a value was found, for `--show-origin`.
   func origin(_ collection: String) -> String {
     guard let parent, collection.utf8.elementsEqual(parent.utf8) else { return "store" }
     return "parent:\(parent)"

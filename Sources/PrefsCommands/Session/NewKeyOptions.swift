@@ -1,7 +1,7 @@
 import ArgumentParser
 import Coffer
 
-/// The options that name what is to open a slot.
+/// The options for the secret of a new slot.
 struct NewKeyOptions: ParsableArguments {
   @Flag(help: "A passphrase, asked for twice without echo.")
   var passphrase = false
@@ -24,7 +24,7 @@ struct NewKeyOptions: ParsableArguments {
 
   @OptionGroup var stretching: StretchingOptions
 
-  /// Whether none of the kinds was named.
+  /// Whether no kind of secret was given.
   var isEmpty: Bool {
     !passphrase && newPassphraseFd == nil && !isRandomKey
   }
@@ -46,7 +46,7 @@ struct NewKeyOptions: ParsableArguments {
     try SlotReference.check(label: label)
   }
 
-  /// What is to open the slot: a passphrase when nothing was named.
+  /// The source for the slot: a passphrase by default.
   func source(_ lookup: KeyLookup) throws -> KeySource {
     if let newKeyFile { return try lookup.newKeyFile(newKeyFile) }
     if let keyCommand { return .keyCommand(keyCommand) }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Coffer
 import CofferMaintenance
 
-/// The options that say how another store is opened, beside the one of the common options.
+/// The options that open another store, beside the common options.
 struct OtherStoreOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Open the other store with this key file.", valueName: "path"), completion: .file())
   var otherKeyFile: String?
@@ -30,7 +30,7 @@ struct OtherStoreOptions: ParsableArguments {
     try DescriptorOptions.check(descriptors)
   }
 
-  /// What fits them not, beside the options of the first store.
+  /// Checks for conflicts with the first store's options.
   func check(_ common: CommonOptions) throws {
     guard
       [common.keyFd, common.passphraseFd, common.recoveryKeyFd, common.vaultKeyFd].compactMap(\.self).allSatisfy({
@@ -39,11 +39,11 @@ struct OtherStoreOptions: ParsableArguments {
     else { throw ValidationError("Each secret needs a file descriptor of its own.") }
   }
 
-  /// The way to the store at `path`, which opens with the first one's key file where no other key is named.
+  /// A session for the store at `path`, which uses the first store's key file unless another key is given.
   func session(_ path: String, _ common: CommonOptions, force: Bool = false) throws -> Session {
     var options = common.ofSession(force: force)
     options.store = path
-    // What came through a descriptor is read by now.
+    // Descriptors have already been read.
     options.keyFile = isEmpty ? common.keyFile : otherKeyFile
     (options.keyFd, options.passphraseFd, options.recoveryKeyFd) = (otherKeyFd, otherPassphraseFd, otherRecoveryKeyFd)
     options.vaultKeyFd = nil
@@ -52,7 +52,7 @@ struct OtherStoreOptions: ParsableArguments {
 }
 
 extension Session {
-  /// Unlocks the vault where it is locked and one of `collections` is sealed; nil stands for all of them.
+  /// Unlocks the vault if it is locked and one of `collections` is sealed; nil for all collections.
   func unlockVault(_ database: Database, for collections: [String]?) throws {
     guard !database.vault.isUnlocked else { return }
     let sealed = try database.makeConnection().read { transaction in

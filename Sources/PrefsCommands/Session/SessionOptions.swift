@@ -1,6 +1,6 @@
 import Coffer
 
-/// How to find and open the store, as ``CommonOptions`` say it.
+/// The options to find and open the store, from ``CommonOptions``.
 ///
 /// Plain values: making those that the argument parser fills is work that a bare `get` can do without.
 package struct SessionOptions: Talking {
@@ -11,16 +11,16 @@ package struct SessionOptions: Talking {
   var passphraseFd: Int32?
   var recoveryKeyFd: Int32?
   var actor: String?
-  /// What unlocks the vault.
+  /// The key file of the vault.
   var vaultKeyFile: String?
   var vaultKeyFd: Int32?
   var noInput = false
-  /// The environments that are used, and have to be there: one that is misspelt would show its parent and nothing else.
+  /// The environments in use, which must exist: a misspelt one would silently show only its parent.
   var environments: [CollectionEnvironment] = []
   var timeout: Double?
-  /// Whether a value is set, too, that is not as its setting is declared.
+  /// Whether to set values that violate their declarations.
   var allowsUndeclared = false
-  /// Whether no store is made.
+  /// Whether a missing store is an error instead of being created.
   var mustExist = false
   /// Whether a store is opened that is older than the one that was used here last.
   var acceptsOlderStore = false
@@ -29,7 +29,7 @@ package struct SessionOptions: Talking {
 }
 
 extension SessionOptions {
-  /// The key file at `path`, with a word about one that others can read.
+  /// The key file at `path`; warns if others can read it.
   func keyFile(at path: String) -> KeySource {
     if let problem = KeyFile.accessProblem(at: path, ofStoreAt: try? StoreLocation.store(self)) {
       note("\(problem) Run: chmod 600 \(path)")
@@ -39,37 +39,37 @@ extension SessionOptions {
 }
 
 extension SessionOptions {
-  /// Whether a missing store is an error, whatever the command would do.
+  /// Whether a missing store is an error for any command.
   var requiresStore: Bool {
     mustExist || Environment.variable("PREFS_MUST_EXIST").map { $0 != "0" } ?? false
   }
 
-  /// What unlocks the vault: the options, then `PREFS_VAULT_KEY_FILE`.
+  /// The source that unlocks the vault: the options, then `PREFS_VAULT_KEY_FILE`.
   package func vaultKey() throws -> KeySource? {
     if let vaultKeyFd { return .key(try FileDescriptor.readKey(vaultKeyFd)) }
     return vaultKeyFileNamed.map { keyFile(at: $0) }
   }
 
-  /// The key file of the vault that is named.
+  /// The named key file of the vault.
   var vaultKeyFileNamed: String? {
-    // What the environment names is for another store than an application's own.
+    // The variable is for the default store, not for an application's own.
     vaultKeyFile ?? (app == nil ? Environment.variable("PREFS_VAULT_KEY_FILE") : nil)
   }
 }
 
-/// Options that say how much to tell.
+/// Options for the amount of output.
 package protocol Talking {
   var quiet: Bool { get }
   var verbose: Bool { get }
 }
 
 extension Talking {
-  /// Tells something that helps but is not asked for, unless `--quiet`.
+  /// Prints a helpful message, unless `--quiet`.
   package func note(_ text: String) {
     if !quiet { Message.error(text) }
   }
 
-  /// Tells what happens inside, when `--verbose`.
+  /// Prints details, with `--verbose`.
   package func detail(_ text: String) {
     if verbose { Message.error(text) }
   }

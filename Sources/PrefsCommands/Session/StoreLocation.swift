@@ -8,7 +8,7 @@ import Coffer
   import Glibc
 #endif
 
-/// Where things are.
+/// The paths of stores and key files.
 enum StoreLocation {
   /// `--store`, else the store of `--app`, else `PREFS_STORE`, else `prefs/settings.coffer` in the user's data folder.
   static func store(_ options: SessionOptions) throws -> String {
@@ -18,24 +18,24 @@ enum StoreLocation {
     return try Environment.dataHome() + "/prefs/settings.coffer"
   }
 
-  /// Whether a store can be written, and a log made beside it.
+  /// Whether the store can be written, and a log created beside it.
   static func isWritable(_ store: String) -> Bool {
     access(store, W_OK) == 0 && access(folder(of: store), W_OK) == 0
   }
 
-  /// The folder that `path` lies in.
+  /// The folder that contains `path`.
   static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// Whether there is anything at `path`, of whatever kind.
+  /// Whether anything exists at `path`.
   static func isTaken(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0
   }
 
-  /// How many bytes the store and its log take.
+  /// The size of the store and its log in bytes.
   static func byteCount(_ store: String) -> Int {
     [store, store + "-wal"].reduce(0) { sum, path in
       var status = stat()
@@ -43,7 +43,7 @@ enum StoreLocation {
     }
   }
 
-  /// The key file that is used when nothing else is named.
+  /// The default key file.
   static func defaultKeyFile(_ options: SessionOptions) throws -> String {
     if let app = options.app { return try StandardLocation.keyFile(ofApplication: app) }
     return try Environment.configurationHome() + "/prefs/key"

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Coffer
 
-/// The options that say how much each guess at a passphrase is to cost.
+/// The options for the cost of each guess at a passphrase.
 struct StretchingOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("Stretch the passphrase by scrypt with 2^N rounds, 14 to 21; 17 unless told.", valueName: "n"))
@@ -17,7 +17,7 @@ struct StretchingOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Stretch by PBKDF2-HMAC-SHA512, for FIPS 140, with N iterations.", valueName: "n"))
   var pbkdf2: UInt32?
 
-  /// Whether anything was said.
+  /// Whether any of these options was given.
   var areGiven: Bool { ways > 0 }
 
   private var ways: Int { [cost != nil, calibrate != nil, argon2id, pbkdf2 != nil].filter { $0 }.count }
@@ -33,7 +33,7 @@ struct StretchingOptions: ParsableArguments {
     }
   }
 
-  /// How to stretch; measures when that was asked for.
+  /// The password hash; measures its cost if requested.
   func hash() throws -> PasswordHash {
     if let cost { return .scrypt(log2N: cost, r: 8, p: 1) }
     if let calibrate { return try .calibrated(for: .milliseconds(Int64(calibrate * 1000))) }

@@ -6,7 +6,7 @@
   @preconcurrency import Glibc
 #endif
 
-/// A program started beside this one, with its environment.
+/// Starts programs, with this process's environment.
 package enum ChildProcess {
   #if canImport(Darwin)
     package typealias Actions = posix_spawn_file_actions_t?
@@ -20,7 +20,7 @@ package enum ChildProcess {
   ///
   /// - Parameters:
   ///   - words: Its name and its arguments.
-  ///   - configure: Says what is different for it (posix_spawn(3)).
+  ///   - configure: Sets its file actions and attributes (posix_spawn(3)).
   /// - Throws: ``Failure`` when it cannot be started.
   package static func start(
     _ path: String, _ words: [String], configure: (inout Actions, inout Attributes) -> Void = { _, _ in }
@@ -32,7 +32,7 @@ package enum ChildProcess {
     return child
   }
 
-  /// posix_spawn(3), with what it returns.
+  /// posix_spawn(3), with its result.
   static func spawn(
     _ child: inout pid_t, _ path: String, _ words: [UnsafeMutablePointer<CChar>?],
     _ environment: UnsafePointer<UnsafeMutablePointer<CChar>?>,
@@ -56,7 +56,7 @@ package enum ChildProcess {
   }
 }
 
-/// Strings as C wants them.
+/// A NULL-terminated array of C strings.
 final class CStringList {
   let pointers: [UnsafeMutablePointer<CChar>?]
 

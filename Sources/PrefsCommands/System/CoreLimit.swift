@@ -6,9 +6,9 @@
   import Glibc
 #endif
 
-/// The limit of core dumps, which a program that takes this one's place is to have as its caller set it.
+/// The core dump limit, restored for a program that replaces this one.
 enum CoreLimit {
-  /// As it was when the process began; nil when it is not known.
+  /// The limit when the process began; nil when unknown.
   private static let inherited: rlimit? = {
     var limit = rlimit()
     #if canImport(Glibc)
@@ -23,7 +23,7 @@ enum CoreLimit {
     _ = inherited
   }
 
-  /// Puts it back.
+  /// Restores it.
   static func restore() {
     if let inherited { set(inherited) }
   }

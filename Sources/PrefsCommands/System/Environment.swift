@@ -1,6 +1,6 @@
 import Coffer
 
-/// The environment variables of the process, and the places they name.
+/// The environment variables of the process, and the folders they name.
 package enum Environment {
   /// The variable's value; nil when it is unset or empty.
   package static func variable(_ name: String) -> String? {

@@ -10,11 +10,11 @@ import Coffer
 
 /// Reading and writing whole file descriptors.
 package enum FileDescriptor {
-  /// The largest value that is read from a file or from standard input.
+  /// The maximum size of a value read from a file or standard input.
   static let valueLimit = 1 << 30
-  /// The largest secret: a key file has less than a hundred bytes, a passphrase seldom more.
+  /// The maximum size of a key or passphrase: a key file has less than a hundred bytes, a passphrase seldom more.
   package static let secretLimit = 8 << 10
-  /// The largest secret that is stored: a certificate with its key has some thousand bytes.
+  /// The maximum size of a stored secret: a certificate with its key has some thousand bytes.
   static let secretValueLimit = 1 << 20
 
   // MARK: - Reading
@@ -41,11 +41,11 @@ package enum FileDescriptor {
     return try readAll(descriptor, named: path)
   }
 
-  /// Everything up to the end of `descriptor`, straight into protected memory.
+  /// Reads up to the end of `descriptor`, straight into protected memory.
   ///
   /// - Parameters:
-  ///   - time: How long all of it may take; nil for as long as it takes.
-  ///   - droppingNewline: Leaves out one newline at the end, which `echo` and editors add to a passphrase.
+  ///   - time: The time limit for all of it; nil for none.
+  ///   - droppingNewline: Whether to drop one trailing newline, which `echo` and editors add to a passphrase.
   package static func readSecret(
     _ descriptor: Int32, named name: String, limit: Int = secretLimit, within time: Duration? = nil,
     droppingNewline: Bool
@@ -76,13 +76,13 @@ package enum FileDescriptor {
     }
   }
 
-  /// A random key, raw or as the text of a key file, from `descriptor`.
+  /// Reads a random key, raw or as the text of a key file.
   static func readKey(_ descriptor: Int32) throws -> SecretBytes {
     try readSecret(
       descriptor, named: "file descriptor \(descriptor)", within: KeySource.timeLimit, droppingNewline: false)
   }
 
-  /// A passphrase or another secret that somebody types, from `descriptor`.
+  /// Reads a passphrase or another typed secret.
   static func readTypedSecret(_ descriptor: Int32, within time: Duration = KeySource.timeLimit) throws -> SecretBytes {
     try readSecret(descriptor, named: "file descriptor \(descriptor)", within: time, droppingNewline: true)
   }
@@ -95,7 +95,7 @@ package enum FileDescriptor {
     return try readSecret(descriptor, named: path, limit: secretValueLimit, droppingNewline: droppingNewline)
   }
 
-  /// A secret whose length is known only once it is there: `fill` says how many bytes of its buffer it wrote.
+  /// A secret whose length is not known in advance: `fill` returns the number of bytes it wrote to its buffer.
   static func secret(
     capacity: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int
   ) throws -> SecretBytes {
@@ -116,7 +116,7 @@ package enum FileDescriptor {
     }
   }
 
-  /// Keeps `descriptor` from a program that takes this one's place.
+  /// Keeps `descriptor` from being inherited by a program that replaces this one.
   package static func closeOnExecution(_ descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   }
@@ -125,7 +125,7 @@ package enum FileDescriptor {
 
   /// Writes all of `bytes`.
   ///
-  /// - Throws: ``ClosedPipe`` when nobody reads the other end any more.
+  /// - Throws: ``ClosedPipe`` when the other end is closed.
   package static func writeAll(_ bytes: some Collection<UInt8>, to descriptor: Int32, named name: String) throws {
     let written: Void? = try bytes.withContiguousStorageIfAvailable {
       try writeAll(UnsafeRawBufferPointer($0), to: descriptor, named: name)
@@ -137,7 +137,7 @@ package enum FileDescriptor {
 
   /// Writes all of `bytes`.
   ///
-  /// - Throws: ``ClosedPipe`` when nobody reads the other end any more.
+  /// - Throws: ``ClosedPipe`` when the other end is closed.
   package static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, named name: String) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -150,7 +150,7 @@ package enum FileDescriptor {
       let code = errno
       switch code {
       case EINTR: continue
-      // Another process that shares a terminal or a pipe may have made it so.
+      // Another process that shares the terminal or pipe may have made it nonblocking.
       case EAGAIN: waitForOutput(descriptor)
       case EPIPE: throw ClosedPipe()
       default: throw Failure.system(name, errno: code)
@@ -163,7 +163,7 @@ package enum FileDescriptor {
     poll(&request, 1, -1)
   }
 
-  /// Writes `bytes` to the file at `path`, made with mode 0600 when it is new.
+  /// Writes `bytes` to the file at `path`, created with mode 0600 if missing.
   static func writeFile(_ bytes: [UInt8], to path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
@@ -179,7 +179,7 @@ package enum FileDescriptor {
     if let failure { throw failure }
   }
 
-  /// Writes `bytes` to a new file with mode 0600, which is on the disk when this returns.
+  /// Writes `bytes` to a new file with mode 0600, and syncs it to the disk.
   package static func writeNewFile(_ bytes: [UInt8], to path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
@@ -188,7 +188,7 @@ package enum FileDescriptor {
     guard fsync(descriptor) == 0 else { throw Failure.system(path, errno: errno) }
   }
 
-  /// Brings the names in the folder at `path` to the disk, where the file system can.
+  /// Syncs the folder at `path`, where the file system supports it.
   static func synchronizeFolder(_ path: String) {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return }

@@ -6,17 +6,17 @@
   import Glibc
 #endif
 
-/// What the process does to keep secrets out of files it does not write itself.
+/// Measures that keep secrets out of files that the process does not write itself.
 package enum Hardening {
-  /// Lets signals of a crash, and SIGQUIT, do what the system does with them.
+  /// Restores the system's default handling of crash signals and SIGQUIT.
   ///
-  /// On a terminal the Swift runtime catches them to print a backtrace with registers and memory, which may hold a key;
-  /// SIGQUIT it then swallows.
+  /// On a terminal the Swift runtime catches them to print a backtrace with registers and memory, which may contain a
+  /// key; it also swallows SIGQUIT.
   package static func turnOffBacktraces() {
     for signal in [SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] {
       var action = sigaction()
       guard sigaction(signal, nil, &action) == 0 else { continue }
-      // What the caller chose to ignore stays ignored.
+      // Signals that the caller chose to ignore stay ignored.
       if isIgnoring(action) { continue }
       action = sigaction()
       sigaction(signal, &action, nil)
@@ -24,7 +24,7 @@ package enum Hardening {
   }
 
   static func isIgnoring(_ action: sigaction) -> Bool {
-    // SIG_IGN is the number 1 in the place of a function, which Swift cannot compare.
+    // SIG_IGN is the number 1 cast to a function pointer, which Swift cannot compare.
     withUnsafeBytes(of: action) { $0.loadUnaligned(as: Int.self) } == 1
   }
 }

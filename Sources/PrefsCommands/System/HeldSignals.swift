@@ -8,28 +8,28 @@ import Synchronization
   import Glibc
 #endif
 
-/// Signals that end a process, held back while there is something that must not outlive it.
+/// Holds back signals that end a process while something must be cleaned up first.
 ///
-/// A handler may do next to nothing, and so puts the signal's number into a pipe. Whoever holds the signals looks there, and
-/// what has come strikes when they are let go. Signals that the caller ignores stay ignored.
+/// A handler may do next to nothing, so it only writes the signal's number to a pipe. The holder reads the pipe, and
+/// received signals are raised again at the end. Signals that the caller ignores stay ignored.
 final class HeldSignals {
   static let ending = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-  /// The end of the pipe that the handler writes to; of one holder at a time.
+  /// The write end of the pipe; one holder at a time.
   private static let writer = Atomic<Int32>(-1)
 
-  /// In the pipe, what marks a signal that the kernel sent.
+  /// In the pipe, marks a signal sent by the kernel.
   private static let kernelBit: UInt8 = 0x80
 
   private let descriptors: (read: Int32, write: Int32)
   private var previous: [(signal: Int32, action: sigaction)] = []
-  /// What will strike when the signals are let go.
+  /// The signal to raise at the end.
   private var received: Int32?
 
-  /// Whether the last signal that ``next(milliseconds:)`` returned came from the kernel, as one for a key of the terminal
-  /// does: all programs in the foreground have got it.
+  /// Whether the last signal from ``next(milliseconds:)`` was sent by the kernel, as for a key on the terminal: all
+  /// programs in the foreground have received it.
   private(set) var isFromKernel = false
 
-  /// Holds the signals back while `body` works.
+  /// Holds signals back during `body`.
   ///
   /// - Parameter others: Signals besides those that end a process.
   static func during<R>(and others: [Int32] = [], _ body: (HeldSignals) throws -> R) throws -> R {
@@ -73,7 +73,8 @@ final class HeldSignals {
 
   private static func isFromKernel(_ information: UnsafeMutablePointer<siginfo_t>?) -> Bool {
     #if canImport(Darwin)
-      // There the code does not tell; a signal to the program in the foreground is taken for one of the terminal.
+      // si_code does not distinguish them there; a signal to the foreground program is assumed to come from the
+      // terminal.
       tcgetpgrp(2) == getpgrp()
     #else
       (information?.pointee.si_code ?? 0) > 0
@@ -88,7 +89,7 @@ final class HeldSignals {
   /// What ``next(milliseconds:)`` returns after ``awaken()``; no signal has this number.
   static let awakening: Int32 = 0
 
-  /// Ends the waiting of whoever holds the signals, from any thread.
+  /// Wakes the holder, from any thread.
   static func awaken() { put(UInt8(awakening)) }
 
   private func release() {
@@ -105,9 +106,9 @@ final class HeldSignals {
 
   // MARK: - Looking
 
-  /// The next signal, `SIGCHLD` among them; nil when none comes in that time.
+  /// The next signal, including `SIGCHLD`; nil on timeout.
   ///
-  /// - Parameter milliseconds: How long to wait; -1 stands for ever.
+  /// - Parameter milliseconds: The timeout; -1 for none.
   func next(milliseconds: Int32) -> Int32? {
     var request = pollfd(fd: descriptors.read, events: Int16(POLLIN), revents: 0)
     while poll(&request, 1, milliseconds) < 0, errno == EINTR {}
@@ -117,24 +118,24 @@ final class HeldSignals {
     return Int32(byte & ~Self.kernelBit)
   }
 
-  /// Waits until there is something to read from `descriptor`.
+  /// Waits until `descriptor` is readable.
   ///
   /// - Throws: ``Failure`` when a signal comes first.
   func awaitInput(_ descriptor: Int32) throws {
     while true {
-      // A signal that came just before would not interrupt a read; its byte in the pipe is still there.
+      // A signal just before would not interrupt a read, but its byte is still in the pipe.
       try check()
       var requests = [descriptor, descriptors.read].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       if poll(&requests, 2, -1) > 0, requests[0].revents != 0 { return }
     }
   }
 
-  /// Lets `signal` strike later, if it is one that ends.
+  /// Raises `signal` at the end, if it is one that ends a process.
   func note(_ signal: Int32) {
     if received == nil, Self.ending.contains(signal) { received = signal }
   }
 
-  /// - Throws: ``Failure`` when a signal has come, so that all is put in order before it strikes.
+  /// - Throws: ``Failure`` when a signal has come, so that everything is cleaned up first.
   func check() throws {
     while let signal = next(milliseconds: 0) { note(signal) }
     if received != nil { throw Failure(.other, "a signal came.") }

@@ -6,12 +6,12 @@
   import Glibc
 #endif
 
-/// A file that is made for a secret: mode 0600, and never in the place of another one.
+/// A new file for a secret: mode 0600, never replacing another file.
 struct NewOutputFile {
   private let path: String
   private let descriptor: Int32
 
-  /// - Throws: ``Failure`` with the status `conflict` when there is a file already.
+  /// - Throws: ``Failure`` with the status `conflict` if the file exists.
   init(path: String) throws {
     self.path = path
     descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -28,7 +28,7 @@ struct NewOutputFile {
     try FileDescriptor.finish(descriptor, named: path, with: bytes)
   }
 
-  /// Takes the file away again.
+  /// Removes the file again.
   func remove() {
     unlink(path)
   }

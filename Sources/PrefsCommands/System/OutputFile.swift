@@ -6,9 +6,9 @@
   import Glibc
 #endif
 
-/// Care with the files that a command writes.
+/// Safe writing of output files.
 enum OutputFile {
-  /// Whether `path` is the store file, its log, or its shared memory, by whatever name.
+  /// Whether `path` is the store file, its log, or its shared memory, under any name.
   static func isPart(_ path: String, ofStore store: String) -> Bool {
     ["", "-wal", "-shm"].contains { isSameFile(path, store + $0) }
   }
@@ -16,14 +16,14 @@ enum OutputFile {
   private static func isSameFile(_ left: String, _ right: String) -> Bool {
     var first = stat()
     var second = stat()
-    // By path: opening the store's files, even only to look, would cost SQLite its locks at close.
+    // By path: opening the store's files, even just to inspect them, would drop SQLite's locks on close.
     guard stat(left, &first) == 0, stat(right, &second) == 0 else { return left == right }
     return first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
-  /// Writes a file that only its owner may read, which appears whole and durable, or not at all.
+  /// Writes a file with mode 0600, which appears whole and durable, or not at all.
   ///
-  /// A file that is there gives way to it, as to that of any other program; to terminals, pipes and devices is written.
+  /// It replaces an existing file; terminals, pipes and devices are written to directly.
   static func place(_ bytes: [UInt8], at path: String) throws {
     if isSpecial(path) {
       try FileDescriptor.writeFile(bytes, to: path)
@@ -32,9 +32,9 @@ enum OutputFile {
     }
   }
 
-  /// Lets `make` make a file in the same folder, and moves it to `path`.
+  /// Runs `make` to create a file in the same folder, and renames it to `path`.
   ///
-  /// - Parameter make: Gets the path, and what throws when a signal wants to end the process.
+  /// - Parameter make: Receives the temporary path, and a closure that throws when a signal wants to end the process.
   static func place(
     at path: String, _ make: (_ temporary: String, _ check: () throws -> Void) throws -> Void
   ) throws {
@@ -54,7 +54,7 @@ enum OutputFile {
     return stat(path, &status) == 0 && ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
   }
 
-  /// The file that `path` leads to, so that a link stays one.
+  /// The target of `path`, so that a link stays a link.
   private static func resolvingLinks(_ path: String) -> String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }

@@ -6,21 +6,21 @@
   import Glibc
 #endif
 
-/// The program named by `PAGER`, else `less`, which shows an answer that is longer than the terminal.
+/// The program in `PAGER`, else `less`, for an answer that is longer than the terminal.
 struct Pager {
   private let command: String
 
-  /// nil where nobody could turn the pages: standard input and output have to be a terminal that can move its cursor.
+  /// nil unless standard input and output are a terminal that can move its cursor.
   init?() {
     guard Terminal.isTerminal(0), Terminal.isTerminal(1), Environment.variable("TERM") != "dumb" else { return nil }
-    // Set and empty, it asks for none.
+    // An empty value turns paging off.
     if let named = getenv("PAGER"), named.pointee == 0 { return nil }
     command = Environment.variable("PAGER") ?? "less"
   }
 
-  /// Shows `answer` until the person leaves the pager.
+  /// Shows `answer` until the user quits the pager.
   ///
-  /// - Returns: Whether that was done: false for an answer that fits, and where the pager cannot be run.
+  /// - Returns: Whether it was shown: false if the answer fits, or the pager cannot be run.
   func show(_ answer: [UInt8]) throws -> Bool {
     guard let size = Terminal.size(of: 1), !Self.fits(answer, rows: size.rows, columns: size.columns) else {
       return false
@@ -29,11 +29,11 @@ struct Pager {
     guard pipe(&ends) == 0 else { throw Failure.system("a pipe", errno: errno) }
     let (input, output) = (ends[0], ends[1])
     FileDescriptor.closeOnExecution(output)
-    // Before the pager runs: an interrupt is for it alone, and would else end this process, and the session with it.
+    // Before the pager runs: an interrupt is for the pager alone, and would otherwise end this process.
     return Signals.ignoring(Self.signals) {
       let child = start(reading: input)
       close(input)
-      // Whoever has seen enough leaves before the end.
+      // The user may quit before the end.
       if child != nil { try? FileDescriptor.writeAll(answer, to: output, named: "the pager") }
       close(output)
       return child.map(Self.wait) ?? false
@@ -74,7 +74,7 @@ struct Pager {
 
   /// nil when it cannot be started.
   private func start(reading input: Int32) -> pid_t? {
-    // Colour as it is (R), the screen kept as it was (X), and no page for what fits on one (F).
+    // Keep colours (R), keep the screen (X), and exit if one page is enough (F).
     setenv("LESS", "FRX", 0)
     return try? ChildProcess.start("/bin/sh", ["sh", "-c", command]) { actions, attributes in
       var signals = sigset_t()
@@ -98,7 +98,7 @@ struct Pager {
 
 /// Signals of this process.
 enum Signals {
-  /// Ignores `signals` while `body` works: they go to another process of the terminal, which knows what to do.
+  /// Ignores `signals` during `body`: another process on the terminal handles them.
   static func ignoring<R>(_ signals: [Int32], _ body: () throws -> R) rethrows -> R {
     let previous = signals.map { signal($0, SIG_IGN) }
     defer { for (number, handler) in zip(signals, previous) { signal(number, handler) } }

@@ -6,7 +6,7 @@
   import Glibc
 #endif
 
-/// A pipe whose ends are away from 0 to 2, and which nobody inherits.
+/// A pipe whose descriptors are above 2 and not inherited.
 struct PipePair {
   let reading: Int32
   let writing: Int32

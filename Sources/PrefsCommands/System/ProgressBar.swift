@@ -13,32 +13,32 @@ final class ProgressBar {
   private var lastDrawn: ContinuousClock.Instant?
 
   private static let width = 30
-  /// Drawing more often only flickers, and costs the work its time.
+  /// Drawing more often would only flicker and slow the work down.
   private static let interval = Duration.milliseconds(100)
 
-  /// Is shown where there is somebody to see it, unless `--quiet`.
+  /// Shown only on a terminal, unless `--quiet`.
   init(_ options: some Talking) {
     isShown = !options.quiet && Terminal.isTerminal(2)
   }
 
-  /// Shows a bar while `body` works, and takes it away.
+  /// Shows a bar during `body`, and clears it afterwards.
   static func during<R>(_ task: String, _ options: some Talking, _ body: ((Double) -> Void) throws -> R) rethrows -> R {
     let bar = ProgressBar(options)
     defer { bar.finish() }
     return try body { bar.show($0, of: task) }
   }
 
-  /// Draws the bar at `fraction` of its length, unless that was done a moment ago.
+  /// Draws the bar at `fraction`, unless it was drawn a moment ago.
   func show(_ fraction: Double, of task: String) {
     guard isShown else { return }
     let now = clock.now
     if let lastDrawn, now - lastDrawn < Self.interval { return }
     lastDrawn = now
-    // Asked for anew each time, as a window may change its size.
+    // Queried each time, because the window may be resized.
     Message.write("\r" + Self.line(fraction, of: task, columns: Terminal.size(of: 2)?.columns ?? 80) + "\u{1b}[K")
   }
 
-  /// The bar in at most `columns` characters: a line that wraps could not be drawn over.
+  /// The bar in at most `columns` characters: a wrapped line could not be overwritten.
   static func line(_ fraction: Double, of task: String, columns: Int) -> String {
     let clamped = fraction.isFinite ? min(1, max(0, fraction)) : 0
     let percent = "\(Int(clamped * 100)) %"
@@ -51,7 +51,7 @@ final class ProgressBar {
     return "\(task) [\(bar)] \(percent)"
   }
 
-  /// Takes the bar away.
+  /// Clears the bar.
   func finish() {
     if lastDrawn != nil { Message.write("\r\u{1b}[K") }
     lastDrawn = nil

@@ -1,4 +1,4 @@
-/// Standard output: the answer of a command and nothing else, written in large pieces.
+/// Standard output: only the command's answer, written in large pieces.
 package struct StandardOutput {
   private var buffer: [UInt8] = []
   private let pager: Pager?
@@ -17,15 +17,15 @@ package struct StandardOutput {
     buffer.append(contentsOf: bytes)
   }
 
-  /// Writes out what has gathered, when that is much.
+  /// Writes the buffer out if it is large.
   ///
-  /// To be called between records.
+  /// Call this between records.
   mutating func breathe() throws {
-    // Whether it fits is known only of the whole.
+    // Whether it fits the terminal is known only at the end.
     if pager == nil, buffer.count >= Self.pieceSize { try finish() }
   }
 
-  /// Writes out what has gathered.
+  /// Writes the buffer out.
   mutating func finish() throws {
     if try pager?.show(buffer) != true { try FileDescriptor.writeAll(buffer, to: 1, named: "standard output") }
     buffer.removeAll(keepingCapacity: true)
@@ -39,18 +39,18 @@ package struct StandardOutput {
   }
 }
 
-/// Messages for the person at the terminal, on standard error.
+/// Messages for the user, on standard error.
 package enum Message {
   /// Writes `prefs: text`.
   ///
-  /// Control characters are shown escaped: a key must not be able to steer the terminal.
+  /// Control characters are escaped: a key must not be able to control the terminal.
   package static func error(_ text: String) {
     write("prefs: " + DisplayText.escapingControls(text, keepingNewlines: true) + "\n")
   }
 
-  /// Writes `text` as it is.
+  /// Writes `text` unchanged.
   ///
-  /// What cannot be said there cannot be said at all, so failure is passed over.
+  /// Failures are ignored, because there is no other place to report them.
   static func write(_ text: String) {
     try? FileDescriptor.writeAll(Array(text.utf8), to: 2, named: "standard error")
   }

@@ -8,16 +8,16 @@ import Coffer
   import Glibc
 #endif
 
-/// The reader of standard output has gone away.
+/// The reader of standard output has closed it.
 struct ClosedPipe: Error {}
 
 extension Failure {
-  /// The failure that the `errno` of a call on `subject` stands for.
+  /// The failure for the `errno` of a call on `subject`.
   static func system(_ subject: String, errno code: Int32) -> Failure {
     Failure(.inputOutput, "\(subject): \(systemMessage(code)).")
   }
 
-  /// The system's words for an `errno`.
+  /// The system's message for an `errno`.
   static func systemMessage(_ code: Int32) -> String {
     guard let text = strerror(code) else { return "error \(code)" }
     return String(cString: text)

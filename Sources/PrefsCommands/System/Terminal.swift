@@ -8,19 +8,19 @@ import Coffer
   import Glibc
 #endif
 
-/// Questions to the person at the controlling terminal, wherever standard input and output lead.
+/// Prompts on the controlling terminal, independent of standard input and output.
 package enum Terminal {
   /// Whether `descriptor` is a terminal.
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// How many characters the terminal on `descriptor` shows; nil when that is not known.
+  /// The size of the terminal on `descriptor` in characters; nil when unknown.
   static func size(of descriptor: Int32) -> (rows: Int, columns: Int)? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else { return nil }
     return (Int(size.ws_row), Int(size.ws_col))
   }
 
-  /// Whether there is somebody to ask.
+  /// Whether there is a terminal to prompt on.
   static var isThere: Bool {
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard descriptor >= 0 else { return false }
@@ -34,7 +34,7 @@ package enum Terminal {
   ///
   /// - Throws: ``Failure`` with the status `keyUnavailable` when there is no terminal, or nothing was entered.
   package static func secret(_ prompt: String) throws -> SecretBytes {
-    // Not blocking: the read returns between lines, so that signals are seen (see HiddenInput).
+    // Nonblocking: the read returns between lines, so that signals are noticed (see HiddenInput).
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
       throw Failure(.keyUnavailable, "there is no terminal to ask for a secret on.")
@@ -48,7 +48,7 @@ package enum Terminal {
     }
   }
 
-  /// Asks for a new secret twice, so that a slip of the finger does not lock anything for ever.
+  /// Asks for a new secret twice, so that a typo does not lock anything for good.
   static func newSecret(_ prompt: String, again: String) throws -> SecretBytes {
     let first = try secret(prompt)
     let second = try secret(again)
@@ -60,9 +60,9 @@ package enum Terminal {
 
   // MARK: - Confirmation
 
-  /// Asks a question to be answered by yes or no; nil when there is no terminal.
+  /// Asks a yes-or-no question; nil when there is no terminal.
   ///
-  /// - Parameter signals: Those that are held back meanwhile; one that comes ends the question.
+  /// - Parameter signals: The held signals; one that comes ends the question.
   static func confirm(_ question: String, _ signals: HeldSignals? = nil) throws -> Bool? {
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -82,16 +82,16 @@ package enum Terminal {
 
 /// One line from a terminal with echo off.
 ///
-/// The terminal's modes must come back whatever ends the wait. A signal handler may do next to nothing, and Swift code in
-/// one even less; so the signals are blocked while echo is off, and looked for in a loop. When one is pending the modes are
-/// restored, and the signal is let through to do what it does: end the process, or stop it. After a stop the question is
+/// The terminal's modes must be restored whatever ends the wait. A signal handler may do next to nothing, and Swift
+/// code in one even less, so signals are blocked while echo is off, and polled in a loop. When one is pending, the
+/// modes are restored, and the signal is let through to end the process, or stop it. After a stop the question is
 /// asked again.
 private struct HiddenInput {
   let descriptor: Int32
   let prompt: String
 
   private static let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]
-  /// How often to try again when the terminal takes no more output, as after Control-S: for five seconds.
+  /// The number of retries when the terminal accepts no output, as after Control-S: five seconds in all.
   private static let showAttempts = 250
 
   private enum End {
@@ -104,7 +104,7 @@ private struct HiddenInput {
     self.prompt = prompt
   }
 
-  /// The number of bytes of the line, without its newline.
+  /// Returns the length of the line, without its newline.
   mutating func readLine(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     while true {
       if case .line(let count) = try attempt(into: buffer) { return count }
@@ -117,7 +117,7 @@ private struct HiddenInput {
     sigemptyset(&blocked)
     for signal in Self.signals { sigaddset(&blocked, signal) }
     pthread_sigmask(SIG_BLOCK, &blocked, &previous)
-    // Last of all, with the modes restored: this is where a pending signal strikes.
+    // Last, with the modes restored: a pending signal is delivered here.
     defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
 
     var modes = termios()
@@ -128,11 +128,11 @@ private struct HiddenInput {
     try setModes(hidden)
     defer {
       try? setModes(modes)
-      // The newline that was typed has not been shown.
+      // The typed newline was not echoed.
       show("\n")
     }
     show(prompt)
-    // One that was blocked before has somebody else to wait for it, and would stay pending for ever here.
+    // Skip signals that were blocked before: other code waits for them, and here they would stay pending forever.
     let awaited = Self.signals.filter { sigismember(&previous, $0) == 0 }
     return try wait(into: buffer, awaited)
   }
@@ -171,7 +171,7 @@ private struct HiddenInput {
 
   private func setModes(_ modes: termios) throws {
     var modes = modes
-    // TCSAFLUSH drops what was typed ahead: it may have been meant for another question.
+    // TCSAFLUSH drops type-ahead, which may have been meant for another question.
     while tcsetattr(descriptor, TCSAFLUSH, &modes) != 0 {
       let code = errno
       guard code == EINTR else { throw Failure.system("/dev/tty", errno: code) }

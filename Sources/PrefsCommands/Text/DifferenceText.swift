@@ -1,13 +1,13 @@
 import Coffer
 import CofferMaintenance
 
-/// What differs between two collections, in words.
+/// Differences between two collections as text.
 struct DifferenceText {
   let collection: String
   let otherCollection: String
   let differences: [ItemDifference]
 
-  /// One line a key.
+  /// One line per key.
   var lines: [String] {
     differences.map { difference in
       let name =
@@ -17,7 +17,7 @@ struct DifferenceText {
     }
   }
 
-  /// One object a key.
+  /// One object per key.
   var objects: [String] {
     differences.map { difference in
       JSONText.object([
@@ -57,7 +57,7 @@ struct DifferenceText {
     return parts.joined(separator: ", ")
   }
 
-  /// Both values; with their types, where those alone differ.
+  /// Both values; with their types if only those differ.
   private static func step(_ before: Value?, _ after: Value?) -> String {
     let texts = [before, after].map { $0.map { JSONText.text($0, bigIntegers: .strings) } ?? "none" }
     guard texts[0] == texts[1] else { return texts.joined(separator: " -> ") }
@@ -66,7 +66,7 @@ struct DifferenceText {
 
   private static func type(_ item: Item?) -> String { item.map { JSONText.quoted($0.value.kind.name) } ?? "null" }
 
-  /// The value, where it may be shown.
+  /// The value, if it may be shown.
   private static func json(_ item: Item?, _ difference: ItemDifference) -> String {
     guard let item else { return "null" }
     let shown = Redaction(reveals: false).shown(item.value, isSealed: difference.isSealed)

@@ -1,4 +1,4 @@
-/// Names and values made fit to be looked at.
+/// Names and values prepared for display.
 package enum DisplayText {
   /// `text` with its control characters as escapes such as `\n` and `\u{1b}`.
   ///
@@ -16,7 +16,7 @@ package enum DisplayText {
     return result
   }
 
-  /// `text` as one field of a tab-separated line: control characters and backslashes escaped, so that a program can undo it.
+  /// `text` as a field of a tab-separated line: control characters and backslashes are escaped reversibly.
   package static func plainField(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
@@ -31,7 +31,7 @@ package enum DisplayText {
     return result
   }
 
-  /// A number of bytes for people: `812 bytes`, `4.0 KiB`, `1.5 MiB`.
+  /// A size in bytes for display: `812 bytes`, `4.0 KiB`, `1.5 MiB`.
   static func byteCount(_ count: Int) -> String {
     guard count >= 1024 else { return count == 1 ? "1 byte" : "\(count) bytes" }
     var tenths = count / 1024 * 10 + count % 1024 * 10 / 1024
@@ -49,7 +49,7 @@ package enum DisplayText {
   }
 
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-    // C0 with DEL, C1, and the line and paragraph separators; then the characters that reorder what stands around them.
+    // C0 with DEL, C1, and the line and paragraph separators; then the characters that reorder surrounding text.
     switch scalar.value {
     case 0..<0x20, 0x7f..<0xa0, 0x2028...0x2029, 0x202a...0x202e, 0x2066...0x2069: true
     default: false

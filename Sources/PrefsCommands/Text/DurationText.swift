@@ -2,7 +2,7 @@
 enum DurationText {
   private static let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400]
 
-  /// The seconds that `text` stands for; nil when it is none of these, or nothing.
+  /// Parses `text` to seconds; nil when it is invalid or zero.
   static func seconds(_ text: String) -> Int64? {
     guard let unit = text.last.flatMap({ units[$0] }), let count = UInt32(text.dropLast()), count > 0,
       text.first != "+"

@@ -1,7 +1,7 @@
-/// A pattern as shells write it for file names: `*`, `?`, `[abc]`, `[a-z]`, `[!a-z]`, and `\` before a literal character.
+/// A shell pattern for file names: `*`, `?`, `[abc]`, `[a-z]`, `[!a-z]`, and `\` before a literal character.
 ///
-/// It compares Unicode scalars: `?` is one character of any script, which fnmatch(3) leaves to the locale. Slashes and
-/// leading dots are ordinary characters, for keys are no paths.
+/// It compares Unicode scalars: `?` matches one character of any script, independent of the locale, unlike
+/// fnmatch(3). Slashes and leading dots are ordinary characters, because keys are not paths.
 struct Glob {
   private enum Piece {
     case literal(Unicode.Scalar)
@@ -48,7 +48,7 @@ struct Glob {
     }
     var ranges: [ClosedRange<UInt32>] = []
     while index < scalars.count {
-      // A bracket that comes first is an element.
+      // A closing bracket at the beginning is an element.
       if scalars[index] == "]", !ranges.isEmpty { return (.set(ranges, negated: negated), index + 1) }
       let low = scalars[index].value
       if index + 2 < scalars.count, scalars[index + 1] == "-", scalars[index + 2] != "]" {
@@ -68,8 +68,8 @@ struct Glob {
     let scalars = Array(text.unicodeScalars)
     var piece = 0
     var position = 0
-    // Where to go on when the last `*` has to take one character more. Only the last one ever needs to be tried again,
-    // which keeps this linear in practice, whatever the pattern.
+    // Where to retry when the last `*` has to match one more character. Only the last one ever needs a retry, which
+    // keeps this linear in practice, whatever the pattern.
     var retry: (piece: Int, position: Int)?
     while position < scalars.count {
       if piece < pieces.count {

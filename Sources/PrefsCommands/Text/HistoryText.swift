@@ -6,7 +6,7 @@ import Coffer
   import Foundation
 #endif
 
-/// Earlier values as they are listed.
+/// A list of earlier values.
 package struct HistoryText {
   let items: ArraySlice<HistoricItem>
   let isSealed: Bool

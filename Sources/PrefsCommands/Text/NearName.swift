@@ -1,9 +1,9 @@
-/// Finds the name that a mistyped one was most likely meant to be.
+/// Finds the name most likely meant by a mistyped one.
 enum NearName {
-  /// The name among `candidates` that is nearest to `name`; nil when none is near enough to be worth a mention.
+  /// The name among `candidates` nearest to `name`; nil when none is near enough.
   static func best(for name: String, among candidates: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().unicodeScalars)
-    // A slip in every third character is no slip any more.
+    // At most one typo in every three characters.
     var limit = min(3, max(1, wanted.count / 3))
     var best: String?
     for candidate in candidates {
@@ -18,7 +18,7 @@ enum NearName {
     return best
   }
 
-  /// How many insertions, removals, replacements and swaps of neighbours lead from one to the other (the restricted
+  /// The number of insertions, deletions, replacements and swaps of neighbours between both (the restricted
   /// Damerau-Levenshtein distance).
   static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
     if left.isEmpty || right.isEmpty { return max(left.count, right.count) }

@@ -1,4 +1,4 @@
-/// Colour for a word, or none.
+/// Optional colours for text.
 package struct Style {
   let isOn: Bool
 
@@ -6,10 +6,10 @@ package struct Style {
 
   func bad(_ text: String) -> String { colored(text, "31") }
 
-  /// The word for a type; another colour for what is not shown.
+  /// The name of a type; in another colour for a hidden value.
   func kind(_ name: String, isHidden: Bool) -> String { colored(name, isHidden ? "33" : "36") }
 
-  /// What is there for the sake of completeness.
+  /// Less important text.
   func faint(_ text: String) -> String { colored(text, "2") }
 
   private func colored(_ text: String, _ code: String) -> String {

@@ -1,10 +1,10 @@
-/// Lines in columns, padded so that they stand under each other.
+/// Rows in aligned columns.
 package struct Table {
   private var rows: [[String]] = []
 
   package init() {}
 
-  /// A column never gets wider for one long entry than this; that line just runs over.
+  /// The maximum width of a column; a longer entry shifts the rest of its line.
   private static let widthLimit = 48
 
   package mutating func add(_ row: [String]) { rows.append(row) }
@@ -31,7 +31,7 @@ package struct Table {
         if rightAligned.contains(column) {
           line += padding + colored(column, cell)
         } else {
-          // Nothing hangs over at the end of a line.
+          // No trailing spaces.
           line += colored(column, cell) + (column == row.count - 1 ? "" : padding)
         }
         if column < row.count - 1 { line += "  " }

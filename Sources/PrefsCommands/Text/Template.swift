@@ -2,7 +2,7 @@
 struct Template {
   enum Piece {
     case text(ArraySlice<UInt8>)
-    /// What stands between `{{prefs:` and `}}`, up to a `|` and behind it, and where the reference begins.
+    /// The text between `{{prefs:` and `}}`, the fallback after a `|`, and the offset of the reference.
     case reference(String, fallback: ArraySlice<UInt8>?, offset: Int)
   }
 
@@ -14,7 +14,7 @@ struct Template {
   private static let word = Array("prefs".utf8)
   private static let closing = Array("}}".utf8)
 
-  /// A name may be split at each of its slashes: a long one full of them would cost its length squared.
+  /// A name may be split at each of its slashes, so the cost of a long one is quadratic.
   private static let nameByteLimit = 4096
 
   /// - Throws: ``Failure`` with the status `format` when a reference does not end on its line, has no colon or no key, is
@@ -26,7 +26,7 @@ struct Template {
     var searched = 0
     while let start = Self.find(Self.opening, in: bytes, from: searched) {
       guard let inside = try reference(at: start) else {
-        // Of three braces the last two may begin a reference.
+        // Of three braces, the last two may begin a reference.
         searched = start + 1
         continue
       }
@@ -54,13 +54,13 @@ struct Template {
     pieces.append(.text(bytes[position...]))
   }
 
-  /// Where the name of a key begins in the braces at `start`; nil where they are somebody else's.
+  /// The index of the key's name in the braces at `start`; nil if they are not a reference.
   private func reference(at start: Int) throws -> Int? {
     let rest = Self.trimmedAtStart(bytes[(start + Self.opening.count)...])
     guard rest.starts(with: Self.word) else { return nil }
     let behind = rest.dropFirst(Self.word.count)
     if behind.first == UInt8(ascii: ":") { return behind.startIndex + 1 }
-    // `{{prefsFor …}}` is another program's; `{{prefs web/port}}` is a slip.
+    // `{{prefsFor …}}` belongs to another program; `{{prefs web/port}}` is a mistake.
     let isLonger = behind.first.map { byte in
       byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte >= 0x80
         || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
@@ -83,7 +83,7 @@ struct Template {
     return bytes
   }
 
-  /// Where an offset is, for people: `name, line 3, column 7`, both counted from 1, columns in characters of Unicode.
+  /// An offset for display: `name, line 3, column 7`, both from 1, columns in Unicode characters.
   func place(_ offset: Int) -> String {
     let before = bytes[..<offset]
     let line = before.count { $0 == UInt8(ascii: "\n") } + 1

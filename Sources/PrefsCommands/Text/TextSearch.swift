@@ -1,6 +1,6 @@
 import Coffer
 
-/// Whether texts contain a text, whatever the size of letters, unless it has a capital itself.
+/// Searches texts for a text, ignoring case unless it contains a capital.
 struct TextSearch {
   private let wanted: [UInt8]
   private let isExact: Bool
@@ -14,7 +14,7 @@ struct TextSearch {
     Self.contains(Array((isExact ? text : text.lowercased()).utf8), wanted)
   }
 
-  /// Whether a text in `value` matches, a name in a dictionary included; never that of a secret.
+  /// Whether text in `value`, including dictionary keys, matches; never that of a secret.
   func matches(_ value: Value) -> Bool {
     switch value {
     case .string(let text), .json(let text): matches(text)
@@ -35,7 +35,7 @@ struct TextSearch {
 }
 
 extension Value.Kind {
-  /// Whether values of this kind may hold text that may be searched.
+  /// Whether values of this kind may contain searchable text.
   var holdsText: Bool {
     switch self {
     case .string, .json, .url, .uuid, .array, .dictionary: true

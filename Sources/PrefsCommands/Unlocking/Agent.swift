@@ -10,9 +10,10 @@ import Synchronization
   import Glibc
 #endif
 
-/// Keeps the key of a vault for a while, and gives it to processes of the same user.
+/// Keeps the key of a vault for a limited time, and hands it to processes of the same user.
 ///
-/// It ends when the time is over, when it is told to, at SIGTERM, and when its socket is gone or another agent's.
+/// It exits when the time is over, on request, at SIGTERM, and when its socket is gone or replaced by another
+/// agent's.
 final class Agent: Sendable {
   private let key: Mutex<SecretBytes?>
   private let listener: Int32
@@ -21,7 +22,7 @@ final class Agent: Sendable {
   private let deadline: ContinuousClock.Instant
   private let queue = DispatchQueue(label: "prefs.agent")
 
-  /// How often to look for the socket, and at a clock that goes on while the machine sleeps, in seconds.
+  /// The interval, in seconds, to check the socket, and a clock that runs while the machine sleeps.
   private static let interval = 5.0
 
   init(key: SecretBytes, listener: Int32, path: String, ttl: TimeToLive) {
@@ -32,7 +33,7 @@ final class Agent: Sendable {
     deadline = .now + .seconds(ttl.seconds)
   }
 
-  /// Serves until the end.
+  /// Serves requests until the end.
   func run() -> Never {
     let connections = DispatchSource.makeReadSource(fileDescriptor: listener, queue: queue)
     connections.setEventHandler { self.serveOne() }
@@ -48,7 +49,7 @@ final class Agent: Sendable {
     withExtendedLifetime((connections, signals)) { dispatchMain() }
   }
 
-  /// Ends when it is time, or looks again later.
+  /// Ends when the time is over; else checks again later.
   private func watch() {
     let left = deadline - .now
     guard left > .zero, identity != nil, AgentSocket.Identity(path) == identity else { end() }
@@ -72,7 +73,7 @@ final class Agent: Sendable {
     }
   }
 
-  /// Wipes the key and ends; the connections end with the process.
+  /// Wipes the key and exits; the connections close with the process.
   private func end() -> Never {
     if identity != nil, AgentSocket.Identity(path) == identity { unlink(path) }
     key.withLock { $0 = nil }

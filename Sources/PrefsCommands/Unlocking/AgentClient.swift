@@ -24,7 +24,7 @@ struct AgentClient {
   func start(with key: SecretBytes, for ttl: TimeToLive) throws {
     try AgentSocket.prepareFolder()
     let path = path
-    // Made here and passed on: who connects from now on waits for the agent, and finds it.
+    // Created here and passed on: clients that connect from now on wait for the agent.
     let listener = try AgentSocket.listen(at: path)
     defer { close(listener) }
     var ends: [Int32] = [-1, -1]
@@ -38,7 +38,7 @@ struct AgentClient {
       unlink(path)
       throw error
     }
-    // An agent that has died already must not take this process with it.
+    // If the agent has already died, SIGPIPE must not end this process.
     signal(SIGPIPE, SIG_IGN)
     try? key.withUnsafeBytes { try FileDescriptor.writeAll($0, to: ends[1], named: "a pipe") }
     close(ends[1])
@@ -62,7 +62,7 @@ struct AgentClient {
   func stop() throws {
     let hasEnded = try ask(.stop) { descriptor in
       var byte: UInt8 = 0
-      // Its time may have been over just now.
+      // It may have ended by itself just now.
       return read(descriptor, &byte, 1) == 0 || errno == ECONNRESET
     }
     guard hasEnded ?? true else { throw Failure(.other, "the agent that keeps the key does not answer. End it.") }
@@ -81,10 +81,10 @@ struct AgentClient {
   }
 }
 
-/// What an agent is asked: one byte.
+/// A request to the agent: one byte.
 enum AgentRequest: UInt8 {
   /// The agent answers with the key.
   case key = 0x6b
-  /// The agent wipes the key, and ends; the connection ends after that.
+  /// The agent wipes the key and exits, which closes the connection.
   case stop = 0x73
 }

@@ -9,7 +9,7 @@ import Coffer
   import Glibc
 #endif
 
-/// The command `prefs agent`, which `prefs unlock` starts, and nobody else.
+/// The internal command `prefs agent`, started by `prefs unlock`.
 struct AgentCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "agent", abstract: "Keep the key of a vault for a while; started by prefs unlock.",

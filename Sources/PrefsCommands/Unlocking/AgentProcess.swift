@@ -6,14 +6,14 @@
   import Glibc
 #endif
 
-/// This program started once more, by itself, away from the terminal.
+/// A background instance of this program, detached from the terminal.
 package enum AgentProcess {
   /// The descriptor on which an agent gets its listening socket; the key comes on 0.
   static let listener: Int32 = 3
 
-  /// Starts the program in a session of its own.
+  /// Starts the program in a new session.
   static func spawn(_ arguments: [String], key: Int32, listener: Int32) throws {
-    // Out of the way of 0 to 3, which it would otherwise overwrite when it is one of them itself.
+    // Moved above the descriptors 0 to 3, which would be overwritten.
     let movedKey = fcntl(key, F_DUPFD_CLOEXEC, 16)
     let movedListener = fcntl(listener, F_DUPFD_CLOEXEC, 16)
     defer { for descriptor in [movedKey, movedListener] { close(descriptor) } }
@@ -27,7 +27,7 @@ package enum AgentProcess {
   }
 
   #if os(Linux)
-    /// `POSIX_SPAWN_SETSID`, which glibc shows to GNU programs only.
+    /// `POSIX_SPAWN_SETSID`, which glibc declares only with `_GNU_SOURCE`.
     package static let newSession: Int32 = 0x80
   #else
     package static let newSession = Int32(POSIX_SPAWN_SETSID)
@@ -35,7 +35,7 @@ package enum AgentProcess {
 
   // MARK: - In the new process
 
-  /// Leaves behind what whoever ran the tool had open, and where they were; all but the listening socket.
+  /// Closes inherited descriptors except the listening socket, and leaves the working folder.
   static func detach() {
     chdir("/")
     let nothing = open("/dev/null", O_RDONLY)

@@ -10,13 +10,13 @@
   import Glibc
 #endif
 
-/// Unix sockets through which agents are asked, and the folder they lie in.
+/// The Unix sockets of agents, and their folder.
 enum AgentSocket {
   // MARK: - Places
 
-  /// Where the socket for a store lies.
+  /// The path of the socket for a store.
   static func path(storeID: String) -> String {
-    // Half of the id tells stores apart well enough, and a socket's path has to be short.
+    // Half of the id is enough to distinguish stores, and a socket's path must be short.
     "\(folder)/\(storeID.prefix(16)).sock"
   }
 
@@ -25,9 +25,9 @@ enum AgentSocket {
     Environment.variable("XDG_RUNTIME_DIR").map { "\($0)/prefs" } ?? "/tmp/prefs-\(geteuid())"
   }
 
-  /// Whether the folder is there; makes it where it is missing.
+  /// Creates the folder if it is missing, and checks it.
   ///
-  /// - Throws: ``Failure`` with the status `refused` when it belongs to somebody else, or others may enter it.
+  /// - Throws: ``Failure`` with the status `refused` when it belongs to another user, or others may enter it.
   static func prepareFolder() throws {
     if mkdir(folder, 0o700) != 0, errno != EEXIST { throw Failure.system(folder, errno: errno) }
     guard isFolderPrivate else {
@@ -36,14 +36,14 @@ enum AgentSocket {
     }
   }
 
-  /// Whether the folder is this user's, and nobody else may enter it.
+  /// Whether the folder belongs to this user, and others may not enter it.
   static var isFolderPrivate: Bool {
     var status = stat()
     guard lstat(folder, &status) == 0 else { return false }
     return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid() && status.st_mode & 0o077 == 0
   }
 
-  /// Tells one file from another one that took its place.
+  /// Distinguishes a file from another one that replaced it.
   struct Identity: Equatable {
     private let device: dev_t
     private let inode: ino_t
@@ -58,9 +58,9 @@ enum AgentSocket {
 
   // MARK: - Ends
 
-  /// A socket that listens at `path`, in the place of what was there.
+  /// A socket that listens at `path`, replacing an existing one.
   static func listen(at path: String) throws -> Int32 {
-    // Made beside, so that it never lies at its path without listening.
+    // Created under another name, so that it is always listening once at its path.
     let temporaryPath = "\(path).\(getpid())"
     unlink(temporaryPath)
     let descriptor = try make()
@@ -82,9 +82,9 @@ enum AgentSocket {
     }
   }
 
-  /// A socket that is connected to who listens at `path`; nil when nobody does.
+  /// A connection to the listener at `path`; nil when there is none.
   static func connect(to path: String) throws -> Int32? {
-    // Whoever could put a socket there would be taken for an agent.
+    // Otherwise anyone who can put a socket there could pose as an agent.
     guard isFolderPrivate else { return nil }
     let descriptor = try make()
     let isConnected = try withAddress(path) { address, size in systemConnect(descriptor, address, size) == 0 }
@@ -108,7 +108,7 @@ enum AgentSocket {
     return user == geteuid()
   }
 
-  /// Nobody who says nothing keeps the other end waiting for ever.
+  /// A silent peer must not block the other end forever.
   static func setTimeouts(_ descriptor: Int32) {
     var time = timeval(tv_sec: 5, tv_usec: 0)
     for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
@@ -136,7 +136,7 @@ enum AgentSocket {
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
     try withUnsafeMutableBytes(of: &address.sun_path) { buffer in
-      // The rest stays zero, and ends the path.
+      // The rest stays zero, which terminates the path.
       guard bytes.count < buffer.count else {
         throw Failure(.inputOutput, "\(path) is too long for a socket. Set XDG_RUNTIME_DIR to a shorter one.")
       }
@@ -150,7 +150,7 @@ enum AgentSocket {
   }
 }
 
-// Outside, where no method hides them.
+// At file level, where no method hides them.
 
 private func systemListen(_ descriptor: Int32) -> Int32 { listen(descriptor, 16) }
 

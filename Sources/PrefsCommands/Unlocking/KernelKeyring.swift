@@ -8,10 +8,10 @@
     import Glibc
   #endif
 
-  /// The key of a store's vault in the user's keyring of the kernel; see keyrings(7) and user-keyring(7).
+  /// The key of a store's vault in the user's kernel keyring; see keyrings(7) and user-keyring(7).
   ///
-  /// It never reaches a disk, and the kernel forgets it when its time is over. Every process of the user can read it, as it
-  /// could ask an agent.
+  /// It never reaches a disk, and the kernel drops it when it expires. Every process of the user can read it, just as
+  /// it could ask an agent.
   struct KernelKeyring {
     private let description: String
 
@@ -19,16 +19,16 @@
       description = "prefs:vault:\(storeID)"
     }
 
-    /// All for the possessor; looking at it, reading it and finding it for the user; nothing for anybody else
-    /// (KEY_POS_ALL, KEY_USR_VIEW, KEY_USR_READ, KEY_USR_SEARCH of keyutils.h).
+    /// All rights for the possessor; view, read and search for the user; none for others (KEY_POS_ALL, KEY_USR_VIEW,
+    /// KEY_USR_READ, KEY_USR_SEARCH of keyutils.h).
     private static let permissions: UInt32 = 0x3f0b_0000
 
-    /// Keeps `key`.
+    /// Stores `key`.
     ///
-    /// - Returns: nil, or the error with which the kernel refused: there is no keyring, as in a container, or no room.
+    /// - Returns: nil, or the kernel's error: there is no keyring, as in a container, or no room.
     func keep(_ key: SecretBytes, seconds: UInt32) -> Int32? {
-      // The keyring of the user is not possessed, and what is made there could not be given permissions: so it is made in
-      // one that this process possesses, and linked to when it is as it has to be.
+      // The user keyring is not possessed, so permissions of keys created there could not be set. The key is created
+      // in a keyring that this process possesses, and linked to the user keyring once its permissions are set.
       let added = key.withUnsafeBytes { bytes in
         coffer_add_key(description, bytes.baseAddress, bytes.count, coffer_process_keyring)
       }
@@ -46,19 +46,19 @@
       return nil
     }
 
-    /// The key, if it is there and its time is not over.
+    /// The key, if it exists and has not expired.
     func key() -> SecretBytes? {
       let id = coffer_search_key(coffer_user_keyring, description)
       guard id >= 0 else { return nil }
       return try? FileDescriptor.secret(capacity: 64) { buffer in
         let count = coffer_read_key(Int32(id), buffer.baseAddress, buffer.count)
-        // It may have run out in between; one that is longer than the buffer is none of ours.
+        // It may have expired in between; one that is longer than the buffer is not ours.
         guard (1...buffer.count).contains(count) else { throw Failure(.keyUnavailable, "the key is gone.") }
         return count
       }
     }
 
-    /// Has the kernel wipe the key, if it is there.
+    /// Makes the kernel wipe the key, if it exists.
     func forget() {
       let id = coffer_search_key(coffer_user_keyring, description)
       if id >= 0 { _ = coffer_invalidate_key(Int32(id)) }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// How long something is kept: `90s`, `15m`, `2h`, `1d`.
+/// A time to live: `90s`, `15m`, `2h`, `1d`.
 package struct TimeToLive: ExpressibleByArgument, Equatable {
   package let seconds: UInt32
 

@@ -1,9 +1,9 @@
 import Coffer
 
-/// Where the key of a store's vault is kept from `prefs unlock` to `prefs lock`, or until its time is over: the kernel's
-/// keyring where it serves, else an agent.
+/// Keeps the key of a store's vault from `prefs unlock` to `prefs lock`, or until it expires: in the kernel's keyring
+/// if available, else in an agent.
 ///
-/// It goes by the id of the store, which is readable without a key: locking never asks for anything.
+/// It is found by the store's id, which is readable without a key, so locking never prompts.
 package struct UnlockState {
   private let storeID: String
   private let options: SessionOptions
@@ -15,7 +15,7 @@ package struct UnlockState {
 
   private var agent: AgentClient { AgentClient(storeID: storeID) }
 
-  /// Keeps the key for the time of `ttl`.
+  /// Keeps the key for `ttl`.
   func keep(_ key: SecretBytes, for ttl: TimeToLive) throws {
     try forget()
     #if os(Linux)
@@ -28,7 +28,7 @@ package struct UnlockState {
     try agent.start(with: key, for: ttl)
   }
 
-  /// The key, when it is kept.
+  /// The key, if it is kept.
   package func key() -> SecretBytes? {
     #if os(Linux)
       if let key = KernelKeyring(storeID: storeID).key() { return key }

@@ -1,22 +1,22 @@
 import Coffer
 
-/// A command's way to the vault of its store.
+/// A command's access to the vault of its store.
 struct VaultAccess {
   let vault: Vault
   let session: Session
 
   // MARK: - Unlocking
 
-  /// Unlocks the vault with `named`, else with what `prefs unlock` left, else with an answer.
+  /// Unlocks the vault with `named`, else with the key kept by `prefs unlock`, else with a prompt.
   ///
-  /// - Returns: What unlocked it; nil when its key was kept.
+  /// - Returns: The source that unlocked it; nil when its key was kept.
   func unlock(with named: KeySource?) throws -> KeySource? {
     try requireVault()
     if named == nil, try unlockWithKeptKey() { return nil }
     return try unlockAnew(with: named)
   }
 
-  /// Unlocks the vault with `named` or an answer.
+  /// Unlocks the vault with `named` or a prompt.
   func unlockAnew(with named: KeySource?) throws -> KeySource {
     try requireVault()
     if let named {
@@ -34,7 +34,7 @@ struct VaultAccess {
     }
   }
 
-  /// - Throws: ``Failure`` with the status `notFound` when there is none.
+  /// - Throws: ``Failure`` with the status `notFound` when there is no vault.
   func requireVault() throws {
     guard try vault.exists() else {
       throw Failure(.notFound, "the store has no vault yet. prefs seal makes it, with the first collection.")
@@ -46,7 +46,7 @@ struct VaultAccess {
     do {
       if let named = try session.options.vaultKey() { return try session.namingVault { try vault.unlock(named) } }
     } catch let failure as Failure {
-      // What the environment names may be for the vault of another store.
+      // The variable may name the key of another store's vault.
       guard failure.status == .wrongKey, try unlockWithKeptKey() else { throw failure }
       return
     }
@@ -54,7 +54,7 @@ struct VaultAccess {
     let prompt = try prompt()
     guard prompt.stands, Terminal.isThere else {
       let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
-      // Which store that is has to be said where it is another one than without the option.
+      // The hint must name the store if it is not the default one.
       let command = session.options.store.map { "prefs unlock -d \($0)" } ?? "prefs unlock"
       throw Failure(
         .keyUnavailable,
@@ -83,7 +83,7 @@ struct VaultAccess {
       try vault.unlock(vaultKey: key)
       return true
     } catch CofferError.wrongKey {
-      // The vault has had a new key since.
+      // The vault has a new key since.
       try state.forget()
       return false
     }
@@ -91,7 +91,7 @@ struct VaultAccess {
 }
 
 extension Session {
-  /// Runs `body`, whose wrong keys are the vault's and not the store's.
+  /// Runs `body`, reporting a wrong key as the vault's, not the store's.
   func namingVault<R>(_ body: () throws -> R) throws -> R {
     do {
       return try body()
@@ -100,7 +100,7 @@ extension Session {
     }
   }
 
-  /// Runs `body`, and once more when it needs the vault and that could be unlocked.
+  /// Runs `body`; if it needs the vault, unlocks it if possible and runs `body` again.
   func unlocking<R>(_ database: Database, _ body: () throws -> R) throws -> R {
     do {
       return try body()

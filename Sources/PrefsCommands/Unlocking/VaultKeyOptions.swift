@@ -1,7 +1,7 @@
 import ArgumentParser
 import Coffer
 
-/// The options that give what unlocks the vault, beside those of a key, which are common options.
+/// The options that unlock the vault, beside the common options for keys.
 struct VaultKeyOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Read the passphrase of the vault from this file descriptor.", valueName: "n"))
   var vaultPassphraseFd: Int32?
@@ -16,7 +16,7 @@ struct VaultKeyOptions: ParsableArguments {
 
   mutating func validate() throws { try DescriptorOptions.check(descriptors) }
 
-  /// What unlocks the vault; nil when nothing was given.
+  /// The source that unlocks the vault; nil if no option was given.
   func source(_ options: SessionOptions) throws -> KeySource? {
     let keys = [options.vaultKeyFile != nil, options.vaultKeyFd != nil]
     if descriptors.count + keys.filter({ $0 }).count > 1 {
@@ -28,7 +28,7 @@ struct VaultKeyOptions: ParsableArguments {
     return try options.vaultKey()
   }
 
-  /// What is to unlock a new vault: a passphrase when nothing was given; a missing key file is made.
+  /// The source for a new vault: a passphrase by default; a missing key file is created.
   func sourceForNewVault(_ lookup: KeyLookup) throws -> KeySource {
     if isEmpty, lookup.options.vaultKeyFd == nil, let file = lookup.options.vaultKeyFileNamed {
       return try lookup.newKeyFile(file)

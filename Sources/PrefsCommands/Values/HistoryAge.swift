@@ -2,7 +2,7 @@ import ArgumentParser
 
 /// How long earlier values are kept: `12h`, `30d`, `1y`, or `forever`.
 struct HistoryAge: ExpressibleByArgument {
-  /// nil for ever.
+  /// nil for no limit.
   let duration: Duration?
 
   init?(argument: String) {

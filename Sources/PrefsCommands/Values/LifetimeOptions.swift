@@ -7,7 +7,7 @@ import Coffer
   import Foundation
 #endif
 
-/// Until when a value is there, and when it should be renewed.
+/// The options for a value's expiry and due date.
 struct LifetimeOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The value is gone after this long, as in 90s, 2h or 30d.", valueName: "time"))
   var expiresIn: Lifetime?
@@ -31,7 +31,7 @@ struct LifetimeOptions: ParsableArguments {
   var expires: Date? { expiresAt?.date ?? expiresIn.map { Date(timeIntervalSinceNow: Double($0.seconds)) } }
 }
 
-/// A length of time: `90s`, `15m`, `12h`, `30d`, `1y`.
+/// A duration: `90s`, `15m`, `12h`, `30d`, `1y`.
 struct Lifetime: ExpressibleByArgument {
   let seconds: Int64
 
@@ -51,7 +51,7 @@ struct Moment: ExpressibleByArgument {
   }
 }
 
-/// A date, or a length of time from now.
+/// A date, or a duration from now.
 package struct DueDate: ExpressibleByArgument {
   package let date: Date
 
@@ -64,7 +64,7 @@ package struct DueDate: ExpressibleByArgument {
   }
 }
 
-/// A date, or a length of time until now.
+/// A date, or a duration before now.
 struct PastDate: ExpressibleByArgument {
   let date: Date
 

@@ -1,23 +1,23 @@
 import Coffer
 
-/// What lists show of values that are not for every eye.
+/// How lists show secret and sealed values.
 package struct Redaction {
-  /// Whether everything is shown in clear.
+  /// Whether everything is shown as plaintext.
   package let reveals: Bool
 
   package init(reveals: Bool) { self.reveals = reveals }
 
-  /// The value to show: a secret as its length, a sealed one by its kind alone.
+  /// The value to show: a secret's length, a sealed value's kind.
   package func shown(_ value: Value, isSealed: Bool) -> Value {
     if reveals { return ValueText.revealed(value) }
     if isSealed { return .string(Self.sealed) }
     return value
   }
 
-  /// What stands for a sealed value that was not opened.
+  /// The placeholder of a sealed value that was not opened.
   package static func sealed(byteCount: Int) -> Value { .string("<sealed: \(byteCount) bytes>") }
 
-  /// The word for its type.
+  /// The name of its type.
   func kind(_ value: Value, isSealed: Bool) -> Value.Kind {
     isSealed && !reveals ? .sealed : value.kind
   }
