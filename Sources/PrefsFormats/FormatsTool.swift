@@ -9,7 +9,7 @@ import PrefsCommands
   import Glibc
 #endif
 
-/// The program that reads YAML and TOML for `prefs`: text on standard input, its tree on standard output.
+/// The program that parses YAML and TOML for `prefs`: text on standard input, its tree on standard output.
 package enum FormatsTool {
   package static func main() -> Never {
     try? CoreDumps.disable()
@@ -29,7 +29,7 @@ package enum FormatsTool {
     }
   }
 
-  /// The tree of a text in YAML or TOML.
+  /// Parses YAML or TOML into a tree.
   package static func tree(_ text: String, _ format: SettingsFormat) throws -> Value {
     switch format {
     case .yaml: try YAMLReader.tree(text)

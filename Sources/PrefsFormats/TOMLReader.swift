@@ -2,7 +2,7 @@ import Coffer
 import PrefsCommands
 import TOMLKit
 
-/// Reads settings in TOML 1.0.
+/// Parses settings in TOML 1.0.
 package enum TOMLReader {
   package static func tree(_ text: String) throws -> Value {
     var limits = TOMLLimits(text)
@@ -10,13 +10,13 @@ package enum TOMLReader {
     do {
       return .dictionary(try members(of: TOMLTable(string: text), depth: 0))
     } catch let error as TOMLParseError {
-      // The parser's own words may quote the file.
+      // The parser's own message may quote the file.
       throw FormatProblem("not TOML, line \(error.source.begin.line), column \(error.source.begin.column)")
     }
   }
 
   private static func members(of table: TOMLTable, depth: Int) throws -> [String: Value] {
-    // TOML's names differ where Swift's may be equal: in the form of their Unicode characters.
+    // TOML distinguishes names that Swift considers equal, by their Unicode normalization.
     var members: [String: Value] = [:]
     for (name, node) in zip(table.keys, table.values) {
       guard members.updateValue(try value(node, depth: depth + 1), forKey: name) == nil else {
@@ -69,18 +69,18 @@ package enum TOMLReader {
   }
 }
 
-/// What the parser would do no good with, found before it sees it.
+/// Detects input that the parser handles badly, before parsing.
 ///
-/// Dotted keys make tables in tables, whose depth it does not bound; text ends for it at U+0000; and it ends the process
-/// where a date is followed by `T` and what begins like no time, where a table's name begins with what no name does, and where an
-/// array is closed by a brace.
+/// The parser does not bound the depth of tables made by dotted keys, and ends text at U+0000. It ends the process
+/// when a date is followed by `T` and an invalid time, when a table's name begins with an invalid character, and when
+/// an array is closed by a brace.
 private struct TOMLLimits {
   private let bytes: [UInt8]
   private var position = 0
   private var dots = 0
-  /// The brackets and braces that are open.
+  /// The open brackets and braces.
   private var open: [UInt8] = []
-  /// Whether there were only blanks since the line began.
+  /// Whether the line so far contains only blanks.
   private var isAtLineStart = true
   private static let dotLimit = 32
 
@@ -112,11 +112,11 @@ private struct TOMLLimits {
     }
   }
 
-  /// Keeps track of what is open.
+  /// Tracks open brackets and braces.
   private mutating func follow(_ byte: UInt8) throws {
     switch byte {
     case UInt8(ascii: "["), UInt8(ascii: "{"): open.append(byte)
-    // The end of a table's name stands by itself.
+    // The end of a table's name.
     case UInt8(ascii: "]") where open.isEmpty: break
     case UInt8(ascii: "]"), UInt8(ascii: "}"):
       guard open.popLast() == (byte == UInt8(ascii: "]") ? UInt8(ascii: "[") : UInt8(ascii: "{")) else {
@@ -126,7 +126,7 @@ private struct TOMLLimits {
     }
   }
 
-  /// Goes to where the name of a table begins, whose first bracket was taken.
+  /// Moves to the beginning of a table's name, after its first bracket.
   private mutating func skipHeader() throws {
     dots = 0
     if peek() == UInt8(ascii: "[") { position += 1 }
@@ -143,10 +143,10 @@ private struct TOMLLimits {
       || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
   }
 
-  /// Looks at what stands behind a `T` that was taken.
+  /// Checks the text after a `T`.
   private func checkTime() throws {
     let word = bytes[position...].prefix { !" \t\r\n,]}#".utf8.contains($0) }
-    // The parser takes it for a time because of the colon.
+    // Because of the colon, the parser would take it for a time.
     guard let first = word.first, !Self.isDigit(first), word.contains(UInt8(ascii: ":")) else { return }
     let date = bytes[..<(position - 1)].suffix(10)
     let isDate = date.count == 10 && zip(date, "0000-00-00".utf8).allSatisfy { Self.isDigit($0) == Self.isDigit($1) }
@@ -167,7 +167,7 @@ private struct TOMLLimits {
     return byte
   }
 
-  /// Goes behind a string whose first quote was taken; the parser tells what is wrong with one.
+  /// Skips a string after its first quote; the parser reports errors in it.
   private mutating func skipString(_ quote: UInt8) throws {
     var isMultiline = false
     if peek() == quote {
@@ -190,7 +190,7 @@ private struct TOMLLimits {
         guard isMultiline else { return }
         if peek() == quote, peek(1) == quote {
           position += 2
-          // Up to two quotes may stand before the last three.
+          // Up to two quotes may precede the last three.
           while peek() == quote { position += 1 }
           return
         }

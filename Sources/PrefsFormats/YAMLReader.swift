@@ -8,9 +8,9 @@ import Yams
   import Foundation
 #endif
 
-/// Reads settings in YAML, by the core schema of YAML 1.2 with timestamps and binary of YAML 1.1.
+/// Parses settings in YAML, with the core schema of YAML 1.2 plus timestamps and binary of YAML 1.1.
 package struct YAMLReader {
-  /// How many more nodes may be looked at: aliases of aliases have exponentially many.
+  /// The number of nodes that may still be visited: nested aliases expand exponentially.
   private var budget: Int
 
   package static func tree(_ text: String) throws -> Value {
@@ -19,7 +19,7 @@ package struct YAMLReader {
     }
     let node: Node?
     do {
-      // Without rules for scalars: they are found here.
+      // Without scalar resolution, which is done here.
       node = try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot()
     } catch let error as YamlError {
       throw FormatProblem("not YAML: \(reason(error))")
@@ -31,12 +31,12 @@ package struct YAMLReader {
 
   // MARK: - Problems
 
-  /// Only what never quotes the file.
+  /// A reason that never quotes the file.
   private static func reason(_ error: YamlError) -> String {
     switch error {
     case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
       .composer(_, let problem, let mark, _):
-      // Its words for this one are meant for programmers.
+      // The parser's message for this one is meant for programmers.
       "\(problem.hasPrefix("Maximum nesting") ? "it nests too deep" : problem), \(place(mark))"
     case .duplicatedKeysInMapping(_, let context): "a name occurs twice, \(place(context.mark))"
     case .reader(_, let offset, _, _): "a character that YAML does not allow" + (offset.map { ", at byte \($0)" } ?? "")
@@ -83,7 +83,7 @@ package struct YAMLReader {
     guard [.implicit, .nonSpecific, expected].contains(tag.kind) else { throw problem("an unknown tag", node) }
   }
 
-  /// A name is text, whatever it looks like.
+  /// A name is always text.
   private func name(_ node: Node) throws -> String {
     guard case .scalar(let scalar) = node, [.implicit, .nonSpecific, .str].contains(scalar.tag.kind) else {
       throw problem("a name is no text", node)
@@ -152,17 +152,17 @@ package struct YAMLReader {
     }
   }
 
-  /// Neither hexadecimal nor a word, both of which Swift reads as numbers.
+  /// Excludes hexadecimal and words, both of which Swift parses as numbers.
   private static func isDecimal(_ text: String) -> Bool {
     text.utf8.allSatisfy { (0x30...0x39).contains($0) || [0x2b, 0x2d, 0x2e, 0x45, 0x65].contains($0) }
   }
 }
 
-/// How much aliases could stand for, guessed from above before the file is parsed.
+/// An upper bound for the expansion of aliases, estimated before the file is parsed.
 ///
-/// The parser compares the keys of a mapping, and a key may be an alias of aliases, which takes exponentially long.
+/// The parser compares the keys of a mapping, and a key may be nested aliases, which takes exponential time.
 private enum AliasBound {
-  /// The greatest factor by which a file may grow.
+  /// The highest factor by which a file may expand.
   private static let limit = 1e6
 
   static func isWithin(_ text: String) -> Bool {
@@ -170,14 +170,14 @@ private enum AliasBound {
     var aliases = 0.0
     var (beforeLast, last) = (UInt8(ascii: " "), UInt8(ascii: " "))
     for byte in text.utf8 {
-      // A name begins right behind it, and nothing that it could be a part of ends right before it.
+      // A name begins right after it, and it is not inside a word.
       if !isInWord(beforeLast), byte > 0x20 {
         if last == UInt8(ascii: "&") { anchors += 1 }
         if last == UInt8(ascii: "*") { aliases += 1 }
       }
       (beforeLast, last) = (last, byte)
     }
-    // Most is made of them when each anchor holds as many aliases as the next.
+    // The expansion is largest when each anchor contains equally many aliases.
     var levels = 0.0
     while levels < anchors {
       levels += 1

@@ -35,7 +35,7 @@ package enum AgentProcess {
 
   // MARK: - In the new process
 
-  /// Closes inherited descriptors except the listening socket, and leaves the working folder.
+  /// Leaves the caller's working folder and standard input, and closes descriptors above the listening socket.
   static func detach() {
     chdir("/")
     let nothing = open("/dev/null", O_RDONLY)

@@ -1,6 +1,6 @@
 import Coffer
 
-/// Sums of stored numbers, which never lose a digit silently.
+/// Exact sums of stored numbers.
 enum Sum {
   static func zero(like number: Value) -> Value {
     if case .double = number { .double(0) } else { .int(0) }
@@ -8,7 +8,7 @@ enum Sum {
 
   /// The sum, of the type of `present`.
   ///
-  /// - Throws: ``Failure`` with the status `format` when one is no number, or the sum does not fit.
+  /// - Throws: ``Failure`` with the status `format` when one is not a number, or the sum does not fit.
   static func of(_ present: Value, _ step: Value) throws -> Value {
     if case .double(let number) = present {
       let step = try double(step)

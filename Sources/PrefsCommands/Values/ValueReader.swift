@@ -6,7 +6,7 @@ import Coffer
   import Foundation
 #endif
 
-/// Makes values of what a user typed or piped in.
+/// Parses values that a user typed or piped in.
 package struct ValueReader {
   package let type: ValueType
   package let encoding: DataEncoding
@@ -15,9 +15,9 @@ package struct ValueReader {
     (self.type, self.encoding) = (type, encoding)
   }
 
-  /// The value that `bytes` stand for.
+  /// Parses `bytes`.
   ///
-  /// - Throws: ``Failure`` with the status `format`. Its message never holds the value, which may be a secret.
+  /// - Throws: ``Failure`` with the status `format`. Its message never contains the value, which may be a secret.
   package func value(_ bytes: [UInt8]) throws -> Value {
     switch type {
     case .data: return .data(try data(bytes))
@@ -34,9 +34,9 @@ package struct ValueReader {
     }
   }
 
-  /// The value of a declared type that `bytes` stand for: elements of an array, too, are what they are declared to be.
+  /// Parses `bytes` as a declared type, including the elements of an array.
   ///
-  /// - Throws: As ``value(_:)``.
+  /// - Throws: The errors of ``value(_:)``.
   package func value(_ bytes: [UInt8], _ type: SettingType) throws -> Value {
     let value = try value(bytes)
     switch type {
@@ -132,7 +132,7 @@ package struct ValueReader {
   private func json(_ text: String) throws -> Value {
     let value = try parsedJSON(text)
     guard value != .null else { throw Failure(.format, "null is not a value. Use prefs unset to remove one.") }
-    // Kept as text: it is what a program stores for a Codable type of its own, and reads back as one.
+    // Kept as text: programs store their Codable types as JSON text, and read it back as such.
     return .json(JSONText.text(value, bigIntegers: .numbers))
   }
 
@@ -145,7 +145,7 @@ package struct ValueReader {
     } else if let parsed = try? PropertyListReader.value(Data(text.utf8)) {
       value = parsed
     } else {
-      // Most people write JSON; its complaint is the one that helps.
+      // Most people write JSON, so its error message helps most.
       value = try parsedJSON(text)
     }
     guard value.kind == (type == .array ? .array : .dictionary) else {
@@ -172,15 +172,15 @@ package struct ValueReader {
 
   // MARK: - Auto
 
-  /// JSON or a property list when it begins like one and parses; otherwise the text itself.
+  /// JSON or a property list if the text begins like one and parses; otherwise the text itself.
   private func automatic(_ text: String) -> Value {
     guard let first = text.unicodeScalars.first, "{[(<\"".unicodeScalars.contains(first) else { return .string(text) }
     if let value = try? JSONReader.value(text) { return value }
-    // A list that begins with a quote would be one of `"a" = "b";`, which is hardly what somebody meant to store.
+    // A list that begins with a quote would be one of `"a" = "b";`, which is hardly what the user meant to store.
     guard first != "[", first != "\"", let value = try? PropertyListReader.value(Data(text.utf8)) else {
       return .string(text)
     }
-    // `(hello)` is an array to the old text form, and a word in parentheses to everybody else.
+    // `(hello)` is an array in the old text form, but usually just a word in parentheses.
     if first == "(", case .array(let elements) = value, elements.count == 1, case .string(let word) = elements[0],
       AsciiSpace.trimming(String(AsciiSpace.trimming(text).dropFirst().dropLast())) == word
     {

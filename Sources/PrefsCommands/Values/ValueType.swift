@@ -1,13 +1,13 @@
 import ArgumentParser
 import Coffer
 
-/// The word after `--type`: how the text of a value is to be understood.
+/// The argument of `--type`: how to parse the text of a value.
 package enum ValueType: String, CaseIterable, ExpressibleByArgument {
   case string, int, double, bool, date, data, url, uuid, array, dict, json, plist, auto
 }
 
 extension ValueType {
-  /// How a value of a declared type is read.
+  /// The type for parsing a value of a declared type.
   package init(_ type: SettingType) {
     switch type {
     case .any, .secret: self = .auto
@@ -25,7 +25,7 @@ extension ValueType {
     }
   }
 
-  /// How a value is read that takes the place of one of this kind.
+  /// The type for parsing a value that replaces one of this kind.
   package init(_ kind: Value.Kind) {
     self = ValueType(rawValue: kind.name) ?? .auto
   }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Coffer
 
-/// How the values on a command line are to be read.
+/// The options for parsing values on the command line.
 struct ValueTypeOptions: ParsableArguments {
   @Option(
     name: [.customShort("t"), .long],
@@ -23,16 +23,17 @@ struct ValueTypeOptions: ParsableArguments {
     if base64 || hex, readType != .data { throw ValidationError("--base64 and --hex are for data.") }
   }
 
-  /// Whether the type is named, and not to be guessed.
+  /// Whether the type is given rather than guessed.
   var areGiven: Bool { type != nil || shortType != nil || base64 || hex }
 
   private var readType: ValueType {
     type ?? shortType?.type ?? (base64 || hex ? .data : .auto)
   }
 
-  /// Reads values so.
+  /// The reader for these options.
   ///
-  /// - Parameter isArgument: Data is text among the arguments and bytes elsewhere, unless an option says otherwise.
+  /// - Parameter isArgument: Whether the value is an argument: data is text in arguments and bytes elsewhere, unless
+  ///   an option says otherwise.
   func reader(isArgument: Bool) -> ValueReader {
     ValueReader(type: readType, encoding: encoding(isArgument: isArgument))
   }

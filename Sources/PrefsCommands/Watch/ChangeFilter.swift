@@ -6,9 +6,9 @@ import Coffer
   import Foundation
 #endif
 
-/// Which changes are asked for.
+/// Selects changes by collection and key.
 struct ChangeFilter {
-  /// nil for all.
+  /// nil for all collections.
   let collection: NamedCollection?
   /// nil for all keys of the collection.
   let key: String?
@@ -50,22 +50,22 @@ struct ChangeFilter {
     return changes
   }
 
-  /// Names are the same when their bytes are.
+  /// Names are compared by their bytes.
   private static func accepts(_ wanted: String?, _ name: String) -> Bool {
     wanted.map { $0.utf8.elementsEqual(name.utf8) } ?? true
   }
 }
 
-/// A change as a line tells it.
+/// A change as shown on one line.
 struct KeyChange {
   /// The number of the commit.
   let commit: UInt64
   let what: String
-  /// nil where it concerns the whole store.
+  /// nil if it concerns the whole store.
   let collection: String?
-  /// nil where it concerns the whole collection.
+  /// nil if it concerns the whole collection.
   let key: String?
-  /// When it was committed, and by whom; nil where that is not known.
+  /// The time and author of the commit; nil if unknown.
   var time: Date?
   var author: Author?
 }

@@ -10,10 +10,10 @@ import Synchronization
   import Glibc
 #endif
 
-/// Prints commits as they come, until nobody reads them any more.
+/// Prints commits as they come, until the reader closes the output.
 ///
-/// A reader that is slow holds the next commits up, and at last those fall out of what the store remembers: then
-/// `everything` stands for them. Nothing gathers in memory meanwhile.
+/// A slow reader delays later commits until the store's change log no longer contains them; `everything` is then
+/// printed instead. Nothing is queued in memory meanwhile.
 final class ChangePrinter: Sendable {
   private struct State {
     /// The last commit that was printed.
@@ -49,7 +49,8 @@ final class ChangePrinter: Sendable {
 
   /// Prints earlier commits, while later ones wait.
   ///
-  /// - Parameter read: What was committed, nil when that is not known any more, and the number of the last commit.
+  /// - Parameter read: Returns the commits, or nil if the change log no longer contains them, and the number of the
+  ///   last commit.
   func replay(_ read: () throws -> (commits: [Commit]?, last: UInt64)) throws {
     try state.withLock { state in
       let (commits, last) = try read()
@@ -62,7 +63,7 @@ final class ChangePrinter: Sendable {
     }
   }
 
-  /// One write for each commit, so that nobody reads half of one.
+  /// One write per commit, so that a reader never sees half of one.
   private func write(_ changes: [KeyChange]) throws {
     guard !changes.isEmpty else { return }
     var output = StandardOutput()
@@ -72,9 +73,9 @@ final class ChangePrinter: Sendable {
 
   // MARK: - The end
 
-  /// Waits until printing fails, or the reader of standard output goes away.
+  /// Waits until printing fails, or the reader closes standard output.
   ///
-  /// A signal ends the process as it does by itself: it only reads, and leaves nothing behind.
+  /// Signals end the process in the default way: it only reads, and has nothing to clean up.
   func waitForEnd() -> any Error {
     DispatchQueue.global().async {
       Self.waitUntilOutputCloses()
@@ -85,7 +86,7 @@ final class ChangePrinter: Sendable {
   }
 
   private static func waitUntilOutputCloses() {
-    // Without events to wait for, only errors are told: here, that the other end is closed.
+    // Without requested events, poll reports only errors: here, that the other end is closed.
     var output = pollfd(fd: 1, events: 0, revents: 0)
     while poll(&output, 1, -1) <= 0 {}
   }

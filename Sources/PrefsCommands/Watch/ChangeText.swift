@@ -6,7 +6,7 @@ package struct ChangeText {
     case text, json, plain
   }
 
-  /// A value to be shown, and the word for its type.
+  /// A value to show, and the name of its type.
   struct Shown {
     let kind: Value.Kind
     let value: Value
@@ -65,7 +65,7 @@ struct ShownValues {
   let connection: Connection
   let redaction: Redaction
 
-  /// The value that a key has now; nil when it has none.
+  /// The key's current value; nil when it has none.
   func value(for change: KeyChange) throws -> ChangeText.Shown? {
     guard let collection = change.collection, let key = change.key else { return nil }
     return try session.unlocking(database) {
@@ -78,7 +78,7 @@ struct ShownValues {
   ) throws -> ChangeText.Shown? {
     guard let info = try transaction.info(forKey: key, inCollection: collection) else { return nil }
     let isSealed = info.kind == .sealed
-    // What is not shown need not be opened.
+    // A hidden value need not be opened.
     if isSealed, !redaction.reveals {
       return ChangeText.Shown(kind: .sealed, value: Redaction.sealed(byteCount: info.byteCount))
     }
