@@ -1,8 +1,8 @@
 import Coffer
 
-/// One of two processes that write one collection through proxies at once, and look at each other's values.
+/// One of two processes that write to one collection through proxies at once, and check each other's values.
 public final class Hammer: Sendable {
-  /// A value that was read although a later one had been acknowledged, or an earlier one was read before.
+  /// A stale read: a later value had been acknowledged, or read before.
   public struct Stale: Error {
     /// What was read.
     public let read: Int

@@ -1,7 +1,7 @@
 import Coffer
 import CofferCompat
 
-/// What a store should hold: the plain model that random transactions are checked against.
+/// The expected contents of a store: the plain model that random transactions are checked against.
 package struct Model: Equatable, Sendable {
   package struct Item: Equatable, Sendable {
     package var object: Int
@@ -90,7 +90,7 @@ package struct ModelTransaction: Codable, Sendable {
     } catch is Thrown {}
   }
 
-  /// What the model is afterwards.
+  /// The model after the transaction.
   package func result(_ model: Model) -> Model {
     guard ending == .commit else { return model }
     var model = model

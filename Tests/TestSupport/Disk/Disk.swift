@@ -1,12 +1,11 @@
 import Foundation
 
-/// The files of a recording as a disk may hold them when the power goes: what was synced is there; of the rest, what chance
-/// has it.
+/// The files of a recording as a disk may hold them after a power cut: synced data is present; unsynced data may be.
 ///
-/// Writes and truncations that were not synced may have reached the disk in any order, a write up to any sector. A new name
-/// is on the disk once its file or its folder is synced; one that was removed may come back until then.
+/// Unsynced writes and truncations may have reached the disk in any order, and a write up to any sector. A new name
+/// is on the disk once its file or its folder is synced; a removed one may come back until then.
 package struct Disk {
-  /// What lies under each name.
+  /// The contents of the files by name.
   package typealias Image = [String: [UInt8]]
 
   /// Writes the files of an image, which were in one folder, into another one.
@@ -22,9 +21,9 @@ package struct Disk {
   private var files: [DiskFile] = []
   private var names: [String: Int] = [:]
   private var durableNames: [String: Int] = [:]
-  /// Names that were made and removed since, in their order.
+  /// Names created or removed since, in order.
   private var pendingNames: [(path: String, file: Int?)] = []
-  /// What the last event wrote to, and whether it changed anything.
+  /// The file and change of the last write, if it was one.
   private var lastWrite: (file: Int, change: Int)?
 
   package init() {}
@@ -36,7 +35,7 @@ package struct Disk {
 
   // MARK: What happens
 
-  /// - Returns: Whether the disk may hold something else than before.
+  /// - Returns: Whether the possible contents of the disk have changed.
   package mutating func apply(_ event: RecordingVFS.Event) -> Bool {
     lastWrite = nil
     switch event {
@@ -86,7 +85,7 @@ package struct Disk {
 
   // MARK: What may be left
 
-  /// What is on the disk whatever happens.
+  /// The files that are on the disk in any case.
   package var surely: Image { image(durableNames) { _, _ in .lost } }
 
   /// Hands out images: of each file that is not synced all or nothing, in each combination; random parts of all; and the

@@ -1,14 +1,14 @@
 import Foundation
 
-/// A file on a disk that may lose power: what the disk surely holds, and what it was given since.
+/// A file on a disk that may lose power: its durable contents, and its pending changes.
 struct DiskFile {
-  /// What was asked of the file.
+  /// A requested change.
   enum Change {
     case write(offset: Int, Data)
     case truncate(size: Int)
   }
 
-  /// What became of a change when the power went.
+  /// The fate of a change in a power cut.
   enum Fate {
     case lost, kept
     /// Written up to here, counted from the beginning of the file.
@@ -17,9 +17,9 @@ struct DiskFile {
 
   private struct Pending {
     let change: Change
-    /// Whether a later sync has it on the disk; it waits here because one before it may be lost.
+    /// Whether it was synced; it stays pending because an earlier change may be lost.
     var isSynced = false
-    /// Whether a sync of it has failed: no later one brings it to the disk.
+    /// Whether a sync of it has failed: no later sync writes it to the disk.
     var isDoomed = false
   }
 
@@ -44,10 +44,10 @@ struct DiskFile {
     for index in pending.indices where !pending[index].isSynced { pending[index].isDoomed = true }
   }
 
-  /// The changes, by number, that a power cut may take.
+  /// The indices of the changes that a power cut may undo.
   var undecided: [Int] { pending.indices.filter { !pending[$0].isSynced } }
 
-  /// What the file holds after a power cut.
+  /// The contents after a power cut.
   func bytes(_ fate: (Int) -> Fate) -> [UInt8] {
     var bytes = durable
     for (index, entry) in pending.enumerated() {

@@ -4,8 +4,8 @@ import CofferStorage
 import Foundation
 import Synchronization
 
-/// A VFS beneath ours that passes everything on to the system's, records what reaches the disk, the shared memory
-/// included, and lets calls fail.
+/// A VFS between ours and the system's that records everything written to the disk, including shared memory, and can
+/// make calls fail.
 package final class RecordingVFS: Sendable {
   package enum Event: Sendable {
     /// A new, empty file.
@@ -14,14 +14,14 @@ package final class RecordingVFS: Sendable {
     case write(path: String, offset: Int64, bytes: Data)
     case truncate(path: String, size: Int64)
     case sync(path: String)
-    /// The disk took none, or some, or all of what it was to sync, and holds the rest for written from now on.
+    /// The disk wrote none, some, or all of the unsynced data, and treats all of it as written from now on.
     case failedSync(path: String)
     case delete(path: String, isSynced: Bool)
     case link(from: String, to: String)
     case syncFolder(path: String)
-    /// What the first region of the wal-index held when a lock was let go of.
+    /// The first region of the wal-index when a lock was released.
     case sharedMemory(path: String, bytes: Data)
-    /// What whoever drives the store has to say between two events.
+    /// A mark made by the test between two events.
     case mark(Int)
     /// What an anchor keeps of the store; it is synced never, and may be on the disk at once.
     case witness([UInt8]?)
@@ -119,7 +119,7 @@ package final class RecordingVFS: Sendable {
     return code
   }
 
-  /// Our VFS on top of this one, with a record of what a new store asks of the system itself.
+  /// Our VFS on top of this one, which also records the system calls of a new store.
   package func encrypting() -> EncryptingVFS {
     EncryptingVFS(name: "coffer-on-\(name)", below: name) { [self] call in observe(call) }
   }
@@ -151,12 +151,12 @@ package final class RecordingVFS: Sendable {
 
   // MARK: Faults
 
-  /// Lets calls fail from here on: those for which `fault` gives one.
+  /// Makes calls fail from here on: those for which `fault` returns a fault.
   package func failCalls(_ fault: @escaping @Sendable (Call) -> Fault?) {
     self.fault.withLock { $0 = fault }
   }
 
-  /// Lets writes fail from here on, with SQLite's code for each.
+  /// Makes writes fail from here on, with SQLite's code for each.
   package func failWrites(_ code: @escaping @Sendable (_ path: String, _ offset: Int64) -> Int32?) {
     failCalls { call in
       guard call.kind == .write, let code = code(call.path, call.offset) else { return nil }

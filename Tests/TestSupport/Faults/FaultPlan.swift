@@ -3,7 +3,7 @@ import CofferCrypto
 import CofferStorage
 import Foundation
 
-/// Which calls of a session fail, and how.
+/// The calls of a session that fail, and how.
 package struct FaultPlan: Sendable {
   package enum Kind: String, CaseIterable, Sendable {
     /// Any call, with EIO.
@@ -17,7 +17,7 @@ package struct FaultPlan: Sendable {
   }
 
   package let kind: Kind
-  /// Which of the calls that can fail in this way; from 1.
+  /// The index, from 1, among the calls that can fail in this way.
   package let number: Int
   /// Whether all later ones fail, too, until the step has failed.
   package let isLasting: Bool
@@ -42,11 +42,11 @@ package struct FaultPlan: Sendable {
 }
 
 extension FaultPlan {
-  /// Whether a program that met the fault is told the truth by this error.
+  /// Whether this error is a true report of the fault.
   func explains(_ error: CofferError) -> Bool {
     switch (kind, error) {
     case (.inputOutput, .inputOutput), (.diskFull, .diskFull), (.shortWrite, .diskFull): true
-    // As far as can be seen, the file ends there.
+    // As far as the program can see, the file ends there.
     case (.shortRead, .inputOutput), (.shortRead, .damaged), (.shortRead, .notAStore): true
     default: false
     }

@@ -4,14 +4,14 @@ import CofferMaintenance
 import CofferStorage
 import Foundation
 
-/// One session in which a call fails, with all that has to hold afterwards.
+/// One session in which a call fails, with all checks that must hold afterwards.
 package struct FaultRun {
-  /// Something that must not be.
+  /// A violated check.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// Whether the session came to its end before the call was reached.
+  /// Whether the session ended before the call was reached.
   package private(set) var isUntouched = false
   /// The step that failed, and its error; nil when none did.
   package private(set) var failure: (step: FaultSession.Step, error: String)?
@@ -25,7 +25,7 @@ package struct FaultRun {
 
   /// Runs the session.
   ///
-  /// - Throws: `Failure` when an error was of the wrong kind, or something was lost.
+  /// - Throws: `Failure` when an error was of the wrong kind, or data was lost.
   package init(_ plan: FaultPlan) throws {
     self.plan = plan
     folder = try ScratchFolder()

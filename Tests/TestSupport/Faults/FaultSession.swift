@@ -3,9 +3,9 @@ import CofferCrypto
 import CofferStorage
 import Foundation
 
-/// A store on which each step may fail, and is then tried again.
+/// A store on which each step may fail, and is then retried.
 package final class FaultSession {
-  /// What is done, in this order.
+  /// The steps, in order.
   package enum Step: String, CaseIterable, Sendable {
     case create, set, read, commit, setSynced, checkpoint, setAfterCheckpoint, addSlot, changeSlot, removeSlot, rotate
     case setAfterRotation, replaceRootKey, vacuum, backup, close, open, readAgain, end
@@ -14,9 +14,9 @@ package final class FaultSession {
   package let path: String
   package let backupPath: String
   package let keys: [KeySource]
-  /// What the store held after each commit that was begun.
+  /// The contents of the store after each commit that was begun.
   package private(set) var states: [StoreValues] = [[:]]
-  /// Up to which of them all was promised to be on the disk.
+  /// The index of the last state that was promised to be durable.
   package private(set) var durableState = 0
   package let vfs: EncryptingVFS
   private var database: Database?
@@ -53,7 +53,7 @@ package final class FaultSession {
     return options
   }
 
-  /// Does a step, or does it again after it has failed.
+  /// Performs a step, or retries it after a failure.
   package func perform(_ step: Step) throws {
     switch step {
     case .create: try create()

@@ -3,7 +3,7 @@ import CofferCrypto
 import CofferStorage
 import Foundation
 
-/// A store that is used through a recorder, with all that is promised of it step by step.
+/// A store used through a recorder, with the promises made at each step.
 package final class PowerCutScript {
   package let recorder = RecordingVFS()
   package let folder: ScratchFolder
@@ -11,9 +11,9 @@ package final class PowerCutScript {
   package let backupPath: String
   package let keys: [KeySource]
   package let vaultKey: KeySource
-  /// What the store held after each commit, the empty store first.
+  /// The contents of the store after each commit, the empty store first.
   package private(set) var states: [StoreValues] = [[:]]
-  /// What is promised from each mark in the record on, by store.
+  /// The promises from each mark in the record on, by store.
   package private(set) var expectations: [[String: StoreExpectation]] = [[:]]
   private let vfs: EncryptingVFS
   private let options: Database.Options
@@ -90,7 +90,7 @@ package final class PowerCutScript {
     open = Opened(database: database, connection: try database.makeConnection(), proxy: proxy)
   }
 
-  /// Goes on with the store as another process has it open, which shares nothing with this one but the files.
+  /// Continues with the other process's connection, which shares only the files with this one.
   package func takeTurns() throws {
     let next = waiting
     waiting = open

@@ -4,16 +4,16 @@ import CofferMaintenance
 import CofferStorage
 import Foundation
 
-/// Cuts the power after each operation of a recorded script, and looks at what each disk that this may leave is worth.
+/// Cuts the power after each operation of a recorded script, and checks every disk state that this may leave.
 package struct PowerCuts {
-  /// A disk that does not keep what was promised.
+  /// A disk state that violates a promise.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// How many different disks were looked at.
+  /// The number of distinct disk states checked.
   package private(set) var stateCount = 0
-  /// After how many operations the power was cut.
+  /// The number of operations after which the power was cut.
   package private(set) var cutCount = 0
   private let script: PowerCutScript
   private let folder: ScratchFolder

@@ -1,9 +1,8 @@
-/// What is promised of a store at a moment, should the power go.
+/// The promises about a store if the power is cut at a certain moment.
 package struct StoreExpectation: Equatable, Sendable {
-  /// Whether the store may not be there yet.
+  /// Whether the store may not exist yet.
   package var mayBeAbsent = false
-  /// Which of the script's states may be found: from the last one that was promised to be durable to the newest one that
-  /// was begun.
+  /// The states of the script that may be found: from the last one promised to be durable to the newest one begun.
   package var states: ClosedRange<Int>
   /// The keys, by number, that open it.
   package var opening: Set<Int>
