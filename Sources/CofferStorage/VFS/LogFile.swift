@@ -1,12 +1,12 @@
 import CSQLite
 import CofferCrypto
 
-/// The write-ahead log as SQLite sees it, in clear.
+/// The write-ahead log as SQLite sees it, decrypted.
 ///
 /// Below, pages are sealed and the second half of each header, which holds the salts and a checksum over plaintext, is
 /// enciphered.
 ///
-/// What SQLite's `wal.c` does to a log, all of it; anything else is refused:
+/// All operations of SQLite's `wal.c` on a log; any other is refused:
 ///
 /// | operation | where | when |
 /// | --- | --- | --- |
@@ -14,12 +14,12 @@ import CofferCrypto
 /// | write 32 | 0 | the first commit of a generation |
 /// | write 24, then 4,096 | a frame, and behind its header | appending |
 /// | write 4,096 | behind the header of a frame | a page changed again in the transaction that spilled it |
-/// | read 8 | 24, or a frame + 16 | the checksum from which those behind such a page are summed again |
-/// | read 4,120, then write 24 | a frame | summing again; recovery reads likewise |
+/// | read 8 | 24, or a frame + 16 | the checksum from which later ones are recomputed |
+/// | read 4,120, then write 24 | a frame | recomputing checksums; recovery reads in the same way |
 /// | read 4,096 | behind the header of a frame | reading a page; checkpoint |
 /// | size, truncate, sync | | recovery; restart, checkpoint; commit |
 ///
-/// Where a sync fails, the frames of earlier commits are written again, see `sync`.
+/// If a sync fails, the frames of earlier commits are written again, see `sync`.
 final class LogFile {
   let real: RealFile
   let database: DatabaseFile
