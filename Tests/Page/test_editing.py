@@ -1,11 +1,12 @@
 """Editing by type, refusals, several changes as one, undo and history."""
 
+import base64
 import json
-import os
 import tempfile
 import unittest
 
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
 from cases import PageCase
 
@@ -112,7 +113,6 @@ class EditingTests(PageCase):
         self.browser.click("#save")
         self.browser.wait(lambda: self.browser.row("editor/logo")["value"] == "256 bytes")
         text = self.store.prefs("get", "--json", "editor/logo")
-        import base64
         self.assertEqual(base64.b64decode(json.loads(text)["value"]), bytes(range(256)))
 
     def test_without_a_declaration_the_type_stays_unless_it_is_changed_on_purpose(self):
@@ -123,7 +123,7 @@ class EditingTests(PageCase):
         self.assertEqual(self.store.prefs("type", "notes/count").strip(), "int")
         self.browser.wait(lambda: "Saved notes/count" in self.browser.text("#messages"))
         self.browser.click("#editor details summary")
-        self.browser.one("#editor details select").send_keys("string")
+        Select(self.browser.one("#editor details select")).select_by_visible_text("string")
         self.browser.fill("#editor textarea", "four")
         self.browser.click("#save")
         self.wait_value("notes/count", "four")
