@@ -44,9 +44,17 @@ struct PageServer {
   /// - Returns: The port; 0 for a socket.
   /// - Throws: ``Failure`` where it cannot listen.
   func start(failed: @escaping @Sendable (any Error) -> Void) async throws -> UInt16 {
-    // A socket is this user's alone from its first moment on.
-    let mask = umask(0o177)
-    defer { umask(mask) }
+    // A socket belongs to this user alone from the moment it exists. The mask applies to the whole process, so it is set only
+    // until then.
+    if case .socket = place {
+      let mask = umask(0o177)
+      defer { umask(mask) }
+      return try await listen(failed)
+    }
+    return try await listen(failed)
+  }
+
+  private func listen(_ failed: @escaping @Sendable (any Error) -> Void) async throws -> UInt16 {
     let outcome = Mutex<(any Error)?>(nil)
     Task {
       do { try await server.run() } catch {
@@ -54,7 +62,7 @@ struct PageServer {
         failed(error)
       }
     }
-    do { try await server.waitUntilListening() } catch {
+    do { try await server.waitUntilListening(timeout: 60) } catch {
       throw Failure(
         .inputOutput, "\(name) cannot be listened at: \(outcome.withLock { $0 } ?? error). Name another one.")
     }

@@ -37,7 +37,7 @@ struct RequestGate: Sendable {
   private static let types: Set<String> = ["application/json", "application/octet-stream"]
 
   let place: Place
-  /// The random folder that the page lies in: whoever only finds the port gets nothing at all.
+  /// The random folder that the page lies in: anyone who only finds the port gets nothing at all.
   let folder: String
 
   /// - Returns: nil where the request is refused.

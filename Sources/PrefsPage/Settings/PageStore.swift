@@ -37,7 +37,7 @@ final class PageStore: Sendable {
     let follower = try database.makeConnection()
     return try database.onCommit { [weak self] commit in
       guard let self else { return }
-      // What cannot be read now is told to whoever asks for it next.
+      // An error is reported to the next reader.
       try? index.withLock { index in try follower.read { try index.apply(commit, $0) } }
       handler(text(of: commit))
     }
