@@ -102,19 +102,25 @@ struct FileStamp: Hashable, Sendable {
 
   /// nil where there is none, and where it has changed so lately that another change may leave it the same times: file systems count
   /// in steps of up to two seconds.
-  init?(of path: String) {
+  ///
+  /// - Parameter now: Nanoseconds since 1970.
+  init?(of path: String, now: Int64 = timespec.now.nanoseconds) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }
     inode = UInt64(status.st_ino)
     byteCount = Int64(status.st_size)
     (modified, changed) = (status.modificationNanoseconds, status.changeNanoseconds)
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    guard max(modified, changed) < now.nanoseconds - 3_000_000_000 else { return nil }
+    guard max(modified, changed) < now - 3_000_000_000 else { return nil }
   }
 }
 
 extension timespec {
+  fileprivate static var now: timespec {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return now
+  }
+
   fileprivate var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
 }
 

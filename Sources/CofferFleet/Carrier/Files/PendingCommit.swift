@@ -1,7 +1,7 @@
 /// A commit of several changes on its way into a folder.
 ///
 /// It lies in the file `pending`, durable, before the first of its changes is made, and until the last one is: from then on it
-/// happens, even when its writer is killed. Whoever takes the folder's lock next completes it. A copy of the folder can still have
+/// happens, even when its writer is killed. The next writer to take the folder's lock completes it. A copy of the folder can still have
 /// it when it is long done; so it counts only as long as its condition is met.
 ///
 /// In the file, behind the digest that all files have: a byte, 1, for this format; the name of the condition; a byte, 1, and
