@@ -155,10 +155,11 @@ api: deps ## Compare the public interface as committed with that of the last rel
 	@rm -rf .build/api && git clone -q . $(API_COPY)
 	$(SWIFT) package --package-path $(API_COPY) diagnose-api-breaking-changes "$$(git rev-parse '$(BASE)')"
 
-lint: ## Check the format of the sources, who imports whom, and where unchecked means stand
+lint: ## Check the format of the sources, their imports, unchecked code and phrases to avoid
 	$(SWIFT) format lint --strict --recursive $(SOURCES)
 	@Scripts/check-imports.sh
 	@Scripts/check-unchecked.sh
+	@Scripts/check-words.sh
 
 format: ## Format the sources in place
 	$(SWIFT) format --in-place --recursive $(SOURCES)

@@ -43,7 +43,7 @@ struct ImportExportTests {
     let export = try tool.run("export", "--format", "sqlite", "-o", file, "--reveal")
     #expect(
       export.code == 0 && export.text.isEmpty && export.message.contains("5 items written to \(file).")
-        && export.message.contains("in clear"))
+        && export.message.contains("unencrypted"))
     #expect(try tool.mode(file) == 0o600)
     #expect(try tool.run("export", "--format", "sqlite", "-o", file, "--reveal").code == 0)
     let value = try run("sqlite3", [file, "SELECT value FROM settings WHERE key = 'theme'"])

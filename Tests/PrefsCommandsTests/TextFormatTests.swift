@@ -42,7 +42,7 @@ struct TextFormatTests {
     let file = tool.path("all.\(format)")
     let export = try tool.run("export", "-o", file, "--reveal")
     #expect(
-      export.code == 0 && export.message.contains("in clear") && export.text.isEmpty
+      export.code == 0 && export.message.contains("unencrypted") && export.text.isEmpty
         && export.message.contains("11 items written to \(file)."))
     #expect(try tool.mode(file) == 0o600)
     let other = try Tool()

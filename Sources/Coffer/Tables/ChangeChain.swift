@@ -3,7 +3,7 @@ import CofferStorage
 
 /// What chains the rows of the change log: each has a digest of itself and of the one before.
 ///
-/// It has no key, as whoever writes rows has the key of the store. Rows that were taken out, changed or put
+/// It has no key, as anyone who writes rows has the key of the store. Rows that were taken out, changed or put
 /// between show, unless somebody made the whole chain anew; then the link that is remembered outside of the store differs.
 final class ChangeChain {
   /// The size of a link: half a SHA-256, so that a commit of a few keys is hashed in two blocks.

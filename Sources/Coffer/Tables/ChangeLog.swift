@@ -3,7 +3,7 @@ import CofferStorage
 
 /// The table `changes`: one row a commit.
 ///
-/// Its 16 random bytes blind SQLite's running checksum of the log, which covers plaintext and stands in clear in the
+/// Its 16 random bytes blind SQLite's running checksum of the log, which covers plaintext and is not encrypted in the
 /// shared memory: a guessed value cannot be confirmed by it.
 package struct ChangeLog {
   let connection: SQLiteConnection

@@ -18,7 +18,7 @@ extension Database {
   ///
   /// The collection is also entered in a list that the vault's key authenticates. If someone without that key removes the
   /// collection's mark, each use of the collection with the vault unlocked throws `.damaged`. Sealing it again repairs that:
-  /// plaintext values set meanwhile are sealed too, whoever set them.
+  /// plaintext values set meanwhile are sealed too, no matter who set them.
   ///
   /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; the errors of a write transaction. Nothing
   ///   is changed then. `.busy` may also mean that the log could not be cleared because an older snapshot is still being

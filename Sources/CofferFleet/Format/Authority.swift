@@ -3,7 +3,7 @@ import CofferCrypto
 /// One version of the members, as far as everybody may read it: who are the admins, by their public keys, and one of the admins
 /// before has signed it.
 ///
-/// They stay on the carrier, so that whoever knows the first can verify the last.
+/// They stay on the carrier, so that anyone who knows the first can verify the last.
 struct Authority: Equatable {
   static let maximumAdminCount = 64
   static let folderByteCount = 8

@@ -9,7 +9,7 @@ import CofferCrypto
 
 /// What makes a store a member of a fleet: a secret of one line.
 ///
-/// Whoever has it is that member. Hand it over as you would a private key, and let nobody use it twice.
+/// Anyone who has it is that member. Hand it over as you would a private key, and let nobody use it twice.
 ///
 /// ```swift
 /// let invitation = try await fleet.invite("web-17", role: .reader)

@@ -7,7 +7,7 @@ struct DestroyCommand: ParsableCommand {
     commandName: "destroy",
     abstract: "Remove the store, for good.",
     discussion: """
-      Needs no key, so that a store nobody can open goes, too. NAME is the file name of the store: whoever types it means \
+      Needs no key, so that a store nobody can open goes, too. NAME is the file name of the store: anyone who types it means \
       this one. Store, log and shared memory are removed; key files and backups stay. A store that is in use, and a file \
       that is no store, are refused.
 

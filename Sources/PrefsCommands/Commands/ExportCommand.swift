@@ -6,7 +6,7 @@ import CofferMaintenance
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Write settings into a file in clear.",
+    abstract: "Write settings, unencrypted, to a file.",
     discussion: """
       Writes one collection, or all of them by their names, in a format that other programs read. `prefs import` makes the \
       same values of it again. Secrets and the values of sealed collections show as no more than that, unless --reveal is \
@@ -55,7 +55,7 @@ struct ExportCommand: ParsableCommand {
     help: ArgumentHelp("Where to write it; standard output when left out.", valueName: "file"), completion: .file())
   var output: String?
 
-  @Flag(help: "Write secrets and the values of sealed collections in clear.")
+  @Flag(help: "Write secrets and the values of sealed collections, too.")
   var reveal = false
 
   @Flag(help: "Print a JSON object about what was written; needs --output.")
@@ -103,7 +103,7 @@ struct ExportCommand: ParsableCommand {
       try SettingsFormat(rawValue: chosenFormat.rawValue).map { try exportText($0, collection, session) }
       ?? exportDatabase(collection, session)
     guard let output else { return }
-    common.note("\(output) holds its settings in clear: delete it when it is no longer needed.")
+    common.note("\(output) holds its settings unencrypted: delete it when it is no longer needed.")
     let text = JSONText.object([("output", JSONText.quoted(output)), ("items", "\(count)")])
     let items = DisplayText.count(count, "item", "items")
     if json { return try StandardOutput.write(text + "\n") }
@@ -129,7 +129,7 @@ struct ExportCommand: ParsableCommand {
     }
     if tree.redactedCount > 0 {
       let secrets = DisplayText.count(tree.redactedCount, "secret is", "secrets are")
-      common.note("\(secrets) not shown; --reveal writes them in clear.")
+      common.note("\(secrets) not shown; --reveal writes them.")
     }
     if tree.metadataCount > 0 {
       let items = DisplayText.count(tree.metadataCount, "item has", "items have")

@@ -44,7 +44,7 @@ struct HistoryCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Show no more than this.", valueName: "n"))
   var limit: Int?
 
-  @Flag(help: "Show secrets and sealed values in clear.")
+  @Flag(help: "Show secrets and sealed values.")
   var reveal = false
 
   @OptionGroup var form: ListForm

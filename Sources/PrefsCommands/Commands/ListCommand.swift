@@ -42,7 +42,7 @@ struct ListCommand: ParsableCommand {
       valueName: "date"))
   var due: DueDate?
 
-  @Flag(help: "Show secrets in clear, too, among the values.")
+  @Flag(help: "With values: show secrets, too.")
   var reveal = false
 
   @OptionGroup var form: ListForm

@@ -19,7 +19,7 @@ struct LogCommand: ParsableCommand {
       earlier changes are shown, too, within the limits of that.
 
       Who made a commit is the program, the user it ran as, the host, and, where --actor or PREFS_ACTOR named one, the \
-      person or job on whose behalf: a note for people who share a store, not evidence. Whoever has the key can write any.
+      person or job on whose behalf: a note for people who share a store, not evidence. Anyone who has the key can write any.
 
       --verify looks whether commits were taken out of the log or changed in it, and shows none; the exit code is 7 then.
 

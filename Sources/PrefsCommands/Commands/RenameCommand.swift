@@ -8,7 +8,7 @@ struct RenameCommand: ParsableCommand {
     abstract: "Give a value another key, in the same collection or another.",
     discussion: """
       The value moves with its metadata, its expiry and its due date, in one transaction. A key that is there is not replaced without --force (exit code \
-      9), and a sealed value is not moved to where it would lie in clear (exit code 11). Where history is kept, earlier \
+      9), and a sealed value is not moved to where it would be unencrypted (exit code 11). Where history is kept, earlier \
       values stay with the old key.
 
       Examples:

@@ -8,9 +8,9 @@ struct SealCommand: ParsableCommand {
     abstract: "Seal a collection: its values open with the vault only.",
     discussion: """
       The values of a sealed collection are encrypted one by one under the key of the vault, which stays locked while the \
-      store is open: `prefs unlock` unlocks it for a while. Names stay readable to whoever opens the store. The first \
+      store is open: `prefs unlock` unlocks it for a while. Names stay readable to anyone who opens the store. The first \
       collection makes the vault, and asks for a passphrase for it. What is in the collection is sealed, its history \
-      dropped, and the store vacuumed, so that nothing in clear is left.
+      dropped, and the store vacuumed, so that no plaintext is left.
 
       Examples:
         prefs seal tokens

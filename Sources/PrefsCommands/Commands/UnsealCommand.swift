@@ -7,7 +7,7 @@ struct UnsealCommand: ParsableCommand {
     commandName: "unseal",
     abstract: "Take back that a collection is sealed.",
     discussion: """
-      Its values lie in the store as all others from then on: whoever opens the store reads them.
+      Its values lie in the store as all others from then on: anyone who opens the store reads them.
 
       Examples:
         prefs unseal tokens

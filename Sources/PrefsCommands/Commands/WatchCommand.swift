@@ -37,7 +37,7 @@ struct WatchCommand: ParsableCommand {
   @Flag(help: "Add the values.")
   var values = false
 
-  @Flag(help: "Show secrets and sealed values in clear, too, among the values.")
+  @Flag(help: "With values: show secrets and sealed values, too.")
   var reveal = false
 
   @Flag(help: "Print one JSON object a line.")

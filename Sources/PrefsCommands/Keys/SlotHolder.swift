@@ -34,7 +34,8 @@ struct OpenSlots {
   /// What removing or changing a slot does not protect against.
   var warning: String {
     let (key, command) = areOfVault ? ("the key of the vault", "--vault") : ("the root key", "--new-root-key")
-    return "Whoever had its secret can still read copies of the store made before and, until \(key) is replaced, later "
+    return
+      "Anyone who had its secret can still read copies of the store made before and, until \(key) is replaced, later "
       + "ones: prefs rotate \(command)."
   }
 }

@@ -27,7 +27,7 @@ package struct Redaction {
     Failure(
       .refused,
       "key \"\(key)\" in \(KeyReference.describe(collection)) is \(kind.name), and this format has nothing to stand for it; "
-        + "nothing was written. Give --reveal to write it in clear.")
+        + "nothing was written. Give --reveal to write it.")
   }
 
   /// What stands for a value of a sealed collection.

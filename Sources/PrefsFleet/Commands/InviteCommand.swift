@@ -16,7 +16,7 @@ struct InviteCommand: AsyncParsableCommand {
     abstract: "Make a member, and print the invitation that makes a store that member.",
     discussion: """
       A reader takes what others set; a writer sets, too; an admin also says who is a member. The invitation is a secret of one \
-      line: whoever has it is that member. Hand it over as you would a private key, and let one host use it. A stolen one is of no use \
+      line: anyone who has it is that member. Hand it over as you would a private key, and let one host use it. A stolen one is of no use \
       any more after `prefs fleet remove NAME`.
 
       Examples:

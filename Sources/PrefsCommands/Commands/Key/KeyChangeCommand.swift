@@ -7,7 +7,7 @@ struct KeyChangeCommand: ParsableCommand {
     commandName: "change",
     abstract: "Have a key slot open with something else.",
     discussion: """
-      A slot with a passphrase gets a new one, unless told otherwise. Whoever had the old secret can still read copies of \
+      A slot with a passphrase gets a new one, unless told otherwise. Anyone who had the old secret can still read copies of \
       the store made before, and later ones until `prefs rotate --new-root-key`.
 
       Examples:

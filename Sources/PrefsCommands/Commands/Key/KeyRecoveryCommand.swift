@@ -50,7 +50,7 @@ struct KeyRecoveryCommand: ParsableCommand {
     if output == nil, !Terminal.isTerminal(1) {
       throw Failure(
         .usage,
-        "standard output is no terminal, and whoever reads the key opens the store. Confirm with -o -, or name a "
+        "standard output is no terminal, and anyone who reads the key opens the store. Confirm with -o -, or name a "
           + "file with -o.")
     }
     // A broken pipe must be an error here, so that the slot can be removed again.

@@ -7,7 +7,7 @@ struct KeyRemoveCommand: ParsableCommand {
     commandName: "remove",
     abstract: "Remove a key slot.",
     discussion: """
-      Its secret opens the store no longer. Whoever had it can still read copies made before, and later ones until \
+      Its secret opens the store no longer. Anyone who had it can still read copies made before, and later ones until \
       `prefs rotate --new-root-key`, which is offered on a terminal. The last slot stays.
 
       Examples:
