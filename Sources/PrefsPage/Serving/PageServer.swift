@@ -56,13 +56,16 @@ struct PageServer {
 
   private func listen(_ failed: @escaping @Sendable (any Error) -> Void) async throws -> UInt16 {
     let outcome = Mutex<(any Error)?>(nil)
+    // Long enough for a busy machine; a server that cannot listen ends the wait at once.
+    let listening = Task { try await server.waitUntilListening(timeout: 60) }
     Task {
       do { try await server.run() } catch {
         outcome.withLock { $0 = error }
+        listening.cancel()
         failed(error)
       }
     }
-    do { try await server.waitUntilListening(timeout: 60) } catch {
+    do { try await listening.value } catch {
       throw Failure(
         .inputOutput, "\(name) cannot be listened at: \(outcome.withLock { $0 } ?? error). Name another one.")
     }
