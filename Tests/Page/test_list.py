@@ -70,6 +70,13 @@ class ListTests(PageCase):
         self.browser.press("Close", "dialog")
         self.browser.wait(lambda: not self.browser.all("dialog"))
 
+    def test_shows_the_fleet_and_when_the_store_was_last_in_step(self):
+        carrier = f"file://{self.store.home}/carrier"
+        self.store.prefs("fleet", "create", "team", "--at", carrier, "--collection", "notes")
+        self.store.prefs("fleet", "sync")
+        self.browser.click("#doctor")
+        self.browser.wait(lambda: f"{carrier}, in step since" in (self.browser.text("dialog") or ""))
+
     def test_loads_nothing_from_anywhere_else_and_breaks_no_rule_of_its_own(self):
         self.browser.choose("editor/theme")
         entries = self.browser.driver.execute_script(
