@@ -112,7 +112,7 @@ extension Preferences {
   ///
   /// For a key that names no collection, the search list goes on after these.
   func places(of key: Keys) -> [String] {
-    placement(key)
+    Self.names(placeWithoutEnvironment(of: key), in: environment)
   }
 
   /// ``places(of:)``, without a reference to the proxy.
