@@ -46,15 +46,8 @@ struct PageServer {
   func start(failed: @escaping @Sendable (any Error) -> Void) async throws -> UInt16 {
     // A socket belongs to this user alone from the moment it exists. The mask applies to the whole process, so it is set only
     // until then.
-    if case .socket = place {
-      let mask = umask(0o177)
-      defer { umask(mask) }
-      return try await listen(failed)
-    }
-    return try await listen(failed)
-  }
-
-  private func listen(_ failed: @escaping @Sendable (any Error) -> Void) async throws -> UInt16 {
+    let mask: mode_t? = if case .socket = place { umask(0o177) } else { nil }
+    defer { if let mask { umask(mask) } }
     let outcome = Mutex<(any Error)?>(nil)
     // Long enough for a busy machine; a server that cannot listen ends the wait at once.
     let listening = Task { try await server.waitUntilListening(timeout: 60) }
