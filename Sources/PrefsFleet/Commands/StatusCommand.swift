@@ -7,10 +7,10 @@ import PrefsCommands
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show how this store stands in its fleets.",
+    abstract: "Show the state of this store in its fleets.",
     discussion: """
-      It asks the carrier whether there are newer commits, and takes none. With --json, one object for each fleet, whose members stay \
-      the same; its condition is inStep, behind, offline or stopped.
+      Asks the carrier whether there are newer commits, and pulls none. With --json, prints one object per fleet with \
+      stable members; condition is inStep, behind, offline or stopped.
 
       Examples:
         prefs fleet status
@@ -66,7 +66,7 @@ struct StatusCommand: AsyncParsableCommand {
     add("shares", status.collections.joined(separator: ", "))
     add("state", standing.text)
     add("last commit", "\(status.commit)")
-    add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
+    add("last in sync", status.lastInStep.map(Timestamp.text) ?? "never")
     add("not pushed yet", DisplayText.count(status.unpushedCount, "setting", "settings"))
     let hint = status.conflictCount == 0 ? "" : "; see prefs fleet conflicts"
     add("conflicts", "\(status.conflictCount)\(hint)")

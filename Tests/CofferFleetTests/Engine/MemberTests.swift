@@ -129,7 +129,7 @@ struct MemberTests {
     let other = MemoryCarrier("memory:other")
     _ = try await fleet(of: "x", on: other)
     let third = try Host("c")
-    await #expect(throws: FleetError.damaged(object: "authority/0000000001", reason: "it is of another fleet")) {
+    await #expect(throws: FleetError.damaged(object: "authority/0000000001", reason: "it belongs to another fleet")) {
       try await Fleet.join(invitation, third.database, at: other)
     }
     await #expect(throws: FleetError.fleetNotFound(carrier: "memory:none")) {

@@ -178,11 +178,11 @@ struct FormatTests {
     #expect(throws: FleetError.damaged(object: "head", reason: "its author, host 1, may not write")) {
       try open(by: reader, as: reader)
     }
-    #expect(throws: FleetError.damaged(object: "head", reason: "its signature is not that of host 0")) {
+    #expect(throws: FleetError.damaged(object: "head", reason: "it was not signed by host 0")) {
       try open(by: reader, as: identity)
     }
     let stranger = try Identity.make(fleet: fleet)
-    #expect(throws: FleetError.damaged(object: "head", reason: "its author is no member")) {
+    #expect(throws: FleetError.damaged(object: "head", reason: "its author is not a member")) {
       try open(by: stranger, as: stranger)
     }
   }
@@ -203,7 +203,7 @@ struct FormatTests {
     for index in edition.membersBytes.indices {
       var bytes = edition.membersBytes
       bytes[index] ^= 1
-      #expect(throws: FleetError.damaged(object: "members", reason: "it is not the one that an admin signed")) {
+      #expect(throws: FleetError.damaged(object: "members", reason: "it does not match what an admin signed")) {
         try Members.fleetKey(in: bytes, of: first, for: other)
       }
     }
@@ -229,10 +229,10 @@ struct FormatTests {
       return try Authority(authority.signed(by: signer), after: first, digest: digest)
     }
     #expect(try second(by: identity).version == 2)
-    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "who signed it was no admin")) {
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "its signer was not an admin")) {
       try second(by: writer)
     }
-    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "it does not follow the version before"))
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "it does not follow the previous version"))
     {
       try second(by: identity, version: 3)
     }
@@ -240,7 +240,7 @@ struct FormatTests {
     // Who makes itself an admin is none before.
     var forged = first
     (forged.version, forged.previous, forged.admins) = (2, digest, [writer.signingKey])
-    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "who signed it was no admin")) {
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "its signer was not an admin")) {
       try Authority(forged.signed(by: writer), after: first, digest: digest)
     }
   }

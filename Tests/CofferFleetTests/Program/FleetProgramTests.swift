@@ -137,7 +137,7 @@ struct FleetProgramTests {
     let status = try hosts[0].fleet("status", "--json").json()
     #expect(status["condition"] as? String == "offline" && status["unpushed"] as? Int == 1)
     let sync = try hosts[0].fleet("sync", "--json")
-    #expect(sync.code == 18 && sync.message.contains("cannot be used now"), "\(sync)")
+    #expect(sync.code == 18 && sync.message.contains("is not available"), "\(sync)")
     #expect(try sync.json()["error"] as? String == "unreachable")
 
     relay.mend()
@@ -165,7 +165,7 @@ struct FleetProgramTests {
     #expect(try hosts[1].fleet("status", "--json").json()["condition"] as? String == "stopped")
     #expect(try hosts[1].get("web/theme") == "dark")
     try hosts[0].set("web/later", "1")
-    try running.say("stopped: The carrier went back")
+    try running.say("stopped: The carrier was rolled back")
     #expect(running.end() == 0)
 
     // Each host that saw more has to accept it.
