@@ -165,7 +165,7 @@ import Testing
     #expect(try tool.run("diff", "web", "stag").code == 3)
     #expect(try tool.run("diff", "web", "--with", tool.path("none")).code == 4)
     #expect(try tool.run("diff", "a", "b", "-d", tool.path("none")).code == 4)
-    #expect(try tool.run("--exit-codes").text.contains("of diff, that something differs"))
+    #expect(try tool.run("--exit-codes").text.contains("diff: there are differences"))
   }
 
   @Test("A control character in a name or value does not reach the terminal")

@@ -51,7 +51,7 @@ struct DoctorReportTests {
       let folder = parent + "/.prefs-edit-AbCdEf"
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
       let run = try tool.run("doctor")
-      #expect(run.code == 7 && run.text.contains("\(folder) was left over when `prefs edit` was killed"))
+      #expect(run.code == 7 && run.text.contains("\(folder) was left by a killed `prefs edit`"))
       try FileManager.default.removeItem(atPath: folder)
     }
     try tool.succeed("doctor")
@@ -65,7 +65,7 @@ struct DoctorReportTests {
     try #require(truncate(tool.store, 1 << 40) == 0)
     for arguments in [["doctor"], ["doctor", "--deep"]] {
       let run = try tool.run(arguments, input: "".utf8)
-      #expect(run.code == 7 && run.text.contains("bytes stand in the file behind the last page"))
+      #expect(run.code == 7 && run.text.contains("bytes after the last page"))
       #expect(run.text.contains("1 problem:"))
     }
   }

@@ -25,7 +25,7 @@ struct FreshnessTests {
     for arguments in [["get", "a"], ["set", "a", "3"], ["list"], ["doctor"], ["log"], ["backup", tool.path("b")]] {
       let run = try tool.run(arguments, input: "".utf8)
       #expect(run.code == 17 && run.text.isEmpty, "\(arguments)")
-      #expect(run.message.contains("older than the one that was used here last"))
+      #expect(run.message.contains("older than the one last used here"))
       #expect(run.message.contains("prefs doctor --accept-older"))
     }
     #expect(try tool.run("get", "a", "--json").text.contains(#""error":"rolledBack""#))
@@ -77,7 +77,7 @@ struct FreshnessTests {
   @Test("log --verify says that the log is whole, and takes no other question")
   func log() throws {
     for number in 0..<3 { try tool.succeed("set", "a", "\(number)") }
-    #expect(try tool.succeed("log", "--verify") == "The log is whole: 5 commits, 0 to 4.\n")
+    #expect(try tool.succeed("log", "--verify") == "The log is intact: 5 commits, 0 to 4.\n")
     let json = try tool.succeed("log", "--verify", "--json")
     #expect(json == #"{"ok":true,"commits":5,"first":0,"last":4,"chained":true,"problems":[]}"# + "\n")
     #expect(try tool.run("log", "a", "--verify").code == 2)

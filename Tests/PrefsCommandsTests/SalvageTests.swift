@@ -93,7 +93,7 @@ struct SalvageCommandTests {
     let tool = try sample()
     let new = tool.path("new.coffer")
     let run = try tool.run("salvage", "-o", new, "--new-key-file", tool.path("other.key"))
-    #expect(run.code == 0 && run.message.contains("made the key file"))
+    #expect(run.code == 0 && run.message.contains("created the key file"))
     #expect(try tool.run("get", "ui/key 1", "-d", new).code == 5)
     #expect(try tool.succeed("get", "ui/key 1", "-d", new, "--key-file", tool.path("other.key")).count > 60)
   }

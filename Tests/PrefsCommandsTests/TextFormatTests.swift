@@ -65,7 +65,7 @@ struct TextFormatTests {
     #expect(export.code == 0 && !export.text.contains("hunter2") && export.text.contains("<secret: 7 bytes>"))
     #expect(export.message.contains("1 secret is not shown"))
     let again = try tool.succeed("import", "-", "--format", format, "--replace", input: export.text)
-    #expect(again.contains("1 secret not shown in the file, left as they are"))
+    #expect(again.contains("1 secret hidden in the file, left unchanged"))
     #expect(try tool.succeed("get", "api/token") == "hunter2\n")
     let refused = try tool.run("export", "api", "--format", "env")
     #expect(refused.code == 11 && refused.text.isEmpty && refused.message.contains("--reveal"))
