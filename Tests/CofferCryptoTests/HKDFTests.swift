@@ -32,7 +32,7 @@ struct HKDFTests {
 
   @Test("refuses lengths that the RFC does not define", arguments: [-1, 0, 8161, Int.max])
   func lengths(count: Int) throws {
-    #expect(throws: CryptoError.invalidParameter("HKDF-SHA256 gives 1 to 8160 bytes, not \(count)")) {
+    #expect(throws: CryptoError.invalidParameter("HKDF-SHA256 returns 1 to 8160 bytes, not \(count)")) {
       try HKDF.deriveKey(from: SecretBytes([1]), salt: [], info: [], count: count)
     }
   }

@@ -220,7 +220,7 @@ import Testing
       bytes[100] ^= 1
       bytes[Layout.envelopeCopyByteCount + 500] ^= 1
     }
-    #expect(throws: StorageError.damaged(part: "envelope", reason: "neither of its two copies is whole")) {
+    #expect(throws: StorageError.damaged(part: "envelope", reason: "both of its copies are damaged")) {
       try store.connect()
     }
   }
@@ -323,7 +323,7 @@ import Testing
     try edited(store) { $0.replaceSubrange(..<Layout.envelopeByteCount, with: copy + copy) }
     let connection = try store.connect()
     try connection.beginWrite(.full)
-    #expect(throws: StorageError.unsupported(reason: "the envelope was changed as often as is possible")) {
+    #expect(throws: StorageError.unsupported(reason: "the envelope has used up all of its sequence numbers")) {
       try connection.changeEnvelope { try $0.setLabel("another", ofSlot: 0) }
     }
     try connection.commit()

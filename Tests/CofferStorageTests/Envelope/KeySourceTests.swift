@@ -70,7 +70,7 @@ import Testing
   func pipe() throws {
     let path = folder.file("pipe")
     try #require(mkfifo(path, 0o600) == 0)
-    expectUnavailable("nothing came from the key file \(path)") {
+    expectUnavailable("the key file \(path) gave no data") {
       _ = try KeyFile.read(at: path, within: .milliseconds(20))
     }
     let key = [UInt8](repeating: 7, count: 32)
@@ -103,7 +103,7 @@ import Testing
   @Test("opens no file of one byte, which is not called empty")
   func oneByte() throws {
     let path = folder.file("store")
-    for (bytes, reason) in [("", "the file is empty"), ("x", "it does not begin as one")] {
+    for (bytes, reason) in [("", "the file is empty"), ("x", "it has no header of a store")] {
       try Data(bytes.utf8).write(to: URL(fileURLWithPath: path))
       #expect(throws: StorageError.notAStore(path: path, reason: reason)) {
         try Store.open(at: path, key: .key(.random(count: 32)))

@@ -200,7 +200,7 @@ private struct Day: Persistable, Equatable {
   func wrongIndex() throws {
     try connection.write(a)
     #expect(try connection.read(Photo.self, index: a.index) == a)
-    let reason = "the index is one of collection \"photos\", and Account is kept in \"accounts\""
+    let reason = "the index refers to collection \"photos\", but Account is stored in \"accounts\""
     #expect(throws: CofferError.unsupported(reason: reason)) { try connection.read(Account.self, index: a.index) }
     #expect(throws: CofferError.unsupported(reason: reason)) { try connection.read(Account.self, indexes: [a.index]) }
   }

@@ -156,20 +156,20 @@ import Testing
       ("UPDATE changes SET keys = x'ff' WHERE sequence = 2", "Commit 2 in the change log does not parse."),
       (
         "UPDATE items SET collection = 7 WHERE key = 'k3'",
-        "The value for \"k3\" is of collection 7, which there is not."
+        "The value for \"k3\" refers to collection 7, which does not exist."
       ),
-      ("UPDATE history SET collection = 7", "An earlier value for \"k0\" is of collection 7, which there is not."),
+      ("UPDATE history SET collection = 7", "An earlier value for \"k0\" refers to collection 7, which does not exist."),
       ("UPDATE collections SET flags = flags | 8", "The store's collection \"c\" is newer (10)"),
       ("UPDATE collections SET flags = flags | 1", "The declaration of \"c\" is damaged"),
-      ("UPDATE collections SET history_count = NULL", "The limits of the history of \"c\" make no sense."),
-      ("UPDATE collections SET id = -4", "The collection \"c\" has the id -4."),
+      ("UPDATE collections SET history_count = NULL", "The limits of the history of \"c\" are invalid."),
+      ("UPDATE collections SET id = -4", "The collection \"c\" has the ID -4."),
       (
         "UPDATE items SET type = 14 WHERE key = 'k3'",
-        "The value for \"k3\" in \"c\" is damaged: it is not sealed in a sealed"
+        "The value for \"k3\" in \"c\" is damaged: it is unsealed in a sealed"
       ),
       (
         "UPDATE items SET type = 99 WHERE key = 'k3'",
-        "The value for \"k3\" in \"c\" is damaged: there is no value of kind 99"
+        "The value for \"k3\" in \"c\" is damaged: unknown value kind 99"
       ),
       (
         "UPDATE items SET metadata = x'' WHERE key = 'k3'",
@@ -177,9 +177,9 @@ import Testing
       ),
       (
         "UPDATE items SET version = 500 WHERE key = 'k3'",
-        "The value for \"k3\" in \"c\" is of commit 500, which there is not."
+        "The value for \"k3\" in \"c\" refers to commit 500, which does not exist."
       ),
-      ("UPDATE history SET ended = 500", "An earlier value for \"k0\" ended with commit 500, which cannot be."),
+      ("UPDATE history SET ended = 500", "An earlier value for \"k0\" ended with commit 500, which is impossible."),
       (
         "UPDATE items SET key = CAST(x'6bff' AS TEXT) WHERE key = 'k3'",
         "The name of the key \"k\u{fffd}\" is not UTF-8."
@@ -204,7 +204,7 @@ import Testing
       // Sparse: reading it would take hours.
       #expect(truncate(store.path, off_t(Layout.envelopeByteCount + pageCount * Layout.pageByteCount + size)) == 0)
       let opened = try store.open()
-      let sentence = "\(count) bytes stand in the file behind the last page"
+      let sentence = "The file has \(count) bytes after the last page."
       #expect(try opened.status().tailProblems.first?.hasPrefix(sentence) ?? false)
       let report = try opened.verify()
       #expect(report.pageCount == pageCount)

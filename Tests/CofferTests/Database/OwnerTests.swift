@@ -222,7 +222,7 @@
     func outsiders() throws {
       let folder = try shared()
       let text = try folder.run(as: 1003, in: 3001, "open-as-is").text
-      #expect(text.contains("belongs to another user (1001), and this one may not use it so."))
+      #expect(text.contains("belongs to another user (1001), and this user may not use it like this."))
       let path = folder.store.path + "-wal"
       try Data().write(to: URL(fileURLWithPath: path))
       try #require(chown(path, 1003, 3001) == 0 && chmod(path, 0o666) == 0)

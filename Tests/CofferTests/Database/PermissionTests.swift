@@ -58,14 +58,14 @@ import Testing
   func owner() throws {
     try #require(chown(store.path, 1, 65534) == 0 && chmod(store.path, 0o666) == 0)
     let text = try open(with: 0o666, on: store.path)
-    #expect(text.hasPrefix("\(store.path) belongs to another user (1), and this one may not use it so."))
+    #expect(text.hasPrefix("\(store.path) belongs to another user (1), and this user may not use it like this."))
   }
 
   @Test("names the other user's folder that the store cannot be reached through", .enabled(if: getuid() == 0))
   func foreignFolder() throws {
     try #require(chown(store.folder, 1, 1) == 0)
     let text = try open(with: 0o700, on: store.folder)
-    #expect(text.hasPrefix("\(store.folder) belongs to another user (1), and this one may not use it so."))
+    #expect(text.hasPrefix("\(store.folder) belongs to another user (1), and this user may not use it like this."))
   }
 
   @Test(
@@ -80,7 +80,7 @@ import Testing
     }
     let foreign = try open(owner: 1, mode: 0o666)
     #expect(foreign.hasPrefix("No permission for \(path): ") && foreign.contains("belongs to another user (1)"))
-    #expect(try open(owner: 65534, mode: 0o660).contains("others may write it (mode 660)"))
+    #expect(try open(owner: 65534, mode: 0o660).contains("others can write to it (mode 660)"))
     #expect(try open(owner: 65534, mode: 0o600) == "opened")
   }
 

@@ -51,13 +51,13 @@ private struct Frame: Codable, Equatable { var width = 80 }
       ("{", "not JSON"), ("[]", "no object"), (#"{"type":"int"}"#, "no name"), (#"{"name":"a"}"#, "\"a\": its type"),
       (#"{"name":"a","type":"array<intt>"}"#, "its type"),
       (#"{"name":"a","type":"int","default":"x"}"#, "its default is not of its type"),
-      (#"{"name":"a","type":"int","default":9,"limits":[{"maximum":8}]}"#, "its default is to be 8 or less, not 9"),
+      (#"{"name":"a","type":"int","default":9,"limits":[{"maximum":8}]}"#, "its default must be 8 or less, not 9"),
       (#"{"name":"a","type":"int","limits":[{"minimum":9,"maximum":8}]}"#, "ends before it begins"),
       (#"{"name":"a","type":"int","limits":[{"minimumm":9}]}"#, "a limit is unknown"),
-      (#"{"name":"a","type":"string","limits":[{"pattern":"("}]}"#, "no regular expression"),
+      (#"{"name":"a","type":"string","limits":[{"pattern":"("}]}"#, "not a regular expression"),
       (#"{"name":"a","type":"string","limits":[{"minimumCount":-1}]}"#, "its length"),
       (#"{"name":"a","type":"string","effect":"never"}"#, "its effect"),
-      (#"{"name":"a","type":"secret","default":"x"}"#, "a secret has no default"),
+      (#"{"name":"a","type":"secret","default":"x"}"#, "a secret cannot have a default"),
       (
         #"{"name":"a","type":"\#(String(repeating: "array<", count: 90))int\#(String(repeating: ">", count: 90))"}"#,
         "its type"

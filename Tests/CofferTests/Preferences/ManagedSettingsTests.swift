@@ -286,7 +286,7 @@ extension ManagedSettingsTests {
     chmod(file, 0o666)
     let unsafe = try #require(await errors.next())
     guard case CofferError.permissionDenied(file, _) = unsafe.error else { throw unsafe.error }
-    #expect(unsafe.instead == "what managed settings were before" && unsafe.key == nil)
+    #expect(unsafe.instead == "the last good managed settings" && unsafe.key == nil)
     // The same trouble again is not reported again: the next report is of other trouble.
     chmod(file, 0o666)
     #expect(settings[.port] == 2 && settings[.host] == "h")

@@ -127,14 +127,14 @@ import Testing
   func changed(_ change: String) throws {
     try commit(8)
     try execute("UPDATE changes SET \(change) WHERE sequence = 4")
-    #expect(try problems().contains("Commit 4 in the change log was changed, or what was before it."))
+    #expect(try problems().contains("Commit 4 in the change log, or one before it, was changed."))
   }
 
   @Test("7.4 misses commits that were taken from the beginning before their time")
   func beginning() throws {
     try commit(8)
     try execute("DELETE FROM changes WHERE sequence < 4")
-    #expect(try problems() == ["Commit 4 in the change log was changed, or what was before it."])
+    #expect(try problems() == ["Commit 4 in the change log, or one before it, was changed."])
     // As dropping them would have it.
     try connection.perform { session in
       try session.connection.beginWrite(.full)
@@ -145,9 +145,9 @@ import Testing
       try session.connection.commit()
     }
     #expect(
-      try problems() == ["The commits up to 4 were taken out of the change log before their time."])
+      try problems() == ["The commits up to 4 were removed from the change log too early."])
     try execute("UPDATE meta SET value = x'00' WHERE name = 'log_start'")
-    #expect(throws: CofferError.damaged(part: "change log", reason: "what it begins with does not parse")) {
+    #expect(throws: CofferError.damaged(part: "change log", reason: "its header does not parse")) {
       try problems()
     }
     #expect(try !database.verify().problems.isEmpty)

@@ -94,7 +94,7 @@ import Testing
     "take JSON that is JSON, and no other text for it",
     arguments: ["", "{", "[1,]", "{\"a\":1,\"a\":2}", "1 2", "nul"])
   func json(_ text: String) throws {
-    #expect(throws: CofferError.unsupported(reason: "the bytes are no serialized json")) {
+    #expect(throws: CofferError.unsupported(reason: "the bytes are not a serialized json")) {
       try SerializedValue(kind: .json, bytes: Data(text.utf8))
     }
     let right = try SerializedValue(kind: .json, bytes: Data("[1, {\"a\": 1.0}]".utf8))

@@ -301,7 +301,7 @@ import Testing
     try connection.perform { try $0.connection.execute("PRAGMA user_version = 1") }
     try database.close()
     let reason =
-      "its version is 1; where a program from before the first release made it, export it with that one"
+      "its version is 1; if a pre-release version made it, export it with that version"
     #expect(throws: CofferError.damaged(part: "schema", reason: reason)) { try store.open() }
   }
 }

@@ -66,8 +66,8 @@ import Testing
       #expect(keys == ["k"])
     }
     let problems = try fixture.database.verify().problems
-    #expect(problems.contains { $0.hasPrefix("The value for \"k\" in \"tokens\" is damaged: it is not sealed") })
-    #expect(problems.contains { $0.hasPrefix("An earlier value for \"k\" in \"tokens\" is damaged: it is not sealed") })
+    #expect(problems.contains { $0.hasPrefix("The value for \"k\" in \"tokens\" is damaged: it is unsealed") })
+    #expect(problems.contains { $0.hasPrefix("An earlier value for \"k\" in \"tokens\" is damaged: it is unsealed") })
     guard isUnlocked else { return }
     // Nor is it sealed, or opened for all, as if it had been the owner's.
     #expect(throws: CofferError.self) {
@@ -87,7 +87,7 @@ import Testing
       "UPDATE items SET (type, data) = (SELECT type, data FROM items WHERE collection = 1) WHERE collection = 2")
     expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "other") } }
     let problems = try fixture.database.verify().problems
-    #expect(problems.count == 1 && problems[0].contains("\"k\" in \"other\" is damaged: it is not sealed in a sealed"))
+    #expect(problems.count == 1 && problems[0].contains("\"k\" in \"other\" is damaged: it is unsealed in a sealed"))
   }
 
   // MARK: Declarations

@@ -95,8 +95,8 @@ import Testing
   }
 
   static let hostile: [(name: String, sql: String, complaint: String)] = [
-    ("a view", "CREATE TABLE t(key, value); CREATE VIEW settings AS SELECT * FROM t", "no ordinary table"),
-    ("a virtual table", "CREATE VIRTUAL TABLE settings USING fts5(key, value)", "no ordinary table"),
+    ("a view", "CREATE TABLE t(key, value); CREATE VIEW settings AS SELECT * FROM t", "not an ordinary table"),
+    ("a virtual table", "CREATE VIRTUAL TABLE settings USING fts5(key, value)", "not an ordinary table"),
     (
       "computed columns", "CREATE TABLE settings(key, value, x AS (zeroblob(100000000)))", "has computed columns"
     ),
@@ -105,11 +105,11 @@ import Testing
     (
       "a wrong type",
       "CREATE TABLE settings(key, type, value); INSERT INTO settings VALUES ('a','int',1),('b','int',1.5)",
-      "row 2, column value: there is no int in it"
+      "row 2, column value: it is not a valid int"
     ),
     (
       "an unknown type", "CREATE TABLE settings(key, type, value); INSERT INTO settings VALUES ('b','float',1.5)",
-      "row 1, column value: there is no type \"float\""
+      "row 1, column value: unknown type \"float\""
     ),
     (
       "bytes that are none",
@@ -129,7 +129,7 @@ import Testing
     ),
     (
       "a key twice", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES ('a', 1), ('a', 2)",
-      "row 2, column key: the same key"
+      "row 2, column key: the key occurs twice"
     ),
   ]
 
@@ -167,7 +167,7 @@ import Testing
       #expect(throws: CofferError.malformedSettings(source: file, reason: "file is not a database")) {
         try database.importPlain(from: file, format: format)
       }
-      #expect(throws: CofferError.inputOutput(path: file + "x", reason: "there is no such file")) {
+      #expect(throws: CofferError.inputOutput(path: file + "x", reason: "no such file")) {
         try database.importPlain(from: file + "x", format: format)
       }
     }

@@ -160,7 +160,7 @@ import Testing
       #expect(report.isComplete && report.damagedEnvelopeCopies == [copy])
       #expect(saved == fixture.contents)
     }
-    #expect(throws: CofferError.damaged(part: "envelope", reason: "neither of its two copies is whole")) {
+    #expect(throws: CofferError.damaged(part: "envelope", reason: "both of its copies are damaged")) {
       try fixture.salvage { data in
         for copy in [0, 1] { data[copy * Layout.envelopeCopyByteCount + 100] ^= 1 }
       }

@@ -79,7 +79,7 @@ import Testing
     let cut = try filled()
     try change(cut) { $0 = $0.prefix(SalvageFixture.offset(ofPage: 5)) }
     let problems = try Database.verifyPages(at: cut.path, key: cut.key).problems
-    #expect(problems == ["The file was cut short: pages 5 to \(count) are missing."])
+    #expect(problems == ["The file is truncated: pages 5 to \(count) are missing."])
     #expect(throws: CofferError.wrongKey) {
       try Database.verifyPages(at: cut.path, key: .key(SecretBytes.random(count: 32)))
     }
@@ -93,7 +93,7 @@ import Testing
       data.replaceSubrange(offset..<offset + 4096, with: Data("SQLite format 3\0".utf8) + Data(count: 4080))
     }
     let problems = try Database.verifyPages(at: store.path, key: store.key).problems
-    #expect(problems.contains { $0.hasPrefix("From page 4 to 4 the bytes are not random") })
+    #expect(problems.contains { $0.hasPrefix("Pages 4 to 4 do not look random") })
   }
 
   @Test("notes a passphrase that is stretched less than a new one would be")
