@@ -94,7 +94,7 @@ struct XAES256GCMTamperingTests {
     }
   }
 
-  @Test("is refused for bits all over a page")
+  @Test("is refused for flipped bits all over a page")
   func pageCiphertext() throws {
     let message = try Sealed(count: 4048)
     let last = 4048 * 8 - 1
@@ -105,7 +105,7 @@ struct XAES256GCMTamperingTests {
     }
   }
 
-  @Test("is refused when it was cut, or made longer")
+  @Test("is refused when truncated or extended")
   func ciphertextLength() throws {
     let message = try Sealed(count: 48)
     for count in 0..<48 {
@@ -120,7 +120,7 @@ struct XAES256GCMTamperingTests {
     #expect(try changed.isRefused())
   }
 
-  @Test("is refused when its additional data was cut, made longer, or left out")
+  @Test("is refused when its additional data is truncated, extended or missing")
   func additionalDataLength() throws {
     let message = try Sealed(count: 24)
     var changed = message
@@ -141,7 +141,7 @@ struct XAES256GCMTamperingTests {
     #expect(try bare.isRefused())
   }
 
-  @Test("in one array is refused at every shorter length")
+  @Test("in one array is refused at every truncated length")
   func truncatedMessage() throws {
     let message = try Sealed(count: 24)
     let sealed = message.ciphertext + message.tag

@@ -8,7 +8,7 @@
   @testable import Coffer
 
   @Suite("Core dumps") struct CoreDumpTests {
-    @Test("are off once they were turned off, by the limit and by the kernel's flag")
+    @Test("are disabled by the limit and by the kernel's flag")
     func disabled() throws {
       let child = try TemporaryStore().worker("disable-core-dumps")
       #expect(child.status == 0)
@@ -26,7 +26,7 @@
     }()
 
     /// In a process of its own, as OpenSSL takes its memory from the beginning.
-    @Test("have no key of an open store or vault where OpenSSL's memory is Coffer's")
+    @Test("have no key of an open store or vault if OpenSSL uses Coffer's memory")
     func keysOfThisProcess() async {
       let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
         Cryptography.setUpAlone(withNamesAndWords: true)

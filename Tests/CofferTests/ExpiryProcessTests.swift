@@ -7,7 +7,7 @@ import Testing
 @testable import CofferMaintenance
 
 @Suite("Items that expire in several processes") struct ExpiryProcessTests {
-  @Test("are never read past their time, are told once in each process, and stay where they are set again in time")
+  @Test("are never read past their time, are reported once in each process, and stay if set again in time")
   func processes() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -55,7 +55,7 @@ import Testing
     #expect(try database.verify().problems.isEmpty)
   }
 
-  @Test("leave room for another process's commit between their removal and the transaction that brought it about")
+  @Test("allow another process to commit between their removal and the transaction that caused it")
   func commitBetween() throws {
     let store = try TemporaryStore()
     let database = try store.open()

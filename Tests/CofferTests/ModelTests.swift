@@ -14,7 +14,7 @@ import Testing
 @Suite("A store beside its model") struct ModelTests {
   private static let isSoaking = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
-  @Test("is the same after any sequence of transactions, in memory")
+  @Test("agrees after any sequence of transactions, in memory")
   func inMemory() throws {
     try search(seeds: Self.isSoaking ? 30_000 : 30, stepCount: 60, kinds: 0..<9) { steps in
       let database = try Database.inMemory()
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("is the same after any sequence of transactions, on disk, with a second process and a disk that fills")
+  @Test("agrees after any sequence of transactions, on disk, with a second process and a disk that fills")
   func onDisk() throws {
     try search(seeds: Self.isSoaking ? 1000 : 4, stepCount: 40, kinds: 0..<12) { steps in
       let store = try TemporaryStore()

@@ -9,7 +9,7 @@ import Testing
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
   @Test(
-    "loses nothing that was promised, leaves no half of anything, and a store that goes on",
+    "loses nothing that was promised, leaves nothing partial, and a usable store",
     arguments: PowerCutScenario.allCases)
   func cut(_ scenario: PowerCutScenario) throws {
     let script = try PowerCutScript()
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("is noticed by these tests when a disk reports syncs of the log, or of the store, that it does not make")
+  @Test("is noticed by these tests if a disk reports syncs of the log, or of the store, without making them")
   func lies() throws {
     let script = try PowerCutScript()
     try PowerCutScenario.checkpoints.run(script)
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test("is taken for a rollback by these tests where what is remembered of the store runs ahead of the disk")
+  @Test("is taken for a rollback by these tests if the record of the store is ahead of the disk")
   func witnessAhead() throws {
     let script = try PowerCutScript()
     try PowerCutScenario.commits.run(script)

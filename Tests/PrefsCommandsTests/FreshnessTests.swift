@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("A store that was put back, to the tool")
+@Suite("A rolled back store in the tool")
 struct FreshnessTests {
   private let tool: Tool
 
@@ -36,7 +36,7 @@ struct FreshnessTests {
     #expect(try tool.run("get", "a").code == 17)
   }
 
-  @Test("Is accepted by restore-store, also as a copy of the file")
+  @Test("Is accepted by restore-store, even as a copy of the file")
   func restored() throws {
     try tool.succeed("set", "a", "1")
     let older = tool.path("older.coffer")
@@ -51,7 +51,7 @@ struct FreshnessTests {
     #expect(try tool.succeed("get", "a") == "1\n")
   }
 
-  @Test("Is no concern of a store that lies elsewhere, or that was moved")
+  @Test("Is not checked for a store elsewhere, or one that was moved")
   func elsewhere() throws {
     let store = tool.path("elsewhere.coffer")
     try tool.succeed("set", "a", "1", "-d", store)
@@ -63,7 +63,7 @@ struct FreshnessTests {
     #expect(!tool.exists(state))
   }
 
-  @Test("Is not looked for where the state folder cannot be written, or is unset")
+  @Test("Is not checked if the state folder cannot be written, or is unset")
   func noState() throws {
     let environment = ["XDG_STATE_HOME": "/proc/nowhere"]
     try tool.succeed("set", "a", "1", environment: environment)
@@ -74,7 +74,7 @@ struct FreshnessTests {
     #expect(try tool.succeed("get", "a", environment: environment) == "1\n")
   }
 
-  @Test("log --verify says that the log is whole, and takes no other question")
+  @Test("log --verify reports an intact log, and accepts no other options")
   func log() throws {
     for number in 0..<3 { try tool.succeed("set", "a", "\(number)") }
     #expect(try tool.succeed("log", "--verify") == "The log is intact: 5 commits, 0 to 4.\n")

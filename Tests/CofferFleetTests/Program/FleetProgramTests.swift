@@ -13,7 +13,7 @@ import Testing
 
 @Suite("The program prefs fleet")
 struct FleetProgramTests {
-  @Test("A fleet is made, joined and used by three stores", arguments: CarrierKind.allCases)
+  @Test("A fleet is created, joined and used by three stores", arguments: CarrierKind.allCases)
   func wholeFleet(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let (office, web, lab) = (try ToolHost("office"), try ToolHost("web-17"), try ToolHost("lab"))
@@ -54,7 +54,7 @@ struct FleetProgramTests {
     #expect(try web.get("web/theme") == "light")
   }
 
-  @Test("A conflict is listed, and what lost can be set again", arguments: CarrierKind.allCases)
+  @Test("A conflict is listed, and the losing value can be set again", arguments: CarrierKind.allCases)
   func conflicts(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", at: place.address)
@@ -79,7 +79,7 @@ struct FleetProgramTests {
     for host in hosts { #expect(try host.get("web/theme") == "dark") }
   }
 
-  @Test("A change travels at once while both sides run, whoever makes it", arguments: CarrierKind.allCases)
+  @Test("A change is shared immediately while both sides run, in either direction", arguments: CarrierKind.allCases)
   func running(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", "web-17", at: place.address)
@@ -94,7 +94,7 @@ struct FleetProgramTests {
     for host in running { #expect(host.end() == 0) }
   }
 
-  @Test("SIGINT ends it in order, too")
+  @Test("SIGINT also ends it cleanly")
   func interrupted() async throws {
     let place = try await CarrierPlace(.file)
     let running = try RunningFleet(try toolFleet("office", at: place.address)[0])
@@ -102,7 +102,7 @@ struct FleetProgramTests {
     #expect(running.end(SIGINT) == 0)
   }
 
-  @Test("Killed at any moment, it goes on where it was", arguments: CarrierKind.allCases)
+  @Test("Killed at any moment, it continues where it was", arguments: CarrierKind.allCases)
   func killed(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", at: place.address)
@@ -121,7 +121,7 @@ struct FleetProgramTests {
     #expect(running.end() == 0 && other.end() == 0)
   }
 
-  @Test("A carrier that is away is told, and what was set meanwhile travels when it is back")
+  @Test("An unreachable carrier is reported, and changes made meanwhile are shared when it is back")
   func away() async throws {
     guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
     let server = try await EtcdServer.common()
@@ -146,7 +146,7 @@ struct FleetProgramTests {
     for host in running { #expect(host.end() == 0) }
   }
 
-  @Test("A carrier that went back is refused, until that is accepted")
+  @Test("A carrier that was rolled back is refused, until that is accepted")
   func rollback() async throws {
     let place = try await CarrierPlace(.file)
     let folder = String(place.address.dropFirst("file://".count))
@@ -178,7 +178,7 @@ struct FleetProgramTests {
     }
   }
 
-  @Test("It tells systemd when it stands, and how")
+  @Test("It reports readiness and status to systemd")
   func notification() async throws {
     let place = try await CarrierPlace(.file)
     let host = try toolFleet("office", at: place.address)[0]

@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test("costs what was calibrated, within the bounds")
+  @Test("has the calibrated cost, within the bounds")
   func calibration() throws {
     guard case .scrypt(let quick, _, _) = try PasswordHash.calibrated(for: .milliseconds(1)),
       case .scrypt(let slow, _, _) = try PasswordHash.calibrated(for: .milliseconds(400))

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferMaintenance
 
 /// Stores whose pages are authentic, since whoever made them had the key, and that hold what Coffer never writes.
-@Suite("A store that somebody made with its key") struct HostileStoreTests {
+@Suite("A store that an attacker made with its key") struct HostileStoreTests {
   private let store: TemporaryStore
   private let database: Database
 
@@ -49,7 +49,7 @@ import Testing
     "DROP TABLE meta; CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB CHECK(length(value) > 0)) STRICT, WITHOUT ROWID",
   ]
 
-  @Test("is not opened where the schema is another than Coffer's: a view, a trigger, an expression", arguments: schemas)
+  @Test("is not opened if the schema is not Coffer's: a view, a trigger, an expression", arguments: schemas)
   func schema(_ sql: String) throws {
     try execute(sql)
     #expect { try store.open() } throws: { error in
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("is opened after a vacuum, a backup, a re-encryption and a salvage, which make the schema anew")
+  @Test("is opened after a vacuum, a backup, a re-encryption and a salvage, which recreate the schema")
   func sameSchema() throws {
     try database.makeConnection().vacuum()
     try database.rotate()
@@ -107,7 +107,7 @@ import Testing
   }()
 
   @Test(
-    "ends no program by its numbers, wherever they are at their ends: they are errors, or harmless", arguments: numbers)
+    "crashes no program with extreme numbers: they are errors, or harmless", arguments: numbers)
   func ends(_ sql: String) throws {
     let proxy = try ConnectionProxy(database: database)
     _ = try proxy.object(forKey: "k1", inCollection: "c", as: String.self)
@@ -150,7 +150,7 @@ import Testing
   // MARK: What does not belong there
 
   @Test(
-    "is not found to be whole, whatever in it Coffer would not have written",
+    "is never found intact if it has anything that Coffer would not have written",
     arguments: [
       ("INSERT INTO vault VALUES (1, x'00', x'00', x'00', x'00')", "The vault is damaged"),
       ("UPDATE changes SET keys = x'ff' WHERE sequence = 2", "Commit 2 in the change log does not parse."),
@@ -158,7 +158,9 @@ import Testing
         "UPDATE items SET collection = 7 WHERE key = 'k3'",
         "The value for \"k3\" refers to collection 7, which does not exist."
       ),
-      ("UPDATE history SET collection = 7", "An earlier value for \"k0\" refers to collection 7, which does not exist."),
+      (
+        "UPDATE history SET collection = 7", "An earlier value for \"k0\" refers to collection 7, which does not exist."
+      ),
       ("UPDATE collections SET flags = flags | 8", "The store's collection \"c\" is newer (10)"),
       ("UPDATE collections SET flags = flags | 1", "The declaration of \"c\" is damaged"),
       ("UPDATE collections SET history_count = NULL", "The limits of the history of \"c\" are invalid."),
@@ -193,7 +195,7 @@ import Testing
     #expect(problems.contains { $0.hasPrefix(sentence) }, "\(problems)")
   }
 
-  @Test("tells what stands behind the last page, and reads none of it")
+  @Test("reports bytes after the last page, and reads none of them")
   func tail() throws {
     try database.close()
     let opened = try store.open()

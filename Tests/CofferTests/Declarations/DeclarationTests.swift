@@ -8,7 +8,7 @@ private enum Level: Int, Codable, CaseIterable { case low = 1, high = 10 }
 private struct Frame: Codable, Equatable { var width = 80 }
 
 @Suite("Declarations") struct DeclarationTests {
-  @Test("say the type and the limits that a Swift type brings with it")
+  @Test("have the type and the limits of their Swift type")
   func types() {
     func outline<Object>(_ key: Key<Object>) -> String { key.declaration(in: "app").outline }
     #expect(outline(Key("k", default: 3)) == "int, default 3")
@@ -24,7 +24,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(outline(Key<[Int?]?>("k")) == "array, no default")
   }
 
-  @Test("come back from their JSON")
+  @Test("round-trip through JSON")
   func json() throws {
     let date = Date(timeIntervalSince1970: 1_700_000_000)
     let declarations = [
@@ -45,7 +45,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     for declaration in declarations { #expect(try Declaration(json: declaration.json) == declaration) }
   }
 
-  @Test("that make no sense are refused, and the setting named")
+  @Test("that are invalid are refused, and the setting is named")
   func malformed() {
     for (json, reason) in [
       ("{", "not JSON"), ("[]", "no object"), (#"{"type":"int"}"#, "no name"), (#"{"name":"a"}"#, "\"a\": its type"),
@@ -67,7 +67,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     }
   }
 
-  @Test("say of a value what it should be, and what it is where that gives nothing away")
+  @Test("say what a value should be, and what it is if that reveals nothing")
   func problems() throws {
     func problem<Object>(_ key: Key<Object>, _ value: Value, shown: Bool = true) -> String? {
       key.declaration(in: "app").problem(of: value, showsValue: shown)
@@ -112,7 +112,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     try database.makeConnection().read { try $0.declaredSettings() }
   }
 
-  @Test("puts them into the store once, and leaves a store without any as older programs know it")
+  @Test("stores them once, and leaves a store without any readable for older programs")
   func once() throws {
     #expect(try version() == Schema.version)
     let settings = Settings(version: "1.0") {
@@ -157,7 +157,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try declared().map(\.application) == ["one", "two"])
   }
 
-  @Test("by an older version of a program leaves what a newer one declared")
+  @Test("by an older version of a program keeps what a newer one declared")
   func versions() throws {
     let old = Settings(version: "1.9") { Key("a", default: 1) }
     let new = Settings(version: "1.10") { Key("a", default: 2) }
@@ -166,7 +166,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try declared().map(\.version) == ["1.10"])
   }
 
-  @Test("does nothing on a read-only store, and reads it as it is")
+  @Test("does nothing on a read-only store, and still reads it")
   func readOnly() throws {
     try preferences().declare(Settings { Key("a", default: 1) })
     try database.close()
@@ -176,7 +176,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try database.makeConnection().read { try $0.declaredSettings() }.map(\.declaration.name) == ["a"])
   }
 
-  @Test("strictly refuses to start, with the whole list of what is wrong")
+  @Test("strictly refuses to start, with a list of all problems")
   func strict() throws {
     let port = Key("http.port", default: 8080, limits: .range(1...65535))
     let name = Key("name", default: "x", limits: .notEmpty)
@@ -208,7 +208,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try version() == Schema.versionWithDeclarations)
   }
 
-  @Test("binds tools: every write of a database that checks is refused as a whole, of the others none")
+  @Test("binds tools: a database that checks refuses a bad write as a whole, others do not")
   func checking() throws {
     try preferences().declare(
       Settings {

@@ -11,7 +11,7 @@ import Testing
   /// How many steps a sequence has.
   private static let length = ProcessInfo.processInfo.environment["COFFER_SOAK"] == nil ? 4 : 6
 
-  @Test("4.1, 4.3, 4.4, 4.6, 4.8, 4.14 reads its writes, goes never back and loses no change, with others writing")
+  @Test("4.1, 4.3, 4.4, 4.6, 4.8, 4.14 reads its writes, never goes back and loses no change, with others writing")
   func withOthers() throws {
     try explore([
       .set("a"), .set("b"), .replace("a"), .remove("a"), .reset("a"), .resetAll, .foreignSet("a"), .foreignRemove("a"),

@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "cannot leave its closure where `borrowing` is left out, though the compiler may break down over it",
+    "cannot leave its closure if `borrowing` is omitted, though the compiler may crash on it",
     arguments: [
       "let kept = try connection.read { transaction in { try transaction.numberOfKeys() } }\n_ = try kept()",
       "try connection.readWrite { transaction in _ = Task { try transaction.setObject(1, forKey: \"k\") } }",

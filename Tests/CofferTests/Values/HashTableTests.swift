@@ -15,7 +15,7 @@ struct HashTableTests {
     }
   }
 
-  @Test("finds what was not removed, however hashes collide", arguments: [1, 8, 64, 1 << 40])
+  @Test("finds what was not removed, despite colliding hashes", arguments: [1, 8, 64, 1 << 40])
   func removal(hashCount: UInt64) {
     var random = SplitMix64(state: hashCount)
     var table = HashTable<Element>()
@@ -78,7 +78,7 @@ struct HashTableTests {
     #expect(table.count == 3000)
   }
 
-  @Test("lets go of what it removes, and looks at no more slots than it is told")
+  @Test("releases what it removes, and checks no more slots than requested")
   func bounds() {
     var table = HashTable<Element>()
     weak var first: Element?

@@ -24,7 +24,7 @@ import Testing
     try connection.read { try $0.value(forKey: key, inCollection: collection) }
   }
 
-  @Test("takes a table that a person made, with fewer columns and without types")
+  @Test("accepts a hand-made table, with fewer columns and without types")
   func handmade() throws {
     let file = try PlainFile(
       store, "hand.sqlite", "CREATE TABLE Settings(value, key TEXT, note TEXT)",
@@ -35,7 +35,7 @@ import Testing
     #expect(try value("data", "") == .data(Data([0])))
   }
 
-  @Test("takes a table beside which stands whatever SQLite allows")
+  @Test("accepts a table beside anything that SQLite allows")
   func largeSchema() throws {
     let columns = (0..<1500).map { "c\($0)" }.joined(separator: ", ")
     let alternatives = (0..<200).map { "a = \($0)" }.joined(separator: " OR ")
@@ -50,7 +50,7 @@ import Testing
     #expect(try value("k") == "v")
   }
 
-  @Test("merges, replaces, and tries out")
+  @Test("merges, replaces, and does dry runs")
   func modes() throws {
     let file = try PlainFile(
       store, "modes.sqlite", "CREATE TABLE settings(collection, key, value)",
@@ -65,7 +65,7 @@ import Testing
     #expect(try value("old") == nil && value("old", "d") == "elsewhere")
   }
 
-  @Test("reads what still stands in the log of a program at work")
+  @Test("reads what is still in the log of a running program")
   func log() throws {
     let file = try PlainFile(store, "wal.sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE settings(key, value)")
     // Closed, the last connection would fold the log into the file.
@@ -76,7 +76,7 @@ import Testing
     try writer.close()
   }
 
-  @Test("does not read around the journal of a program that crashed in the middle of a write")
+  @Test("does not ignore the journal of a program that crashed during a write")
   func journal() throws {
     let file = try PlainFile(
       store, "hot.sqlite", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES ('a', 1)")
@@ -133,7 +133,7 @@ import Testing
     ),
   ]
 
-  @Test("refuses what cannot be relied on, names the place, and changes nothing", arguments: hostile.indices)
+  @Test("refuses unreliable input, names the place, and changes nothing", arguments: hostile.indices)
   func refusal(_ index: Int) throws {
     let (name, sql, complaint) = Self.hostile[index]
     let before = try database.storedItems()
@@ -159,7 +159,7 @@ import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: file.path)) == bytes)
   }
 
-  @Test("tells a file that is none from one that is missing or damaged")
+  @Test("distinguishes a file that is not a database from a missing or damaged one")
   func noDatabase() throws {
     let file = store.folder + "/text"
     try Data(repeating: 0x61, count: 5000).write(to: URL(fileURLWithPath: file))

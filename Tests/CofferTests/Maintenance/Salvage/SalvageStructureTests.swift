@@ -47,7 +47,7 @@ import Testing
     return sealed
   }
 
-  @Test("takes nothing from a page that the store says is free")
+  @Test("takes nothing from a page that is marked free")
   func freePage() throws {
     let temporary = try TemporaryStore()
     let database = try temporary.open()
@@ -87,7 +87,7 @@ import Testing
     #expect(report.itemCount == fixture.contents.items.count)
   }
 
-  @Test("ends when overflow pages lead in a circle, and loses that item alone")
+  @Test("ends if overflow pages form a cycle, and loses only that item")
   func circle() throws {
     // One with another one behind it.
     let overflow = try #require(try fixture.overflows.first { try page($0).bigEndian32(at: 0) > 0 })
@@ -116,7 +116,7 @@ import Testing
       ])
   }
 
-  @Test("copies items of a kind that is not known here as they are")
+  @Test("copies items of an unknown kind unchanged")
   func unknownKind() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -136,7 +136,7 @@ import Testing
     #expect(row?.0 == 99 && row?.1 == [99, 1, 2, 3] && row?.2 == [4, 5, 6])
   }
 
-  @Test("neither crashes nor hangs, whatever stands on the pages", arguments: 0..<60)
+  @Test("neither crashes nor hangs, whatever is on the pages", arguments: 0..<60)
   func crafted(_ seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let (report, _) = try fixture.salvage { data in

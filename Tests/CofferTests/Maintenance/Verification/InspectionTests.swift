@@ -39,7 +39,7 @@ import Testing
     try database.close()
   }
 
-  @Test("says what is in the log, and whether it comes back whole")
+  @Test("reports what is in the log, and whether it can be recovered completely")
   func log() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test("finds a page in clear")
+  @Test("finds an unencrypted page")
   func clearPage() throws {
     let store = try filled()
     try change(store) { data in
@@ -96,7 +96,7 @@ import Testing
     #expect(problems.contains { $0.hasPrefix("Pages 4 to 4 do not look random") })
   }
 
-  @Test("notes a passphrase that is stretched less than a new one would be")
+  @Test("notes a passphrase that is stretched less than a new one")
   func weakSlot() throws {
     let folder = try TemporaryStore()
     for (stretching, isWeak) in [
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test("notes a re-encryption that is not finished, and files that were left over")
+  @Test("notes an unfinished re-encryption, and leftover files")
   func unfinished() throws {
     let store = try filled()
     try change(store) { data in
