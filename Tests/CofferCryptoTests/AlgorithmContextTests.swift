@@ -172,7 +172,7 @@ private func provider(_ provider: OpaquePointer?) -> String? {
   OSSL_PROVIDER_get0_name(provider).map { String(cString: $0) }
 }
 
-/// The first names of all that is listed of the kinds that are offered.
+/// The first names of all listed algorithms of the offered kinds.
 private func listedNames(in context: OpaquePointer?) -> [String] {
   final class Names { var all: [String] = [] }
   let names = Names()
@@ -203,7 +203,7 @@ private func configure(_ entry: String, _ sections: String) throws {
   atexit { unlink(getenv("OPENSSL_CONF")) }
 }
 
-/// In a process of its own, whose status is what is looked at.
+/// In a separate process, whose status is checked.
 private func expectInChild(_ condition: Bool, line: Int32 = #line) {
   guard !condition else { return }
   print("not as expected, line \(line)")

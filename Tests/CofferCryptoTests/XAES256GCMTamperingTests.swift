@@ -2,7 +2,7 @@ import Testing
 
 @testable import CofferCrypto
 
-/// Every single change to what was sealed must be noticed, and must leave nothing behind in the output.
+/// Every change to sealed data must be detected, and must leave nothing in the output.
 @Suite("A changed message")
 struct XAES256GCMTamperingTests {
   /// One sealed message with all that is needed to open it.
@@ -24,7 +24,7 @@ struct XAES256GCMTamperingTests {
       tag = Array(sealed.suffix(16))
     }
 
-    /// Opens into a buffer that starts out as `ciphertext`, or as a pattern, and gives what is in there afterwards.
+    /// Opens into a buffer that initially has `ciphertext`, or a pattern, and returns its final contents.
     func open(inPlace: Bool) throws -> (output: [UInt8], error: CryptoError?) {
       let cipher = try XAES256GCM(key: SecretBytes(key))
       let count = ciphertext.count

@@ -25,7 +25,7 @@
       return line.flatMap { UInt64($0.dropFirst(8), radix: 16) }.map { $0 & 1 << 19 != 0 } ?? false
     }()
 
-    /// In a process of its own, as OpenSSL takes its memory from the beginning.
+    /// In a separate process, because OpenSSL allocates its memory at the start.
     @Test("have no key of an open store or vault if OpenSSL uses Coffer's memory")
     func keysOfThisProcess() async {
       let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {

@@ -20,7 +20,7 @@ import Testing
     for round in 0..<40 {
       time += .random(in: 1...40, using: &random)
       let shuffled = workers.shuffled(using: &random)
-      // All at once: the clocks differ meanwhile.
+      // Concurrently: the clocks differ meanwhile.
       for worker in shuffled { worker.send("time \(time)") }
       for worker in shuffled { #expect(try worker.answer() == "ok") }
       for (number, worker) in workers.enumerated() {
@@ -77,7 +77,7 @@ import Testing
     #expect(Set(keys) == ["mine", "other"])
   }
 
-  /// Another process, which does what it is told; one thread at a time speaks with it.
+  /// Another process, which runs commands; used by one thread at a time.
   private final class Worker: @unchecked Sendable {
     private let process: Process
     private let input: FileHandle

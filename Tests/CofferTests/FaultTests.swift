@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Calls of the system, and allocations, that fail one after the other; TESTING.md says which and what has to hold.
+/// System calls and allocations that fail one after the other; see TESTING.md.
 ///
 /// `make soak` lets each one fail; otherwise some, spread over the session.
 @Suite("A fault") struct FaultTests {

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferMaintenance
 @testable import CofferStorage
 
-/// What version 1 made, every later version opens, reads, writes and salvages; FORMAT.md says what may be added.
+/// Every later version opens, reads, writes and salvages stores of version 1; FORMAT.md says what may be added.
 @Suite("A store of version 1") struct FormatTests {
   private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Formats/1")

@@ -276,7 +276,7 @@ private struct WatchedStore {
     #expect(count.withLock { $0 } == 2)
     try database.close()
     #expect(count.withLock { $0 } == 3)
-    // What it has to say is older than what the other one has kept.
+    // Its record is older than the one kept by the other.
     try other.close()
     #expect(count.withLock { $0 } == 3)
     let files = try store.bytes()

@@ -76,7 +76,7 @@ import Testing
     let writes = (0..<12).map {
       (RecordedOperation.Action.set(0, to: $0), RecordedOperation.Result.done, UInt64(1)...50)
     }
-    // No order gives both; the search has to try each set of writes once, and not each order of them.
+    // No order explains both; the search must try each set of writes once, not every order.
     #expect(!explains(writes + [(.get(0), .value(99), 60...61)]))
     #expect(explains(writes + [(.get(0), .value(0), 60...61)]))
   }

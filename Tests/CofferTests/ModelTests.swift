@@ -90,7 +90,7 @@ enum ModelStep {
   }
 }
 
-/// Keeps its own copy of a store from what it is told.
+/// Maintains its own copy of a store from notifications.
 private final class Mirror: TransactionObserver {
   private struct State {
     var model = Model()
@@ -211,7 +211,7 @@ private struct ModelRun {
     try connection.read { try check($0, expected, place) }
   }
 
-  /// Reads everything in both ways: as a whole, and key by key, from the cache where it has them.
+  /// Reads everything in both ways: as a list, and key by key, from the cache if present.
   private func check(
     _ transaction: borrowing some Reading & ~Copyable, _ expected: Model, _ place: String
   ) throws {

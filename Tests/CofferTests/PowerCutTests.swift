@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a power cut leaves of a store, wherever it comes; TESTING.md says what is cut and how.
+/// The state of a store after a power cut at any point; see TESTING.md.
 ///
 /// `make soak` looks at every disk; otherwise at some, spread evenly.
 @Suite("A power cut") struct PowerCutTests {

@@ -15,7 +15,7 @@ import Testing
   private static let forbidden: [(name: String, bytes: Data)] = [collection, key, value, metadata].flatMap { text in
     let raw = Data(text.utf8)
     let base64 = (0..<3).map { shift in
-      // Without the characters that depend on what stands before and behind.
+      // Without the characters that depend on their neighbours.
       Data((Data(count: shift) + raw).base64EncodedString().dropFirst(4).dropLast(4).utf8)
     }
     let hexadecimal = Data(raw.map { String(format: "%02x", $0) }.joined().utf8)

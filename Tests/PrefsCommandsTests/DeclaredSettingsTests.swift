@@ -163,7 +163,7 @@ struct DeclaredSettingsTests {
     try expectRefused("import", file, saying: port)
     try expectRefused("import", file, "--dry-run", saying: port)
     #expect(try tool.run("get", "shop/maintenance").code == 3)
-    // All that is wrong, in all collections, is said at once.
+    // All problems, in all collections, are reported together.
     let many = #"{"shop": {"http.port": 0, "theme": "dark", "ratio": "half"}, "vault": {"pin": 0}, "x": {"y": 1}}"#
     let run = try tool.run("import", "-", "--format", "json", input: many)
     let lines = run.message.split(separator: "\n")

@@ -152,7 +152,7 @@ import Testing
 
   // MARK: - exec --watch
 
-  /// A program under `exec --watch`, which prints what it was given and goes on until a signal.
+  /// A program under `exec --watch`, which prints its settings and runs until a signal.
   private struct Watched {
     let child: pid_t
     let output: LinePipe

@@ -126,7 +126,7 @@
       #expect(try Tool.exitCode(of: child) == 0)
       try terminal.drain()
       #expect(terminal.shown.contains(#/\r[a-z-]+ \[[#-]{30}\] [0-9]+ %\u{1b}\[K\r\u{1b}\[K/#), "\(terminal.shown)")
-      // Nothing of it where nobody looks.
+      // Not without a terminal.
       let quiet = try tool.run(command[0] == "backup" ? ["backup", tool.path("other.coffer")] : command, input: [])
       #expect(quiet.code == 0 && !quiet.message.contains("["))
     }

@@ -38,7 +38,7 @@ struct EtcdCarrierTests {
       try await carrier.swapHead(from: [head], to: [head + 1])
       try await server.compact()
     }
-    // Those that the stream had not heard may be gone; then it says so.
+    // Changes not yet streamed may be gone; then the stream reports that.
     do {
       let heads = try await told.map { $0.name }
       #expect(heads == Array(repeating: "head", count: 5))
@@ -80,7 +80,7 @@ struct EtcdCarrierTests {
           head = try #require(try await carrier.bytes("head")?.first)
         }
       } catch let error as CarrierError {
-        // The answer was lost, or no leader is elected yet: what is there tells.
+        // The answer was lost, or no leader is elected yet: read the state to find out.
         guard case .unreachable = error else { throw error }
         try await waiting(upTo: .seconds(30)) {
           guard let now = try? await carrier.bytes("head")?.first else { return false }
@@ -273,7 +273,7 @@ struct EtcdCarrierTests {
       await expectRefusal("127.0.0.1") { try await stranger.swapHead(from: [2], to: [3]) }
       await expectRefusal("127.0.0.1") { _ = try await EventLog(stranger, after: revision).next() }
     }
-    // That etcd refuses a client it says by an alert, which is lost where the connection is reset before it is read.
+    // etcd refuses a client by an alert, which is lost if the connection is reset before it is read.
     for query in [others.query(authority: certificates.authority), certificates.query(hasClient: false)] {
       let stranger = try EtcdCarrier(address: server.address(prefix: prefix, query: query))
       await #expect(throws: CarrierError.self) { try await stranger.contents() }

@@ -43,7 +43,7 @@ struct CrashTests {
       await hosts[0].fleet.setOnStep { _ in try countdown.step() }
       do { try await body(hosts[0]) } catch is CutOff {}
       let hasEnded = countdown.hasEnded.withLock { $0 }
-      // Others see all or nothing meanwhile, and go on.
+      // Others meanwhile see all or nothing, and continue.
       try await hosts[1].sync()
       try await check(hosts[0], hosts[1])
       try hosts[0].restart(carrier)

@@ -238,7 +238,7 @@ struct FormatTests {
       try second(by: identity, version: 3)
     }
     all.members[1].role = .admin
-    // Who makes itself an admin is none before.
+    // A member that makes itself an admin was not one before.
     var forged = first
     (forged.version, forged.previous, forged.admins) = (2, digest, [writer.signingKey])
     #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "its signer was not an admin")) {

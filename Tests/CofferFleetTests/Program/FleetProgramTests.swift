@@ -40,7 +40,7 @@ struct FleetProgramTests {
     #expect(members.map { $0["role"] as? String } == ["admin", "reader", "writer"])
     #expect(members.map { $0["isThisStore"] as? Bool } == [false, false, true])
 
-    // Removed, it is told so, and reads nothing that is written later.
+    // After its removal it gets an error, and reads nothing written later.
     try office.succeed("remove", "lab")
     try office.set("web/theme", "light")
     try office.succeed("sync")

@@ -59,7 +59,7 @@ struct WireTests {
   }
 }
 
-/// Bytes of HTTP with JSON in it, and what its base64 stands for.
+/// Bytes of HTTP with JSON in it, and its decoded base64.
 private struct Wire {
   private let text: Data
   private let decoded: Data

@@ -132,7 +132,7 @@ import Testing
     let made = try Made()
     var slots = made.envelope.slots
     let cheap = slots[1].encoded
-    // Two of the costliest, which nobody has to compute for this.
+    // Two of the most expensive ones, which are never computed here.
     for id: UInt8 in [2, 3] {
       var costly = cheap
       costly[0] = id

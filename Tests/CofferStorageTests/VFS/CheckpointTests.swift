@@ -10,8 +10,8 @@ import Testing
 @Suite("A checkpoint") struct CheckpointTests {
   /// Has a writer begin the log anew just after a checkpoint has read the wal-index header.
   ///
-  /// Between that and what follows from it, SQLite calls no VFS. But where the two copies of the header differ, it reads
-  /// them again with the write lock held, which it then gives back: so they are made to differ.
+  /// Between that and its use, SQLite makes no VFS calls. But if the two copies of the header differ, it reads
+  /// them again with the write lock held, which it then releases: so they are made to differ.
   private final class Interleaving: Sendable {
     private enum Step { case reading, readingAgain, hasRead, done }
 

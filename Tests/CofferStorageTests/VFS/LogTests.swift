@@ -268,7 +268,7 @@ import Testing
     let recorder = RecordingVFS()
     let copy = try store.copyAsAfterCrash(vfs: recorder.encrypting())
     try connection.close()
-    // The frame names an epoch that is not known, so that the envelope is looked at, which the disk does not give.
+    // The frame names an unknown epoch, so that the envelope is read, which the disk refuses.
     var log = try copy.bytes("-wal")
     let whole = log
     log[frame(2).lowerBound + Layout.frameHeaderByteCount + PageCodec.epochOffset] ^= 1

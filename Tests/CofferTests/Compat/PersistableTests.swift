@@ -32,7 +32,7 @@ private struct Account: Persistable, Equatable {
   }
 }
 
-/// Metadata that is no part of what is encoded, and an identifier that is no text.
+/// Metadata that is not encoded, and an identifier that is not text.
 private struct Film: Persistable, Equatable {
   static let collection = "films"
   let identifier: Int
@@ -42,7 +42,7 @@ private struct Film: Persistable, Equatable {
   enum CodingKeys: CodingKey { case identifier, title }
 }
 
-/// Metadata that is part of what is encoded.
+/// Metadata that is encoded.
 private struct Song: Persistable, Equatable {
   static let collection = "songs"
   let identifier: UUID

@@ -210,7 +210,7 @@ import Testing
       }
     }
 
-    /// As somebody does who puts an older state in the place of the newest.
+    /// Replaces the newest state by an older one, as an attacker would.
     func rollBack() throws {
       let connection = try SQLiteConnection(
         store: Store.open(at: store.path, key: store.key), busyTimeout: .seconds(5))

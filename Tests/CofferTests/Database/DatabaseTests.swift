@@ -17,7 +17,7 @@ import Testing
     try bytes.write(to: URL(fileURLWithPath: store.path))
   }
 
-  /// Expects `body` to throw what `isExpected` takes, and everything in the folder to stay as it was.
+  /// Expects `body` to throw an error that `isExpected` accepts, and the folder to stay unchanged.
   private func expectRefusal(
     _ isExpected: (CofferError) -> Bool, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
   ) throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import Coffer
 @testable import CofferMaintenance
 
-/// Stores whose pages are authentic, since whoever made them had the key, and that hold what Coffer never writes.
+/// Stores with authentic pages, made with the key, and contents that Coffer never writes.
 @Suite("A store that an attacker made with its key") struct HostileStoreTests {
   private let store: TemporaryStore
   private let database: Database
@@ -56,7 +56,7 @@ import Testing
       guard case .damaged(part: "schema", _)? = error as? CofferError else { return false }
       return true
     }
-    // Whoever had it open before is not made to compute any of it, and hears of it when the store is verified.
+    // Programs that already have it open compute nothing of it, and a verification reports it.
     let connection = try database.makeConnection()
     try? connection.readWrite { try $0.setObject(1, forKey: "new", inCollection: "c") }
     if sql == Self.endless {
@@ -111,10 +111,10 @@ import Testing
   func ends(_ sql: String) throws {
     let proxy = try ConnectionProxy(database: database)
     _ = try proxy.object(forKey: "k1", inCollection: "c", as: String.self)
-    // A change that is refused by a table is none.
+    // A change that a table refuses does not count.
     guard (try? execute(sql)) != nil else { return }
     for database in [self.database, try? store.open()].compactMap({ $0 }) {
-      // Whatever this gives, it comes back.
+      // Whatever the result, it returns.
       let connection = try database.makeConnection()
       _ = try? connection.read { transaction in
         _ = try? transaction.snapshot()

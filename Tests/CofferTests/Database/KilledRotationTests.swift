@@ -24,7 +24,7 @@ import Testing
     for _ in 0..<rounds {
       let rotator = try store.startFollower("rotate")
       try rotator.expectLine("begins")
-      // At most a little longer than a whole rotation takes.
+      // At most slightly longer than a complete rotation.
       usleep(UInt32.random(in: 0..<UInt32(megabytes * 100_000), using: &random))
       rotator.kill()
       let epochs = try Store.peekEnvelope(at: store.path).epochs

@@ -63,7 +63,7 @@ import Testing
     }
     #expect(isHeard.wait(timeout: .now() + 30) == .success)
     registration.cancel()
-    // Another registration comes behind the end of the first one.
+    // Another registration follows the end of the first one.
     try database.onCommit { _ in }.cancel()
     let jumped = try reader.beginLongLivedReadTransaction()
     #expect(jumped.map(\.origin) == [.connection(writer.id)])

@@ -44,7 +44,7 @@ import Testing
   @Test("to the folder is an error, whether to enter it or to write to it")
   func folder() throws {
     #expect(try open(with: 0o500, on: store.folder).hasPrefix("No permission for \(store.path): "))
-    // The key lies behind it as well, and is looked at first or second.
+    // The key is behind it, too, and is checked first or second.
     #expect(try open(with: 0o000, on: store.folder).contains("ermission"))
   }
 

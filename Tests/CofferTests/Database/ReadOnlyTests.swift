@@ -286,7 +286,7 @@ import Testing
   @Test("ends a transaction that a writer interrupts where locking is impossible, and continues with the next")
   func writerComesIntoTransaction() throws {
     try crash()
-    // Nothing is made beside a store that nobody may write.
+    // Nothing is created beside a store that cannot be written.
     try setMode(0o400, on: store.path)
     let reader = try Database.open(at: store.path, key: store.key, options: .init(isReadOnly: true)).makeConnection()
     #expect(!FileManager.default.fileExists(atPath: store.path + "-shm"))
@@ -332,7 +332,7 @@ import Testing
     #expect(try reader.value(for: "large").contains("it was changed while it was open"))
   }
 
-  /// A file system of its own, in memory; nil where this process may not mount one.
+  /// A separate file system in memory; nil if this process may not mount one.
   private final class Mount {
     let folder: String
 

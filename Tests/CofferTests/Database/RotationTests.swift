@@ -160,7 +160,7 @@ import Testing
     let copies = Lock<[TemporaryStore]>([])
     try database.rotate { _ in
       guard copies.withLock({ $0.isEmpty }) else { return }
-      // Two copies of the same moment: one to take the keys from, and one that goes on.
+      // Two copies of the same state: one to take the keys from, and one to continue with.
       guard let (copied, goesOn) = try? (TemporaryStore(), TemporaryStore()),
         (try? store.copyAsAfterCrash(to: copied)) != nil, (try? copied.copyAsAfterCrash(to: goesOn)) != nil
       else { return }
@@ -234,7 +234,7 @@ enum StoreFiles {
   }
 }
 
-/// Another process that is told what to do, line by line.
+/// Another process, controlled line by line.
 final class Follower {
   private let process: Process
   private let input: FileHandle

@@ -173,7 +173,7 @@ import Testing
     }
     let failing: DatabaseFuture<Void> = connection.concurrentRead { _ in throw Refusal() }
     for _ in 0..<2 { #expect(throws: Refusal.self) { try failing.wait() } }
-    // Readers are used again, and what they had pinned is let go of.
+    // Readers are reused, and release the snapshots they had pinned.
     let futures = (0..<20).map { _ in connection.concurrentRead { try $0.allKeys() } }
     for future in futures { #expect(try future.wait() == ["b"]) }
     try database.close()

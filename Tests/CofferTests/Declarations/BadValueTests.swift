@@ -124,11 +124,11 @@ extension Keys {
     try set(32, forKey: "rate")
     #expect(preferences[.rate] == 32)
     #expect(await late.next() == 32)
-    // A value that is removed is none that is bad.
+    // A removed value is not a bad one.
     try other.reset(.rate)
     try other.flushAndWait()
     #expect(preferences[.rate] == 12)
-    // A value read through a suite that is asked for anew each time.
+    // A value read through a suite that is created for each read.
     preferences.suite(named: "acme")[.price] = 80
     #expect(preferences.suite(named: "acme")[.price] == 80)
     try preferences.proxy.setObject("free", forKey: "price", inCollection: "acme/billing")

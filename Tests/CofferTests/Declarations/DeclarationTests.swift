@@ -229,7 +229,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     refused("shop", "port", "1 to 65535, not 99999", 99999)
     refused("shop", "port", "of type int, not string", "80")
     refused("billing", "rate", "of type int, not bool", true)
-    // A tenant's part of a module; what is shared has none.
+    // A tenant's part of a module; shared settings have none.
     refused("acme/billing", "rate", "of type int, not bool", true)
     try connection.readWrite { try $0.setObject("x", forKey: "token", inCollection: "acme/api") }
     #expect(try connection.read { try !$0.hasObject(forKey: "other", inCollection: "shop") })

@@ -59,7 +59,7 @@ import Testing
     #expect(try changes(since: start) == nil)
     let last = try snapshot()
     #expect(try changes(since: last - 100)?.count == 100)
-    // The log was written to beside the connection's transactions; those go on from it.
+    // The log was written outside the connection's transactions, which continue from it.
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     #expect(try changes(since: last)?.changedKeys() == ["k"])
   }

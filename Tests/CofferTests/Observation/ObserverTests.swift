@@ -96,7 +96,7 @@ import Testing
         case 1: throw Refusal()
         case 2: try transaction.setObject(2, forKey: "poison")
         default:
-          // Whoever goes on as if nothing had happened is told at the latest by the commit.
+          // A caller that continues regardless gets the error at the latest from the commit.
           try? transaction.setObject(2, forKey: "poison")
           try? transaction.setObject(3, forKey: "later")
         }

@@ -18,7 +18,7 @@ extension Keys {
     preferences = try Preferences.inMemory()
   }
 
-  /// The keys that are told until `last` is among them.
+  /// The reported keys until `last` is among them.
   private func keys(
     _ changes: Preferences.Changes, until last: String
   ) async throws -> [String] {

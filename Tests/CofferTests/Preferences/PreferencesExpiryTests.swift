@@ -29,7 +29,7 @@ extension Keys {
     return try database.makeConnection().read { try $0.info(forKey: key, inCollection: collection) }
   }
 
-  /// Has the time come, and what has expired removed.
+  /// Advances the clock, and removes what has expired.
   private func expire() {
     database.core.clock.stop(at: 2500)
     database.core.expiries.check()

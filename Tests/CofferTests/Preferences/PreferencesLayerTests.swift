@@ -167,7 +167,7 @@ import Testing
     #expect(preferences.value(forKey: "list") == [1])
     #expect(preferences.object(forKey: "windowWidth") == nil)
     #expect(preferences.object(forKey: "lower") == nil)
-    // Listed as the keys that are known; as names in lower case where no key is.
+    // Listed as the known keys; otherwise as names in lower case.
     try preferences.register(defaults: ["fontSize": 12])
     let keys = Set(preferences.dictionaryRepresentation().keys)
     #expect(keys == ["fontSize", "window_width", "empty", "list"])
@@ -212,7 +212,7 @@ import Testing
     #expect(preferences.object(forKey: "url", as: URL.self) == URL(string: "https://example.org/"))
     #expect(preferences.object(forKey: "id", as: UUID.self) == UUID(uuidString: "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"))
     #expect(preferences.object(forKey: "list", as: [Int].self) == [1, 2])
-    // A property list to whoever asks for a list, the text it was to whoever asks for text.
+    // A property list if read as a list, the original text if read as text.
     #expect(preferences.object(forKey: "text", as: [String].self) == ["a", "b"])
     #expect(preferences.object(forKey: "text", as: String.self) == "(a, b)")
     #expect(preferences.object(forKey: "level", as: Level.self) == .high)

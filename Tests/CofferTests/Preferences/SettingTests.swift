@@ -25,7 +25,7 @@ extension Keys {
   }
 }
 
-/// What is tracked, and how often it was told.
+/// A tracked value, and the number of its notifications.
 private final class Tracking: Sendable {
   private let (changes, continuation) = AsyncStream<Void>.makeStream()
   private let number = Lock(0)
@@ -58,7 +58,7 @@ private struct Weak {
     model = Model(preferences)
   }
 
-  /// Waits until what was told before has come to the main actor.
+  /// Waits until earlier notifications have reached the main actor.
   private func settle(_ preferences: Preferences? = nil) async {
     let last = Setting(.last, in: preferences ?? self.preferences)
     let tracking = Tracking { last.value }

@@ -42,7 +42,7 @@ extension Keys {
     try expect("7", Int?.some(7))
     let id = UUID()
     try expect(id.uuidString, id)
-    // A value that is no text is read as it is.
+    // A value that is not text is read unchanged.
     #expect(try Value.int(3).read(as: Double.self) == 3)
     #expect(try Value.string("[1]").read(as: String.self) == "[1]")
   }

@@ -108,7 +108,7 @@ import Testing
   @Test("4.2 flushes by itself")
   func flushesAlone() throws {
     try proxy.setObject("v", forKey: "k")
-    // An empty transaction of the proxy's connection comes behind the flush in its queue.
+    // An empty transaction of the proxy's connection is queued after the flush.
     try proxy.readWriteConnection.perform { _ in }
     #expect(proxy.pendingChangeCount == 0)
     #expect(try committed("k") == "v")
@@ -179,7 +179,7 @@ import Testing
     try poison(true)
     try proxy.setObject(1, forKey: "poison")
     #expect(throws: CofferError.self) { try proxy.flushAndWait() }
-    // The retry is queued; this batch comes behind it, fails on its own, and has no other attempt.
+    // The retry is queued; this batch follows it, fails by itself, and is not retried.
     try proxy.setObject(2, forKey: "newer")
     #expect(throws: CofferError.self) { try proxy.flushAndWait() }
     try poison(false)

@@ -194,7 +194,7 @@ import Testing
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
     try proxy.setObject("1", forKey: "k", withMetadata: "m", durability: .committed)
     try proxy.replaceObject("2", forKey: "k")
-    // The filter is asked between the look at what is pending and that at what is committed.
+    // The filter is called between the checks of pending and committed items.
     let isFirst = Lock(true)
     proxy.fetchedCollectionsFilter = CollectionFilter { [fixture] _ in
       guard

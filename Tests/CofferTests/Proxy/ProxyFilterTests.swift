@@ -67,7 +67,7 @@ import Testing
     try proxy.flushAndWait()
     #expect(try visible() == ["b"])
     #expect(try committed(inCollection: "a") == 2)
-    // A replacement has nothing to show for itself over a hidden row, and is made all the same.
+    // A replacement of a hidden row is not visible, but still applied.
     try fixture.withWriteLockHeld {
       try proxy.replaceObject(3, forKey: "k", inCollection: "a")
       #expect(try visible() == ["b"])

@@ -72,7 +72,7 @@ import Testing
       #expect(seen.first == seen.last)
     }
     #expect(try numbers() == [count, count])
-    // While a flush stands before its commit, what it writes shows in both.
+    // While a flush waits before its commit, its changes are visible in both.
     func setBoth() throws {
       try proxy.performBatch { batch in
         for collection in ["a", "b"] { try batch.setObject(2, forKey: "k", inCollection: collection) }

@@ -180,7 +180,7 @@ import Testing
     try attack { connection, _ in
       try connection.execute("DELETE FROM changes WHERE sequence = (SELECT max(sequence) FROM changes)")
     }
-    // One commit is left out, and another one made up in its place.
+    // One commit is removed, and replaced by an invented one.
     try attack { connection, log in
       try connection.execute("DELETE FROM changes WHERE sequence > 5")
       for _ in 0..<8 { try log.append(ChangeSet(), time: 0, writer: 0, author: "nobody") }

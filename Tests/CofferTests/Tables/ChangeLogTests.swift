@@ -119,7 +119,7 @@ import Testing
     #expect(changes == reversed)
     #expect(changes.collections.mapValues { $0.keys.count } == [300: 2, 1: 2, 20: 1])
     #expect(ChangeSet(packed: changes.packed) == changes && !changes.isEmpty)
-    // The first bytes of the ids as numbers of variable length, none of which stands earlier for something else.
+    // The first bytes of the IDs as numbers of variable length, none of which occurs earlier.
     let starts = [1, 20, 0xac].compactMap { changes.packed.firstIndex(of: $0) }
     #expect(starts == starts.sorted() && starts.count == 3)
 

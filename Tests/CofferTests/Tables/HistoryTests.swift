@@ -173,7 +173,7 @@ import Testing
     try fixture.set("c", forKey: "l")
     #expect(try fixture.objects().isEmpty)
     #expect(try fixture.objects(forKey: "l") == ["b", "stands"])
-    // A clock that was put back takes nothing.
+    // A clock that was set back removes nothing.
     try connection.setTime(0)
     try fixture.set("d", forKey: "l")
     #expect(try fixture.objects(forKey: "l") == ["c", "b", "stands"])

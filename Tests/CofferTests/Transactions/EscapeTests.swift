@@ -4,7 +4,7 @@ import Testing
 
 /// What must not compile: given to the compiler, as far as its checks of ownership, with the package's own modules.
 @Suite("A transaction") struct EscapeTests {
-  /// What the compiler says about statements with a `connection` at hand; nil when it takes them.
+  /// The compiler's errors for statements with a `connection`; nil if it accepts them.
   private func errors(_ statements: String) throws -> String? {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -60,7 +60,7 @@ import Testing
       "try connection.readWrite { transaction in _ = Task { try transaction.setObject(1, forKey: \"k\") } }",
     ])
   func escapeImplicitly(_ statements: String) throws {
-    // Swift 6.3 ends with a signal instead of a sentence here; what counts is that no program comes out.
+    // Swift 6.3 crashes instead of reporting an error here; what counts is that it produces no program.
     #expect(try errors(statements) != nil)
   }
 }

@@ -110,7 +110,7 @@ import Testing
       journal.take() == ["o will k: a -, m -", "o did removal k", "o willCommit", "o didCommit"])
     try restore(first)
     #expect(journal.takeWithoutValues() == ["o did insertion k", "o willCommit", "o didCommit"])
-    // A change that changes nothing is not told of, where history is kept either.
+    // A change without effect is not reported, even with history.
     try connection.readWrite { try $0.setObject("a", forKey: "k", inCollection: "kept", withMetadata: "m") }
     #expect(journal.takeWithoutValues() == ["o willCommit", "o didCommit"])
     let commits = try #require(try connection.read { try $0.changes(since: start) })

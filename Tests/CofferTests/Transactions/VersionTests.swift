@@ -107,7 +107,7 @@ import Testing
     for number in 0..<6 {
       try (number % 2 == 0 ? connection : other).readWrite { try $0.setObject(number, forKey: "k") }
       if number == 3 { #expect(try store.worker("insert", "x", "3").status == 0) }
-      // What another one committed between, and what a rollback undid.
+      // Commits of another one in between, and changes undone by a rollback.
       try connection.readWrite { transaction in
         try transaction.setObject(-1, forKey: "k")
         transaction.rollback()

@@ -21,7 +21,7 @@ struct HashTableTests {
     var table = HashTable<Element>()
     var kept: [Int: Element] = [:]
     func insert(_ number: Int) {
-      // From slot 56 of 64 on, so that much of what collides lies at the beginning.
+      // From slot 56 of 64 on, so that many collisions wrap to the beginning.
       let element = Element(number, hash: 56 &+ random.next() % hashCount)
       table.insert(element, hash: element.hash)
       kept[number] = element

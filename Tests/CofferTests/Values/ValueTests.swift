@@ -56,7 +56,7 @@ import Testing
     let urls = [
       (URL(string: "b", relativeTo: base), "b\0https://example.org/a/"),
       (URL(string: "b/c"), "b/c"),
-      // A base that is relative, and one with a base of its own.
+      // A relative base, and one that has a base itself.
       (URL(string: "c", relativeTo: URL(string: "a/b/")), "c\0a/b/"),
       (URL(string: "c", relativeTo: URL(string: "b/", relativeTo: base)), "c\0https://example.org/a/b/"),
       (URL(string: "https://example.org/x", relativeTo: base), "https://example.org/x"),

@@ -127,7 +127,7 @@ import Testing
       try session.read { try session.connection.text(ofAllRowsIn: "items") }
     }
     #expect(!text.contains("in clear"))
-    // Another collection is nobody else's business, as long as there is a vault that can say so.
+    // Other collections are not affected as long as there is a vault.
     if !sql.contains("vault") { try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") } }
     #expect(try fixture.database.verify().problems != [])
   }

@@ -127,7 +127,7 @@ import Testing
   @Test("are locked when another one gives the vault a new key, and continue when they unlock it again")
   func rotation() throws {
     try fixture.set("s3cret")
-    // The key itself says nothing of where another one could be.
+    // A plain key does not tell where to find a new one.
     try fixture.vault.unlock(.key(KeyFile.read(at: fixture.vaultKeyFile)))
     #expect(try worker("rotate-vault").status == 0)
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The corpus of the fuzzer, without the fuzzer: what it began with, and what it found.
+/// Replays the corpus of the fuzzer, without the fuzzer: its initial inputs, and its findings.
 @Suite("Readers of untrusted bytes") struct ReplayTests {
   private static let corpus = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Corpus")

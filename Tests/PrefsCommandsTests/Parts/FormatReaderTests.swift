@@ -94,7 +94,7 @@ struct FormatReaderTests {
     // Within the first bound, but not the second.
     #expect(throws: FormatProblem.self) { try YAMLReader.tree(lines.prefix(6).joined(separator: "\n")) }
     #expect(throws: Never.self) { try YAMLReader.tree(lines.prefix(3).joined(separator: "\n")) }
-    // Text that is full of both is none of that.
+    // Text that contains many of both is neither.
     let text = Value.string(String(repeating: "&anchor *alias ", count: 1000))
     #expect(try YAMLReader.tree(YAMLWriter.text(["k": text])) == ["k": text])
   }

@@ -1,4 +1,4 @@
-/// A script whose journals differ, what they say, and where Coffer's documents announce it.
+/// A script with different journals, their contents, and where Coffer's documents explain it.
 struct Difference: Sendable {
   let script: String
   let inGRDB: [String]

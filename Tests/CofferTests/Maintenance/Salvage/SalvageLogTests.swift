@@ -5,7 +5,7 @@ import Testing
 @testable import CofferMaintenance
 @testable import CofferStorage
 
-/// Stores as a crash leaves them, with a log; SQLite's own recovery says what has to come out.
+/// Stores with a log, as left by a crash; SQLite's own recovery gives the expected result.
 @Suite("Salvage of a log") struct SalvageLogTests {
   /// A store with commits that are in its log alone.
   private func makeCrashed() throws -> (file: Data, log: Data, key: KeySource, keyFile: TemporaryStore) {

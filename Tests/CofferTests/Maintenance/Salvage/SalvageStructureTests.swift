@@ -70,7 +70,7 @@ import Testing
     bytes.replaceSubrange(offset..<offset + Layout.pageByteCount, with: leaf)
     let (report, saved) = try SalvageFixture.salvage(bytes, key: temporary.key)
     #expect(saved.items.keys.map(\.key) == ["key 0"] && report.isComplete)
-    // Where page 1 no longer says so, the page is taken for what it looks like.
+    // If page 1 no longer says so, the page is treated as what it looks like.
     bytes.flipBit(ofPage: 1)
     #expect(try SalvageFixture.salvage(bytes, key: temporary.key).report.itemCount > 1)
   }
@@ -89,7 +89,7 @@ import Testing
 
   @Test("ends if overflow pages form a cycle, and loses only that item")
   func circle() throws {
-    // One with another one behind it.
+    // One followed by another one.
     let overflow = try #require(try fixture.overflows.first { try page($0).bigEndian32(at: 0) > 0 })
     let (report, saved) = try salvage(overflow) { set(overflow, at: 0, in: &$0) }
     let lost = try #require(fixture.names[overflow])
@@ -99,7 +99,7 @@ import Testing
 
   @Test("lists a value that does not decode")
   func undecodable() throws {
-    // The UTF-8 of a string that only this item has, made invalid where it lies.
+    // The UTF-8 of a string that only this item has, made invalid in place.
     let name = StoreContents.Name(collection: "accounts", key: "key 5 kkkkk")
     let leaf = try #require(fixture.leaves.first { fixture.names[$0]?.contains(name) ?? false })
     let (report, saved) = try salvage(leaf) { page in

@@ -8,7 +8,7 @@ import Testing
 
 /// One store, made once, and many kinds of damage to copies of it.
 ///
-/// What is on intact pages has to come back whole: value, metadata, version, time, history. Nothing else may.
+/// Items on intact pages must be saved completely: value, metadata, version, time, history. Nothing else may.
 @Suite("Salvage") struct SalvageTests {
   private static let fixture = Result { try SalvageFixture() }
 
@@ -82,7 +82,7 @@ import Testing
     let (report, saved) = try fixture.salvage { $0.flipBit(ofPage: 1, at: 50) }
     #expect(saved == fixture.contents)
     #expect(report.isComplete && report.damagedPages.map(\.contents) == [.structure])
-    // And with one more, of which the page above says what it held.
+    // And one more, whose contents are known from its parent page.
     let leaf = fixture.leaves[3]
     let (second, savedWithout) = try fixture.salvage {
       $0.flipBit(ofPage: 1)

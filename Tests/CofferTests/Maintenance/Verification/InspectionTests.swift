@@ -148,7 +148,7 @@ import Testing
     #expect(problems.count == 1 && problems[0].contains("mode 770"))
     chmod(store.folder, 0o1777)
     #expect(try database.status().fileProblems.first?.contains("mode 1777") ?? false)
-    // Beside what is to be said of this SQLite.
+    // Besides the note on this SQLite.
     func notes() throws -> [String] { try database.status().notes.filter { $0 != Store.noteOnSQLite } }
     #expect(try notes() == [])
     chmod(store.folder, 0o755)
