@@ -66,7 +66,7 @@ struct StatusCommand: AsyncParsableCommand {
     add("shares", status.collections.joined(separator: ", "))
     add("state", standing.text)
     add("last commit", "\(status.commit)")
-    add("last in sync", status.lastInStep.map(Timestamp.text) ?? "never")
+    add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
     add("not pushed yet", DisplayText.count(status.unpushedCount, "setting", "settings"))
     let hint = status.conflictCount == 0 ? "" : "; see prefs fleet conflicts"
     add("conflicts", "\(status.conflictCount)\(hint)")
