@@ -45,7 +45,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     limits: Limit..., summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil,
     deprecated: String? = nil, formerly formers: Former...
   ) {
-    precondition(limits.allSatisfy { $0.allows(defaultValue) }, "The default of a key has to keep to the key's limits.")
+    precondition(limits.allSatisfy { $0.allows(defaultValue) }, "The default of a key must be within the key's limits.")
     self.defaultValue = defaultValue
     self.limits = limits
     self.formers = formers
@@ -172,6 +172,6 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   private func problem(_ oldName: String, _ oldCollection: String, _ collection: String) -> SettingProblem {
     SettingProblem(
       collection: oldCollection, key: oldName, place: "the store",
-      reason: "not carried over to \(KeyText.of(name, in: collection)), and kept: it cannot be read as the new setting")
+      reason: "kept, and not migrated to \(KeyText.of(name, in: collection)): it cannot be read as the new setting")
   }
 }
