@@ -83,7 +83,7 @@ extension Store {
       try readRaw(&page, at: Layout.offset(ofPage: number))
       var copy = page
       let isAuthentic = copy.withUnsafeMutableBytes { bytes in
-        (try? codec.open(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil
+        (try? codec.decrypt(bytes.baseAddress!, at: .database(page: UInt32(number)), into: bytes.baseAddress!)) != nil
       }
       if isAuthentic { return true }
     }

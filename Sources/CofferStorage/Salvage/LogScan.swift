@@ -49,7 +49,7 @@ package struct LogScan: Sendable {
       } else if frame.salts != salts {
         return noteEnd(number, file)
       }
-      guard let page = file.openPage(salts: salts) else { return noteLoss(from: number, file) }
+      guard let page = file.decryptPage(salts: salts) else { return noteLoss(from: number, file) }
       let sum = LogChecksum(ofFrameHeader: frame.header, page: page, after: checksum, isBigEndian: file.isBigEndian)
       // Frames of a rolled-back transaction also authenticate, but their checksums do not continue the chain.
       guard frame.page > 0, checksum == nil || sum == frame.checksum else { return }
@@ -154,13 +154,13 @@ private final class LogScanner {
   }
 
   /// Opens the page of the frame loaded last; nil when it does not authenticate.
-  func openPage(salts: UInt64) -> [UInt8]? {
+  func decryptPage(salts: UInt64) -> [UInt8]? {
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     let isOpen = bytes.withUnsafeBytes { frame in
       page.withUnsafeMutableBytes { page in
         guard let frame = frame.baseAddress, let page = page.baseAddress else { return false }
         return
-          (try? codec.open(
+          (try? codec.decrypt(
             frame + Layout.frameHeaderByteCount, at: .log(frame: number, header: frame, salts: salts), into: page))
           != nil
       }
@@ -176,7 +176,7 @@ private final class LogScanner {
   }
 
   private func belongs(_ number: UInt32, salts: UInt64) -> Bool {
-    if frame(number) != nil, openPage(salts: salts) != nil { return true }
+    if frame(number) != nil, decryptPage(salts: salts) != nil { return true }
     let offset = LogFile.offset(ofFrame: number)
     guard (try? file.read(into: &bytes, at: offset)) != nil else { return false }
     return bytes.withUnsafeBytes { frame in
@@ -205,7 +205,7 @@ extension LogScan {
     /// The log's version of a page; nil when it has none, or it no longer authenticates.
     func page(_ page: Int) -> [UInt8]? {
       guard let number = scan.frames[UInt32(page)], let file, file.frame(number) != nil else { return nil }
-      return file.openPage(salts: scan.salts)
+      return file.decryptPage(salts: scan.salts)
     }
   }
 }

@@ -85,7 +85,7 @@ package final class PageReader {
     }
     let isOpen = page.withUnsafeMutableBytes { bytes in
       bytes.baseAddress.map { start in
-        (try? codec.open(start, at: .database(page: UInt32(number)), into: start)) != nil
+        (try? codec.decrypt(start, at: .database(page: UInt32(number)), into: start)) != nil
       } ?? false
     }
     return isOpen ? .success(page) : .failure(.unreadable)

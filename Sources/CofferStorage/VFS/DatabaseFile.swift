@@ -99,7 +99,7 @@ final class DatabaseFile {
       return COFFER_IOERR_DATA
     }
     do throws(CryptoError) {
-      try context.codec.open(buffer, at: .database(page: number), into: buffer)
+      try context.codec.decrypt(buffer, at: .database(page: number), into: buffer)
       return SQLITE_OK
     } catch {
       memset(buffer, 0, Layout.pageByteCount)
@@ -146,7 +146,7 @@ final class DatabaseFile {
       return refuse("writes page \(number) without the reserved bytes")
     }
     do throws(CryptoError) {
-      try context.codec.seal(buffer, at: .database(page: number), into: page)
+      try context.codec.encrypt(buffer, at: .database(page: number), into: page)
     } catch {
       context.fail(error, part: "page \(number)")
       return COFFER_IOERR_WRITE

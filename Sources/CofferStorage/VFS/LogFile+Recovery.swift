@@ -15,9 +15,9 @@ extension LogFile {
     // the changed one have none yet.
     let isSummingAgain = database.holdsWriteLock && !database.holdsRecoveryLock
     let frameSalts = frame.loadUnaligned(fromByteOffset: Self.saltsOffset, as: UInt64.self)
+    let pageSalts = isSummingAgain ? generationSalts : frameSalts
     let page = buffer + Layout.frameHeaderByteCount
-    let opened =
-      isKnown ? openPage(number, salts: isSummingAgain ? generationSalts : frameSalts, into: page) : COFFER_IOERR_DATA
+    let opened = isKnown ? decryptPage(number, salts: pageSalts, into: page) : COFFER_IOERR_DATA
     if opened == SQLITE_OK {
       memcpy(buffer, frame, Layout.frameHeaderByteCount)
       // Recovery reads whole frames, too, and the last one may belong to an interrupted transaction: its header is
@@ -35,7 +35,7 @@ extension LogFile {
     _ = context.takeFailure()
     // Recovery ends here, as at a torn tail: a frame of page 0 is invalid ("the log ends at the first invalid
     // frame").
-    if openPage(number, salts: salts, into: page) == SQLITE_OK { lose(from: number) }
+    if decryptPage(number, salts: salts, into: page) == SQLITE_OK { lose(from: number) }
     memset(buffer, 0, Layout.frameByteCount)
     _ = context.takeFailure()
     return noteEnd(at: number)

@@ -142,9 +142,9 @@ final class LogFile {
   /// Opens the page of the frame in `frame` into `output`, if it belongs to the generation with these salts.
   ///
   /// - Returns: `COFFER_IOERR_DATA` if it does not, and another code if that is unknown.
-  func openPage(_ number: UInt32, salts: UInt64, into output: UnsafeMutableRawPointer) -> Int32 {
+  func decryptPage(_ number: UInt32, salts: UInt64, into output: UnsafeMutableRawPointer) -> Int32 {
     do throws(CryptoError) {
-      try context.codec.open(
+      try context.codec.decrypt(
         frame + Layout.frameHeaderByteCount,
         at: .log(frame: number, header: UnsafeRawPointer(frame), salts: salts), into: output)
       return SQLITE_OK
@@ -184,7 +184,7 @@ final class LogFile {
       }
       return code
     }
-    let opened = isKnown ? openPage(number, salts: generationSalts, into: buffer) : COFFER_IOERR_DATA
+    let opened = isKnown ? decryptPage(number, salts: generationSalts, into: buffer) : COFFER_IOERR_DATA
     guard opened != SQLITE_OK else { return SQLITE_OK }
     memset(buffer, 0, Layout.pageByteCount)
     if let code = database.failIfChanged() { return code }
@@ -278,7 +278,7 @@ final class LogFile {
     if isHeaderPending, headerFrame == number {
       isHeaderPending = false
       memcpy(frame, header, Layout.frameHeaderByteCount)
-      let code = sealPage(buffer, of: number)
+      let code = encryptPage(buffer, of: number)
       guard code == SQLITE_OK else { return code }
       return writeHeader(
         byteCount: Layout.frameHeaderByteCount, frame: number, at: Self.offset(ofFrame: number),
@@ -293,7 +293,7 @@ final class LogFile {
     // Only a transaction's last frame has the database's size, and no frame is changed after it.
     frame.storeBytes(of: pagesOfTransaction[Int(number - firstFrame)].bigEndian, as: UInt32.self)
     frame.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
-    let sealed = sealPage(buffer, of: number)
+    let sealed = encryptPage(buffer, of: number)
     guard sealed == SQLITE_OK else { return sealed }
     return context.checked(
       real.write(
@@ -302,13 +302,13 @@ final class LogFile {
   }
 
   /// Seals a page into `frame`, bound to the header there.
-  private func sealPage(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
+  private func encryptPage(_ buffer: UnsafeRawPointer, of number: UInt32) -> Int32 {
     let page = UInt32(bigEndian: frame.load(as: UInt32.self))
     guard PageCodec.hasReserve(buffer, number: page) else {
       return database.refuse("writes page \(page) without the reserved bytes")
     }
     do throws(CryptoError) {
-      try context.codec.seal(
+      try context.codec.encrypt(
         buffer, at: .log(frame: number, header: UnsafeRawPointer(frame), salts: generationSalts),
         into: frame + Layout.frameHeaderByteCount)
       return SQLITE_OK

@@ -108,8 +108,8 @@ final class PageCodec {
     return used == 0
   }
 
-  /// Seals `page` into `output`, including nonce, tag and epoch.
-  func seal(_ page: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
+  /// Encrypts `page` into `output`, including nonce, tag and epoch.
+  func encrypt(_ page: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
     onPage?()
     let nonce = output + Layout.payloadByteCount
     try random.fill(UnsafeMutableRawBufferPointer(start: nonce, count: XAES256GCM.nonceByteCount))
@@ -122,9 +122,9 @@ final class PageCodec {
     output.storeBytes(of: 0, toByteOffset: Self.epochOffset + 4, as: UInt32.self)
   }
 
-  /// Opens `sealed` into `output`, which may be the same memory; the reserved bytes come out as zeros, as SQLite wrote
+  /// Decrypts `sealed` into `output`, which may be the same memory; the reserved bytes come out as zeros, as SQLite wrote
   /// them.
-  func open(_ sealed: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
+  func decrypt(_ sealed: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
     guard let cipher = cipher(ofSealedPage: sealed),
       sealed.loadUnaligned(fromByteOffset: Self.epochOffset + 4, as: UInt32.self) == 0
     else { throw .authenticationFailed }

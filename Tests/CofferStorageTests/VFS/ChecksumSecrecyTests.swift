@@ -47,7 +47,7 @@ import Testing
         let start = header + Layout.logHeaderByteCount + frame * Layout.frameByteCount
         let page = start + Layout.frameHeaderByteCount
         #expect(try codec.decipherHeader(tail: start + 8, frame: UInt32(frame + 1), sealedPage: page))
-        try codec.open(page, at: .log(frame: UInt32(frame + 1), header: start, salts: salts), into: page)
+        try codec.decrypt(page, at: .log(frame: UInt32(frame + 1), header: start, salts: salts), into: page)
         let plain = UnsafeRawBufferPointer(start: start, count: Layout.frameByteCount)
         sum = checksum(Array(plain[..<8]), from: sum, bigEndian: isBigEndian)
         sum = checksum(Array(plain[24...]), from: sum, bigEndian: isBigEndian)

@@ -34,7 +34,7 @@ enum FuzzSeeds {
     var page = [UInt8](repeating: 0, count: Layout.pageByteCount)
     try page.withUnsafeMutableBytes { page in
       guard let start = page.baseAddress else { return }
-      try codec.seal(start, at: .database(page: 1), into: start)
+      try codec.encrypt(start, at: .database(page: 1), into: start)
     }
     let pages = try samplePages()
     let frames = pages.enumerated().map { index, page in

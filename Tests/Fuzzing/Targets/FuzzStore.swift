@@ -79,7 +79,7 @@ struct FuzzStore {
     try page.withUnsafeBytes { page in
       try sealed.withUnsafeMutableBytes { sealed in
         guard let page = page.baseAddress, let sealed = sealed.baseAddress else { return }
-        try codec.seal(page, at: place, into: sealed)
+        try codec.encrypt(page, at: place, into: sealed)
       }
     }
     return sealed

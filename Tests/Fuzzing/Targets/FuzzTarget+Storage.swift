@@ -60,7 +60,7 @@ extension FuzzTarget {
       _ = try codec.decipherHeader(tail: start + 8, frame: 1, sealedPage: page)
       let salts = start.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
       let place: PageCodec.Place = isFrame ? .log(frame: 1, header: start, salts: salts) : .database(page: 1)
-      try codec.open(page, at: place, into: page)
+      try codec.decrypt(page, at: place, into: page)
     }
   }
 

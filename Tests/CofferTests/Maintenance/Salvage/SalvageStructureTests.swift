@@ -40,7 +40,7 @@ import Testing
     var sealed = [UInt8](repeating: 0, count: Layout.pageByteCount)
     try page.withUnsafeBytes { page in
       try sealed.withUnsafeMutableBytes { sealed in
-        try PageCodec(keys: store.keys.keys).seal(
+        try PageCodec(keys: store.keys.keys).encrypt(
           #require(page.baseAddress), at: .database(page: UInt32(number)), into: #require(sealed.baseAddress))
       }
     }
