@@ -35,12 +35,12 @@ print("Ordered: \(try manager.allKeys(inCollection: "downloads").joined(separato
 // MARK: - Progress: in memory at once, on the disk now and then
 
 // What an earlier run in the same folder has left goes first.
-try manager.removeAll(inCollection: "progress", durability: .committed)
+try manager.removeAllObjects(inCollection: "progress", durability: .committed)
 
 // One write for all that changes within half a minute; `flush()` would not wait for it.
 let progress = try ConnectionProxy(database: database, flushPolicy: .after(.seconds(30)))
 // The tasks that download get this proxy and no other: they cannot touch the orders.
-progress.writtenCollectionsFilter = .whitelist(["progress"])
+progress.writtenCollectionsFilter = .only(["progress"])
 do {
   try progress.removeObject(forKey: "atlas", inCollection: "downloads")
 } catch CofferError.collectionNotAllowed(let collection) {
@@ -80,7 +80,7 @@ try show("Others see after a flush", manager)
 
 try progress.setObject(0, forKey: "atlas", inCollection: "progress")
 try progress.setObject(1, forKey: "globe", inCollection: "progress")
-try progress.reset()  // Forgets what no flush has taken, as a crash would.
+try progress.discardPendingChanges()  // Forgets what no flush has taken, as a crash would.
 try show("After losing what was not flushed", progress)
 
 // MARK: - The end of a download: one step, committed when it returns
@@ -96,8 +96,9 @@ try show("Still under way", progress)
 
 // MARK: - Starting over: the old progress is hidden, and goes when there is time
 
-// In one step: forget what is pending, and show nothing of this collection but what is set from now on.
-try progress.abortAndReset(.blacklist(["progress"]))
+// Forget what is pending, and show nothing of this collection but what is set from now on.
+try progress.discardPendingChanges()
+progress.fetchedCollectionsFilter = .except(["progress"])
 try progress.setObject(1000, forKey: "poems", inCollection: "progress")
 try show("Started over", progress)
 

@@ -69,14 +69,4 @@ do {
 } catch CofferError.invalidSettings(let problems) {
   for problem in problems { print("Not started: \(problem)") }
 }
-
-// MARK: - What tools see
-
-try settings.flushAndWait()
-let stored = try settings.proxy.readOnlyConnection.read { try $0.declaredSettings() }
-print("The store knows \(stored.count) settings, of \(Set(stored.map(\.declaration.collection)).count) modules")
-if let port = stored.map(\.declaration).first(where: { $0.name == "port" && $0.collection == "http" }) {
-  let limits = port.limits.map(\.words).joined(separator: ", ")
-  print("\(port.collection)/\(port.name): \(port.type), \(limits); \(port.summary), from the next \(port.effect)")
-}
 try settings.close()

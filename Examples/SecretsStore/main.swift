@@ -32,7 +32,7 @@ func show(_ slots: [SlotInfo]) {
 try KeyFile.create(at: "\(folder)/machine.key")
 let machine = KeySource.keyFile("\(folder)/machine.key")
 let database = try Database.create(at: path, key: machine)
-try database.labelSlot(0, "this machine")
+try database.setLabel("this machine", forSlot: 0)
 
 // To be written down, and put where the machine is not.
 let recoveryKey = try database.addRecoveryKey(label: "the safe")

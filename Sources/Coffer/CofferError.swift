@@ -88,7 +88,7 @@ public enum CofferError: Error, Equatable, Sendable {
   case invalidValue(collection: String, key: String, reason: String)
   /// An administrator has locked the setting in this file, see ``ManagedSettings``; nothing was changed.
   case lockedByAdministrator(collection: String, key: String, file: String)
-  /// A collection has no such environment; see ``CollectionEnvironment``.
+  /// A collection has no such environment; see <doc:DeclaringSettings>.
   case environmentNotFound(environment: String, collection: String)
   /// Values do not match the declarations of their settings, and opening was strict.
   case invalidSettings([SettingProblem])

@@ -33,7 +33,7 @@ extension KeyFile {
   }
 
   /// Whether there is a file at `path`; it need not be a valid key file.
-  public static func exists(at path: String) -> Bool {
+  package static func exists(at path: String) -> Bool {
     isPresent(at: path)
   }
 }
@@ -49,7 +49,7 @@ extension KeyFile {
   /// What lets others read the key file, or replace it, in sentences.
   ///
   /// - Parameter store: The store that it opens, whose owner and sharing group may have the key file.
-  public static func fileProblems(at path: String, ofStoreAt store: String? = nil) -> [String] {
+  package static func fileProblems(at path: String, ofStoreAt store: String? = nil) -> [String] {
     let owner = store.flatMap(FileOwner.init(ofStoreAt:))
     return FilePermissions.problems(ofFileAt: path, of: owner) + FilePermissions.problems(ofKeyFileAt: path, of: owner)
       + FilePermissions.problems(ofFolderAbove: path, of: owner)

@@ -1,6 +1,20 @@
 import Coffer
 
 extension Reading where Self: ~Copyable {
+  // MARK: Counts
+
+  /// The number of collections that are not empty.
+  public borrowing func numberOfCollections() throws -> Int {
+    try session.collectionNames().count
+  }
+
+  /// The number of keys in all collections.
+  public borrowing func numberOfKeysInAllCollections() throws -> Int {
+    try session.count(in: nil)
+  }
+
+  // MARK: Enumerations
+
   /// Visits the keys of all collections.
   public borrowing func enumerateKeysInAllCollections(
     _ body: (_ collection: String, _ key: String, _ stop: inout Bool) throws -> Void

@@ -114,7 +114,7 @@ public enum PrefsTool {
       let status = ExitStatus(rawValue: outcome.code) ?? .other
       let members = [
         ("error", JSONText.quoted("\(status)")), ("code", "\(code)"), ("message", JSONText.quoted(message)),
-        ("store", Session.firstPath.map(JSONText.quoted) ?? "null"),
+        ("store", CommandSession.firstPath.map(JSONText.quoted) ?? "null"),
       ]
       try? StandardOutput.write(JSONText.object(members) + "\n")
     }

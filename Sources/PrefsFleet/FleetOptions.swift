@@ -47,14 +47,14 @@ struct FleetOptions: ParsableArguments {
 
   /// Opens the store, or makes it where there is none, and closes it behind `body`.
   func withStore<R>(_ body: (Database) async throws -> R) async throws -> R {
-    try await using(try Session(ofCommandWith: common).openOrCreate(), body)
+    try await using(try CommandSession(ofCommandWith: common).openOrCreate(), body)
   }
 
   /// Opens the store and its fleets, and closes it behind `body`.
   ///
   /// - Parameter isReading: Whether a store that cannot be written will do.
   func withFleets<R>(isReading: Bool = false, _ body: ([Fleet]) async throws -> R) async throws -> R {
-    let session = try Session(ofCommandWith: common)
+    let session = try CommandSession(ofCommandWith: common)
     return try await using(isReading ? try session.openForReading() : try session.open()) { database in
       let addresses = try Fleet.carriers(of: database)
       guard !addresses.isEmpty else {

@@ -65,7 +65,7 @@ struct UICommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try PrefsCommands.Session(common.ofSession)
+    let session = try CommandSession(common.ofSession)
     let database = try session.openForReading(isReadOnly: readOnly)
     defer { try? database.close() }
     let store = try PageStore(
@@ -80,7 +80,7 @@ struct UICommand: ParsableCommand {
 
 extension UICommand {
   /// Unlocks the vault with the key that is named.
-  private func unlock(_ database: Database, _ key: KeySource, _ session: PrefsCommands.Session) throws {
+  private func unlock(_ database: Database, _ key: KeySource, _ session: CommandSession) throws {
     guard try database.vault.exists() else { return }
     do {
       try database.vault.unlock(key)

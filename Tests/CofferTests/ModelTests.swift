@@ -1,4 +1,5 @@
 import CSQLite
+import CofferCompat
 import CofferCrypto
 import CofferStorage
 import Foundation

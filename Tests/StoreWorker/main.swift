@@ -273,7 +273,7 @@ case "add-slot":
 case "change-keys":
   // change-keys … LABEL: adds slots, replaces the root key, and prints the recovery key.
   let database = try open()
-  try database.labelSlot(0, rest[0])
+  try database.setLabel(rest[0], forSlot: 0)
   let recoveryKey = try database.addRecoveryKey(label: "paper")
   let command = KeySource.keyCommand("cat '\(keyFile)'")
   try database.addSlot(command)

@@ -63,7 +63,7 @@ package enum GoldenStore: String, CaseIterable, Sendable {
       try transaction.setObject("dark", forKey: "theme", inCollection: "editor")
       try transaction.setObject(Secret("open sesame"), forKey: "token", inCollection: "sealed")
       try transaction.setObject(1, forKey: "key", inCollection: "removed")
-      try transaction.makeEnvironment(try CollectionEnvironment("staging", of: "editor"))
+      try transaction.makeEnvironment("staging", of: "editor")
       try transaction.setObject("light", forKey: "theme", inCollection: "editor@staging")
     }
     let preferences = try Preferences(database: database, collection: "editor")

@@ -1,4 +1,5 @@
 import Coffer
+import CofferCompat
 import CofferCrypto
 import CofferMaintenance
 import CofferStorage
@@ -60,7 +61,7 @@ package enum StoreVector {
     let path = scratch.path + "/settings.coffer"
     var database = try Database.create(at: path, key: .key(key), options: .quiet)
     database.core.setAuthor(author)
-    try database.labelSlot(0, "file")
+    try database.setLabel("file", forSlot: 0)
     try database.addSlot(
       .passphrase(Secret(passphrase).bytes), label: "é", stretching: .scrypt(log2N: 14, r: 8, p: 1))
     let recoveryKey = try database.addRecoveryKey(label: "paper").text.withUnsafeBytes {

@@ -30,7 +30,7 @@ enum Lists {
   private static func pendingCollections(_ count: Int) throws -> Measurement {
     measurement("list collections, each of \(count.grouped) with one pending key") { database in
       let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
-      defer { try? proxy.reset() }
+      defer { try? proxy.discardPendingChanges() }
       for number in 0..<count { try proxy.setObject(number, forKey: "k", inCollection: "\(number)") }
       return try time {
         try require(try proxy.allCollections().count == count, "collections are missing in the list")

@@ -32,7 +32,7 @@ extension Connection {
   /// Whether a snapshot is pinned, expired or not.
   ///
   /// - Throws: As `beginLongLivedReadTransaction()`.
-  public var isInLongLivedReadTransaction: Bool {
+  package var isInLongLivedReadTransaction: Bool {
     get throws { try perform { $0.isLongLived } }
   }
 

@@ -39,7 +39,7 @@ public final class Connection: Sendable, Identifiable {
   private let state: State
 
   /// Writes the changes made through a proxy before a write was queued.
-  typealias FlushOfEarlierChanges = (Session) throws -> Void
+  package typealias FlushOfEarlierChanges = (Session) throws -> Void
 
   private struct WriteListener {
     let owner: ObjectIdentifier
@@ -155,7 +155,7 @@ public final class Connection: Sendable, Identifiable {
 
   /// Throws if a write by this thread would deadlock (inside a transaction of this connection, or a write of this database),
   /// or inside a sanitizer.
-  func checkMayWrite() throws {
+  package func checkMayWrite() throws {
     let gate = database.core.gate
     if gate.isHeldByThisThread && !gate.isDelivering || database.core.isSanitizing {
       throw CofferError.nestedTransaction
@@ -168,7 +168,7 @@ public final class Connection: Sendable, Identifiable {
   /// Runs `body` on the connection later, after everything queued before.
   ///
   /// It always runs; if the connection cannot be used, it receives the error.
-  func enqueue(
+  package func enqueue(
     after delay: DispatchTimeInterval? = nil, _ body: @escaping @Sendable (Swift.Result<Session, any Error>) -> Void
   ) {
     let work: @Sendable () -> Void = {
@@ -224,7 +224,7 @@ public final class Connection: Sendable, Identifiable {
   }
 
   /// The session, if the calling thread is inside a write transaction of this connection, and may write there.
-  var sessionOfThisThreadsWrite: Session? {
+  package var sessionOfThisThreadsWrite: Session? {
     guard isInTransaction, let session = state.session, session.isWriting, !database.core.isSanitizing else {
       return nil
     }
@@ -232,19 +232,19 @@ public final class Connection: Sendable, Identifiable {
   }
 
   /// Runs `body`, which may begin transactions on this connection; called on its queue.
-  func betweenTransactions(_ body: () -> Void) {
+  package func betweenTransactions(_ body: () -> Void) {
     // Without a session, every call throws anyway.
     guard isInTransaction, let session = state.session else { return body() }
     session.betweenTransactions(body)
   }
 
   /// Whether the calling thread is inside a write transaction of this connection, including its observers and sanitizers.
-  var isInWriteTransaction: Bool { isInTransaction && state.session?.isInWriteTransaction ?? false }
+  package var isInWriteTransaction: Bool { isInTransaction && state.session?.isInWriteTransaction ?? false }
 
   /// Whether the calling thread is inside a call of this connection.
   var isInTransaction: Bool { owner.load(ordering: .relaxed) == currentThread() }
 
-  func announceWrite() -> [FlushOfEarlierChanges] {
+  package func announceWrite() -> [FlushOfEarlierChanges] {
     state.willQueueWrite.withLock { $0 }.map { $0.callback() }
   }
 

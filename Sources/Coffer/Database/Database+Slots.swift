@@ -68,7 +68,7 @@ extension Database {
   /// Changes a slot's label.
   ///
   /// - Throws: `CofferError.slotNotFound`; `.unsupported` when the label is longer than 64 bytes; as `Connection.readWrite`.
-  public func labelSlot(_ id: Int, _ label: String) throws {
+  public func setLabel(_ label: String, forSlot id: Int) throws {
     try changeEnvelope { try $0.setLabel(label, ofSlot: Self.slotID(id)) }
   }
 

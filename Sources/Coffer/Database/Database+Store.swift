@@ -8,7 +8,7 @@ extension Database {
   /// It needs no key, so the result is not authenticated.
   ///
   /// - Throws: `CofferError.storeNotFound`, `.notAStore`, `.newerFormat`, `.damaged` or `.permissionDenied`.
-  public static func slotKinds(at path: String) throws -> [SlotInfo] {
+  public static func slots(at path: String) throws -> [SlotInfo] {
     try CofferError.translating { try Store.peekEnvelope(at: path).slots.map(SlotInfo.init) }
   }
 
@@ -16,7 +16,7 @@ extension Database {
   ///
   /// It needs no key, so the result is not authenticated.
   ///
-  /// - Throws: As `slotKinds(at:)`.
+  /// - Throws: As `slots(at:)`.
   package static func storeID(at path: String) throws -> String {
     try CofferError.translating { try HexText.text(Store.peekEnvelope(at: path).storeID) }
   }

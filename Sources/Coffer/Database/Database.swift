@@ -424,12 +424,12 @@ public final class Database: Sendable {
   }
 
   /// Takes a connection for a concurrent read; pass it to `giveBack` afterwards.
-  func takeReader() throws -> Connection {
+  package func takeReader() throws -> Connection {
     try checkUsable()
     return try state.withLock { $0.idleReaders.popLast() } ?? makeConnection()
   }
 
-  func giveBack(_ reader: Connection) {
+  package func giveBack(_ reader: Connection) {
     state.withLock { state in
       if !state.isClosed, state.idleReaders.count < 4 { state.idleReaders.append(reader) }
     }
@@ -467,7 +467,8 @@ public final class Database: Sendable {
   ///
   /// - Throws: `CofferError.nestedTransaction` inside a transaction; the errors of a flush. In both cases the database stays
   ///   open, and nothing is lost: call this again, or first discard what cannot be written, with
-  ///   ``ConnectionProxy/reset()``. Also the first error that a connection had while closing; the database is closed then.
+  ///   ``ConnectionProxy/discardPendingChanges()``. Also the first error that a connection had while closing; the database is
+  ///   closed then.
   public func close() throws {
     resumption.wait()
     guard !state.withLock({ $0.connections.compactMap(\.connection) }).contains(where: \.isInTransaction) else {

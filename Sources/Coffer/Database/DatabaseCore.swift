@@ -192,12 +192,14 @@ package final class DatabaseCore: Sendable {
   ///
   /// - Throws: `CofferError.locked`; `.damaged` if it was not sealed for this place.
   @inline(__always)
-  func opened(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws -> StoredValue {
+  package func opened(_ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String) throws
+    -> StoredValue
+  {
     stored.kind == .sealed ? try vault.open(stored, part, key, in: collection) : stored
   }
 
   /// An object as plaintext, in its stored form.
-  func opened(_ object: HeldValue, _ key: String, in collection: String) throws -> StoredValue {
+  package func opened(_ object: HeldValue, _ key: String, in collection: String) throws -> StoredValue {
     try opened(.object, object.stored, key, in: collection)
   }
 

@@ -8,12 +8,12 @@
 
 extension Declaration {
   /// The declaration as one JSON object, always in the same form.
-  public var json: String { JSONText.text(.dictionary(members), bigIntegers: .numbers) }
+  package var json: String { JSONText.text(.dictionary(members), bigIntegers: .numbers) }
 
   /// Parses a JSON object in the form of ``json``; unknown names are ignored.
   ///
   /// - Throws: `CofferError.malformedSettings`, naming the problem.
-  public init(json: String) throws {
+  package init(json: String) throws {
     let value: Value
     do {
       value = try JSONReader.value(json)
@@ -73,7 +73,7 @@ extension Declaration {
     }
     summary = try text("summary") ?? ""
     if let effect = try text("effect") {
-      guard let effect = Effect(rawValue: effect) else { throw malformed("its effect is unknown") }
+      guard let effect = SettingEffect(rawValue: effect) else { throw malformed("its effect is unknown") }
       self.effect = effect
     }
     since = try text("since")

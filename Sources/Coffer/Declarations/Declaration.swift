@@ -1,36 +1,36 @@
-/// A setting as its program declared it, in the form that is stored and that tools read.
-public struct Declaration: Hashable, Sendable {
-  /// When a program applies a change.
-  public enum Effect: String, Sendable, CaseIterable {
-    /// Immediately.
-    case immediate
-    /// At the next start of the program.
-    case restart
-  }
+/// When a program applies a change.
+public enum SettingEffect: String, Sendable, CaseIterable {
+  /// Immediately.
+  case immediate
+  /// At the next start of the program.
+  case restart
+}
 
+/// A setting as its program declared it, in the form that is stored and that tools read.
+package struct Declaration: Hashable, Sendable {
   /// The collection of the setting.
-  public var collection: String
+  package var collection: String
   /// The name of the setting.
-  public var name: String
+  package var name: String
   /// The type of its values.
-  public var type: SettingType
+  package var type: SettingType
   /// The value when nothing is set; nil for none.
-  public var defaultValue: Value?
+  package var defaultValue: Value?
   /// The limits on values, beyond their type.
-  public var limits: [SettingLimit] = []
+  package var limits: [SettingLimit] = []
   /// What it is for, in one line.
-  public var summary = ""
+  package var summary = ""
   /// When a change takes effect.
-  public var effect = Effect.immediate
+  package var effect = SettingEffect.immediate
   /// The version of the program that introduced it.
-  public var since: String?
+  package var since: String?
   /// What to use instead, or why it will go; nil while it is in use.
-  public var deprecated: String?
+  package var deprecated: String?
   /// Whether all suites share the collection, instead of having their own.
-  public var isShared = false
+  package var isShared = false
 
   /// Declares a setting.
-  public init(
+  package init(
     _ name: String, in collection: String, type: SettingType, default defaultValue: Value? = nil,
     limits: [SettingLimit] = []
   ) {
@@ -44,7 +44,7 @@ public struct Declaration: Hashable, Sendable {
   /// Why the setting may not have a value, as the rest of the sentence "the value is …"; nil if it may.
   ///
   /// - Parameter showsValue: Whether the sentence may include the value: not for a sealed collection.
-  public func problem(of value: Value, showsValue: Bool = true) -> String? {
+  package func problem(of value: Value, showsValue: Bool = true) -> String? {
     guard type.accepts(value) else { return "of type \(type), not \(value.kind.name)" }
     return limits.first { !$0.allows(value) }?.refusal(of: showsValue ? value : nil)
   }

@@ -10,7 +10,7 @@ extension Key {
   /// ```
   public struct Limit: Sendable {
     /// The limit in the form that tools use.
-    public let limit: SettingLimit
+    package let limit: SettingLimit
     let allows: @Sendable (Object) -> Bool
 
     /// A condition that a closure checks.
@@ -95,7 +95,9 @@ extension Key.Limit {
 }
 
 extension Key.Limit where Object == String {
-  /// Text that a regular expression matches completely; see ``SettingLimit/pattern(_:)``.
+  /// Text that a regular expression matches completely, with ASCII classes: `\d` is `0` to `9`.
+  ///
+  /// The syntax is that of Swift's `Regex`; use the part that JSON Schema (ECMA-262) also accepts.
   public static func pattern(_ pattern: String) -> Self { ofValue(.pattern(pattern)) }
 }
 

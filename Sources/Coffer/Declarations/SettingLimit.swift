@@ -3,7 +3,7 @@ import CofferCrypto
 /// A limit on the values of a setting, beyond their type: declared by a program, checked by tools, and shown to people.
 ///
 /// Its words complete the sentence "the value is …": `6 to 72`, `one of light, dark`.
-public enum SettingLimit: Hashable, Sendable {
+package enum SettingLimit: Hashable, Sendable {
   /// A number or a date from the minimum to the maximum, inclusive; nil for no bound, but not both.
   case range(minimum: Value?, maximum: Value?)
   /// One of these values.
@@ -18,7 +18,7 @@ public enum SettingLimit: Hashable, Sendable {
   case described(String)
 
   /// Whether a value is within the limit; always true for a value to which the limit does not apply.
-  public func allows(_ value: Value) -> Bool {
+  package func allows(_ value: Value) -> Bool {
     switch self {
     case .range(let minimum, let maximum):
       return !(minimum.map { value.isLess(than: $0) } ?? false) && !(maximum.map { $0.isLess(than: value) } ?? false)
@@ -35,7 +35,7 @@ public enum SettingLimit: Hashable, Sendable {
   }
 
   /// The expected value, as the rest of the sentence "the value is …".
-  public var words: String {
+  package var words: String {
     switch self {
     case .range(let minimum?, let maximum?): "\(minimum.limitText) to \(maximum.limitText)"
     case .range(let minimum?, nil): "\(minimum.limitText) or more"

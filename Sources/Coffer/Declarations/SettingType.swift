@@ -1,7 +1,7 @@
 /// The type of a declared setting, for tools that don't know the Swift type.
 ///
 /// `prefs describe` prints its text form, and `FORMAT.md` describes it as stored: `int`, `array<string>`, `dict<double>`.
-public indirect enum SettingType: Hashable, Sendable {
+package indirect enum SettingType: Hashable, Sendable {
   /// A value of any kind except a secret.
   case any
   case bool, int, double, string, data, date, url, uuid
@@ -15,7 +15,7 @@ public indirect enum SettingType: Hashable, Sendable {
   case secret
 
   /// Whether a value is of this type, or can be read as it without loss.
-  public func accepts(_ value: Value) -> Bool {
+  package func accepts(_ value: Value) -> Bool {
     switch (self, value) {
     case (.any, .secret), (.json, .secret): false
     case (.any, _), (.json, _): true
@@ -42,7 +42,7 @@ extension SettingType: LosslessStringConvertible {
   private static let depthLimit = 8
 
   /// The text form.
-  public var description: String {
+  package var description: String {
     if let named = Self.names.first(where: { $0.type == self }) { return named.name }
     return switch self {
     case .array(let element): "array<\(element)>"
@@ -52,7 +52,7 @@ extension SettingType: LosslessStringConvertible {
   }
 
   /// Parses the text form; nil if it is not valid.
-  public init?(_ description: String) {
+  package init?(_ description: String) {
     self.init(description[...], depth: 0)
   }
 

@@ -19,7 +19,7 @@ public struct Settings: Sendable {
   /// The version of the program, compared number by number.
   ///
   /// If an older and a newer version of a program use one store, the declarations of the newer one stay.
-  public let version: String?
+  package let version: String?
   /// The keys.
   public let keys: [Keys]
 
@@ -46,7 +46,7 @@ public struct Settings: Sendable {
   /// - Parameter application: The collection of keys that don't name one.
   /// - Throws: `CofferError.conflictingDeclarations` when a setting is declared in two ways, `.malformedSettings` when a
   ///   declaration is invalid.
-  public func declarations(of application: String) throws -> [Declaration] {
+  package func declarations(of application: String) throws -> [Declaration] {
     var seen: [ByteString: [ByteString: Declaration]] = [:]
     var declarations: [Declaration] = []
     for key in keys {

@@ -6,11 +6,9 @@
 
 /// The changes of a commit, by key.
 ///
-/// A sequence of commits has the same methods:
-///
 /// ```swift
 /// let commits = try connection.beginLongLivedReadTransaction()
-/// if commits.hasChange(inCollection: "ui") { reload() }
+/// if commits.contains(where: { $0.hasChange(inCollection: "ui") }) { reload() }
 /// ```
 public struct Commit: Sendable {
   /// The snapshot that the commit created; of merged commits, the last one's.
@@ -21,11 +19,10 @@ public struct Commit: Sendable {
   public let time: Date?
   /// Who made the commit; nil if unknown, or if merged commits have different authors.
   public let author: Author?
-  /// The objects that the transaction attached, see `ReadWriteTransaction.notificationCustomObject`; only in the process of
-  /// the commit.
-  public let customObjects: [any Sendable]
-  /// Whether everything was removed, or the changes are unknown: any key of any collection may have changed.
-  public let didClearAllCollections: Bool
+  /// The objects that the transaction attached; only in the process of the commit.
+  package let attachments: [any Sendable]
+  /// Whether everything was removed, or the changes are unknown.
+  let isEverything: Bool
   /// By the name of the collection.
   let collections: [ByteString: ChangeSet.CollectionChange]
   /// The commit's row in the change log; nil for merged commits, and for commits no longer in the log.
@@ -35,7 +32,7 @@ public struct Commit: Sendable {
 
   init(
     snapshot: UInt64, origin: ChangeOrigin, time: Date? = nil, author: Author? = nil,
-    customObjects: [any Sendable] = [], didClearAllCollections: Bool,
+    attachments: [any Sendable] = [], isEverything: Bool,
     collections: [ByteString: ChangeSet.CollectionChange] = [:], identity: CommitIdentity? = nil,
     removesUnnamed: Bool = false
   ) {
@@ -43,8 +40,8 @@ public struct Commit: Sendable {
     self.origin = origin
     self.time = time
     self.author = author
-    self.customObjects = customObjects
-    self.didClearAllCollections = didClearAllCollections
+    self.attachments = attachments
+    self.isEverything = isEverything
     self.collections = collections
     self.identity = identity
     self.removesUnnamed = removesUnnamed
@@ -52,15 +49,15 @@ public struct Commit: Sendable {
 
   /// Stands for commits that are no longer in the change log: anything may have changed.
   static func unknown(through sequence: Int64) -> Commit {
-    Commit(snapshot: UInt64(sequence), origin: .several, didClearAllCollections: true)
+    Commit(snapshot: UInt64(sequence), origin: .several, isEverything: true)
   }
 
   /// The same commit for a listener that may have seen a collection whose name is unknown here: any may have been removed.
   var withUnnamedRemovalOfAll: Commit {
     guard removesUnnamed else { return self }
     return Commit(
-      snapshot: snapshot, origin: origin, time: time, author: author, customObjects: customObjects,
-      didClearAllCollections: true,
+      snapshot: snapshot, origin: origin, time: time, author: author, attachments: attachments,
+      isEverything: true,
       collections: collections, identity: identity)
   }
 
@@ -69,16 +66,24 @@ public struct Commit: Sendable {
   /// The names of the collections that changed, if known, in the order of their bytes.
   public var changedCollections: [String] { collections.keys.sorted().map(\.string) }
 
+  /// Whether other keys than those listed may have changed, too.
+  ///
+  /// A collection is named if it was removed as a whole, or if too many of its keys changed to list them.
+  public var scope: ChangeScope {
+    if isEverything { return .everything }
+    return ChangeScope(wholeCollections: collections.filter { $0.value.isCleared || $0.value.isUnlisted }.keys)
+  }
+
   /// Whether a collection was removed as a whole.
-  public func didClear(collection: String) -> Bool {
-    didClearAllCollections || collections[ByteString(collection)]?.isCleared ?? false
+  package func isCleared(_ collection: String) -> Bool {
+    isEverything || collections[ByteString(collection)]?.isCleared ?? false
   }
 
   /// Whether anything changed in a collection.
   ///
   /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
   public func hasChange(inCollection collection: String, of part: ItemPart? = nil) -> Bool {
-    if didClearAllCollections { return true }
+    if isEverything { return true }
     guard let change = collections[ByteString(collection)] else { return false }
     return change.isCleared || change.isUnlisted || change.keys.values.contains { $0.concerns(part) }
   }
@@ -87,7 +92,7 @@ public struct Commit: Sendable {
   ///
   /// - Parameter part: Restricts this to the object or the metadata; a removal changes both.
   public func hasChange(forKey key: String, inCollection collection: String = "", of part: ItemPart? = nil) -> Bool {
-    if didClearAllCollections { return true }
+    if isEverything { return true }
     guard let change = collections[ByteString(collection)] else { return false }
     return change.isCleared || change.isUnlisted || change.keys[ByteString(key)]?.concerns(part) ?? false
   }
@@ -102,7 +107,7 @@ public struct Commit: Sendable {
   }
 
   /// Whether too many keys of a collection changed to list them: any of them may have.
-  public func isUnlisted(collection: String) -> Bool {
+  package func isUnlisted(_ collection: String) -> Bool {
     collections[ByteString(collection)]?.isUnlisted ?? false
   }
 
@@ -120,7 +125,7 @@ public struct Commit: Sendable {
 
   /// The keys of a collection that changed, in the order of their bytes, including those removed with the collection.
   ///
-  /// The keys that another process cleared are not known; see ``didClear(collection:)`` and ``isUnlisted(collection:)``.
+  /// The keys that another process cleared are not known; see ``scope``.
   public func changedKeys(inCollection collection: String = "", of part: ItemPart? = nil) -> [String] {
     guard let change = collections[ByteString(collection)] else { return [] }
     let keys = change.keys.filter { $0.value.concerns(part) }.map(\.key)
@@ -135,8 +140,8 @@ public struct Commit: Sendable {
     return Commit(
       snapshot: later.snapshot, origin: origin == later.origin ? origin : .several, time: later.time,
       author: author == later.author ? author : nil,
-      customObjects: customObjects + later.customObjects,
-      didClearAllCollections: didClearAllCollections || later.didClearAllCollections, collections: merged)
+      attachments: attachments + later.attachments,
+      isEverything: isEverything || later.isEverything, collections: merged)
   }
 }
 
@@ -158,34 +163,6 @@ extension ChangeSet.Change {
   }
 }
 
-extension Sequence<Commit> {
-  /// Whether a collection was removed as a whole.
-  public func didClear(collection: String) -> Bool { contains { $0.didClear(collection: collection) } }
-
-  /// Whether anything changed in a collection.
-  public func hasChange(inCollection collection: String, of part: ItemPart? = nil) -> Bool {
-    contains { $0.hasChange(inCollection: collection, of: part) }
-  }
-
-  /// Whether a key changed, or may have.
-  public func hasChange(forKey key: String, inCollection collection: String = "", of part: ItemPart? = nil) -> Bool {
-    contains { $0.hasChange(forKey: key, inCollection: collection, of: part) }
-  }
-
-  /// Whether any of some keys changed, or may have.
-  public func hasChange(
-    forAnyOf keys: some Sequence<String>, inCollection collection: String = "", of part: ItemPart? = nil
-  ) -> Bool {
-    let keys = Array(keys)
-    return contains { $0.hasChange(forAnyOf: keys, inCollection: collection, of: part) }
-  }
-
-  /// The keys of a collection that changed, without duplicates, in the order of their bytes.
-  public func changedKeys(inCollection collection: String = "", of part: ItemPart? = nil) -> [String] {
-    Set(flatMap { $0.changedKeys(inCollection: collection, of: part) }.map(ByteString.init)).sorted().map(\.string)
-  }
-}
-
 /// The kind of change to a key.
 public enum ChangeKind: Sendable, Hashable {
   /// It was added.
@@ -196,6 +173,31 @@ public enum ChangeKind: Sendable, Hashable {
   case removed
   /// It was reported as changed, without a change.
   case touched
+}
+
+/// How far changes reach beyond the keys that are listed.
+public enum ChangeScope: Sendable, Hashable {
+  /// Only the listed keys changed.
+  case keys
+  /// Any key of these collections may have changed: they were cleared, or too many keys changed to list them.
+  case collections([String])
+  /// Any key of any collection may have changed.
+  case everything
+
+  init(wholeCollections: some Collection<ByteString>) {
+    self = wholeCollections.isEmpty ? .keys : .collections(Set(wholeCollections).sorted().map(\.string))
+  }
+
+  /// The collections of which any key may have changed, if not all.
+  var wholeCollections: [String] {
+    if case .collections(let names) = self { names } else { [] }
+  }
+
+  /// This scope and a later one.
+  func union(_ later: ChangeScope) -> ChangeScope {
+    if self == .everything || later == .everything { return .everything }
+    return ChangeScope(wholeCollections: (wholeCollections + later.wholeCollections).map { ByteString($0) })
+  }
 }
 
 /// Who made a change.

@@ -18,7 +18,7 @@ final class CommitLog: Sendable {
     let connection: Connection.ID?
     let changes: ChangeSet
     let names: [Int64: String]
-    let customObject: (any Sendable)?
+    let attachment: (any Sendable)?
   }
 
   private let writer: Int64
@@ -153,7 +153,7 @@ final class CommitLog: Sendable {
       snapshot: UInt64(identity.sequence),
       origin: own?.connection.map { .connection($0) } ?? (isOwn ? .thisDatabase : .elsewhere),
       time: Date(milliseconds: new.time), author: new.author.flatMap(Author.init(text:)),
-      customObjects: own?.customObject.map { [$0] } ?? [], didClearAllCollections: all.isAllCleared,
+      attachments: own?.attachment.map { [$0] } ?? [], isEverything: all.isAllCleared,
       collections: collections, identity: identity, removesUnnamed: removesUnnamed)
     if keyCount <= Self.decodedKeyCount {
       Self.add(commit, identity.sequence, to: &state.decoded, keeping: Self.decodedCount)

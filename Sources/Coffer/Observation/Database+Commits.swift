@@ -70,7 +70,7 @@ extension Commit {
   fileprivate func concerns(_ collection: String, key: String?, prefix: String?) -> Bool {
     if let key { return hasChange(forKey: key, inCollection: collection) }
     guard let prefix else { return hasChange(inCollection: collection) }
-    return didClear(collection: collection) || isUnlisted(collection: collection)
+    return isCleared(collection) || isUnlisted(collection)
       || changedKeys(inCollection: collection).contains { $0.utf8.starts(with: prefix.utf8) }
   }
 }

@@ -197,7 +197,7 @@ extension ConnectionProxy {
   /// Removes the stored value of a typed key, so that its default shows again.
   ///
   /// - Throws: As `removeObject(forKey:inCollection:durability:)`.
-  public func removeObject<Object>(for key: Key<Object>, durability: Durability = .asynchronous) throws {
+  public func reset<Object>(_ key: Key<Object>, durability: Durability = .asynchronous) throws {
     try removeObject(forKey: key.name, inCollection: key.collection ?? "", durability: durability)
   }
 }

@@ -19,7 +19,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   /// The value when nothing is set.
   public let defaultValue: Object
   /// The limits on values, beyond their type.
-  public let limits: [Limit]
+  package let limits: [Limit]
   /// What the setting was before; see ``Former``.
   let formers: [Former]
   /// Whether an object is within the limits; nil if there are no limits.
@@ -42,7 +42,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   ///   - formers: Its former names and types. Declaring the settings takes their values over.
   public init(
     _ name: String, in collection: String? = nil, isShared: Bool = false, default defaultValue: Object,
-    limits: Limit..., summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil,
+    limits: Limit..., summary: String = "", effect: SettingEffect = .immediate, since: String? = nil,
     deprecated: String? = nil, formerly formers: Former...
   ) {
     precondition(limits.allSatisfy { $0.allows(defaultValue) }, "The default of a key must be within the key's limits.")
@@ -62,7 +62,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   /// The parameters are those of other keys; nil is always within the limits.
   public init<Wrapped>(
     _ name: String, in collection: String? = nil, isShared: Bool = false, limits: Key<Wrapped>.Limit...,
-    summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil, deprecated: String? = nil,
+    summary: String = "", effect: SettingEffect = .immediate, since: String? = nil, deprecated: String? = nil,
     formerly formers: Former...
   ) where Object == Wrapped? {
     defaultValue = nil

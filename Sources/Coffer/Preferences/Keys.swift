@@ -30,7 +30,7 @@ public class Keys: @unchecked Sendable {
 
   struct About: Sendable {
     let summary: String
-    let effect: Declaration.Effect
+    let effect: SettingEffect
     let since: String?
     let deprecated: String?
   }

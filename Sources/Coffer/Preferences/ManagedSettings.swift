@@ -62,7 +62,7 @@ public struct ManagedSettings: Sendable {
   ///
   /// - Throws: `CofferError.malformedSettings` for a file that does not hold a dictionary of settings, or is TOML;
   ///   `.permissionDenied` if a file cannot be read, or if others can write to it or to a folder above it; `.inputOutput`.
-  public init(ofApplication identifier: String) throws {
+  package init(ofApplication identifier: String) throws {
     try self.init(in: Folders(ofApplication: identifier))
   }
 
@@ -81,10 +81,10 @@ public struct ManagedSettings: Sendable {
   // MARK: Values
 
   /// The locked value of a key, and its place; nil if the key is not locked.
-  public func locked(forKey key: String) -> (value: Value, place: Place)? { Self.given(locked[ByteString(key)]) }
+  package func locked(forKey key: String) -> (value: Value, place: Place)? { Self.given(locked[ByteString(key)]) }
 
   /// The default for a key, and its place; nil if it has none.
-  public func defaultValue(forKey key: String) -> (value: Value, place: Place)? {
+  package func defaultValue(forKey key: String) -> (value: Value, place: Place)? {
     Self.given(defaults[ByteString(key)])
   }
 

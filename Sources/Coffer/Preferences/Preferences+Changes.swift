@@ -97,9 +97,10 @@ extension Preferences {
       if shows(place, searched, interest) { places.insert(place) }
     }
     let concerned = interest.collections(searched, places(of:))
-    let isAny = event.isEverything || event.wholeCollections.contains { concerned.contains(ByteString($0)) }
+    let isAny =
+      event.scope == .everything || event.scope.wholeCollections.contains { concerned.contains(ByteString($0)) }
     guard isAny || !places.isEmpty else { return nil }
-    return Change(origin: event.origin, places: places, mayConcernAnyKey: isAny, placement: placement)
+    return Change(origin: event.origin, places: places, scope: isAny ? .everything : .keys, placement: placement)
   }
 
   private func shows(_ place: Change.Place, _ searched: [ByteString], _ interest: Interest) -> Bool {
@@ -147,7 +148,7 @@ extension Preferences {
       }
     }
     return places.isEmpty
-      ? nil : Change(origin: .elsewhere, places: places, mayConcernAnyKey: false, placement: placement)
+      ? nil : Change(origin: .elsewhere, places: places, scope: .keys, placement: placement)
   }
 
   /// The settings with this name in the layers, with the collections where each may be stored.

@@ -19,7 +19,7 @@ extension Preferences {
   ///   - path: The store; nil for the application's default.
   ///   - key: The key that opens it; nil for the application's key file.
   ///   - layers: The layers that override stored settings; by default the arguments of the program, as with UserDefaults.
-  ///   - environment: The environment to read and write settings in; it has to exist, see ``CollectionEnvironment``.
+  ///   - environment: The environment to read and write settings in; it has to exist, see <doc:DeclaringSettings>.
   ///   - settings: The settings of the application to declare; see ``declare(_:strict:)``.
   ///   - mode: What to do if there is no store; nil for what `options` says.
   ///   - strict: Whether to throw if a value does not match its declaration.
@@ -56,7 +56,7 @@ extension Preferences {
     let keyFile = try StandardLocation.keyFile(ofApplication: identifier)
     do {
       // An existing store opens with the key it was created with; never with a new one.
-      _ = try Database.slotKinds(at: store)
+      _ = try Database.slots(at: store)
     } catch CofferError.storeNotFound where options.mode == .createIfMissing {
       try KeyFile.create(at: keyFile, group: options.group)
     }

@@ -4,6 +4,14 @@
   import Foundation
 #endif
 
+/// What an import does with existing settings.
+public enum ImportMode: Sendable {
+  /// Keeps those that the import does not have.
+  case merge
+  /// Removes those that the import does not have, in the collections that it has.
+  case replace
+}
+
 extension Preferences {
   /// The formats of property lists.
   public enum PropertyListFormat: Sendable {
@@ -11,14 +19,6 @@ extension Preferences {
     case xml
     /// The format of UserDefaults on Apple systems, which stores every value exactly.
     case binary
-  }
-
-  /// What happens to existing settings when others are imported.
-  public enum ImportMode: Sendable {
-    /// Settings with other keys stay.
-    case merge
-    /// All existing settings are removed, with their metadata, expiries and due dates.
-    case replace
   }
 
   // MARK: Exporting

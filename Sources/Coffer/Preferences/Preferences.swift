@@ -40,7 +40,7 @@ public final class Preferences: Sendable {
   public let proxy: ConnectionProxy
   /// The collection that settings are written to: the application's identifier, or the name of a suite.
   public let collection: String
-  /// The environment in which settings are read and written, see ``CollectionEnvironment``; nil for none.
+  /// The environment in which settings are read and written, see <doc:DeclaringSettings>; nil for none.
   public let environment: String?
   /// The collection without the environment.
   let parent: String
@@ -74,7 +74,7 @@ public final class Preferences: Sendable {
 
   /// Creates settings for a collection of a store that is already open, with a proxy of their own.
   ///
-  /// - Parameter environment: The environment of the collection, which has to exist; see ``CollectionEnvironment``.
+  /// - Parameter environment: The environment of the collection, which has to exist; see <doc:DeclaringSettings>.
   /// - Throws: The errors of `Database.makeConnection()`; `CofferError.environmentNotFound`, `.unsupported` for an invalid
   ///   environment name.
   public convenience init(

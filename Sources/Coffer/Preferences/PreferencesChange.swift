@@ -5,8 +5,9 @@ extension Preferences {
     public let origin: ChangeOrigin
     /// The changed keys, in the order of their bytes; a typed key with a collection is listed by its name.
     public let keys: [String]
-    /// Whether any other key may have changed too: a collection was cleared, or too many keys changed to list them.
-    public let mayConcernAnyKey: Bool
+    /// `.keys`, or `.everything` if any other key may have changed, too: a collection was cleared, or too many keys changed
+    /// to list them.
+    public let scope: ChangeScope
     private let places: Set<Place>
     /// The collections where a typed key may be stored.
     private let placement: @Sendable (Keys) -> [String]
@@ -18,12 +19,12 @@ extension Preferences {
     }
 
     init(
-      origin: ChangeOrigin, places: Set<Place>, mayConcernAnyKey: Bool,
+      origin: ChangeOrigin, places: Set<Place>, scope: ChangeScope,
       placement: @escaping @Sendable (Keys) -> [String]
     ) {
       self.origin = origin
       self.places = places
-      self.mayConcernAnyKey = mayConcernAnyKey
+      self.scope = scope
       self.placement = placement
       keys = Set(places.map(\.key)).sorted().map(\.string)
     }
@@ -32,17 +33,17 @@ extension Preferences {
     func merged(with later: Change) -> Change {
       Change(
         origin: origin == later.origin ? origin : .several, places: places.union(later.places),
-        mayConcernAnyKey: mayConcernAnyKey || later.mayConcernAnyKey, placement: placement)
+        scope: scope.union(later.scope), placement: placement)
     }
 
     /// Whether a key of the search list changed, or may have.
     public func concerns(_ key: String) -> Bool {
-      mayConcernAnyKey || places.contains { $0.key == ByteString(key) }
+      scope == .everything || places.contains { $0.key == ByteString(key) }
     }
 
     /// Whether a typed key changed, or may have.
     public func concerns(_ key: Keys) -> Bool {
-      guard !mayConcernAnyKey, key.collection != nil else { return concerns(key.name) }
+      guard scope == .keys, key.collection != nil else { return concerns(key.name) }
       return placement(key).contains { places.contains(Place(collection: ByteString($0), key: ByteString(key.name))) }
     }
   }

@@ -44,22 +44,6 @@ public struct ChangeBatch {
     try add(try proxy.database.core.setting(object, dates: dates, key, in: collection), key, in: collection)
   }
 
-  /// Removes a key; the overload for a literal `nil` as object.
-  ///
-  /// - Throws: `CofferError.collectionNotAllowed`.
-  public mutating func setObject(_ nothing: Never?, forKey key: String, inCollection collection: String = "") throws {
-    try removeObject(forKey: key, inCollection: collection)
-  }
-
-  /// Sets the object of a key and clears its metadata; the overload for a literal `nil` as metadata.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:)`.
-  public mutating func setObject<Object: Encodable>(
-    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?
-  ) throws {
-    try setObject(object, forKey: key, inCollection: collection)
-  }
-
   /// Removes a key; does nothing if it is absent.
   ///
   /// - Throws: `CofferError.collectionNotAllowed`.

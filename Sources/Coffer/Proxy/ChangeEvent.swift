@@ -47,10 +47,8 @@ extension ConnectionProxy {
     public let origin: ChangeOrigin
     /// The changed keys, in the order of collections and keys.
     public let changes: [Change]
-    /// Collections in which any key may have changed: they were cleared, or too many keys changed to list them.
-    public let wholeCollections: [String]
-    /// Whether anything may have changed.
-    public let isEverything: Bool
+    /// Whether other keys may have changed, too.
+    public let scope: ChangeScope
 
     /// Whether a key changed, or may have.
     public func concerns(key: String, inCollection collection: String = "") -> Bool {
@@ -78,9 +76,11 @@ extension ConnectionProxy {
     /// The part of the event that is of interest; nil if there is none.
     func concerning(_ interest: Interest) -> ChangeEvent? {
       let changes = changes.filter(interest.includes)
-      let whole = wholeCollections.filter(interest.includes)
-      guard !changes.isEmpty || !whole.isEmpty || isEverything else { return nil }
-      return ChangeEvent(origin: origin, changes: changes, wholeCollections: whole, isEverything: isEverything)
+      let scope =
+        scope == .everything
+        ? scope : ChangeScope(wholeCollections: scope.wholeCollections.filter(interest.includes).map { ByteString($0) })
+      guard !changes.isEmpty || scope != .keys else { return nil }
+      return ChangeEvent(origin: origin, changes: changes, scope: scope)
     }
   }
 }
@@ -89,7 +89,7 @@ extension ConnectionProxy.ChangeEvent {
   init(_ batch: ChangeListeners.Batch, _ core: DatabaseCore) {
     self.init(
       origin: batch.origin, changes: Self.sorted(batch.items.values.compactMap { Change($0, core) }),
-      wholeCollections: batch.whole.sorted().map(\.string), isEverything: batch.isEverything)
+      scope: batch.isEverything ? .everything : ChangeScope(wholeCollections: batch.whole))
   }
 
   private static func sorted(_ changes: [Change]) -> [Change] {
@@ -112,8 +112,7 @@ extension ConnectionProxy.ChangeEvent {
     }
     return Self(
       origin: origin == later.origin ? origin : .several, changes: Self.sorted(Array(merged.values)),
-      wholeCollections: Set((wholeCollections + later.wholeCollections).map(ByteString.init)).sorted().map(\.string),
-      isEverything: isEverything || later.isEverything)
+      scope: scope.union(later.scope))
   }
 }
 

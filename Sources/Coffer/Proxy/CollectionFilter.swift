@@ -1,7 +1,7 @@
 /// Selects the collections that a proxy may show, or write.
 ///
 /// ```swift
-/// settings.fetchedCollectionsFilter = .blacklist(["cache"])
+/// settings.fetchedCollectionsFilter = .except(["cache"])
 /// settings.writtenCollectionsFilter = CollectionFilter { $0.hasPrefix("plugin.") }
 /// ```
 public struct CollectionFilter: Sendable {
@@ -14,15 +14,15 @@ public struct CollectionFilter: Sendable {
     self.isAllowed = isAllowed
   }
 
-  /// Allows only these collections; nil allows none.
-  public static func whitelist(_ collections: [String]?) -> CollectionFilter {
-    let allowed = Set((collections ?? []).map { ByteString($0) })
+  /// Allows only these collections.
+  public static func only(_ collections: [String]) -> CollectionFilter {
+    let allowed = Set(collections.map { ByteString($0) })
     return CollectionFilter { allowed.contains(ByteString($0)) }
   }
 
-  /// Allows all collections except these; nil allows all.
-  public static func blacklist(_ collections: [String]?) -> CollectionFilter {
-    let refused = Set((collections ?? []).map { ByteString($0) })
+  /// Allows all collections except these.
+  public static func except(_ collections: [String]) -> CollectionFilter {
+    let refused = Set(collections.map { ByteString($0) })
     return CollectionFilter { !refused.contains(ByteString($0)) }
   }
 

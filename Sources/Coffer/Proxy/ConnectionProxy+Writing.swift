@@ -58,16 +58,6 @@ extension ConnectionProxy {
     }
   }
 
-  /// Removes a key; the overload for a literal `nil` as object.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
-  public func setObject(
-    _ nothing: Never?, forKey key: String, inCollection collection: String = "",
-    durability: Durability = .asynchronous
-  ) throws {
-    try removeObject(forKey: key, inCollection: collection, durability: durability)
-  }
-
   /// Sets the object and the metadata of a key.
   ///
   /// A nil object removes the key, nil metadata clears it.
@@ -81,16 +71,6 @@ extension ConnectionProxy {
     try change(key, in: collection, durability) { core in
       try core.setting(object, metadata: metadata, key, in: collection)
     }
-  }
-
-  /// Sets the object of a key and clears its metadata; the overload for a literal `nil` as metadata.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
-  public func setObject<Object: Encodable>(
-    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?,
-    durability: Durability = .asynchronous
-  ) throws {
-    try setObject(object, forKey: key, inCollection: collection, durability: durability)
   }
 
   /// Sets the object of a key, with an expiry and without metadata.
@@ -154,16 +134,6 @@ extension ConnectionProxy {
     }
   }
 
-  /// Removes a key; the overload for a literal `nil` as object.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
-  public func replaceObject(
-    _ nothing: Never?, forKey key: String, inCollection collection: String = "",
-    durability: Durability = .asynchronous
-  ) throws {
-    try removeObject(forKey: key, inCollection: collection, durability: durability)
-  }
-
   /// Replaces the metadata of a key, keeping its object, its expiry and its due date.
   ///
   /// Does nothing if the key is absent when this is flushed. nil clears the metadata.
@@ -216,7 +186,7 @@ extension ConnectionProxy {
   /// visible throughout.
   ///
   /// - Throws: As `setObject(_:forKey:inCollection:durability:)`.
-  public func removeAll(inCollection collection: String, durability: Durability = .asynchronous) throws {
+  public func removeAllObjects(inCollection collection: String, durability: Durability = .asynchronous) throws {
     try checkMayWrite(collection)
     try pending.clear(collection, durability: durability)
   }
@@ -239,20 +209,20 @@ extension ConnectionProxy {
     try pending.add(batch.changes, durability: durability)
   }
 
-  // MARK: Resetting
+  // MARK: Discarding
 
   /// Discards the changes of a key that no flush has taken yet; the committed value, or one just being committed, shows
   /// again.
   ///
   /// - Throws: `CofferError.closed`.
-  public func resetObject(forKey key: String, inCollection collection: String = "") throws {
+  public func discardPendingChanges(forKey key: String, inCollection collection: String = "") throws {
     try pending.reset(key, in: collection)
   }
 
   /// Discards all changes that no flush has taken yet; committed values, or those just being committed, show again.
   ///
   /// - Throws: `CofferError.closed`.
-  public func reset() throws {
+  public func discardPendingChanges() throws {
     try pending.reset()
   }
 }

@@ -61,7 +61,7 @@ public final class ConnectionProxy: Sendable {
   /// it.
   public let readWriteConnection: Connection
   /// When asynchronous changes are flushed.
-  public let flushPolicy: FlushPolicy
+  package let flushPolicy: FlushPolicy
   let state: ProxyState
   /// The items of typed keys.
   let places = KeyPlaces()
@@ -70,7 +70,7 @@ public final class ConnectionProxy: Sendable {
   let pending: PendingChanges
 
   /// The default of ``cacheByteLimit``.
-  public static let defaultCacheByteLimit = 8 << 20
+  package static let defaultCacheByteLimit = 8 << 20
 
   /// Creates a proxy.
   ///
@@ -125,8 +125,8 @@ public final class ConnectionProxy: Sendable {
 
   /// Sets `fetchedCollectionsFilter` and discards all changes that no flush has taken yet, in one step.
   ///
-  /// - Throws: As `reset()`.
-  public func abortAndReset(_ filter: CollectionFilter?) throws {
+  /// - Throws: As `discardPendingChanges()`.
+  package func discardPendingChanges(filter: CollectionFilter?) throws {
     try pending.reset(filter: .some(filter))
   }
 

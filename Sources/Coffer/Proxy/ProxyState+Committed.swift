@@ -281,7 +281,7 @@ extension ProxyState {
         foreign = foreign ?? ChangeListeners.Batch(origin: commit.origin)
         if foreign?.origin != commit.origin { foreign?.origin = .several }
       }
-      if commit.didClearAllCollections {
+      if commit.isEverything {
         forgetEverything()
         if !isOwn { foreign?.isEverything = true }
         continue

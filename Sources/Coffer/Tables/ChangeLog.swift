@@ -254,7 +254,7 @@ extension Statement.Row {
 }
 
 /// Tells a commit from one that failed and another that took its number.
-struct CommitIdentity: Equatable, Sendable {
+package struct CommitIdentity: Equatable, Sendable {
   let sequence: Int64
   let noise: [UInt8]
 }

@@ -157,11 +157,11 @@ package struct DeclarationTable {
 }
 
 /// A declaration, and who made it.
-public struct DeclaredSetting: Hashable, Sendable {
+package struct DeclaredSetting: Hashable, Sendable {
   /// The declaration.
-  public let declaration: Declaration
+  package let declaration: Declaration
   /// The application that declared the setting: the collection of its `Preferences`.
-  public let application: String
+  package let application: String
   /// That application's version, as it said.
-  public let version: String?
+  package let version: String?
 }

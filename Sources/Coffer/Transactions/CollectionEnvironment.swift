@@ -8,22 +8,22 @@
 /// let staging = try CollectionEnvironment("staging", of: "web")
 /// try connection.readWrite { try $0.makeEnvironment(staging) }
 /// ```
-public struct CollectionEnvironment: Sendable, CustomStringConvertible {
+package struct CollectionEnvironment: Sendable, CustomStringConvertible {
   /// The name of the environment.
-  public let name: String
+  package let name: String
   /// The collection whose values show when nothing is set in the environment.
-  public let parent: String
+  package let parent: String
 
   /// The collection that holds the environment's own values.
-  public var collection: String { "\(parent)@\(name)" }
+  package var collection: String { "\(parent)@\(name)" }
 
   /// The collection's name.
-  public var description: String { collection }
+  package var description: String { collection }
 
   /// Creates an environment of a collection, whether it exists in the store or not.
   ///
   /// - Throws: `CofferError.unsupported` when the name is invalid, or the collection is an environment itself.
-  public init(_ name: String, of parent: String) throws {
+  package init(_ name: String, of parent: String) throws {
     guard Self.isName(name[...]) else {
       throw CofferError.unsupported(
         reason: "the environment \"\(name)\": its name may have ASCII letters, digits, - and _")
@@ -35,7 +35,7 @@ public struct CollectionEnvironment: Sendable, CustomStringConvertible {
   }
 
   /// Parses the name of a collection; nil if it is not the name of an environment.
-  public init?(collection: String) {
+  package init?(collection: String) {
     guard let at = collection.utf8.lastIndex(of: UInt8(ascii: "@")) else { return nil }
     let name = collection[collection.utf8.index(after: at)...]
     let parent = String(collection[..<at])

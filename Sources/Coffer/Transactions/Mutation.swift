@@ -88,7 +88,7 @@ extension DatabaseCore {
   }
 
   /// Sets values that are already serialized.
-  func settingSerialized(
+  package func settingSerialized(
     _ object: StoredValue, metadata: StoredValue?, dates: ItemDates, _ key: String, in collection: String
   ) throws -> Mutation {
     .set(
@@ -106,6 +106,14 @@ extension DatabaseCore {
   {
     .replaced(
       Mutation.Replacement(metadata: .some(try metadata.map { try encode(.metadata, $0, key, in: collection) })))
+  }
+
+  /// Replaces the object or the metadata with a value that is already serialized.
+  package func replacingSerialized(
+    _ part: ItemPart, _ stored: StoredValue, _ key: String, in collection: String
+  ) throws -> Mutation {
+    let stored = try sanitize(part, stored, key, in: collection)
+    return .replaced(part == .object ? .init(object: HeldValue(stored)) : .init(metadata: .some(stored)))
   }
 
   /// Encodes an object, if necessary.

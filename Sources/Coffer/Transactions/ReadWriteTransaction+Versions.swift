@@ -47,54 +47,6 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// The same without metadata, also for a literal `nil`.
-  ///
-  /// - Throws: As the form with metadata.
-  public borrowing func setObject<Object: Encodable>(
-    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?,
-    ifVersion version: Int64
-  ) throws {
-    let session = session
-    try session.inTransaction {
-      try session.require(version: version, key, in: collection)
-      try setObject(object, forKey: key, inCollection: collection)
-    }
-  }
-
-  /// Sets object and metadata that are already serialized, if the key's version is still `version`; 0 means that the key is
-  /// absent.
-  ///
-  /// - Throws: `CofferError.versionMismatch`, with nothing changed; the errors of a sanitizer.
-  public borrowing func setSerializedObject(
-    _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
-    withMetadata metadata: SerializedValue? = nil, ifVersion version: Int64
-  ) throws {
-    let session = session
-    try session.inTransaction {
-      try session.require(version: version, key, in: collection)
-      try setSerializedObject(object, forKey: key, inCollection: collection, withMetadata: metadata)
-    }
-  }
-
-  /// Sets the object and the metadata of a key that does not exist yet, like `ifVersion: 0`.
-  ///
-  /// - Throws: `CofferError.versionMismatch`, with nothing changed; as `setObject(_:forKey:inCollection:)`.
-  public borrowing func setObjectIfAbsent<Object: Encodable, Metadata: Encodable>(
-    _ object: Object, forKey key: String, inCollection collection: String = "",
-    withMetadata metadata: Metadata? = Never?.none
-  ) throws {
-    try setObject(object, forKey: key, inCollection: collection, withMetadata: metadata, ifVersion: 0)
-  }
-
-  /// The same without metadata, also for a literal `nil`.
-  ///
-  /// - Throws: As the form with metadata.
-  public borrowing func setObjectIfAbsent<Object: Encodable>(
-    _ object: Object, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?
-  ) throws {
-    try setObject(object, forKey: key, inCollection: collection, ifVersion: 0)
-  }
-
   /// Removes a key if its version is still `version`.
   ///
   /// - Throws: `CofferError.versionMismatch`, with nothing changed.

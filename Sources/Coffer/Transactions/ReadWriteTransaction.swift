@@ -1,5 +1,3 @@
-import Dispatch
-
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -17,7 +15,7 @@ public struct ReadWriteTransaction: ~Copyable, Reading {
   /// The state of the transaction.
   public let context: TransactionContext
 
-  init(context: TransactionContext) {
+  package init(context: TransactionContext) {
     self.context = context
   }
 }
@@ -46,11 +44,6 @@ extension ReadWriteTransaction {
     try set(object, metadata: Optional<Never>.none, key, collection)
   }
 
-  /// Removes a key; the overload for a literal `nil` as object.
-  public borrowing func setObject(_ nothing: Never?, forKey key: String, inCollection collection: String = "") throws {
-    try removeObject(forKey: key, inCollection: collection)
-  }
-
   /// Sets the object and the metadata of a key.
   ///
   /// A nil object removes the key, nil metadata clears it.
@@ -60,15 +53,6 @@ extension ReadWriteTransaction {
     _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata metadata: Metadata?
   ) throws {
     try set(object, metadata: metadata, key, collection)
-  }
-
-  /// Sets the object of a key and clears its metadata; the overload for a literal `nil` as metadata.
-  ///
-  /// - Throws: As `setObject(_:forKey:inCollection:)`.
-  public borrowing func setObject<Object: Encodable>(
-    _ object: Object?, forKey key: String, inCollection collection: String = "", withMetadata nothing: Never?
-  ) throws {
-    try set(object, metadata: nothing, key, collection)
   }
 
   private borrowing func set(
@@ -104,22 +88,6 @@ extension ReadWriteTransaction {
     }
   }
 
-  /// Sets object and metadata that are already serialized.
-  ///
-  /// - Parameters:
-  ///   - expires: When the item expires; nil for never.
-  ///   - due: When it should be renewed; nil for never.
-  /// - Throws: The errors of a sanitizer.
-  public borrowing func setSerializedObject(
-    _ object: SerializedValue, forKey key: String, inCollection collection: String = "",
-    withMetadata metadata: SerializedValue? = nil, expires: Date? = nil, due: Date? = nil
-  ) throws {
-    try session.change(key, in: collection) {
-      try $0.settingSerialized(
-        object.stored, metadata: metadata?.stored, dates: ItemDates(expires: expires, due: due), key, in: collection)
-    }
-  }
-
   // MARK: Replacing
 
   /// Replaces the object of a key, keeping its metadata, its expiry and its due date.
@@ -132,26 +100,6 @@ extension ReadWriteTransaction {
   ) throws {
     guard let object else { return try removeObject(forKey: key, inCollection: collection) }
     try session.change(key, in: collection) { try $0.replacing(object: object, key, in: collection) }
-  }
-
-  /// Removes a key; the overload for a literal `nil` as object.
-  public borrowing func replaceObject(
-    _ nothing: Never?, forKey key: String, inCollection collection: String = ""
-  ) throws {
-    try removeObject(forKey: key, inCollection: collection)
-  }
-
-  /// Replaces the object of a key with one that is already serialized, keeping its metadata, its expiry and its due date.
-  ///
-  /// Does nothing if the key is absent.
-  ///
-  /// - Throws: The errors of a sanitizer.
-  public borrowing func replaceSerializedObject(
-    _ object: SerializedValue, forKey key: String, inCollection collection: String = ""
-  ) throws {
-    try session.change(key, in: collection) {
-      .replaced(.init(object: HeldValue(try $0.sanitize(.object, object.stored, key, in: collection))))
-    }
   }
 
   /// Replaces the metadata of a key, keeping its object, its expiry and its due date.
@@ -170,19 +118,6 @@ extension ReadWriteTransaction {
     _ nothing: Never?, forKey key: String, inCollection collection: String = ""
   ) throws {
     try session.change(key, in: collection) { _ in .replacedByNoMetadata }
-  }
-
-  /// Replaces the metadata of a key with metadata that is already serialized, keeping its object.
-  ///
-  /// Does nothing if the key is absent.
-  ///
-  /// - Throws: The errors of a sanitizer.
-  public borrowing func replaceSerializedMetadata(
-    _ metadata: SerializedValue, forKey key: String, inCollection collection: String = ""
-  ) throws {
-    try session.change(key, in: collection) {
-      .replaced(.init(metadata: .some(try $0.sanitize(.metadata, metadata.stored, key, in: collection))))
-    }
   }
 
   // MARK: Removing
@@ -205,9 +140,20 @@ extension ReadWriteTransaction {
     try session.removeAll(in: collection)
   }
 
-  /// Removes all collections.
-  public borrowing func removeAllObjectsInAllCollections() throws {
-    try session.removeAllInAllCollections()
+  // MARK: Moving
+
+  /// Gives an item another key, with its metadata, its expiry and its due date; does nothing if it is absent.
+  package borrowing func moveObject(
+    forKey key: String, inCollection collection: String, toKey newKey: String, inCollection newCollection: String
+  ) throws {
+    guard let item = try session.item(key, in: collection) else { return }
+    try session.change(newKey, in: newCollection) { core in
+      try core.settingSerialized(
+        core.opened(item.object, key, in: collection),
+        metadata: item.metadata.map { try core.opened(.metadata, $0, key, in: collection) }, dates: item.dates, newKey,
+        in: newCollection)
+    }
+    try session.remove(key, in: collection)
   }
 
   // MARK: The transaction itself
@@ -258,27 +204,5 @@ extension ReadWriteTransaction {
   public var actor: String? {
     get { session.transaction.actor }
     nonmutating set { session.transaction.actor = newValue }
-  }
-
-  /// An object for observers of the commit in this process, besides the changes; the last one set is used.
-  ///
-  /// In `writeWithoutTransaction` it applies only to the transaction of an `inSavepoint`.
-  public var notificationCustomObject: (any Sendable)? {
-    get { session.transaction.customObject }
-    nonmutating set { session.transaction.customObject = newValue }
-  }
-
-  /// Runs `block` after the end of the transaction, in the order of these calls, before the completion of the call that made
-  /// the transaction.
-  ///
-  /// In `writeWithoutTransaction`, where everything before is committed already, it runs immediately.
-  ///
-  /// - Parameters:
-  ///   - queue: Where it runs; nil for the thread of the transaction.
-  ///   - block: Receives whether the transaction was committed.
-  public borrowing func addCompletion(
-    on queue: DispatchQueue? = nil, _ block: @escaping @Sendable (_ isCommitted: Bool) -> Void
-  ) {
-    session.addCompletion(queue, block)
   }
 }

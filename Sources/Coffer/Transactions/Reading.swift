@@ -7,6 +7,10 @@
 /// The state of a transaction; created by Coffer only.
 public struct TransactionContext {
   package let session: Session
+
+  package init(session: Session) {
+    self.session = session
+  }
 }
 
 /// What read and write transactions have in common.
@@ -89,39 +93,6 @@ extension Reading where Self: ~Copyable {
     )
   }
 
-  /// The object of a key in its stored form, or nil; a sealed one as plaintext.
-  public borrowing func serializedObject(
-    forKey key: String, inCollection collection: String = ""
-  ) throws -> SerializedValue? {
-    let core = session.core
-    return try session.item(key, in: collection).map {
-      SerializedValue(try core.opened($0.object, key, in: collection))
-    }
-  }
-
-  /// The metadata of a key in its stored form, or nil; sealed metadata as plaintext.
-  public borrowing func serializedMetadata(
-    forKey key: String, inCollection collection: String = ""
-  ) throws -> SerializedValue? {
-    let core = session.core
-    return try session.item(key, in: collection)?.metadata.map {
-      SerializedValue(try core.opened(.metadata, $0, key, in: collection))
-    }
-  }
-
-  /// Object and metadata of a key in their stored form, or nil; sealed values as plaintext.
-  public borrowing func serializedRow(
-    forKey key: String, inCollection collection: String = ""
-  ) throws -> (object: SerializedValue, metadata: SerializedValue?)? {
-    let core = session.core
-    return try session.item(key, in: collection).map { item in
-      (
-        SerializedValue(try core.opened(item.object, key, in: collection)),
-        try item.metadata.map { SerializedValue(try core.opened(.metadata, $0, key, in: collection)) }
-      )
-    }
-  }
-
   /// Whether a key has an object; does not read its value.
   public borrowing func hasObject(forKey key: String, inCollection collection: String = "") throws -> Bool {
     try session.has(key, in: collection)
@@ -152,19 +123,9 @@ extension Reading where Self: ~Copyable {
 
   // MARK: Counts and lists
 
-  /// The number of collections that are not empty.
-  public borrowing func numberOfCollections() throws -> Int {
-    try session.collectionNames().count
-  }
-
   /// The number of keys in a collection; 0 if there is no such collection.
   public borrowing func numberOfKeys(inCollection collection: String = "") throws -> Int {
     try session.count(in: collection)
-  }
-
-  /// The number of keys in all collections.
-  public borrowing func numberOfKeysInAllCollections() throws -> Int {
-    try session.count(in: nil)
   }
 
   /// The names of the collections that are not empty, in the order of their UTF-8 bytes.
@@ -193,7 +154,7 @@ extension Reading where Self: ~Copyable {
   }
 
   /// When the next item of any collection expires, or nil.
-  public borrowing func nextExpiry() throws -> Date? {
+  package borrowing func nextExpiry() throws -> Date? {
     try session.nextExpiry().map(Date.init(milliseconds:))
   }
 
@@ -208,13 +169,13 @@ extension Reading where Self: ~Copyable {
   ///
   /// ```swift
   /// guard let commits = try transaction.changes(since: lastSeen) else { return reloadEverything() }
-  /// for key in commits.changedKeys(inCollection: "ui") { reload(key) }
+  /// for key in Set(commits.flatMap { $0.changedKeys(inCollection: "ui") }) { reload(key) }
   /// lastSeen = try transaction.snapshot()
   /// ```
   ///
   /// The store keeps the last 10,000 commits, or fewer if they changed very many keys. When a collection is removed, its
-  /// name is erased; if it existed at `snapshot`, the commit that removed it has ``Commit/didClearAllCollections`` set: any
-  /// key may have changed.
+  /// name is erased; if it existed at `snapshot`, the ``Commit/scope`` of the commit that removed it is
+  /// `.everything`.
   ///
   /// - Parameter snapshot: The result of `snapshot()`, in this process or another.
   /// - Returns: nil if the commits are no longer kept, or the store never had such a snapshot: any key may have changed.
@@ -225,7 +186,7 @@ extension Reading where Self: ~Copyable {
   /// The commits that the store keeps, oldest first.
   ///
   /// These are the last 10,000, or fewer if they changed very many keys.
-  public borrowing func rememberedCommits() throws -> [Commit] {
+  package borrowing func rememberedCommits() throws -> [Commit] {
     try session.rememberedCommits()
   }
 
@@ -269,7 +230,7 @@ public struct ReadTransaction: ~Copyable, Reading {
   /// The state of the transaction.
   public let context: TransactionContext
 
-  init(context: TransactionContext) {
+  package init(context: TransactionContext) {
     self.context = context
   }
 }

@@ -35,7 +35,7 @@ extension Reading where Self: ~Copyable {
   /// The stored declaration of a setting, or nil.
   ///
   /// - Throws: `CofferError.damaged` when the declaration does not parse.
-  public borrowing func declaration(forKey key: String, inCollection collection: String) throws -> Declaration? {
+  package borrowing func declaration(forKey key: String, inCollection collection: String) throws -> Declaration? {
     let session = session
     return try session.reading { try session.declarations.declaration(key, in: collection) }
   }
@@ -43,7 +43,7 @@ extension Reading where Self: ~Copyable {
   /// All declared settings, in the order of their collections and keys.
   ///
   /// - Throws: `CofferError.damaged` when a declaration does not parse.
-  public borrowing func declaredSettings() throws -> [DeclaredSetting] {
+  package borrowing func declaredSettings() throws -> [DeclaredSetting] {
     let session = session
     return try session.reading { try session.declarations.all() }
   }
@@ -57,24 +57,11 @@ extension ReadWriteTransaction {
   /// - Parameter application: The collection of the application's own settings.
   /// - Throws: `CofferError.conflictingDeclarations` when another application declares a setting differently,
   ///   `.malformedSettings` when a declaration is invalid; nothing is changed then.
-  public borrowing func declare(
+  package borrowing func declare(
     _ declarations: [Declaration], by application: String, version: String? = nil
   ) throws {
     for declaration in declarations { try declaration.check() }
     // Not a program's fingerprint: a program that declares the same settings afterwards writes them once more.
     try session.declare(declarations, by: application, version: version, fingerprint: [])
-  }
-
-  /// Removes an application's declarations; its settings stay.
-  ///
-  /// - Returns: Whether it had declared any.
-  @discardableResult
-  public borrowing func removeDeclarations(of application: String) throws -> Bool {
-    let session = session
-    return try session.changingTogether {
-      let isRemoved = try session.declarations.remove(application)
-      if isRemoved { session.transaction.changesDeclarations = true }
-      return isRemoved
-    }
   }
 }

@@ -37,12 +37,12 @@ extension Reading where Self: ~Copyable {
   // MARK: Environments
 
   /// The environments of all collections, including empty ones, in the order of their names' UTF-8 bytes.
-  public borrowing func environments() throws -> [CollectionEnvironment] {
+  package borrowing func environments() throws -> [CollectionEnvironment] {
     try session.environments()
   }
 
   /// Whether an environment exists, even if it is empty.
-  public borrowing func hasEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
+  package borrowing func hasEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     let session = session
     return try session.reading { try session.storedCollection(environment.collection) != nil }
   }
@@ -55,11 +55,16 @@ extension ReadWriteTransaction {
   ///
   /// If the parent is sealed, so is the environment; if it keeps history, the environment does so within the same limits.
   ///
+  /// ```swift
+  /// try connection.readWrite { try $0.makeEnvironment("staging", of: "org.example.shop") }
+  /// ```
+  ///
   /// - Returns: Whether it is new.
-  /// - Throws: `CofferError.locked` when the parent is sealed and the vault is locked.
+  /// - Throws: `CofferError.unsupported` for a name that an environment cannot have; `.locked` when the parent is sealed and
+  ///   the vault is locked.
   @discardableResult
-  public borrowing func makeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
-    try session.makeEnvironment(environment)
+  public borrowing func makeEnvironment(_ name: String, of parent: String) throws -> Bool {
+    try session.makeEnvironment(CollectionEnvironment(name, of: parent))
   }
 
   /// Removes an environment with all values set in it.
@@ -67,7 +72,7 @@ extension ReadWriteTransaction {
   /// - Returns: Whether it existed.
   /// - Throws: `CofferError.locked` when it is sealed and the vault is locked.
   @discardableResult
-  public borrowing func removeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
+  package borrowing func removeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     try session.removeEnvironment(environment)
   }
 }

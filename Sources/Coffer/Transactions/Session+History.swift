@@ -21,7 +21,7 @@ extension Session {
   }
 
   /// - Throws: `CofferError.versionMismatch`.
-  func require(version expected: Int64, _ key: String, in collection: String) throws {
+  package func require(version expected: Int64, _ key: String, in collection: String) throws {
     let actual = try version(key, in: collection)
     guard actual == expected else {
       throw CofferError.versionMismatch(collection: collection, key: key, expected: expected, actual: actual)

@@ -120,7 +120,7 @@ extension Session {
     }
   }
 
-  func removeAllInAllCollections() throws {
+  package func removeAllInAllCollections() throws {
     try changingTogether {
       let all = try collections.all()
       guard !all.isEmpty else { return }
@@ -151,7 +151,7 @@ extension Session {
   // MARK: Without a transaction
 
   /// Runs `body` with each operation committed separately.
-  func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
+  package func autocommitting<Result>(cancellation: Cancellation? = nil, _ body: () throws -> Result) throws -> Result {
     try requireWritable()
     try cancellation?.check()
     let earlier = (mode, autocommitCancellation)

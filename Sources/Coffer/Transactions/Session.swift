@@ -139,7 +139,7 @@ package final class Session {
   ///   - willCommit: Runs before the commit, with the write lock held; receives nil if there is nothing to commit.
   ///   - onSuccess: Runs after the commit, before any notification, with the number of the commit; nil if there was nothing
   ///     to commit.
-  func write<Result>(
+  package func write<Result>(
     _ synchronization: SQLiteConnection.Synchronization, cancellation: Cancellation? = nil,
     willCommit: (CommitIdentity?) -> Void = { _ in }, onSuccess: (Int64?) -> Void = { _ in },
     _ body: () throws -> Result
@@ -276,7 +276,7 @@ package final class Session {
             identity.sequence,
             CommitLog.OwnCommit(
               connection: owner?.id, changes: transaction.changes, names: transaction.changedNames,
-              customObject: transaction.customObject))
+              attachment: transaction.attachment))
         }
         if end.sequence % ChangeLog.sweepInterval == 0 { try history.dropOld(time: transaction.time) }
         let envelope = core.witness == nil ? nil : connection.store?.envelopeSequence
@@ -368,12 +368,18 @@ package final class Session {
   /// Whether there is a write transaction, even if it may not be written in now.
   var isInWriteTransaction: Bool { mode == .writing }
 
-  func rollBack() {
+  package func rollBack() {
     transaction.isRolledBack = true
     transaction.undelivered = []
   }
 
-  func addCompletion(_ queue: DispatchQueue?, _ block: @escaping @Sendable (Bool) -> Void) {
+  /// The object for observers of the commit in this process.
+  package var attachment: (any Sendable)? {
+    get { transaction.attachment }
+    set { transaction.attachment = newValue }
+  }
+
+  package func addCompletion(_ queue: DispatchQueue?, _ block: @escaping @Sendable (Bool) -> Void) {
     guard mode == .autocommit else { return transaction.completions.append((queue, block)) }
     if let queue { queue.async { block(true) } } else { block(true) }
   }
@@ -454,7 +460,7 @@ package final class Session {
   }
 
   /// Runs `body` in a savepoint; an error undoes its changes.
-  func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+  package func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
     guard !isCallingOut, mode == .writing else { throw CofferError.nestedTransaction }
     let (changes, names) = (transaction.changes, transaction.changedNames)
     let changesDeclarations = transaction.changesDeclarations

@@ -39,7 +39,7 @@ struct TransactionState {
 
   /// Whether there are listeners for commits.
   var isFeedObserved = false
-  var customObject: (any Sendable)?
+  var attachment: (any Sendable)?
   var observation = TransactionObservation()
   /// Changes not yet delivered to observers: those of an operation or a savepoint that may still be undone.
   var undelivered: [TransactionObservation.Change] = []

@@ -58,7 +58,7 @@ extension Value {
     case sealed
 
     /// The name of this kind, as `prefs type` prints it.
-    public var name: String {
+    package var name: String {
       // Spelled out: to find a case's own name, the runtime searches all conformances, which takes 0.5 ms.
       switch self {
       case .null: "null"

@@ -53,7 +53,7 @@ extension Vault {
   /// Changes a slot's label.
   ///
   /// - Throws: `CofferError.slotNotFound`; as ``addSlot(_:label:stretching:)``.
-  public func labelSlot(_ id: Int, _ label: String) throws {
+  public func setLabel(_ label: String, forSlot id: Int) throws {
     let slot = try number(id)
     try change { try $0.setLabel(label, ofSlot: slot, key: $1) }
   }

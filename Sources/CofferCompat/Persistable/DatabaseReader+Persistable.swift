@@ -13,9 +13,9 @@ extension DatabaseReader {
     try read { try $0.read(type, key: key) }
   }
 
-  /// The item at an index, or nil.
-  public func read<Item: Persistable>(_ type: Item.Type, index: Index) throws -> Item? {
-    try read { try $0.read(type, index: index) }
+  /// The item at a reference, or nil.
+  public func read<Item: Persistable>(_ type: Item.Type, reference: ItemReference) throws -> Item? {
+    try read { try $0.read(type, reference: reference) }
   }
 
   /// The items of those `keys` that exist, in the order of `keys`.
@@ -25,9 +25,11 @@ extension DatabaseReader {
     try read { try $0.read(type, keys: keys) }
   }
 
-  /// The items at those `indexes` that exist, in the order of `indexes`.
-  public func read<Item: Persistable>(_ type: Item.Type, indexes: some Sequence<Index> & Sendable) throws -> [Item] {
-    try read { try $0.read(type, indexes: indexes) }
+  /// The items at those `references` that exist, in the order of `references`.
+  public func read<Item: Persistable>(_ type: Item.Type, references: some Sequence<ItemReference> & Sendable) throws
+    -> [Item]
+  {
+    try read { try $0.read(type, references: references) }
   }
 
   /// All items of a type, in the order of their keys.
@@ -61,9 +63,9 @@ extension DatabaseReader {
     try await read { try $0.read(type, key: key) }
   }
 
-  /// The item at an index, or nil.
-  public func read<Item: Persistable>(_ type: Item.Type, index: Index) async throws -> Item? {
-    try await read { try $0.read(type, index: index) }
+  /// The item at a reference, or nil.
+  public func read<Item: Persistable>(_ type: Item.Type, reference: ItemReference) async throws -> Item? {
+    try await read { try $0.read(type, reference: reference) }
   }
 
   /// The items of those `keys` that exist, in the order of `keys`.
@@ -73,11 +75,11 @@ extension DatabaseReader {
     try await read { try $0.read(type, keys: keys) }
   }
 
-  /// The items at those `indexes` that exist, in the order of `indexes`.
+  /// The items at those `references` that exist, in the order of `references`.
   public func read<Item: Persistable>(
-    _ type: Item.Type, indexes: some Sequence<Index> & Sendable
+    _ type: Item.Type, references: some Sequence<ItemReference> & Sendable
   ) async throws -> [Item] {
-    try await read { try $0.read(type, indexes: indexes) }
+    try await read { try $0.read(type, references: references) }
   }
 
   /// All items of a type, in the order of their keys.

@@ -11,11 +11,11 @@ extension Reading where Self: ~Copyable {
     try item(type, Item.key(for: key))
   }
 
-  /// The item at an index, or nil.
+  /// The item at a reference, or nil.
   ///
-  /// - Throws: As `read(_:key:)`; `CofferError.unsupported` for an index of another collection.
-  public borrowing func read<Item: Persistable>(_ type: Item.Type, index: Index) throws -> Item? {
-    try item(type, Item.key(at: index))
+  /// - Throws: As `read(_:key:)`; `CofferError.unsupported` for a reference of another collection.
+  public borrowing func read<Item: Persistable>(_ type: Item.Type, reference: ItemReference) throws -> Item? {
+    try item(type, Item.key(at: reference))
   }
 
   /// The items of those `keys` that exist, in the order of `keys`.
@@ -27,14 +27,16 @@ extension Reading where Self: ~Copyable {
     try filterExisting(type, keys: keys).existing
   }
 
-  /// The items at those `indexes` that exist, in the order of `indexes`.
+  /// The items at those `references` that exist, in the order of `references`.
   ///
-  /// - Throws: As `read(_:index:)`.
-  public borrowing func read<Item: Persistable>(_ type: Item.Type, indexes: some Sequence<Index>) throws -> [Item] {
+  /// - Throws: As `read(_:reference:)`.
+  public borrowing func read<Item: Persistable>(_ type: Item.Type, references: some Sequence<ItemReference>) throws
+    -> [Item]
+  {
     let session = session
     return try session.reading {
-      try indexes.compactMap { index in
-        let key = try Item.key(at: index)
+      try references.compactMap { reference in
+        let key = try Item.key(at: reference)
         return try session.item(key, in: Item.collection).map { try session.core.item($0, key) }
       }
     }

@@ -53,7 +53,7 @@ extension Fleet {
   private static func about(_ time: Duration) -> Duration { time * Double.random(in: 0.5...1) }
 
   private func shares(_ commit: Commit) -> Bool {
-    commit.didClearAllCollections
+    commit.scope == .everything
       || commit.changedCollections.contains { changed in
         membership.members.collections.contains { $0.utf8.elementsEqual(changed.utf8) }
       }

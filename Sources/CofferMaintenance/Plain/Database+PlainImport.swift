@@ -85,14 +85,6 @@ extension Database {
   }
 }
 
-/// What an import does with existing items.
-public enum ImportMode: Sendable {
-  /// Keeps items that the file doesn't have.
-  case merge
-  /// Removes items that the file doesn't have, in the collections that it has.
-  case replace
-}
-
 /// The kind of database to import.
 public enum PlainImportFormat: Sendable {
   /// An SQLite database with a table `settings`, as

@@ -8,8 +8,8 @@ public struct ChangeLogReport: Sendable {
   public let commits: ClosedRange<UInt64>?
   /// Whether its rows are chained; those of a store of a former version are with its next commit.
   public let isChained: Bool
-  /// What is wrong, in sentences; empty when nothing is.
-  public let problems: [String]
+  /// The problems found.
+  public let problems: [VerificationProblem]
 }
 
 extension Database {
@@ -30,6 +30,6 @@ extension Database {
     return ChangeLogReport(
       count: check.count,
       commits: check.commits.map { UInt64(clamping: $0.lowerBound)...UInt64(clamping: $0.upperBound) },
-      isChained: check.isChained, problems: check.problems)
+      isChained: check.isChained, problems: check.problems.map { VerificationProblem(.changeLog, $0) })
   }
 }

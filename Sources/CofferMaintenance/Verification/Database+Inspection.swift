@@ -84,7 +84,7 @@ extension Database {
     } catch CofferError.damaged(let part, let reason) {
       // Pages of the database file are already in the list.
       if !pages.damaged.contains(where: { part == "page \($0)" }) {
-        problems.append("The \(part) is damaged: \(reason).")
+        problems.append(.init(.tables, "The \(part) is damaged: \(reason)."))
       }
     }
     progress(1)
@@ -113,7 +113,10 @@ extension Database {
       let store = try Store.open(at: path, key: key, isReadOnly: true)
       let pages = try store.verifyPages(progress: progress)
       let log = try LogStatus(of: store)
-      let problems = pages.problems(opensWithoutKey: store.opensWithoutKey) + store.fileProblems() + log.problems
+      let problems =
+        pages.problems(opensWithoutKey: store.opensWithoutKey)
+        + store.fileProblems().map { VerificationProblem(.permissions, $0) }
+        + log.problems.map { VerificationProblem(.log, $0) }
       return VerificationReport(pages, 0, 0, problems)
     }
   }

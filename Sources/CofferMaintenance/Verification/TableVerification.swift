@@ -3,8 +3,7 @@ import CofferStorage
 
 /// Checks that the tables contain what Coffer writes: anyone with the store's key could have written anything.
 struct TableVerification {
-  /// The problems found, as sentences.
-  private(set) var problems: [String] = []
+  private(set) var problems: [VerificationProblem] = []
   private(set) var itemCount = 0
   private(set) var historicItemCount = 0
 
@@ -23,9 +22,9 @@ struct TableVerification {
   mutating func run(_ session: Session, progress: (Double) -> Void) throws {
     try CofferError.translating {
       try session.connection.statement("PRAGMA integrity_check").query { row in
-        if row.text(0) != "ok" { problems.append("SQLite: \(row.text(0)).") }
+        if row.text(0) != "ok" { note("SQLite: \(row.text(0)).") }
       }
-      if let problem = try Schema.problem(session.connection) { note("schema", problem) }
+      if let problem = try Schema.problem(session.connection) { note(damaged: "schema", problem) }
       progress(0.2)
       try checkChangeLog(session)
       try checkChain(session)
@@ -37,8 +36,12 @@ struct TableVerification {
     }
   }
 
-  private mutating func note(_ part: String, _ reason: String) {
-    problems.append("The \(part) is damaged: \(reason).")
+  private mutating func note(_ sentence: String, _ kind: VerificationProblem.Kind = .tables) {
+    problems.append(VerificationProblem(kind, sentence))
+  }
+
+  private mutating func note(damaged part: String, _ reason: String) {
+    note("The \(part) is damaged: \(reason).")
   }
 
   // MARK: Tables
@@ -47,7 +50,7 @@ struct TableVerification {
     do {
       lastSequence = try session.changeLog.lastSequence()
     } catch StorageError.damaged(let part, let reason) {
-      note(part, reason)
+      note(damaged: part, reason)
       lastSequence = ChangeLog.maximumNumber
     }
     try session.connection.statement("SELECT sequence, keys, total FROM changes ORDER BY sequence").query { row in
@@ -55,16 +58,16 @@ struct TableVerification {
       if !numbers.contains(row.integer(0)) || !numbers.contains(row.integer(2))
         || ChangeSet(packed: row.bytes(1)) == nil
       {
-        problems.append("Commit \(row.integer(0)) in the change log does not parse.")
+        note("Commit \(row.integer(0)) in the change log does not parse.", .changeLog)
       }
     }
   }
 
   private mutating func checkChain(_ session: Session) throws {
     do {
-      problems += try session.changeLog.checkChain().problems
+      problems += try session.changeLog.checkChain().problems.map { VerificationProblem(.changeLog, $0) }
     } catch StorageError.damaged(let part, let reason) {
-      note(part, reason)
+      note(damaged: part, reason)
     }
   }
 
@@ -78,33 +81,33 @@ struct TableVerification {
       do {
         try StoredCollection.check(flags: flags, of: name)
       } catch let error as StorageError {
-        problems.append("\(CofferError(error))")
+        note("\(CofferError(error))")
         isReadable = false
       }
       collections[id] = Collection(
         name: name, isSealed: flags & StoredCollection.Flags.isSealed != 0, isReadable: isReadable)
-      if id <= 0 { problems.append("The collection \"\(name)\" has the ID \(id).") }
+      if id <= 0 { note("The collection \"\(name)\" has the ID \(id).") }
       let keepsHistory = flags & StoredCollection.Flags.keepsHistory != 0
       let hasLimits = row.integer(3) > 0 && (row.isNull(4) || row.integer(4) > 0)
       if keepsHistory ? !hasLimits : !row.isNull(3) || !row.isNull(4) {
-        problems.append("The limits of the history of \"\(name)\" are invalid.")
+        note("The limits of the history of \"\(name)\" are invalid.")
       }
     }
   }
 
   private mutating func checkVault(_ session: Session) throws {
     let count = try session.connection.statement("SELECT count(*) FROM vault").first { $0.integer(0) } ?? 0
-    if count > 1 { problems.append("The store has \(count) vaults.") }
+    if count > 1 { note("The store has \(count) vaults.") }
     var record: VaultRecord?
     do {
       record = try session.vaultRecord()
       if let record, session.core.vault.isUnlocked { _ = try session.core.vault.key(authenticating: record) }
     } catch StorageError.damaged(let part, let reason) {
-      return note(part, reason)
+      return note(damaged: part, reason)
     } catch CofferError.damaged(let part, let reason) {
-      note(part, reason)
+      note(damaged: part, reason)
     } catch CofferError.locked {}
-    for declaration in try session.wrongDeclarations(by: record) { note(declaration.part, declaration.reason) }
+    for declaration in try session.wrongDeclarations(by: record) { note(damaged: declaration.part, declaration.reason) }
   }
 
   private mutating func checkItems(_ session: Session, progress: (Int) -> Void) throws {
@@ -129,7 +132,7 @@ struct TableVerification {
       check(row, "An earlier value", session)
       historicItemCount += 1
       if row.integer(8) <= row.integer(7) || row.integer(8) > lastSequence {
-        problems.append(
+        note(
           "An earlier value for \"\(row.text(6))\" ended with commit \(row.integer(8)), which is impossible.")
       }
     }
@@ -144,13 +147,13 @@ struct TableVerification {
   private mutating func check(_ row: borrowing Statement.Row, _ what: String, _ session: Session) {
     let key = name(row, 6, of: "key")
     guard let collection = collections[row.integer(5)] else {
-      return problems.append("\(what) for \"\(key)\" refers to collection \(row.integer(5)), which does not exist.")
+      return note("\(what) for \"\(key)\" refers to collection \(row.integer(5)), which does not exist.")
     }
     let place = "\(what) for \"\(key)\" in \"\(collection.name)\""
     if row.integer(7) <= 0 || row.integer(7) > lastSequence {
-      problems.append("\(place) refers to commit \(row.integer(7)), which does not exist.")
+      note("\(place) refers to commit \(row.integer(7)), which does not exist.")
     }
-    if let problem = Self.problem(row, key, collection, session) { problems.append("\(place) \(problem).") }
+    if let problem = Self.problem(row, key, collection, session) { note("\(place) \(problem).") }
   }
 
   /// The problem with an item, as the end of a sentence; nil when it decodes.
@@ -180,7 +183,7 @@ struct TableVerification {
   private mutating func name(_ row: borrowing Statement.Row, _ column: Int32, of what: String) -> String {
     let name = row.text(column)
     if row.withBytes(column, { String(validating: $0) }) == nil {
-      problems.append("The name of the \(what) \"\(name)\" is not UTF-8.")
+      note("The name of the \(what) \"\(name)\" is not UTF-8.")
     }
     return name
   }

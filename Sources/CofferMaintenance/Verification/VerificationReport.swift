@@ -9,14 +9,14 @@ public struct VerificationReport: Sendable {
   public let itemCount: Int
   /// The number of earlier values decoded.
   public let historicItemCount: Int
-  /// The problems found, as sentences; empty if there are none.
-  public let problems: [String]
+  /// The problems found.
+  public let problems: [VerificationProblem]
   /// The Shannon entropy of the file's bytes: close to 8 for ciphertext, below 6 for unencrypted settings.
   public let entropyBitsPerByte: Double
   /// The entropy of the page where it is lowest: above 7.9 for ciphertext.
   public let leastPageEntropyBitsPerByte: Double
 
-  init(_ pages: PageVerification, _ itemCount: Int, _ historicItemCount: Int, _ problems: [String]) {
+  init(_ pages: PageVerification, _ itemCount: Int, _ historicItemCount: Int, _ problems: [VerificationProblem]) {
     pageCount = pages.count
     self.itemCount = itemCount
     self.historicItemCount = historicItemCount
@@ -28,20 +28,28 @@ public struct VerificationReport: Sendable {
 
 extension PageVerification {
   /// The problems with the pages, one sentence per run of consecutive pages.
-  func problems(opensWithoutKey: Bool) -> [String] {
+  func problems(opensWithoutKey: Bool) -> [VerificationProblem] {
     var problems = Self.ranges(damaged).map { range in
-      range.count == 1
-        ? "Page \(range.lowerBound) does not authenticate."
-        : "Pages \(range.lowerBound) to \(range.upperBound) do not authenticate."
+      VerificationProblem(
+        .damagedPages(range),
+        range.count == 1
+          ? "Page \(range.lowerBound) does not authenticate."
+          : "Pages \(range.lowerBound) to \(range.upperBound) do not authenticate.")
     }
     if let first = missing.first {
-      problems.append("The file is truncated: pages \(first) to \(missing.upperBound - 1) are missing.")
+      let last = missing.upperBound - 1
+      problems.append(
+        .init(.missingPages(first...last), "The file is truncated: pages \(first) to \(last) are missing."))
     }
     problems += Self.ranges(clear).map { range in
-      "Pages \(range.lowerBound) to \(range.upperBound) do not look random, as encrypted pages do."
+      .init(
+        .unencryptedPages(range),
+        "Pages \(range.lowerBound) to \(range.upperBound) do not look random, as encrypted pages do.")
     }
-    problems += Self.problems(tailByteCount: tailByteCount)
-    if opensWithoutKey { problems.append("SQLite opens the file without a key: it is not encrypted.") }
+    problems += Self.problems(tailByteCount: tailByteCount).map { .init(.trailingBytes(tailByteCount), $0) }
+    if opensWithoutKey {
+      problems.append(.init(.unencryptedFile, "SQLite opens the file without a key: it is not encrypted."))
+    }
     return problems
   }
 

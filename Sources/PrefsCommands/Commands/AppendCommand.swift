@@ -50,7 +50,7 @@ struct AppendCommand: ParsableCommand {
   mutating func run() throws {
     let reference = try common.reference(key)
     try reference.requireUnlocked()
-    let session = try Session(common, in: [reference.place], force: declared.force)
+    let session = try CommandSession(common, in: [reference.place], force: declared.force)
     let texts = try self.texts()
     // Check first, so that no store is created for a value that is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference, nil) }

@@ -31,7 +31,7 @@ struct BackupCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     // Before any prompt or file is made.
     if StoreLocation.isTaken(file) { throw CofferError.storeExists(path: file) }
     var used: KeySource?

@@ -31,7 +31,7 @@ struct CheckCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = try common.collection(name)
-    let findings = try Session(common, in: collection.map { [$0] } ?? []).read { transaction in
+    let findings = try CommandSession(common, in: collection.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
       return try (collection.map { [$0.name] } ?? Self.collections(declared, transaction)).flatMap {
         try Self.findings($0, declared, transaction) + Self.managedFindings($0, declared)

@@ -20,7 +20,7 @@ struct CollectionsCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let names = try Session(common).read { try $0.allCollections() }
+    let names = try CommandSession(common).read { try $0.allCollections() }
     var output = StandardOutput(pager: form.pager)
     switch form.choice {
     case .json: output.write(JSONText.array(names.map(JSONText.quoted)) + "\n")

@@ -16,7 +16,7 @@ struct CompactCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     let before = StoreLocation.byteCount(session.path)
     try session.using(try session.open()) { try $0.makeConnection().vacuum() }
     let sizes = [before, StoreLocation.byteCount(session.path)].map(DisplayText.byteCount)

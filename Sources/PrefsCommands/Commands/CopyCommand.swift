@@ -97,20 +97,20 @@ struct CopyCommand: ParsableCommand {
   // MARK: - Running
 
   mutating func run() throws {
-    let session = try Session(common, force: force)
+    let session = try CommandSession(common, force: force)
     let report = try to.map { try copy(session, to: $0) } ?? copyWithin(session)
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: false))
     if json || dryRun || !common.quiet { try StandardOutput.write(json ? text.json + "\n" : text.summary) }
   }
 
-  private func copyWithin(_ session: Session) throws -> PlainImportReport {
+  private func copyWithin(_ session: CommandSession) throws -> PlainImportReport {
     try session.using(try session.open()) { database in
       try session.unlockVault(database, for: (source()?.shown ?? []) + [newCollection].compactMap(\.self))
       return try database.makeConnection().readWrite { try copy(from: $0, into: $0) }
     }
   }
 
-  private func copy(_ session: Session, to path: String) throws -> PlainImportReport {
+  private func copy(_ session: CommandSession, to path: String) throws -> PlainImportReport {
     let target = try other.session(path, common, force: force)
     return try session.using(try session.openForReading()) { database in
       try session.unlockVault(database, for: source()?.shown)

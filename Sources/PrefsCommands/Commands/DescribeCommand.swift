@@ -35,7 +35,7 @@ struct DescribeCommand: ParsableCommand {
   mutating func run() throws {
     let reference = try common.reference(key)
     let managed = try reference.managed()
-    let found = try Session(common, in: [reference.place]).read { transaction in
+    let found = try CommandSession(common, in: [reference.place]).read { transaction in
       let declared = try DeclaredKeys(transaction)
       guard let setting = declared.setting(reference.key, in: reference.collection) else {
         let near = declared.near(reference.key, in: reference.collection)

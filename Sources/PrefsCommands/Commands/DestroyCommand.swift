@@ -24,7 +24,7 @@ struct DestroyCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     let name = session.path.split(separator: "/", omittingEmptySubsequences: true).last.map(String.init) ?? ""
     guard CommandArguments.value(confirm).utf8.elementsEqual(name.utf8) else {
       throw Failure(.usage, "the store is called \"\(name)\", but --confirm names another one; nothing was removed.")

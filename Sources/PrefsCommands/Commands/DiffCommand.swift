@@ -83,7 +83,7 @@ struct DiffCommand: ParsableCommand {
   // MARK: - Running
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     let found: [DifferenceText] = try session.using(try session.openForReading()) { database in
       guard let with else {
         try session.unlockVault(database, for: Self.mayShow([collection, otherCollection]))
@@ -111,7 +111,7 @@ struct DiffCommand: ParsableCommand {
   private func isFile(_ path: String) throws -> Bool {
     if path == "-" || file.format != nil { return true }
     do {
-      _ = try Database.slotKinds(at: path)
+      _ = try Database.slots(at: path)
       return false
     } catch CofferError.notAStore {
       return true

@@ -37,7 +37,7 @@ struct DoctorCommand: ParsableCommand {
     var options = common.ofSession
     options.acceptsOlderStore = acceptOlder
     try common.checkCollectionCount()
-    let session = try Session(options)
+    let session = try CommandSession(options)
     let findings = try examine(session)
     let style = common.style
     let text = FindingsText(findings: findings)
@@ -45,7 +45,7 @@ struct DoctorCommand: ParsableCommand {
     if !findings.problems.isEmpty { throw ExitCode(ExitStatus.integrity.rawValue) }
   }
 
-  private func examine(_ session: Session) throws -> Findings {
+  private func examine(_ session: CommandSession) throws -> Findings {
     var key: KeySource?
     do {
       let database = try session.openForReading { key = $0 }

@@ -18,7 +18,7 @@ struct DueRequest: Request {
 
   /// - Throws: The exit code for overdue items.
   func run() throws {
-    let items = try Session(options).read { transaction in
+    let items = try CommandSession(options).read { transaction in
       try transaction.itemsDue(before: date)
         .filter { item in collection.map { $0.utf8.elementsEqual(item.collection.utf8) } ?? true }
     }

@@ -63,7 +63,7 @@ struct EditCommand: ParsableCommand {
       throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
     }
     if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
-    let session = try Session(common, in: [named], force: declared.force)
+    let session = try CommandSession(common, in: [named], force: declared.force)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {
         common.note("wiped \(folder.path), left by a killed prefs edit.")
@@ -93,9 +93,9 @@ struct EditCommand: ParsableCommand {
   // MARK: - The editor
 
   /// The changes made in the editor, once it has exited.
-  private func changes(_ edit: CollectionEdit, _ session: Session, _ database: Database) throws -> [CollectionEdit
-    .Change]
-  {
+  private func changes(
+    _ edit: CollectionEdit, _ session: CommandSession, _ database: Database
+  ) throws -> [CollectionEdit.Change] {
     try HeldSignals.during { signals in
       let name = "settings.\(format.rawValue)"
       let file = try EditedFile(edit.bytes, name: name, besides: session.path)
@@ -104,7 +104,7 @@ struct EditCommand: ParsableCommand {
         try EditorProcess.run(on: file.path, signals)
         let contents = try file.contents()
         do {
-          let settings = try SettingsFile(
+          let settings = try ImportedSettings(
             contents, format: format.text, named: name, collection: edit.collection
           ).settings
           let changes = try edit.changes(to: settings)

@@ -94,7 +94,7 @@ struct ExecCommand: ParsableCommand {
 
   mutating func run() throws {
     let collections = try (common.namedCollections.isEmpty ? [""] : common.namedCollections).map(common.inEnvironment)
-    let session = try Session(common, in: collections, takesCollections: true)
+    let session = try CommandSession(common, in: collections, takesCollections: true)
     if watch { throw try runWatched(session, collections).takeOver() }
     let variables = try variables(try session.read { try items(collections, $0) })
     closeKeyDescriptors()
@@ -102,7 +102,7 @@ struct ExecCommand: ParsableCommand {
     throw ProgramStart(words: command, environment: variables.block(addingInherited: !pristine)).replaceProcess()
   }
 
-  private func runWatched(_ session: Session, _ collections: [NamedCollection]) throws -> SupervisedProgram.End {
+  private func runWatched(_ session: CommandSession, _ collections: [NamedCollection]) throws -> SupervisedProgram.End {
     try session.using(try session.openForReading()) { database in
       closeKeyDescriptors()
       let connection = try database.makeConnection()

@@ -95,7 +95,7 @@ struct ExportCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = try common.collection(name)
-    let session = try Session(common, in: collection.map { [$0] } ?? [])
+    let session = try CommandSession(common, in: collection.map { [$0] } ?? [])
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
@@ -112,7 +112,9 @@ struct ExportCommand: ParsableCommand {
 
   // MARK: - Text
 
-  private func exportText(_ format: SettingsFormat, _ collection: NamedCollection?, _ session: Session) throws -> Int {
+  private func exportText(
+    _ format: SettingsFormat, _ collection: NamedCollection?, _ session: CommandSession
+  ) throws -> Int {
     let isBinary = output != nil && format == .plist
     let (bytes, tree) = try session.read { transaction in
       var tree = SettingsTree(format: format, reveals: reveal, isBinary: isBinary)
@@ -144,7 +146,7 @@ struct ExportCommand: ParsableCommand {
 
   // MARK: - SQLite
 
-  private func exportDatabase(_ collection: NamedCollection?, _ session: Session) throws -> Int {
+  private func exportDatabase(_ collection: NamedCollection?, _ session: CommandSession) throws -> Int {
     guard let output else { return 0 }
     return try session.using(try session.openForReading()) { database in
       try session.unlocking(database) {

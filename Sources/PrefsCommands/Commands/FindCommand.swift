@@ -45,7 +45,7 @@ struct FindCommand: ParsableCommand {
   mutating func run() throws {
     let search = TextSearch(CommandArguments.value(text))
     let named = try common.collection(nil)
-    let (matches, sealed) = try Session(common, in: named.map { [$0] } ?? []).read { transaction in
+    let (matches, sealed) = try CommandSession(common, in: named.map { [$0] } ?? []).read { transaction in
       let sealed = try transaction.sealedCollections()
       var matches: [Match] = []
       var skipped: [String] = []

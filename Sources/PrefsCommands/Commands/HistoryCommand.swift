@@ -64,11 +64,11 @@ struct HistoryCommand: ParsableCommand {
   mutating func run() throws {
     if let key {
       let reference = try common.reference(key)
-      return try showVersions(reference, Session(common, in: [reference.place]))
+      return try showVersions(reference, CommandSession(common, in: [reference.place]))
     }
     let name = (keep ?? off).map(CommandArguments.value) ?? common.namedCollection ?? ""
     let collection = try common.inEnvironment(name)
-    let session = try Session(common, in: [collection])
+    let session = try CommandSession(common, in: [collection])
     if keep != nil || off != nil {
       try setLimits(off == nil ? limits : nil, of: collection.name, session)
     } else {
@@ -84,14 +84,14 @@ struct HistoryCommand: ParsableCommand {
       maximumCount: count ?? standard.maximumCount, maximumAge: age.map(\.duration) ?? standard.maximumAge)
   }
 
-  private func setLimits(_ limits: HistoryLimits?, of collection: String, _ session: Session) throws {
+  private func setLimits(_ limits: HistoryLimits?, of collection: String, _ session: CommandSession) throws {
     try session.write { try $0.setHistoryLimits(limits, forCollection: collection) }
     common.detail("\(KeyReference.describe(collection)) keeps \(limits == nil ? "no history" : "history")")
   }
 
   // MARK: - Showing
 
-  private func showKeys(_ collection: String, _ session: Session) throws {
+  private func showKeys(_ collection: String, _ session: CommandSession) throws {
     let keys = try session.read { transaction in
       let keys = try transaction.allKeysWithHistory(inCollection: collection)
       if keys.isEmpty { try explainNone(collection, transaction) }
@@ -107,7 +107,7 @@ struct HistoryCommand: ParsableCommand {
     try output.finish()
   }
 
-  private func showVersions(_ reference: KeyReference, _ session: Session) throws {
+  private func showVersions(_ reference: KeyReference, _ session: CommandSession) throws {
     let (items, isSealed) = try session.read { transaction in
       let items = try transaction.history(forKey: reference.key, inCollection: reference.collection)
       if items.isEmpty {

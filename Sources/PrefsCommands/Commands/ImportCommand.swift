@@ -64,7 +64,7 @@ struct ImportCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = try common.namedCollection.map(common.inEnvironment)
-    var session = try Session(common, in: collection.map { [$0] } ?? [], force: declared.force)
+    var session = try CommandSession(common, in: collection.map { [$0] } ?? [], force: declared.force)
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
     }
@@ -80,7 +80,7 @@ struct ImportCommand: ParsableCommand {
       }
       let places = try source.collections.map(common.inEnvironmentUnlessOne)
       source = try source.renamingCollections { try common.inEnvironmentUnlessOne($0).name }
-      session = try Session(common, in: places, force: declared.force)
+      session = try CommandSession(common, in: places, force: declared.force)
     }
     let report = try session.using(try dryRun ? session.openForTrial() : session.openOrCreate()) { database in
       try session.unlocking(database) {

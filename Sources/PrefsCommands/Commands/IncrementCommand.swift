@@ -38,7 +38,7 @@ struct IncrementCommand: ParsableCommand {
   mutating func run() throws {
     let reference = try common.reference(key)
     try reference.requireUnlocked()
-    let session = try Session(common, in: [reference.place], force: declared.force)
+    let session = try CommandSession(common, in: [reference.place], force: declared.force)
     let step = try readStep()
     let sum = try session.writeCreating { transaction in
       let present = try reference.shownItem(transaction)

@@ -41,7 +41,7 @@ struct InitCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     do {
       try session.create(withPassphrase: passphrase, stretching: stretching, group: group).close()
     } catch CofferError.unsupported(let reason) where group != nil {

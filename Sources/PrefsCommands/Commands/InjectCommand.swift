@@ -37,7 +37,7 @@ struct InjectCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }

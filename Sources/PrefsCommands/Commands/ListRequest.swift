@@ -22,7 +22,7 @@ struct ListRequest: Request {
   private var collection: String { place.name }
 
   /// The origin of an entry.
-  private enum Origin {
+  private enum EntryOrigin {
     case store
     case parent(String)
     case locked(ManagedSettings.Place)
@@ -34,7 +34,7 @@ struct ListRequest: Request {
     let key: String
     /// nil for an entry that is not stored.
     let info: ItemInfo?
-    let origin: Origin
+    let origin: EntryOrigin
     /// Its kind; `sealed` if it was not opened.
     let kind: String
     let value: Value?
@@ -42,7 +42,7 @@ struct ListRequest: Request {
 
   func run() throws {
     let managed = try ManagedSettings(ofApplication: collection)
-    let entries = try Session(options).read { transaction in
+    let entries = try CommandSession(options).read { transaction in
       var seen: Set<ByteString> = []
       var entries = managed.allKeys.compactMap { key in managed.locked(forKey: key).map { locked(key, $0) } }
       seen.formUnion(entries.map { ByteString($0.key) })
@@ -117,7 +117,7 @@ struct ListRequest: Request {
       origin: all || place.parent != nil || entry.info == nil ? jsonOrigin(entry.origin) : nil)
   }
 
-  private func jsonOrigin(_ origin: Origin) -> String {
+  private func jsonOrigin(_ origin: EntryOrigin) -> String {
     switch origin {
     case .store: "store"
     case .locked(let place), .managed(let place): place.description
@@ -127,7 +127,7 @@ struct ListRequest: Request {
 
   private func entry(_ info: ItemInfo, _ transaction: borrowing ReadTransaction) throws -> Entry {
     let origin =
-      place.parent.map { ByteString(info.collection) == ByteString($0) ? Origin.parent($0) : .store } ?? .store
+      place.parent.map { ByteString(info.collection) == ByteString($0) ? EntryOrigin.parent($0) : .store } ?? .store
     guard values else { return Entry(key: info.key, info: info, origin: origin, kind: info.kind.name, value: nil) }
     if info.kind == .sealed, !reveal {
       // The value is not shown, so it need not be opened.
@@ -188,7 +188,7 @@ struct ListRequest: Request {
   }
 
   /// The origin of an entry, for display.
-  private static func mark(_ origin: Origin) -> String {
+  private static func mark(_ origin: EntryOrigin) -> String {
     switch origin {
     case .store: ""
     case .parent(let parent): parent.isEmpty ? "(from \"\")" : "(from \(DisplayText.escapingControls(parent)))"
@@ -199,7 +199,7 @@ struct ListRequest: Request {
   }
 
   /// The same for programs.
-  private static func field(_ origin: Origin) -> String {
+  private static func field(_ origin: EntryOrigin) -> String {
     switch origin {
     case .store: ""
     case .parent(let parent): "parent:\(parent)"

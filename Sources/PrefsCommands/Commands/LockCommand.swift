@@ -17,7 +17,7 @@ struct LockCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     try UnlockState(storeID: Database.storeID(at: session.path), options: common.ofSession).forget()
   }
 }

@@ -59,7 +59,8 @@ struct LogCommand: ParsableCommand {
   mutating func run() throws {
     if verify { return try verifyLog() }
     let filter = try ChangeFilter(what, common)
-    let (changes, isDefaultKey) = try Session(common, in: filter.collection.map { [$0] } ?? []).read { transaction in
+    let (changes, isDefaultKey) = try CommandSession(common, in: filter.collection.map { [$0] } ?? []).read {
+      transaction in
       let commits = try transaction.rememberedCommits()
       var changes = commits.flatMap(filter.changes)
       if let collection = filter.collection?.name, let key = filter.key {
@@ -80,14 +81,14 @@ struct LogCommand: ParsableCommand {
   }
 
   private func verifyLog() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     let report = try session.using(try session.openForReading()) { try $0.verifyChangeLog() }
     if form.choice == .json {
       let members = [
         ("ok", report.problems.isEmpty ? "true" : "false"), ("commits", "\(report.count)"),
         ("first", report.commits.map { "\($0.lowerBound)" } ?? "null"),
         ("last", report.commits.map { "\($0.upperBound)" } ?? "null"), ("chained", report.isChained ? "true" : "false"),
-        ("problems", JSONText.array(report.problems.map(JSONText.quoted))),
+        ("problems", JSONText.array(report.problems.map { JSONText.quoted($0.description) })),
       ]
       try StandardOutput.write(JSONText.object(members) + "\n")
     } else {
@@ -97,7 +98,7 @@ struct LogCommand: ParsableCommand {
   }
 
   private static func text(_ report: ChangeLogReport) -> String {
-    guard report.problems.isEmpty else { return report.problems.map { $0 + "\n" }.joined() }
+    guard report.problems.isEmpty else { return report.problems.map { "\($0)\n" }.joined() }
     let range = report.commits.map { ", \($0.lowerBound) to \($0.upperBound)" } ?? ""
     let what = DisplayText.count(report.count, "commit", "commits") + range
     return report.isChained

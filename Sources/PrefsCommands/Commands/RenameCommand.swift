@@ -36,18 +36,14 @@ struct RenameCommand: ParsableCommand {
     let from = try common.reference(old)
     let to = try common.reference(new)
     try to.requireUnlocked()
-    try Session(common, in: [from.place, to.place], force: force).write { transaction in
+    try CommandSession(common, in: [from.place, to.place], force: force).write { transaction in
       guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
         throw from.notFound(in: transaction)
       }
       if from.isSame(as: to) { return }
       if !force { try check(from, to, transaction) }
-      guard let row = try transaction.serializedRow(forKey: from.key, inCollection: from.collection) else { return }
-      let info = try transaction.info(forKey: from.key, inCollection: from.collection)
-      try transaction.setSerializedObject(
-        row.object, forKey: to.key, inCollection: to.collection, withMetadata: row.metadata, expires: info?.expires,
-        due: info?.due)
-      try transaction.removeObject(forKey: from.key, inCollection: from.collection)
+      try transaction.moveObject(
+        forKey: from.key, inCollection: from.collection, toKey: to.key, inCollection: to.collection)
     }
   }
 

@@ -32,7 +32,7 @@ struct RestoreCommand: ParsableCommand {
     }
     let reference = try common.reference(String(argument[..<at]))
     try reference.requireUnlocked()
-    try Session(common, in: [reference.place], force: declared.force).write { transaction in
+    try CommandSession(common, in: [reference.place], force: declared.force).write { transaction in
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }
   }

@@ -27,13 +27,13 @@ struct RestoreStoreCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     let backup = CommandArguments.value(backup)
     if OutputFile.isPart(backup, ofStore: session.path) {
       throw Failure(.usage, "\(backup) is the store itself; nothing was changed.")
     }
     let lookup = KeyLookup(options: session.options, store: backup)
-    let earlier = try lookup.open(try Database.slotKinds(at: backup)) { key in
+    let earlier = try lookup.open(try Database.slots(at: backup)) { key in
       do {
         return try Database.restore(at: session.path, from: backup, key: key, force: force)
       } catch CofferError.busy where !force {

@@ -40,7 +40,7 @@ struct RotateCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     if newRootKey || whose.vault {
       try session.withSlots(whose) { slots in
         let before = try slots.holder.slots()
@@ -61,7 +61,7 @@ struct RotateCommand: ParsableCommand {
     }
   }
 
-  private func report(_ session: Session, before: [SlotInfo], after: [SlotInfo]) throws {
+  private func report(_ session: CommandSession, before: [SlotInfo], after: [SlotInfo]) throws {
     let dropped = before.filter { slot in !after.contains { $0.id == slot.id } }
     if json {
       let object = JSONText.object([

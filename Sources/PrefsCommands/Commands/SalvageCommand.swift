@@ -38,7 +38,7 @@ struct SalvageCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     let report = try ProgressBar.during("reading", common) {
       try session.salvage(to: output, newKeyFile: newKeyFile, progress: $0)
     }

@@ -29,7 +29,7 @@ struct SealCommand: ParsableCommand {
 
   mutating func run() throws {
     let named = try common.inEnvironment(CommandArguments.value(collection))
-    let session = try Session(common, in: [named])
+    let session = try CommandSession(common, in: [named])
     let name = named.name
     try session.using(try session.open()) { database in
       try unlock(database, session)
@@ -39,7 +39,7 @@ struct SealCommand: ParsableCommand {
     }
   }
 
-  private func unlock(_ database: Database, _ session: Session) throws {
+  private func unlock(_ database: Database, _ session: CommandSession) throws {
     let vault = database.vault
     guard try !vault.exists() else {
       if stretching.areGiven {

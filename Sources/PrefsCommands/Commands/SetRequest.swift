@@ -28,7 +28,7 @@ struct SetRequest: Request {
 
   func run() throws {
     try reference.requireUnlocked()
-    let session = try Session(options)
+    let session = try CommandSession(options)
     let read = try readValue(session)
     if let ifVersion, ifVersion > 0, try !session.exists() {
       // Do not create a store for this.
@@ -107,7 +107,7 @@ struct SetRequest: Request {
     case bytes([UInt8])
   }
 
-  private func readValue(_ session: Session) throws -> Given {
+  private func readValue(_ session: CommandSession) throws -> Given {
     do {
       // Read directly into protected memory, unless it has to be decoded, which needs ordinary memory first.
       if secret, !base64, !hex { return .value(.secret(Secret(try secretBytes()))) }

@@ -28,7 +28,7 @@ struct StatusCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     let (status, counts) = try session.using(try session.openForReading()) { database in
       (try database.status(), try database.makeConnection().read { try Counts($0) })
     }
@@ -44,8 +44,8 @@ struct StatusCommand: ParsableCommand {
     let nextDue: Date?
 
     init(_ transaction: borrowing ReadTransaction) throws {
-      collections = try transaction.numberOfCollections()
-      keys = try transaction.numberOfKeysInAllCollections()
+      collections = try transaction.allCollections().count
+      keys = try transaction.session.count(in: nil)
       let snapshot = try transaction.snapshot()
       lastCommit = snapshot == 0 ? nil : try transaction.changes(since: snapshot - 1)?.last
       nextExpiry = try transaction.nextExpiry()

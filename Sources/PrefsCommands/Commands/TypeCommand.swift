@@ -24,7 +24,7 @@ struct TypeCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = try common.reference(key)
-    let kind = try Session(common, in: [reference.place]).read { transaction in
+    let kind = try CommandSession(common, in: [reference.place]).read { transaction in
       guard let item = try reference.shownItem(transaction) else {
         throw reference.notFound(in: transaction)
       }

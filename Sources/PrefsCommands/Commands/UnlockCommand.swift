@@ -25,7 +25,7 @@ struct UnlockCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     try session.using(try session.openForReading()) { database in
       let access = VaultAccess(vault: database.vault, session: session)
       _ = try access.unlockAnew(with: vaultKey.source(session.options))

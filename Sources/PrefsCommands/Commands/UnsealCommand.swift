@@ -22,7 +22,7 @@ struct UnsealCommand: ParsableCommand {
 
   mutating func run() throws {
     let named = try common.inEnvironment(CommandArguments.value(collection))
-    let session = try Session(common, in: [named])
+    let session = try CommandSession(common, in: [named])
     let name = named.name
     try session.using(try session.open()) { database in
       guard try database.makeConnection().read({ try $0.isSealed(collection: name) }) else {

@@ -42,19 +42,19 @@ struct UnsetCommand: ParsableCommand {
   mutating func run() throws {
     if all {
       let collection = try common.inEnvironment(common.namedCollection ?? "")
-      try removeAll(of: collection.name, Session(common, in: [collection]))
+      try removeAll(of: collection.name, CommandSession(common, in: [collection]))
     } else if let match {
       let reference = try common.reference(match)
-      try removeMatching(reference, Session(common, in: [reference.place]))
+      try removeMatching(reference, CommandSession(common, in: [reference.place]))
     } else {
       let references = try keys.map(common.reference)
-      try remove(references, Session(common, in: references.map(\.place)))
+      try remove(references, CommandSession(common, in: references.map(\.place)))
     }
   }
 
   // MARK: - Ways
 
-  private func remove(_ references: [KeyReference], _ session: Session) throws {
+  private func remove(_ references: [KeyReference], _ session: CommandSession) throws {
     let missing = try session.write { transaction in
       var missing: [Failure] = []
       for reference in references {
@@ -71,7 +71,7 @@ struct UnsetCommand: ParsableCommand {
     throw last
   }
 
-  private func removeMatching(_ reference: KeyReference, _ session: Session) throws {
+  private func removeMatching(_ reference: KeyReference, _ session: CommandSession) throws {
     let glob = Glob(reference.key)
     let count = try session.write { transaction in
       let keys = try transaction.allKeys(inCollection: reference.collection).filter(glob.matches)
@@ -85,7 +85,7 @@ struct UnsetCommand: ParsableCommand {
     common.detail("removed \(DisplayText.count(count, "key", "keys"))")
   }
 
-  private func removeAll(of collection: String, _ session: Session) throws {
+  private func removeAll(of collection: String, _ session: CommandSession) throws {
     let name = KeyReference.describe(collection)
     let database = try session.open()
     try session.using(database) { database in

@@ -13,7 +13,7 @@ struct ValueRequest: Request {
   var options = SessionOptions()
 
   func run() throws {
-    let session = try Session(options)
+    let session = try CommandSession(options)
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
@@ -37,7 +37,7 @@ struct ValueRequest: Request {
   /// The entry.
   ///
   /// - Parameter isNeeded: Whether a missing entry is an error.
-  private func item(_ session: Session, isNeeded: Bool) throws -> Item? {
+  private func item(_ session: CommandSession, isNeeded: Bool) throws -> Item? {
     do {
       return try session.read { transaction in
         let item = try reference.shownItem(transaction)

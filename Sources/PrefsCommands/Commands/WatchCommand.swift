@@ -55,7 +55,7 @@ struct WatchCommand: ParsableCommand {
 
   mutating func run() throws {
     let filter = try ChangeFilter(what, common)
-    let session = try Session(common, in: filter.collection.map { [$0] } ?? [])
+    let session = try CommandSession(common, in: filter.collection.map { [$0] } ?? [])
     try session.using(try session.openForReading()) { database in
       let connection = try database.makeConnection()
       let printer = ChangePrinter(

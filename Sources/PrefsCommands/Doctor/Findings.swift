@@ -70,7 +70,7 @@ package struct Findings {
     let report = try database.verify { progress?.show($0, of: "checking") }
     self.report = report
     isDamaged = !report.problems.isEmpty
-    problems += report.problems
+    problems += report.problems.map(\.description)
     if report.entropyBitsPerByte < Self.leastEntropy {
       problems.append("The bytes of the file do not look random, as encrypted bytes do.")
     }
@@ -83,6 +83,6 @@ package struct Findings {
     self.path = path
     self.report = report
     isDamaged = report != nil
-    problems = [problem] + (report?.problems ?? [])
+    problems = [problem] + (report?.problems.map(\.description) ?? [])
   }
 }

@@ -25,7 +25,7 @@ struct CollectionEdit {
     var tree = SettingsTree(format: format, reveals: reveals)
     bytes = try tree.file(of: [collection], transaction)
     // Parse the file itself: only differences from that were made in the editor.
-    let file = try SettingsFile(bytes, format: format, named: "the collection", collection: collection)
+    let file = try ImportedSettings(bytes, format: format, named: "the collection", collection: collection)
     before = Dictionary(file.settings.map { ($0.key, $0) }) { $1 }
     versions = Dictionary(
       try transaction.itemInfos(inCollection: collection).map { ($0.key, $0.version) }

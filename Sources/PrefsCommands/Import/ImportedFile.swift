@@ -41,7 +41,7 @@ struct ImportedFile {
   private let contents: Contents
 
   private enum Contents {
-    case settings(SettingsFile)
+    case settings(ImportedSettings)
     case database(PlainImportFormat)
   }
 
@@ -54,7 +54,7 @@ struct ImportedFile {
     let (format, bytes) = try file.input()
     if let text = SettingsFormat(rawValue: format.rawValue) {
       contents = .settings(
-        try SettingsFile(bytes ?? file.readBytes(), format: text, named: file.shownName, collection: collection))
+        try ImportedSettings(bytes ?? file.readBytes(), format: text, named: file.shownName, collection: collection))
     } else {
       contents = .database(try file.source(format, noInput: noInput))
     }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import CofferMaintenance
+import Coffer
 
 /// What happens to existing items.
 enum MergeMode: String, EnumerableFlag {

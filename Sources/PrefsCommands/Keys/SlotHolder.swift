@@ -6,7 +6,7 @@ protocol SlotHolder {
   func addSlot(_ key: KeySource, label: String, stretching: PasswordHash) throws -> SlotInfo
   func addRecoveryKey(label: String) throws -> RecoveryKey
   func changeSlot(_ id: Int, to key: KeySource, label: String?, stretching: PasswordHash) throws -> SlotInfo
-  func labelSlot(_ id: Int, _ label: String) throws
+  func setLabel(_ label: String, forSlot id: Int) throws
   func removeSlot(_ id: Int) throws
   /// Replaces the key behind the slots that `keys` open; all others are dropped.
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws
@@ -40,7 +40,7 @@ struct OpenSlots {
   }
 }
 
-extension Session {
+extension CommandSession {
   /// Opens the store, and unlocks the vault if the command is about it, for work on key slots; closes it afterwards.
   func withSlots<R>(_ options: SlotOptions, _ body: (OpenSlots) throws -> R) throws -> R {
     let (database, key) = try openWithKey()

@@ -66,7 +66,7 @@ enum Completions {
     let slots =
       words.contains("--vault")
       ? using(line) { _, database in try database.vault.slots() }
-      : (try? Database.slotKinds(at: Session(line.options).path)) ?? []
+      : (try? Database.slots(at: CommandSession(line.options).path)) ?? []
     return presentable(slots.map { $0.label.isEmpty ? String($0.id) : $0.label }, prefix)
   }
 
@@ -80,7 +80,7 @@ enum Completions {
       var keys: [String] = []
       let own = environment.flatMap { try? CollectionEnvironment($0, of: collection) }?.collection
       for name in [collection] + [own].compactMap(\.self) {
-        try transaction.enumerateKeys(inCollection: name, within: .prefix(beginning)) { key, stop in
+        try transaction.enumerate(name, .prefix(beginning), .keys, nil) { key, _, stop in
           keys.append(key)
           stop = keys.count >= limit
         }
@@ -124,7 +124,7 @@ enum Completions {
 
   /// The result of `body` with the store named on the line; empty if it does not open.
   private static func using<T>(_ line: Line, _ body: (Line, Database) throws -> [T]) -> [T] {
-    guard line.opensByItself, let session = try? Session(line.options) else { return [] }
+    guard line.opensByItself, let session = try? CommandSession(line.options) else { return [] }
     let names = try? session.using(try session.openForReading()) { try body(line, $0) }
     return names ?? []
   }

@@ -40,18 +40,18 @@ struct OtherStoreOptions: ParsableArguments {
   }
 
   /// A session for the store at `path`, which uses the first store's key file unless another key is given.
-  func session(_ path: String, _ common: CommonOptions, force: Bool = false) throws -> Session {
+  func session(_ path: String, _ common: CommonOptions, force: Bool = false) throws -> CommandSession {
     var options = common.ofSession(force: force)
     options.store = path
     // Descriptors have already been read.
     options.keyFile = isEmpty ? common.keyFile : otherKeyFile
     (options.keyFd, options.passphraseFd, options.recoveryKeyFd) = (otherKeyFd, otherPassphraseFd, otherRecoveryKeyFd)
     options.vaultKeyFd = nil
-    return try Session(options)
+    return try CommandSession(options)
   }
 }
 
-extension Session {
+extension CommandSession {
   /// Unlocks the vault if it is locked and one of `collections` is sealed; nil for all collections.
   func unlockVault(_ database: Database, for collections: [String]?) throws {
     guard !database.vault.isUnlocked else { return }

@@ -3,7 +3,7 @@ import Coffer
 /// A command's access to the vault of its store.
 struct VaultAccess {
   let vault: Vault
-  let session: Session
+  let session: CommandSession
 
   // MARK: - Unlocking
 
@@ -90,7 +90,7 @@ struct VaultAccess {
   }
 }
 
-extension Session {
+extension CommandSession {
   /// Runs `body`, reporting a wrong key as the vault's, not the store's.
   func namingVault<R>(_ body: () throws -> R) throws -> R {
     do {

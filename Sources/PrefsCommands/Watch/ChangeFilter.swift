@@ -38,10 +38,10 @@ struct ChangeFilter {
           commit: commit.snapshot, what: what, collection: collection, key: key, time: commit.time,
           author: commit.author))
     }
-    if commit.didClearAllCollections { add("everything", nil, nil) }
+    if commit.scope == .everything { add("everything", nil, nil) }
     for name in commit.changedCollections where collection?.shown.contains(where: { Self.accepts($0, name) }) ?? true {
-      if !commit.didClearAllCollections, commit.didClear(collection: name) { add("cleared", name, nil) }
-      if commit.isUnlisted(collection: name) { add("unlisted", name, nil) }
+      if commit.scope != .everything, commit.isCleared(name) { add("cleared", name, nil) }
+      if commit.isUnlisted(name) { add("unlisted", name, nil) }
       for changed in commit.changedKeys(inCollection: name) where Self.accepts(key, changed) {
         let kind = commit.kind(forKey: changed, inCollection: name) ?? .updated
         add(commit.hasExpired(key: changed, inCollection: name) ? "expired" : "\(kind)", name, changed)

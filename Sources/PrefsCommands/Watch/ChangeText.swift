@@ -60,7 +60,7 @@ package struct ChangeText {
 
 /// The values that go with changes.
 struct ShownValues {
-  let session: Session
+  let session: CommandSession
   let database: Database
   let connection: Connection
   let redaction: Redaction

@@ -18,10 +18,10 @@ final class PageStore: Sendable {
   let connection: Connection
   private let index: Mutex<SettingsIndex>
   let undoing = Mutex(UndoStack())
-  private let session: PrefsCommands.Session
+  private let session: CommandSession
 
   /// - Throws: What reading the store throws.
-  init(_ database: Database, session: PrefsCommands.Session, scope: CollectionScope, isReadOnly: Bool) throws {
+  init(_ database: Database, session: CommandSession, scope: CollectionScope, isReadOnly: Bool) throws {
     self.database = database
     self.session = session
     self.scope = scope
@@ -50,7 +50,7 @@ final class PageStore: Sendable {
     let keys = commit.changedCollections.filter(scope.contains).flatMap { collection in
       commit.changedKeys(inCollection: collection).map { JSONText.array([collection, $0].map(JSONText.quoted)) }
     }
-    let isListed = !keys.isEmpty && keys.count <= Self.namedKeys && !commit.didClearAllCollections
+    let isListed = !keys.isEmpty && keys.count <= Self.namedKeys && commit.scope != .everything
     return JSONText.object([
       ("snapshot", "\(commit.snapshot)"), ("keys", isListed ? JSONText.array(keys) : "null"),
       ("author", commit.author.map(ChangeText.json) ?? "null"),

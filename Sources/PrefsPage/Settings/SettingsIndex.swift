@@ -44,9 +44,7 @@ struct SettingsIndex: Sendable {
   mutating func apply(_ commit: Commit, _ transaction: borrowing ReadTransaction) throws {
     guard commit.snapshot > snapshot else { return }
     let collections = commit.changedCollections
-    let isWhole =
-      collections.isEmpty || commit.didClearAllCollections
-      || collections.contains { commit.didClear(collection: $0) || commit.isUnlisted(collection: $0) }
+    let isWhole = collections.isEmpty || commit.scope != .keys
     // Nothing changed but declarations, or too much to be listed.
     if isWhole { return try rebuild(transaction) }
     for collection in collections where scope.contains(collection) {

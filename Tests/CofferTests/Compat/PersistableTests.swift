@@ -23,7 +23,7 @@ private struct Account: Persistable, Equatable {
   static let collection = "accounts"
   let identifier: String
   var isLocked = false
-  var photos: [Index] = []
+  var photos: [ItemReference] = []
 
   /// Made from the item, each time it is written.
   var metadata: [String: Bool]? {
@@ -72,7 +72,7 @@ private struct Day: Persistable, Equatable {
 
   @Test("read back equal after reopening, with their metadata or without any")
   func roundTrip() throws {
-    let account = Account(identifier: "x", isLocked: true, photos: [a.index, Photo.index(forKey: "b")])
+    let account = Account(identifier: "x", isLocked: true, photos: [a.reference, Photo.reference(forKey: "b")])
     try connection.write(account)
     try connection.write([a, b])
     try database.close()
@@ -80,7 +80,7 @@ private struct Day: Persistable, Equatable {
     try reopened.read { transaction in
       let read = try #require(try transaction.read(Account.self, key: "x"))
       #expect(read == account)
-      #expect(try transaction.read(Photo.self, indexes: read.photos) == [a, b])
+      #expect(try transaction.read(Photo.self, references: read.photos) == [a, b])
       #expect(try transaction.readMetadata(Account.self, key: "x") == ["locked": true])
       #expect(try transaction.metadata(forKey: "x", inCollection: "accounts") == ["locked": true])
       #expect(try transaction.readMetadata(Photo.self, key: "a") == nil)
@@ -107,12 +107,12 @@ private struct Day: Persistable, Equatable {
     try connection.readWrite { transaction in
       try transaction.replaceMetadata(second, forKey: "7", inCollection: "films")
       try transaction.replaceMetadata(second, forKey: song.identifier.uuidString, inCollection: "songs")
-      var read = try #require(try transaction.read(Film.self, index: film.index))
+      var read = try #require(try transaction.read(Film.self, reference: film.reference))
       #expect(read.metadata == second)
       read.title = "Noon"
       try transaction.write(read)
       #expect(try transaction.readMetadata(Film.self, key: 7) == second)
-      #expect(try transaction.read(Film.self, indexes: [film.index]).map(\.metadata) == [second])
+      #expect(try transaction.read(Film.self, references: [film.reference]).map(\.metadata) == [second])
       let (songs, missing) = try transaction.filterExisting(Song.self, keys: [song.identifier])
       #expect(songs.map(\.metadata) == [second] && missing.isEmpty)
       try transaction.replaceMetadata(nil, forKey: song.identifier.uuidString, inCollection: "songs")
@@ -196,19 +196,23 @@ private struct Day: Persistable, Equatable {
     }
   }
 
-  @Test("are not read at an index of another collection")
+  @Test("are not read at a reference of another collection")
   func wrongIndex() throws {
     try connection.write(a)
-    #expect(try connection.read(Photo.self, index: a.index) == a)
-    let reason = "the index refers to collection \"photos\", but Account is stored in \"accounts\""
-    #expect(throws: CofferError.unsupported(reason: reason)) { try connection.read(Account.self, index: a.index) }
-    #expect(throws: CofferError.unsupported(reason: reason)) { try connection.read(Account.self, indexes: [a.index]) }
+    #expect(try connection.read(Photo.self, reference: a.reference) == a)
+    let reason = "the reference is to collection \"photos\", but Account is stored in \"accounts\""
+    #expect(throws: CofferError.unsupported(reason: reason)) {
+      try connection.read(Account.self, reference: a.reference)
+    }
+    #expect(throws: CofferError.unsupported(reason: reason)) {
+      try connection.read(Account.self, references: [a.reference])
+    }
   }
 
-  @Test("have indexes that compare by UTF-8 bytes")
-  func indexes() {
-    #expect(Photo.index(forKey: "\u{e9}") == Index(collection: "photos", key: "\u{e9}"))
-    #expect(Set([Photo.index(forKey: "\u{e9}"), Photo.index(forKey: "e\u{301}")]).count == 2)
+  @Test("have references that compare by UTF-8 bytes")
+  func references() {
+    #expect(Photo.reference(forKey: "\u{e9}") == ItemReference(collection: "photos", key: "\u{e9}"))
+    #expect(Set([Photo.reference(forKey: "\u{e9}"), Photo.reference(forKey: "e\u{301}")]).count == 2)
   }
 
   @Test("are removed by value or by key, and absent ones change nothing")
@@ -250,9 +254,9 @@ private struct Day: Persistable, Equatable {
       try await writer.write([a, b, c])
       try await writer.write(Account(identifier: "x", isLocked: true))
       #expect(try await writer.read(Photo.self, key: "a") == a)
-      #expect(try await writer.read(Photo.self, index: b.index) == b)
+      #expect(try await writer.read(Photo.self, reference: b.reference) == b)
       #expect(try await writer.read(Photo.self, keys: ["c", "a"]) == [c, a])
-      #expect(try await writer.read(Photo.self, indexes: [b.index]) == [b])
+      #expect(try await writer.read(Photo.self, references: [b.reference]) == [b])
       #expect(try await writer.filterExisting(Photo.self, keys: ["a", "z"]).missing == ["z"])
       #expect(try await writer.readMetadata(Account.self, key: "x") == ["locked": true])
       #expect(try await writer.readMetadata(Account.self, keys: ["y", "x"]) == [nil, ["locked": true]])

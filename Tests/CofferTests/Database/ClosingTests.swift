@@ -44,8 +44,8 @@ import Testing
     #expect(throws: CofferError.closed) { try proxy.allKeys() }
     #expect(throws: CofferError.closed) { try proxy.setObject(2, forKey: "a") }
     #expect(throws: CofferError.closed) { try proxy.removeObject(forKey: "a") }
-    #expect(throws: CofferError.closed) { try proxy.removeAll(inCollection: "") }
-    #expect(throws: CofferError.closed) { try proxy.reset() }
+    #expect(throws: CofferError.closed) { try proxy.removeAllObjects(inCollection: "") }
+    #expect(throws: CofferError.closed) { try proxy.discardPendingChanges() }
     #expect(throws: CofferError.closed) { try proxy.performBatch { try $0.setObject(2, forKey: "a") } }
     #expect(throws: CofferError.closed) { try preferences.set(2, forKey: "a") }
     #expect(throws: CofferError.closed) { try preferences.throwing.integer(forKey: "a") }
@@ -231,7 +231,7 @@ import Testing
     var events = try proxy.changes().makeAsyncIterator()
     try fixture.rollBack()
     #expect(try proxy.object(forKey: "n") == 3)
-    #expect(await events.next()?.isEverything == true)
+    #expect(await events.next()?.scope == .everything)
     try proxy.setObject(6, forKey: "n", durability: .committed)
     #expect(try proxy.object(forKey: "n") == 6)
     #expect(try await fixture.database.makeConnection().read { try $0.object(forKey: "n") } == 6)
@@ -250,7 +250,7 @@ import Testing
     try fixture.rollBack()
     try fixture.database.makeConnection().readWrite { try $0.setObject(1, forKey: "other") }
     told.wait()
-    #expect(notices.withLock { $0[0].didClearAllCollections && $0[0].snapshot < before })
+    #expect(notices.withLock { $0[0].scope == .everything && $0[0].snapshot < before })
     #expect(try fixture.database.makeConnection().read { try $0.changes(since: before) } == nil)
     try fixture.database.makeConnection().readWrite { try $0.setObject(2, forKey: "other") }
     told.wait()

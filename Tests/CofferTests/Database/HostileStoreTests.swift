@@ -191,7 +191,7 @@ import Testing
   func foreign(_ sql: String, _ sentence: String) throws {
     #expect(try database.verify().problems.isEmpty)
     try execute(sql)
-    let problems = try store.open().verify().problems
+    let problems = try store.open().verify().problems.map(\.description)
     #expect(problems.contains { $0.hasPrefix(sentence) }, "\(problems)")
   }
 
@@ -210,7 +210,7 @@ import Testing
       #expect(try opened.status().tailProblems.first?.hasPrefix(sentence) ?? false)
       let report = try opened.verify()
       #expect(report.pageCount == pageCount)
-      #expect(report.problems.count == 1 && report.problems[0].hasPrefix(sentence))
+      #expect(report.problems.count == 1 && report.problems[0].description.hasPrefix(sentence))
       try opened.close()
     }
   }

@@ -1,3 +1,4 @@
+import CofferCompat
 import CofferStorage
 import Foundation
 import TestSupport

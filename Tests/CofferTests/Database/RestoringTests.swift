@@ -69,12 +69,12 @@ import Testing
     #expect(preferences.string(forKey: "k") == "new")
     try restore()
     let event = try #require(await events.next())
-    #expect(event.isEverything)
+    #expect(event.scope == .everything)
     #expect(preferences.string(forKey: "k") == "old")
     #expect(await commits.next() != nil)
     try preferences.set("mine", forKey: "k")
     let next = try #require(await events.next())
-    #expect(!next.isEverything && next.changes.map(\.key) == ["k"])
+    #expect(next.scope == .keys && next.changes.map(\.key) == ["k"])
   }
 
   @Test("is not restored while it is open elsewhere, unless forced; otherwise nothing changes")

@@ -109,7 +109,7 @@ import Testing
     #expect(slot.costDescription == "PBKDF2-HMAC-SHA512, 100000 iterations")
     #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("old")) }
     #expect(try reads(with: passphrase("new")) == "there")
-    try database.labelSlot(1, "Ada's own")
+    try database.setLabel("Ada's own", forSlot: 1)
     #expect(try database.slots()[1].label == "Ada's own")
     #expect(try reads(with: passphrase("new")) == "there")
   }
@@ -120,7 +120,7 @@ import Testing
     #expect(throws: CofferError.lastSlot) { try database.removeSlot(0) }
     for id in [7, -1, 300] {
       #expect(throws: CofferError.slotNotFound(id: id)) { try database.removeSlot(id) }
-      #expect(throws: CofferError.slotNotFound(id: id)) { try database.labelSlot(id, "x") }
+      #expect(throws: CofferError.slotNotFound(id: id)) { try database.setLabel("x", forSlot: id) }
       #expect(throws: CofferError.slotNotFound(id: id)) { try database.changeSlot(id, to: store.key) }
     }
     for hash: PasswordHash in [.scrypt(log2N: 10, r: 8, p: 1), .scrypt(log2N: 30, r: 8, p: 1)] {
@@ -128,7 +128,7 @@ import Testing
         if case CofferError.unsupported = $0 { true } else { false }
       }
     }
-    #expect { try database.labelSlot(0, String(repeating: "é", count: 33)) } throws: {
+    #expect { try database.setLabel(String(repeating: "é", count: 33), forSlot: 0) } throws: {
       if case CofferError.unsupported = $0 { true } else { false }
     }
     #expect { try database.addSlot(passphrase("")) } throws: {

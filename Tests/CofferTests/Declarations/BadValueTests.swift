@@ -146,7 +146,7 @@ extension Keys {
     try proxy.setObject("longer", forKey: "name", inCollection: "a")
     try proxy.setObject(7, forKey: "list", inCollection: "a")
     for _ in 0..<3 { #expect(proxy[level] == 0.75 && proxy[name] == "short" && proxy[list] == [2]) }
-    try proxy.removeAll(inCollection: "a")
+    try proxy.removeAllObjects(inCollection: "a")
     #expect(proxy[level] == 0.5 && proxy[name] == "none" && proxy[list] == [1])
   }
 

@@ -98,13 +98,13 @@ import Testing
     try connection.readWrite { try $0.removeAllObjects(inCollection: "gone") }
     try connection.readWrite { try $0.setObject(3, forKey: "k", inCollection: "kept") }
     let commits = try #require(try changes(since: start))
-    #expect(commits.map(\.didClearAllCollections) == [false, true, false])
+    #expect(commits.map(\.scope) == [.keys, .everything, .keys])
     #expect(commits.map { $0.hasChange(forKey: "k", inCollection: "kept") } == [true, true, true])
     #expect(commits.hasChange(forKey: "k", inCollection: "gone"))
     #expect(commits.changedKeys(inCollection: "kept") == ["k"])
 
     let before = try snapshot()
     try connection.readWrite { try $0.removeAllObjectsInAllCollections() }
-    #expect(try changes(since: before)?.map(\.didClearAllCollections) == [true])
+    #expect(try changes(since: before)?.map(\.scope) == [.everything])
   }
 }

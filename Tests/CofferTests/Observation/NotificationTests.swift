@@ -117,6 +117,7 @@ final class Heard: Sendable {
     #expect(clearing.hasChange(forAnyOf: ["none", "gone"]) && !clearing.hasChange(forAnyOf: ["none", "k"]))
     // Cleared: each key that was in it, listed or not.
     #expect(clearing.didClear(collection: "cleared") && !clearing.didClear(collection: ""))
+    #expect(clearing.scope == .collections(["cleared"]) && metadata.scope == .keys && all.scope == .everything)
     #expect(clearing.hasChange(forKey: "a", inCollection: "cleared"))
     #expect(clearing.changedKeys(inCollection: "cleared") == ["a", "b", "c", "d"])
     #expect(clearing.kind(forKey: "b", inCollection: "cleared") == .removed)
@@ -236,7 +237,7 @@ final class Heard: Sendable {
       try session.connection.commit()
       session.connection.announceCommit()
     }
-    #expect(heard.first(1).map(\.didClearAllCollections) == [true])
+    #expect(heard.first(1).map(\.scope) == [.everything])
   }
 
   @Test("also arrive in memory")

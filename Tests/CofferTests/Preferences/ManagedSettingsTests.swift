@@ -216,7 +216,7 @@ extension ManagedSettingsTests {
     rename("\(roots.path)/new", "\(roots.path)/etc")
     let first = try #require(await changes.next())
     #expect(first.origin == .elsewhere && first.concerns("port") && first.concerns(Keys.host))
-    #expect(first.keys == ["host", "port", "web/host"] && !first.mayConcernAnyKey)
+    #expect(first.keys == ["host", "port", "web/host"] && first.scope == .keys)
     #expect(await ports.next() == 2)
     #expect(await hosts.next() == "h")
     for _ in 0..<3 { #expect(settings[.port] == 2 && settings[.host] == "h") }

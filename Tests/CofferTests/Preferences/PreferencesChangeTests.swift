@@ -67,7 +67,7 @@ extension Keys {
     // The theme is of a collection that is not searched.
     #expect(change.keys == ["a", "size"])
     #expect(change.origin == .proxy)
-    #expect(!change.mayConcernAnyKey)
+    #expect(change.scope == .keys)
     #expect(change.concerns("a"))
     #expect(change.concerns(.size))
     #expect(!change.concerns(.theme))

@@ -1,3 +1,4 @@
+import CofferCompat
 import Foundation
 import Testing
 
@@ -21,7 +22,7 @@ extension Keys {
     database = try Database.inMemory()
     base = try Preferences(database: database, collection: "web")
     try database.makeConnection().readWrite {
-      _ = try $0.makeEnvironment(CollectionEnvironment("staging", of: "web"))
+      _ = try $0.makeEnvironment("staging", of: "web")
     }
     // Both see what is not flushed yet.
     staging = Preferences(
@@ -188,7 +189,7 @@ extension Keys {
     let store = try TemporaryStore()
     let database = try store.open()
     try database.makeConnection().readWrite {
-      _ = try $0.makeEnvironment(CollectionEnvironment("staging", of: "web"))
+      _ = try $0.makeEnvironment("staging", of: "web")
     }
     try database.vault.create(key: store.key)
     try database.seal(collection: "billing")

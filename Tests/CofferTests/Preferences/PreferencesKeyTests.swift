@@ -78,7 +78,7 @@ extension Keys {
     #expect(try proxy.object(forKey: "retries") == 7)
     #expect(try proxy.value(of: .retries) == 7)
     #expect(preferences[.retries] == 5)
-    try proxy.removeObject(for: .retries)
+    try proxy.reset(.retries)
     #expect(proxy[.retries] == 3)
     try proxy.set(.dark, for: .theme)
     #expect(preferences[.theme] == .dark)

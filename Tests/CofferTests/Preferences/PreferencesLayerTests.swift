@@ -64,7 +64,7 @@ import Testing
     try expect(plain, "global", .global)
     plain.addSuite(named: "second")
     try expect(plain, "second", .suite("second"))
-    try proxy.removeAll(inCollection: "second")
+    try proxy.removeAllObjects(inCollection: "second")
     try proxy.removeObject(forKey: "k", inCollection: "global")
     try expect(plain, "registered", .registered)
     #expect(plain.origin(ofKey: "missing") == nil)

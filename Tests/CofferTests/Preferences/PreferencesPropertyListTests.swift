@@ -93,7 +93,7 @@ import Testing
       let error = #expect(throws: CofferError.self) { try preferences.importPropertyList(Data(wrong.utf8)) }
       guard case .malformedSettings = error else { throw try #require(error) }
     }
-    preferences.proxy.writtenCollectionsFilter = .blacklist(["application"])
+    preferences.proxy.writtenCollectionsFilter = .except(["application"])
     #expect(throws: CofferError.collectionNotAllowed(collection: "application")) {
       try preferences.importPropertyList(list, mode: .replace)
     }

@@ -1,3 +1,4 @@
+import CofferCompat
 import CofferStorage
 import Dispatch
 import Foundation

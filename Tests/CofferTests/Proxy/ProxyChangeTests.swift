@@ -262,17 +262,17 @@ import Testing
     try fixture.withWriteLockHeld {
       try proxy.setObject("2", forKey: "k")
       try proxy.setObject("2", forKey: "other")
-      try proxy.reset()
+      try proxy.discardPendingChanges()
       #expect(proxy.pendingChangeCount == 0)
       #expect(try visibleRow() == ["1", "m"])
       #expect(try !proxy.hasObject(forKey: "other"))
     }
     try proxy.flushAndWait()
     #expect(try fixture.snapshot() == before)
-    try proxy.reset()
+    try proxy.discardPendingChanges()
     try fixture.withWriteLockHeld {
       try proxy.setObject("3", forKey: "k")
-      try proxy.reset()
+      try proxy.discardPendingChanges()
       try proxy.setObject("4", forKey: "k")
     }
     // The set has a flush of its own.
@@ -286,14 +286,14 @@ import Testing
     try proxy.setObject("1", forKey: "k", durability: .committed)
     try fixture.withWriteLockHeld {
       try proxy.setObject("2", forKey: "k")
-      try proxy.resetObject(forKey: "k")
+      try proxy.discardPendingChanges(forKey: "k")
       #expect(proxy.pendingChangeCount == 0)
       try proxy.setObject("2", forKey: "k", withMetadata: "2")
       try proxy.replaceObject("3", forKey: "k")
       try proxy.setObject("3", forKey: "other")
       try proxy.setObject("3", forKey: "k", inCollection: "elsewhere")
-      try proxy.resetObject(forKey: "k")
-      try proxy.resetObject(forKey: "absent")
+      try proxy.discardPendingChanges(forKey: "k")
+      try proxy.discardPendingChanges(forKey: "absent")
       #expect(try visibleRow() == ["1", "-"])
       #expect(try proxy.object(forKey: "other") == "3")
       #expect(proxy.pendingChangeCount == 2)
@@ -312,7 +312,7 @@ import Testing
     try fixture.duringFlush(of: { try proxy.setObject("1", forKey: "k", withMetadata: "m") }) {
       try proxy.replaceObject("2", forKey: "k")
       #expect(try visibleRow() == ["2", "m"])
-      if isWhole { try proxy.reset() } else { try proxy.resetObject(forKey: "k") }
+      if isWhole { try proxy.discardPendingChanges() } else { try proxy.discardPendingChanges(forKey: "k") }
       #expect(try visibleRow() == ["1", "m"])
       #expect(proxy.pendingChangeCount == 1)
     }
@@ -331,15 +331,15 @@ import Testing
     try fixture.withWriteLockHeld {
       try proxy.setObject("1", forKey: "k")
       #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
-      try proxy.reset()
+      try proxy.discardPendingChanges()
       #expect(proxy.pendingChangeCount == 0)
       try proxy.flushAndWait()
     }
     try proxy.setObject("2", forKey: "other", durability: .committed)
     try proxy.close()
     #expect(try committedRow() == nil)
-    #expect(throws: CofferError.closed) { try proxy.reset() }
-    #expect(throws: CofferError.closed) { try proxy.resetObject(forKey: "k") }
+    #expect(throws: CofferError.closed) { try proxy.discardPendingChanges() }
+    #expect(throws: CofferError.closed) { try proxy.discardPendingChanges(forKey: "k") }
   }
 
   // MARK: Policies

@@ -162,7 +162,7 @@ import Testing
     for number in 0..<1000 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
     proxy.cacheByteLimit = 10_000
     #expect(proxy.state.itemCount == 1000, "what is pending stays")
-    try proxy.reset()
+    try proxy.discardPendingChanges()
     var counts = [1000]
     var isMore = true
     while isMore {
@@ -221,7 +221,7 @@ import Testing
       guard isFirst.exchange(false, ordering: .relaxed), let proxy else { return }
       #expect(throws: Never.self) {
         try proxy.setObject(-1, forKey: "\(last)", inCollection: "c")
-        try proxy.resetObject(forKey: "\(last - 1)", inCollection: "c")
+        try proxy.discardPendingChanges(forKey: "\(last - 1)", inCollection: "c")
         try proxy.removeObject(forKey: "\(last - 2)", inCollection: "c")
       }
     }
@@ -497,10 +497,10 @@ import Testing
       #expect(try proxy.allCollections() == ["accents", "l", "only pending"])
       try proxy.flushAndWait()
     }
-    try proxy.removeAll(inCollection: "l")
+    try proxy.removeAllObjects(inCollection: "l")
     try proxy.setObject("after", forKey: "z", inCollection: "l")
     #expect(try proxy.allKeys(inCollection: "l") == ["z"])
-    proxy.fetchedCollectionsFilter = .whitelist(nil)
+    proxy.fetchedCollectionsFilter = .only([])
     #expect(try proxy.allKeys(inCollection: "l") == ["z"])
     #expect(try proxy.allCollections() == ["l"])
   }

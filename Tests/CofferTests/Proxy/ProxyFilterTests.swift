@@ -1,3 +1,4 @@
+import CofferCompat
 import CofferCrypto
 import Dispatch
 import Testing
@@ -41,8 +42,8 @@ import Testing
     try setBoth(1)
     try proxy.flushAndWait()
     let filters: [(CollectionFilter?, [String])] = [
-      (nil, ["a", "b"]), (.whitelist(["a", "x"]), ["a"]), (.whitelist([]), []), (.whitelist(nil), []),
-      (.blacklist(["a", "x"]), ["b"]), (.blacklist([]), ["a", "b"]), (.blacklist(nil), ["a", "b"]),
+      (nil, ["a", "b"]), (.only(["a", "x"]), ["a"]), (.only([]), []), (.whitelist(nil), []),
+      (.except(["a", "x"]), ["b"]), (.except([]), ["a", "b"]), (.blacklist(nil), ["a", "b"]),
       (CollectionFilter { $0 == "b" }, ["b"]), (nil, ["a", "b"]),
     ]
     for (filter, expected) in filters {
@@ -51,15 +52,15 @@ import Testing
       #expect(try visible() == expected)
     }
     // Names compare by their bytes: one composed, one not.
-    #expect(!CollectionFilter.whitelist(["\u{E9}"]).allows("e\u{301}"))
-    #expect(CollectionFilter.blacklist(["\u{E9}"]).allows("e\u{301}"))
+    #expect(!CollectionFilter.only(["\u{E9}"]).allows("e\u{301}"))
+    #expect(CollectionFilter.except(["\u{E9}"]).allows("e\u{301}"))
   }
 
   @Test("4.7 shows pending values of filtered collections until they are committed, and filters no writes")
   func pendingStaysVisible() throws {
     try setBoth(1)
     try proxy.flushAndWait()
-    proxy.fetchedCollectionsFilter = .blacklist(["a"])
+    proxy.fetchedCollectionsFilter = .except(["a"])
     try fixture.duringFlush(of: { try proxy.setObject(2, forKey: "k", inCollection: "a", withMetadata: 2) }) {
       let seen = try visible()
       #expect(seen == ["a", "b"])
@@ -105,7 +106,7 @@ import Testing
     let isCleared = DispatchSemaphore(value: 0)
     try fixture.withWriteLockHeld {
       try setBoth(2)
-      try proxy.abortAndReset(.blacklist(["a"]))
+      try proxy.abortAndReset(.except(["a"]))
       proxy.readWriteConnection.asyncReadWrite({ try $0.removeAllObjects(inCollection: "a") }) { [proxy] _ in
         proxy.fetchedCollectionsFilter = nil
         isCleared.signal()
@@ -129,7 +130,7 @@ import Testing
     try fixture.withWriteLockHeld {
       try setBoth(2)
       try proxy.setObject(2, forKey: "never", inCollection: "a")
-      try proxy.removeAll(inCollection: "a")
+      try proxy.removeAllObjects(inCollection: "a")
       #expect(try visible() == ["b"])
       try proxy.replaceObject(3, forKey: "old", inCollection: "a")
       #expect(try !proxy.hasObject(forKey: "old", inCollection: "a"))
@@ -144,7 +145,7 @@ import Testing
     #expect(try fixture.reader.read { try $0.allKeys(inCollection: "a") } == ["k"])
     // One step, with no moment in which the collection is empty to others.
     #expect(try fixture.snapshot() == before + 1)
-    try proxy.removeAll(inCollection: "a", durability: .committed)
+    try proxy.removeAllObjects(inCollection: "a", durability: .committed)
     #expect(try fixture.reader.read { try $0.allCollections() } == ["b"])
     #expect(proxy.pendingChangeCount == 0)
   }
@@ -154,7 +155,7 @@ import Testing
   )
   func removeAllDuringFlush() throws {
     try fixture.duringFlush(of: { try proxy.setObject(1, forKey: "k", inCollection: "a", withMetadata: 1) }) {
-      try proxy.removeAll(inCollection: "a")
+      try proxy.removeAllObjects(inCollection: "a")
       #expect(try visible() == [])
     }
     try proxy.flushAndWait()
@@ -163,7 +164,7 @@ import Testing
 
     try setBoth(1)
     try proxy.flushAndWait()
-    try fixture.duringFlush(of: { try proxy.removeAll(inCollection: "a") }) {
+    try fixture.duringFlush(of: { try proxy.removeAllObjects(inCollection: "a") }) {
       #expect(try visible() == ["b"])
       try proxy.setObject(2, forKey: "k", inCollection: "a", withMetadata: 2)
       #expect(try visible() == ["a", "b"])
@@ -178,7 +179,7 @@ import Testing
     let proxy = try ConnectionProxy(database: fixture.store.open(busyTimeout: .zero))
     try self.proxy.setObject(1, forKey: "k", inCollection: "a", durability: .committed)
     try fixture.withWriteLockHeld {
-      try proxy.removeAll(inCollection: "a")
+      try proxy.removeAllObjects(inCollection: "a")
       #expect(proxy.pendingChangeCount == 1)
       try proxy.resetObject(forKey: "k", inCollection: "a")
       #expect(try !proxy.hasObject(forKey: "k", inCollection: "a"))
@@ -186,7 +187,7 @@ import Testing
       #expect(try proxy.hasObject(forKey: "k", inCollection: "a"))
       try proxy.setObject(2, forKey: "failed", inCollection: "a")
       #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
-      try proxy.removeAll(inCollection: "a")
+      try proxy.removeAllObjects(inCollection: "a")
       try proxy.setObject(3, forKey: "kept", inCollection: "a")
       #expect(try !proxy.hasObject(forKey: "failed", inCollection: "a"))
     }
@@ -200,7 +201,7 @@ import Testing
   func writeFilter() throws {
     try setBoth(1)
     try proxy.flushAndWait()
-    proxy.writtenCollectionsFilter = .whitelist(["b"])
+    proxy.writtenCollectionsFilter = .only(["b"])
     let asked = Lock(false)
     var rules = CollectionRules()
     rules.objectSanitizer = { _, _, value in
@@ -219,7 +220,7 @@ import Testing
     #expect(throws: refusal) { try proxy.replaceMetadata(nil, forKey: "k", inCollection: "a") }
     #expect(throws: refusal) { try proxy.removeObject(forKey: "k", inCollection: "a") }
     #expect(throws: refusal) { try proxy.removeObjects(forKeys: ["k"], inCollection: "a") }
-    #expect(throws: refusal) { try proxy.removeAll(inCollection: "a") }
+    #expect(throws: refusal) { try proxy.removeAllObjects(inCollection: "a") }
     #expect(refusal.description.contains("\"a\""))
     #expect(proxy.pendingChangeCount == 0)
     #expect(!asked.withLock { $0 })

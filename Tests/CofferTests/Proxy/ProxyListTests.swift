@@ -22,8 +22,8 @@ import Testing
   @Test("have all collections with visible items, including pending ones")
   func collections() throws {
     try proxy.removeObjects(forKeys: ["a", "b"], inCollection: "emptied")
-    try proxy.removeAll(inCollection: "cleared")
-    try proxy.removeAll(inCollection: "refilled")
+    try proxy.removeAllObjects(inCollection: "cleared")
+    try proxy.removeAllObjects(inCollection: "refilled")
     try proxy.setObject(2, forKey: "c", inCollection: "refilled")
     try proxy.removeObject(forKey: "a", inCollection: "full")
     try proxy.setObject(1, forKey: "a", inCollection: "new")
@@ -33,7 +33,7 @@ import Testing
     #expect(try proxy.allKeys(inCollection: "full") == ["b"])
     try proxy.flushAndWait()
     #expect(try proxy.allCollections() == expected)
-    proxy.fetchedCollectionsFilter = .blacklist(["full"])
+    proxy.fetchedCollectionsFilter = .except(["full"])
     #expect(try proxy.allCollections() == ["new", "refilled"])
   }
 

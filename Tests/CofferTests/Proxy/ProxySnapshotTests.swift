@@ -36,7 +36,7 @@ import Testing
       try proxy.setObject(2, forKey: "z", inCollection: "a")
       try proxy.setObject(3, forKey: "y", inCollection: "b")
       try proxy.removeObject(forKey: "x", inCollection: "a")
-      try proxy.removeAll(inCollection: "cleared")
+      try proxy.removeAllObjects(inCollection: "cleared")
       let snapshot = try proxy.snapshot(ofCollections: ["b", "a", "missing", "cleared", "b"])
       #expect(lines(snapshot) == ["a/y=1", "a/z=2", "b/x=1", "b/y=3"])
       #expect(try snapshot.item(forKey: "y", inCollection: "b")?.object(as: Int.self) == 3)
@@ -45,7 +45,7 @@ import Testing
       #expect(snapshot.item(forKey: "zz", inCollection: "b") == nil)
     }
     #expect(try proxy.snapshot(ofCollections: []).items.isEmpty)
-    proxy.fetchedCollectionsFilter = .blacklist(["a"])
+    proxy.fetchedCollectionsFilter = .except(["a"])
     try proxy.flushAndWait()
     #expect(lines(try proxy.snapshot(ofCollections: ["a", "b"])) == ["b/x=1", "b/y=3"])
   }
@@ -135,7 +135,7 @@ import Testing
     #expect(own.changes.map { "\($0.collection)/\($0.key)" } == ["a/k", "b/k"])
     try proxy.flushAndWait()
     try clear("b", "c")
-    #expect(await changes.next()?.wholeCollections == ["b"])
+    #expect(await changes.next()?.scope == .collections(["b"]))
     var none = try proxy.changes(inCollections: []).makeAsyncIterator()
     try proxy.setObject(2, forKey: "k", inCollection: "a")
     try proxy.close()

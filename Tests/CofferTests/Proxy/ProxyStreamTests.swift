@@ -34,7 +34,8 @@ import Testing
         }
       }
       return "\(origin) \(change.kind) \(change.collection)/\(change.key) \(text(old))>\(text(new))"
-    } + event.wholeCollections.map { "\(origin) whole \($0)" } + (event.isEverything ? ["\(origin) everything"] : [])
+    } + event.scope.wholeCollections.map { "\(origin) whole \($0)" }
+      + (event.scope == .everything ? ["\(origin) everything"] : [])
   }
 
   @Test("4.13 announces its own changes when visible, with old and new values, and not again when committed")
@@ -54,7 +55,7 @@ import Testing
     #expect(try await next(&changes) == ["own inserted /k ->7"])
     #expect(try proxy.compareAndSet("k", expected: 7, new: 8))
     #expect(try await next(&changes) == ["own updated /k 7>8"])
-    try proxy.removeAll(inCollection: "")
+    try proxy.removeAllObjects(inCollection: "")
     #expect(try await next(&changes) == ["own whole "])
   }
 
@@ -144,9 +145,9 @@ import Testing
     #expect(try await next(&changes) == ["own updated /a 1>2"])
     try proxy.setObject(3, forKey: "b")
     #expect(try await next(&changes) == ["own inserted /b ->3"])
-    try proxy.resetObject(forKey: "a")
+    try proxy.discardPendingChanges(forKey: "a")
     #expect(try await next(&changes) == ["own updated /a 2>1"])
-    try proxy.reset()
+    try proxy.discardPendingChanges()
     #expect(try await next(&changes) == ["own removed /b 3>-"])
   }
 

@@ -1,3 +1,4 @@
+import CofferCompat
 import Testing
 
 @testable import Coffer

@@ -123,7 +123,7 @@ import Testing
       try transaction.setObject(1, forKey: "b", withMetadata: nil, ifVersion: transaction.version(forKey: "b"))
       try transaction.replaceObject(nil, forKey: "c")
       try transaction.replaceMetadata(nil, forKey: "d")
-      try transaction.setObjectIfAbsent(1, forKey: "e", withMetadata: nil)
+      try transaction.setObject(1, forKey: "e", withMetadata: nil, ifVersion: 0)
       #expect(try transaction.allKeys() == ["a", "b", "d", "e"])
       for key in ["a", "b", "d", "e"] { #expect(try transaction.metadata(forKey: key, as: Int.self) == nil) }
       try transaction.setObject(1, forKey: "d", withMetadata: 2)

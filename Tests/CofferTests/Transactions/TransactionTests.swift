@@ -1,3 +1,4 @@
+import CofferCompat
 import Foundation
 import Testing
 

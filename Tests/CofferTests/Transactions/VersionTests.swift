@@ -192,16 +192,15 @@ import Testing
   @Test("of 0 mean that there is no such key")
   func absent() throws {
     for key in ["k", "", "\0"] {
-      try connection.readWrite { try $0.setObjectIfAbsent(1, forKey: key) }
+      try connection.readWrite { try $0.setObject(1, forKey: key, ifVersion: 0) }
       let found = try version(key)
       let mismatch = CofferError.versionMismatch(collection: "", key: key, expected: 0, actual: found)
-      #expect(throws: mismatch) { try connection.readWrite { try $0.setObjectIfAbsent(2, forKey: key) } }
       #expect(throws: mismatch) { try connection.readWrite { try $0.setObject(2, forKey: key, ifVersion: 0) } }
       #expect(throws: mismatch) { try connection.readWrite { try $0.removeObject(forKey: key, ifVersion: 0) } }
       #expect(try connection.read { try $0.object(forKey: key) } == 1)
     }
     try connection.readWrite { transaction in
-      try transaction.setObjectIfAbsent(1, forKey: "with", inCollection: "new", withMetadata: "m")
+      try transaction.setObject(1, forKey: "with", inCollection: "new", withMetadata: "m", ifVersion: 0)
       try transaction.removeObject(forKey: "none", ifVersion: 0)
       #expect(try transaction.metadata(forKey: "with", inCollection: "new") == "m")
       #expect(throws: CofferError.versionMismatch(collection: "new", key: "none", expected: 3, actual: 0)) {
@@ -245,7 +244,7 @@ import Testing
       try transaction.setObject("b", forKey: "k", ifVersion: version)
       #expect(throws: CofferError.self) { try transaction.setObject("c", forKey: "k", ifVersion: version) }
       try transaction.removeObject(forKey: "k", ifVersion: version + 1)
-      try transaction.setObjectIfAbsent("d", forKey: "k")
+      try transaction.setObject("d", forKey: "k", ifVersion: 0)
     }
     #expect(try connection.read { try $0.object(forKey: "k") } == "d")
   }

@@ -1,3 +1,4 @@
+import CofferCompat
 import CofferCrypto
 import Foundation
 import Testing

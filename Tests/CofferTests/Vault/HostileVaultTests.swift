@@ -1,3 +1,4 @@
+import CofferCompat
 import CofferCrypto
 import CofferStorage
 import Foundation
@@ -65,7 +66,7 @@ import Testing
       let keys = try transaction.allKeys(inCollection: "tokens")
       #expect(keys == ["k"])
     }
-    let problems = try fixture.database.verify().problems
+    let problems = try fixture.database.verify().problems.map(\.description)
     #expect(problems.contains { $0.hasPrefix("The value for \"k\" in \"tokens\" is damaged: it is unsealed") })
     #expect(problems.contains { $0.hasPrefix("An earlier value for \"k\" in \"tokens\" is damaged: it is unsealed") })
     guard isUnlocked else { return }
@@ -86,7 +87,7 @@ import Testing
     try fixture.execute(
       "UPDATE items SET (type, data) = (SELECT type, data FROM items WHERE collection = 1) WHERE collection = 2")
     expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "other") } }
-    let problems = try fixture.database.verify().problems
+    let problems = try fixture.database.verify().problems.map(\.description)
     #expect(problems.count == 1 && problems[0].contains("\"k\" in \"other\" is damaged: it is unsealed in a sealed"))
   }
 
@@ -138,7 +139,7 @@ import Testing
   func declarationWhileLocked(_ sql: String) throws {
     vault.lock()
     try fixture.execute(sql)
-    let problems = try fixture.database.verify().problems
+    let problems = try fixture.database.verify().problems.map(\.description)
     #expect(
       problems.contains {
         $0.contains("declaration of \"tokens\"") || $0.contains("not sealed") || $0.contains("vault")
@@ -152,7 +153,7 @@ import Testing
     try connection.readWrite { try $0.setObject("plain", forKey: "k", inCollection: "mail") }
     try fixture.execute("UPDATE collections SET flags = flags | 1 WHERE name = 'mail'")
     expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "mail") } }
-    #expect(try fixture.database.verify().problems.contains { $0.contains("declaration of \"mail\"") })
+    #expect(try fixture.database.verify().problems.contains { $0.description.contains("declaration of \"mail\"") })
     // It can be removed all the same.
     try connection.readWrite { try $0.removeAllObjects(inCollection: "mail") }
     try fixture.database.unseal(collection: "mail")

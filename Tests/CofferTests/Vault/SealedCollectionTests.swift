@@ -308,7 +308,7 @@ import Testing
           return try transaction.metadata(forKey: key, inCollection: collection, as: Value.self)
         }
       }
-      let problems = try fixture.database.verify().problems
+      let problems = try fixture.database.verify().problems.map(\.description)
       #expect(problems.contains { $0.contains("does not authenticate") || $0.contains("too short") }, "\(sql)")
       try fixture.execute("DELETE FROM items; INSERT INTO items SELECT * FROM kept; DROP TABLE kept")
     }

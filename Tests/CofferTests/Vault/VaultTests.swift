@@ -63,7 +63,7 @@ import Testing
     #expect(changed.id == slot.id && changed.label == "second")
     #expect(throws: CofferError.wrongKey) { try vault.unlock(passphrase("second")) }
     try vault.unlock(passphrase("third"))
-    try vault.labelSlot(slot.id, "third")
+    try vault.setLabel("third", forSlot: slot.id)
     #expect(try vault.slots().map(\.label) == ["test", "third", "paper"])
     try vault.removeSlot(slot.id)
     #expect(throws: CofferError.wrongKey) { try vault.unlock(passphrase("third")) }
@@ -71,10 +71,10 @@ import Testing
     #expect(throws: CofferError.lastSlot) { try vault.removeSlot(try #require(try vault.slots().first).id) }
     for id in [77, 300, -1] {
       #expect(throws: CofferError.slotNotFound(id: id)) { try vault.removeSlot(id) }
-      #expect(throws: CofferError.slotNotFound(id: id)) { try vault.labelSlot(id, "x") }
+      #expect(throws: CofferError.slotNotFound(id: id)) { try vault.setLabel("x", forSlot: id) }
       #expect(throws: CofferError.slotNotFound(id: id)) { try vault.changeSlot(id, to: fixture.vaultKey) }
     }
-    #expect(throws: CofferError.self) { try vault.labelSlot(0, String(repeating: "x", count: 65)) }
+    #expect(throws: CofferError.self) { try vault.setLabel(String(repeating: "x", count: 65), forSlot: 0) }
     vault.lock()
     try vault.unlock(fixture.vaultKey)
   }
@@ -93,7 +93,7 @@ import Testing
     #expect(throws: locked) { try vault.addSlot(fixture.store.key) }
     #expect(throws: locked) { try vault.addRecoveryKey() }
     #expect(throws: locked) { try vault.changeSlot(0, to: fixture.store.key) }
-    #expect(throws: locked) { try vault.labelSlot(0, "x") }
+    #expect(throws: locked) { try vault.setLabel("x", forSlot: 0) }
     #expect(throws: locked) { try vault.removeSlot(0) }
     #expect(throws: locked) { try vault.rotate(newKeyFor: [fixture.vaultKey]) }
     #expect(throws: locked) { try vault.vaultKey() }

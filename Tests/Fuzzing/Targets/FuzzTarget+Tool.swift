@@ -16,8 +16,8 @@ extension FuzzTarget {
 
   /// A file of one collection, which must round-trip through writing and reading.
   private static func file(_ bytes: [UInt8], _ format: SettingsFormat) throws {
-    _ = try? SettingsFile(bytes, format: format, named: "file", collection: nil, reading: FormatsTool.tree)
-    let file = try SettingsFile(bytes, format: format, named: "file", collection: "c", reading: FormatsTool.tree)
+    _ = try? ImportedSettings(bytes, format: format, named: "file", collection: nil, reading: FormatsTool.tree)
+    let file = try ImportedSettings(bytes, format: format, named: "file", collection: "c", reading: FormatsTool.tree)
     for setting in file.settings {
       guard let value = setting.value, let stored = try? value.stored,
         let tree = try? PortableValue.tree(value, native: format.native)
@@ -30,7 +30,7 @@ extension FuzzTarget {
       }
       guard format.native.nul || !setting.key.contains("\0") else { continue }
       let written = try format.bytes([setting.key: tree])
-      let again = try SettingsFile(
+      let again = try ImportedSettings(
         written, format: format, named: "written", collection: "c", reading: FormatsTool.tree
       ).settings
       // -0.0 and 0.0 are equal with different bytes; NaN has equal bytes and is not equal.

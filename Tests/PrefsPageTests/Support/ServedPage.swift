@@ -45,7 +45,7 @@ final class ServedPage: Sendable {
     database = try .inMemory()
     try database.makeConnection().readWrite(prepare)
     store = try PageStore(
-      database, session: PrefsCommands.Session(SessionOptions(store: database.path)),
+      database, session: CommandSession(SessionOptions(store: database.path)),
       scope: CollectionScope(named: collections), isReadOnly: readOnly)
     let clock = clock
     credentials = Credentials { clock.now }

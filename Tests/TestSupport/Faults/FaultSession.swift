@@ -116,7 +116,7 @@ package final class FaultSession {
       }
     } catch {
       // The next flush would write it; here the step is retried.
-      try? proxy.reset()
+      try? proxy.discardPendingChanges()
       throw error
     }
   }

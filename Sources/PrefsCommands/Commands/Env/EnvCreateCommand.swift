@@ -28,8 +28,8 @@ struct EnvCreateCommand: ParsableCommand {
 
   mutating func run() throws {
     let environment = try environment()
-    let isMade = try Session(common).write { transaction in
-      let isMade = try transaction.makeEnvironment(environment)
+    let isMade = try CommandSession(common).write { transaction in
+      let isMade = try transaction.makeEnvironment(environment.name, of: environment.parent)
       if isMade, try transaction.numberOfKeys(inCollection: environment.parent) == 0 {
         common.note("\(KeyReference.describe(environment.parent)) holds nothing yet.")
       }

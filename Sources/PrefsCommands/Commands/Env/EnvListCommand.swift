@@ -23,7 +23,7 @@ struct EnvListCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = name.map(CommandArguments.value) ?? common.namedCollection
-    let found = try Session(common).read { transaction in
+    let found = try CommandSession(common).read { transaction in
       try transaction.environments()
         .filter { environment in collection.map { $0.utf8.elementsEqual(environment.parent.utf8) } ?? true }
         .map { ($0, count: try transaction.numberOfKeys(inCollection: $0.collection)) }

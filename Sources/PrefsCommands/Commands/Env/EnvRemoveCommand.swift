@@ -24,7 +24,7 @@ struct EnvRemoveCommand: ParsableCommand {
 
   mutating func run() throws {
     let environment = try EnvCommand.environment(name)
-    let session = try Session(common)
+    let session = try CommandSession(common)
     try session.using(try session.open()) { database in
       let connection = try database.makeConnection()
       // Ask outside of a transaction, which would block all other writers until the answer.

@@ -23,7 +23,7 @@ struct KeyAddCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     try session.withSlots(whose) { slots in
       let hash = try new.stretching.hash()
       let slot = try slots.holder.addSlot(

@@ -26,7 +26,7 @@ struct KeyChangeCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    let session = try Session(common)
+    let session = try CommandSession(common)
     try session.withSlots(whose) { slots in
       let slot = try SlotReference.slot(slot, in: slots.holder.slots())
       if new.isEmpty, slot.kind != .passphrase {

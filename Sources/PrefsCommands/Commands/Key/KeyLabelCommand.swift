@@ -27,9 +27,9 @@ struct KeyLabelCommand: ParsableCommand {
   }
 
   mutating func run() throws {
-    try Session(common).withSlots(whose) { slots in
+    try CommandSession(common).withSlots(whose) { slots in
       let slot = try SlotReference.slot(slot, in: slots.holder.slots())
-      try slots.holder.labelSlot(slot.id, CommandArguments.value(text))
+      try slots.holder.setLabel(CommandArguments.value(text), forSlot: slot.id)
     }
   }
 }

@@ -46,8 +46,8 @@ struct KeyListCommand: ParsableCommand {
   }
 
   private func slots() throws -> [SlotInfo] {
-    let session = try Session(common)
-    guard vault else { return try Database.slotKinds(at: session.path) }
+    let session = try CommandSession(common)
+    guard vault else { return try Database.slots(at: session.path) }
     return try session.using(try session.openForReading()) { database in
       try VaultAccess(vault: database.vault, session: session).requireVault()
       return try database.vault.slots()

@@ -54,7 +54,7 @@ struct KeyRecoveryCommand: ParsableCommand {
     }
     // A broken pipe must be an error here, so that the slot can be removed again.
     signal(SIGPIPE, SIG_IGN)
-    try Session(common).withSlots(whose) { slots in
+    try CommandSession(common).withSlots(whose) { slots in
       let file = try output.flatMap { $0 == "-" ? nil : try NewOutputFile(path: $0) }
       let known = try Set(slots.holder.slots().map(\.id))
       do {

@@ -26,7 +26,7 @@ struct KeyRemoveCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    try Session(common).withSlots(whose) { slots in
+    try CommandSession(common).withSlots(whose) { slots in
       let all = try slots.holder.slots()
       let slot = try SlotReference.slot(slot, in: all)
       guard all.count > 1 else { throw CofferError.lastSlot }

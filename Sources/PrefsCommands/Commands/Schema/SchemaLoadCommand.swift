@@ -56,7 +56,7 @@ struct SchemaLoadCommand: ParsableCommand {
   mutating func run() throws {
     let bytes = try file == "-" ? FileDescriptor.readAll(0, named: "standard input") : FileDescriptor.readFile(file)
     let applications = try read(bytes)
-    try Session(common).writeCreating { transaction in
+    try CommandSession(common).writeCreating { transaction in
       for (name, application) in applications {
         try transaction.declare(application.declarations, by: name, version: application.version)
       }

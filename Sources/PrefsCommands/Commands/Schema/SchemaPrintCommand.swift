@@ -32,7 +32,7 @@ struct SchemaPrintCommand: ParsableCommand {
   mutating func run() throws {
     let named = try common.collection(nil)
     let collection = named?.name
-    let (settings, schema) = try Session(common, in: named.map { [$0] } ?? []).read { transaction in
+    let (settings, schema) = try CommandSession(common, in: named.map { [$0] } ?? []).read { transaction in
       let declared = try DeclaredKeys(transaction)
       let sealed = try transaction.allCollections().filter { try transaction.isSealed(collection: $0) }
       return (

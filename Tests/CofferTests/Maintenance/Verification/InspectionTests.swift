@@ -73,13 +73,16 @@ import Testing
     }
     #expect(throws: CofferError.self) { try store.open() }
     let report = try Database.verifyPages(at: store.path, key: store.key)
-    #expect(report.problems == ["Pages 1 to 3 do not authenticate.", "Page 6 does not authenticate."])
+    #expect(report.problems.map(\.kind) == [.damagedPages(1...3), .damagedPages(6...6)])
+    #expect(
+      report.problems.map(\.description) == ["Pages 1 to 3 do not authenticate.", "Page 6 does not authenticate."])
     #expect(report.pageCount == count)
 
     let cut = try filled()
     try change(cut) { $0 = $0.prefix(SalvageFixture.offset(ofPage: 5)) }
     let problems = try Database.verifyPages(at: cut.path, key: cut.key).problems
-    #expect(problems == ["The file is truncated: pages 5 to \(count) are missing."])
+    #expect(problems.map(\.kind) == [.missingPages(5...count)])
+    #expect(problems.map(\.description) == ["The file is truncated: pages 5 to \(count) are missing."])
     #expect(throws: CofferError.wrongKey) {
       try Database.verifyPages(at: cut.path, key: .key(SecretBytes.random(count: 32)))
     }
@@ -92,7 +95,7 @@ import Testing
       let offset = SalvageFixture.offset(ofPage: 4)
       data.replaceSubrange(offset..<offset + 4096, with: Data("SQLite format 3\0".utf8) + Data(count: 4080))
     }
-    let problems = try Database.verifyPages(at: store.path, key: store.key).problems
+    let problems = try Database.verifyPages(at: store.path, key: store.key).problems.map(\.description)
     #expect(problems.contains { $0.hasPrefix("Pages 4 to 4 do not look random") })
   }
 

@@ -2,7 +2,7 @@ import Coffer
 import CofferMaintenance
 
 /// The settings in a file.
-struct SettingsFile {
+struct ImportedSettings {
   /// The collections, including empty ones.
   let collections: [String]
   let settings: [ImportedSetting]
@@ -42,7 +42,7 @@ struct SettingsFile {
   /// The same settings with renamed collections.
   ///
   /// - Throws: ``Failure`` if two collections would get the same name.
-  func renamingCollections(_ rename: (String) throws -> String) throws -> SettingsFile {
+  func renamingCollections(_ rename: (String) throws -> String) throws -> ImportedSettings {
     var names: [String: String] = [:]
     for collection in collections {
       let name = try rename(collection)
@@ -51,7 +51,7 @@ struct SettingsFile {
       }
       names[collection] = name
     }
-    return SettingsFile(
+    return ImportedSettings(
       collections: collections.compactMap { names[$0] },
       settings: settings.map {
         ImportedSetting(collection: names[$0.collection] ?? $0.collection, key: $0.key, value: $0.value)

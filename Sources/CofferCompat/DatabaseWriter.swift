@@ -1,6 +1,6 @@
-import CofferCrypto
-import CofferStorage
+import Coffer
 import Dispatch
+import Synchronization
 
 /// Reads from a database.
 public protocol DatabaseReader: AnyObject, Sendable {
@@ -61,7 +61,7 @@ public protocol DatabaseWriter: DatabaseReader {
 
 /// A result that arrives later, from another thread.
 public final class DatabaseFuture<Value: Sendable>: Sendable {
-  private let result = Lock<Result<Value, any Error>?>(nil)
+  private let result = Mutex<Result<Value, any Error>?>(nil)
   private let isDone = DispatchGroup()
 
   init() {

@@ -2,7 +2,7 @@ import Coffer
 import CofferMaintenance
 
 /// A command's access to its store.
-package struct Session {
+package struct CommandSession {
   package let options: SessionOptions
   package let path: String
   /// The store that the command is about, for what is said of its failure.
@@ -70,7 +70,7 @@ package struct Session {
     _ databaseOptions: Database.Options, fallback: Database.Options? = nil,
     willOpen: (KeySource) -> Void = { _ in }
   ) throws -> Database {
-    let slots = try Database.slotKinds(at: path)
+    let slots = try Database.slots(at: path)
     let database = try lookup.open(slots) { key in
       willOpen(key)
       do {
@@ -100,7 +100,7 @@ package struct Session {
 
   /// Opens the store, and returns the key source that opened it.
   func openWithKey() throws -> (database: Database, key: KeySource) {
-    let slots = try Database.slotKinds(at: path)
+    let slots = try Database.slots(at: path)
     return try lookup.open(slots) { (try Database.open(at: path, key: $0, options: databaseOptions()), $0) }
   }
 
@@ -108,7 +108,7 @@ package struct Session {
   func salvage(to output: String, newKeyFile: String?, progress: (Double) -> Void) throws -> SalvageReport {
     // Before anything is asked for or made.
     if StoreLocation.isTaken(output) { throw CofferError.storeExists(path: output) }
-    return try lookup.open(try Database.slotKinds(at: path)) { key in
+    return try lookup.open(try Database.slots(at: path)) { key in
       try Database.salvage(
         at: path, key: key, to: output, newKey: newKeyFile.map { try lookup.newKeyFile($0) } ?? key, progress: progress)
     }
@@ -149,7 +149,7 @@ package struct Session {
   /// Whether there is a store, readable or not.
   func exists() throws -> Bool {
     do {
-      _ = try Database.slotKinds(at: path)
+      _ = try Database.slots(at: path)
       return true
     } catch CofferError.storeNotFound {
       return false

@@ -1,3 +1,5 @@
+import Coffer
+
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -27,12 +29,12 @@ public struct SerializedValue: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  init(_ stored: StoredValue) {
+  package init(_ stored: StoredValue) {
     kind = stored.kind
     bytes = stored.bytes.withUnsafeBytes { Data($0) }
   }
 
-  var stored: StoredValue { Self.stored(kind, bytes) }
+  package var stored: StoredValue { Self.stored(kind, bytes) }
 
   private static func stored(_ kind: Value.Kind, _ bytes: Data) -> StoredValue {
     StoredValue(

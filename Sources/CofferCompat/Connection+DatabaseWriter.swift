@@ -1,4 +1,4 @@
-import CofferStorage
+import Coffer
 import Dispatch
 
 extension Connection: DatabaseWriter {
@@ -136,39 +136,5 @@ extension Connection: DatabaseWriter {
       future.resolve(.failure(error))
     }
     return future
-  }
-
-  /// Removes everything: all collections, their history, and their entries in the change log.
-  ///
-  /// - Throws: As `readWrite`.
-  public func erase() throws {
-    try readWrite { try $0.removeAllObjectsInAllCollections() }
-  }
-
-  /// Removes everything, as the synchronous form does, without blocking a thread.
-  ///
-  /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled.
-  public func erase() async throws {
-    try await readWrite { try $0.removeAllObjectsInAllCollections() }
-  }
-
-  /// Rebuilds the store file, reclaiming the space of removed items.
-  ///
-  /// It needs the write lock, and space in the log for a copy of the store.
-  ///
-  /// - Throws: As `readWrite`.
-  public func vacuum() throws {
-    try checkMayWrite()
-    try perform { try $0.vacuum() }
-  }
-
-  /// Rebuilds the store file, as the synchronous form does, without blocking a thread.
-  ///
-  /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled before its turn.
-  public func vacuum() async throws {
-    try await performing { session, cancellation in
-      try cancellation.check()
-      try session.vacuum()
-    }
   }
 }

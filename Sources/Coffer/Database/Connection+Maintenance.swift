@@ -1,0 +1,35 @@
+extension Connection {
+  /// Removes everything: all collections, their history, and their entries in the change log.
+  ///
+  /// - Throws: As `readWrite`.
+  public func erase() throws {
+    try readWrite { try $0.session.removeAllInAllCollections() }
+  }
+
+  /// Removes everything, as the synchronous form does, without blocking a thread.
+  ///
+  /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled.
+  public func erase() async throws {
+    try await readWrite { try $0.session.removeAllInAllCollections() }
+  }
+
+  /// Rebuilds the store file, reclaiming the space of removed items.
+  ///
+  /// It needs the write lock, and space in the log for a copy of the store.
+  ///
+  /// - Throws: As `readWrite`.
+  public func vacuum() throws {
+    try checkMayWrite()
+    try perform { try $0.vacuum() }
+  }
+
+  /// Rebuilds the store file, as the synchronous form does, without blocking a thread.
+  ///
+  /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled before its turn.
+  public func vacuum() async throws {
+    try await performing { session, cancellation in
+      try cancellation.check()
+      try session.vacuum()
+    }
+  }
+}

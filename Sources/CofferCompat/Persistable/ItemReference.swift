@@ -1,0 +1,62 @@
+import Coffer
+
+/// A reference to an item: its collection, and its key there.
+///
+/// An item can hold the reference of another one to refer to it:
+///
+/// ```swift
+/// struct Album: Persistable {
+///   static let collection = "albums"
+///   let identifier: String
+///   var photos: [ItemReference]
+/// }
+///
+/// let photos = try transaction.read(Photo.self, references: album.photos)
+/// ```
+public struct ItemReference: Hashable, Codable, Sendable {
+  /// The collection.
+  public let collection: String
+  /// The key in the collection.
+  public let key: String
+
+  /// Creates the reference of a key in a collection.
+  public init(collection: String, key: String) {
+    self.collection = collection
+    self.key = key
+  }
+
+  /// Compares by the UTF-8 bytes of the names, as the store does.
+  public static func == (a: Self, b: Self) -> Bool {
+    ByteString(a.collection) == ByteString(b.collection) && ByteString(a.key) == ByteString(b.key)
+  }
+
+  /// Hashes the UTF-8 bytes.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(ByteString(collection))
+    hasher.combine(ByteString(key))
+  }
+}
+
+extension Persistable {
+  /// The reference of this item.
+  public var reference: ItemReference { Self.reference(forKey: identifier) }
+
+  /// The reference of an item with this identifier, whether it exists or not.
+  public static func reference(forKey key: Identifier) -> ItemReference {
+    ItemReference(collection: collection, key: self.key(for: key))
+  }
+
+  /// The key in a reference.
+  ///
+  /// A reference may come from a store, so one of another collection is an error, not a programming error.
+  ///
+  /// - Throws: `CofferError.unsupported`.
+  static func key(at reference: ItemReference) throws -> String {
+    guard ByteString(reference.collection) == ByteString(collection) else {
+      throw CofferError.unsupported(
+        reason:
+          "the reference is to collection \"\(reference.collection)\", but \(Self.self) is stored in \"\(collection)\"")
+    }
+    return reference.key
+  }
+}
