@@ -136,7 +136,7 @@ extension Fleet {
     }
   }
 
-  /// Swaps members and head at once; with a new key, once all records are sealed under it where nobody looks yet.
+  /// Replaces members and head together; with a new key, after sealing all records under it in an unused folder.
   private func publish(_ edition: MembersEdition) async throws -> Bool {
     let old = membership
     let next = try Membership(old.stored, isHeadOpened: false)
@@ -177,7 +177,7 @@ extension Fleet {
 
   /// Seals all records under another key, in a folder of its own that no head is for yet.
   ///
-  /// - Returns: By their old names; nil where somebody else has committed meanwhile.
+  /// - Returns: By their old names; nil if another member has committed meanwhile.
   private func reseal(
     from old: Membership, to next: Membership
   ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
@@ -200,7 +200,7 @@ extension Fleet {
 
   /// Takes from the carrier what no head is for: of earlier keys, and of commits that were cut off.
   ///
-  /// - Returns: False where somebody else has committed meanwhile.
+  /// - Returns: False if another member has committed meanwhile.
   func clean() async throws -> Bool {
     guard let view = try await CarrierView.readAll(carrier), view.head == membership.stored.head else { return false }
     let pieces = Set((membership.head?.pieces ?? []).map { Piece.object($0.id, membership.keys) })

@@ -61,7 +61,7 @@ extension Fleet {
 
   // MARK: Listening
 
-  /// Hears of the carrier's changes.
+  /// Receives the carrier's changes.
   private func watch(_ wake: AsyncStream<Wake>.Continuation) async throws {
     var pause = Self.firstPause
     // Without a revision there is nothing to go on from.

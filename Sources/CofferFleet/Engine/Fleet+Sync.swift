@@ -105,7 +105,7 @@ extension Fleet {
   /// How often it is noted that the store was in step, where nothing else has to be.
   private static let noteInterval: Int64 = 3_600_000
 
-  /// Notes now and then that the store is in step: what a fleet has forgotten is told by that from what the carrier has
+  /// Occasionally records that the store is in sync, to distinguish what a fleet has forgotten from what the carrier has
   /// lost.
   private func noteInStep() throws {
     let now = try connection.readFleets { $0.time }

@@ -87,7 +87,7 @@ public actor Fleet {
     let membership = try Membership(stored)
     let head = try membership.nextHead(set: SetHash(), recordCount: 0, time: now)
     let bytes = try head.sealed(membership.keys, by: identity)
-    // The store knows it first: a fleet whose admin is lost would be nobody's.
+    // The store records it first: a fleet whose admin is lost could never be used.
     try connection.writeFleets { transaction in
       try check(collections, transaction)
       try membership.save(transaction)
@@ -98,7 +98,7 @@ public actor Fleet {
         if: CarrierCondition(name: Head.object, bytes: nil))
       guard isMade else { throw FleetError.fleetExists(carrier: carrier.description) }
     } catch {
-      // Where the answer was lost, it may be there all the same.
+      // If the answer was lost, it may still exist.
       let present = try? await carrier.read([Head.object])
       guard present?.first?.bytes == bytes else {
         try connection.writeFleets { try $0.remove(membership.id) }

@@ -7,7 +7,7 @@ import PrefsCommands
   import Foundation
 #endif
 
-/// Somebody else has changed what a change was made for; nothing was changed.
+/// The setting has changed meanwhile; nothing was changed.
 struct ChangeConflict: Error {
   /// The settings as they are now, as JSON.
   let settings: [String]
@@ -192,7 +192,7 @@ extension PageStore {
 
   // MARK: - Undoing
 
-  /// Brings back what a save of this page has changed, where nobody has changed it since.
+  /// Restores what a save of this page has changed, unless it has changed since.
   ///
   /// - Throws: ``ChangeConflict``.
   func undo(_ request: PageRequest) throws -> String {

@@ -176,7 +176,7 @@ struct HostileCarrierTests {
     try await reader.sync()
     #expect(try reader.get("x") == "forged")
     let before = carrier.objects
-    // What the program refuses, somebody may do by hand.
+    // What the program refuses can be done by hand.
     let membership = await reader.fleet.membership
     let forged = Record(
       collection: "web", key: "x", counter: 99, clock: HybridClock(milliseconds: 2_000_000),

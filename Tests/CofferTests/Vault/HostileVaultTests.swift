@@ -117,16 +117,16 @@ import Testing
       }
     }
     for _ in 0..<2 {
-      expectRefusal { try fixture.set("in clear", forKey: "new") }
-      expectRefusal { try fixture.set("in clear") }
-      expectRefusal { try proxy.setObject("in clear", forKey: "p", inCollection: "tokens", durability: .committed) }
+      expectRefusal { try fixture.set("an open value", forKey: "new") }
+      expectRefusal { try fixture.set("an open value") }
+      expectRefusal { try proxy.setObject("an open value", forKey: "p", inCollection: "tokens", durability: .committed) }
       expectRefusal { try fixture.object(as: String.self) }
       expectRefusal { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
     }
     let text = try connection.perform { session in
       try session.read { try session.connection.text(ofAllRowsIn: "items") }
     }
-    #expect(!text.contains("in clear"))
+    #expect(!text.contains("an open value"))
     // Other collections are not affected as long as there is a vault.
     if !sql.contains("vault") { try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") } }
     #expect(try fixture.database.verify().problems != [])
@@ -153,7 +153,7 @@ import Testing
     try fixture.execute("UPDATE collections SET flags = flags | 1 WHERE name = 'mail'")
     expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "mail") } }
     #expect(try fixture.database.verify().problems.contains { $0.contains("declaration of \"mail\"") })
-    // It can be removed all the same.
+    // It can still be removed.
     try connection.readWrite { try $0.removeAllObjects(inCollection: "mail") }
     try fixture.database.unseal(collection: "mail")
     #expect(try fixture.database.verify().problems.isEmpty)
@@ -190,7 +190,7 @@ import Testing
         try connection.readWrite { try $0.object(forKey: "k", inCollection: "tokens") },
       ]
     }
-    // What nobody can know with the vault locked.
+    // Impossible to know with the vault locked.
     #expect(try read() == ["planted", "planted", "planted"])
     // So that the connection knows its collections with the next write.
     try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") }
@@ -229,7 +229,7 @@ import Testing
       UPDATE collections SET flags = 0 WHERE name = 'more'
       """
     try fixture.execute(replay)
-    try connection.readWrite { try $0.setObject("in clear", forKey: "k", inCollection: "more") }
+    try connection.readWrite { try $0.setObject("an open value", forKey: "k", inCollection: "more") }
     #expect(try connection.storedItem(inCollection: "more")?.object.kind == .string)
     try fixture.execute("DROP TABLE kept")
     #expect(try fixture.database.verify().problems.isEmpty)
@@ -251,7 +251,7 @@ import Testing
     try vault.addSlot(.key(.random(count: 32)))
     try fixture.database.unseal(collection: "tokens")
     #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
-    try proxy.setObject("in clear by now", forKey: "k", inCollection: "tokens", durability: .committed)
+    try proxy.setObject("an open value by now", forKey: "k", inCollection: "tokens", durability: .committed)
     #expect(try connection.storedItem()?.object.kind == .string)
     // A new key, of which the other knows nothing: what was sealed stays so, and the rest works.
     try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])
