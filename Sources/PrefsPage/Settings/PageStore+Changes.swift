@@ -118,7 +118,7 @@ extension PageStore {
 
   private func requireWritable() throws {
     guard !isReadOnly else {
-      throw Failure(.refused, "this page is read-only: it was started so, or the store can only be read.")
+      throw Failure(.refused, "this page is read-only: it was started read-only, or the store is read-only.")
     }
   }
 

@@ -151,7 +151,7 @@ public final class FileCarrier: Carrier {
       withExtendedLifetime(lock) {}
     } catch CarrierError.refused {
       throw folder.unreachable(
-        "a commit is unfinished, and this host may not write here; another host has to complete it")
+        "a commit is unfinished, and this host may not write here; another host must complete it")
     }
   }
 
