@@ -259,7 +259,7 @@
       func folders() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: runtime) }
       #expect(try folders().count == 2)
       let doctor = try tool.run("doctor", environment: ["XDG_RUNTIME_DIR": runtime])
-      #expect(doctor.text.components(separatedBy: "was left over").count == 2, "\(doctor.text)")
+      #expect(doctor.text.components(separatedBy: "was left by a killed").count == 2, "\(doctor.text)")
       let next = try edit("true", "ui")
       #expect(next.code == 0 && next.message.contains("left by a killed prefs edit"), "\(next.message)")
       #expect(try folders().count == 1)

@@ -107,7 +107,7 @@ struct HostileCarrierTests {
     for host in [a, b] {
       try await expectRefusal(by: host, "back")
       guard case .stopped(let reason) = try await host.fleet.status().condition else { return }
-      #expect(reason.contains("went back"))
+      #expect(reason.contains("was rolled back"))
       // It serves what it has.
       #expect(try host.contents() == ["x": "new", "z": "old z", "w": "added"])
     }

@@ -89,8 +89,8 @@ import Testing
   func danglingLink() throws {
     let path = folder.file("key")
     try #require(symlink(folder.file("nothing"), path) == 0)
-    expectUnavailable("leads nowhere") { _ = try KeyFile.make(at: path) }
-    expectUnavailable("leads nowhere") { _ = try KeyFile.read(at: path) }
+    expectUnavailable("dangling symbolic link") { _ = try KeyFile.make(at: path) }
+    expectUnavailable("dangling symbolic link") { _ = try KeyFile.read(at: path) }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["key"])
   }
 

@@ -234,7 +234,7 @@
       let folder = try ForeignFolder(group: 3000, mode: 0o750)
       #expect(try folder.run(as: 1001, in: 3000, "create-for-group", "3000").text.contains("chmod 2770"))
       try #require(chmod(folder.store.folder, 0o770) == 0)
-      #expect(try folder.run(as: 1001, in: 3001, "create-for-group", "3000").text.contains("no member"))
+      #expect(try folder.run(as: 1001, in: 3001, "create-for-group", "3000").text.contains("not a member"))
       #expect(
         try folder.run(as: 1001, in: 3000, "create-for-group", "no such group").text.contains("there is no group"))
       #expect(try folder.files().isEmpty)

@@ -141,7 +141,7 @@ import Testing
     let problems = try fixture.database.verify().problems
     #expect(
       problems.contains {
-        $0.contains("declaration of \"tokens\"") || $0.contains("not sealed") || $0.contains("vault")
+        $0.contains("declaration of \"tokens\"") || $0.contains("unsealed") || $0.contains("vault")
       })
     guard sql.contains("vault") else { return }
     #expect(throws: CofferError.self) { try vault.unlock(fixture.vaultKey) }
