@@ -83,12 +83,14 @@ acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers 
 	@Tests/Acceptance/observers/run
 
 # Comments describe only the parameters that need it; that is not a warning here.
-docs: deps ## Build the reference and the articles into .build/documentation
+docs: deps ## Build the reference and the articles into .build/documentation, a site for any server
+	@Scripts/install-programs.sh python3
 	COFFER_DOCUMENTATION=1 $(SWIFT) package --enable-all-traits --allow-writing-to-directory .build/documentation generate-documentation \
 	  --target Coffer --target CofferMaintenance --target CofferCompat --target CofferObservation \
 	  --target CofferMetrics --target CofferConfiguration --target CofferService --target CofferFleet \
 	  --output-path .build/documentation --enable-experimental-combined-documentation \
 	  --warnings-as-errors --disable-parameters-and-returns-validation
+	@Scripts/finish-docs .build/documentation documentation/coffer/
 
 # The tool's own tests stay out: they run another binary. So do those of the extension: programs without a sanitizer
 # cannot load a library that has one. SQLCipher's library is loaded in a way that the sanitizers refuse. And what looks for

@@ -50,12 +50,11 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     self.limits = limits
     self.formers = formers
     isValid = Self.check(limits)
+    // Not `map(\.limit)`: a key path of a generic type is created for each key, which took most of the time of this.
     super.init(
       name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
-      plain: Fingerprint.type(of: Object.self).map {
-        Plain(type: $0, defaultValue: Value(plain: defaultValue), limits: limits.map(\.limit))
-      })
+      typed: Fingerprint.bytes(of: Object.self, default: Value(plain: defaultValue), limits: limits.map { $0.limit }))
   }
 
   /// Declares a key of an optional type, whose default is nil.
@@ -73,9 +72,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     super.init(
       name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
-      plain: Fingerprint.type(of: Object.self).map {
-        Plain(type: $0, defaultValue: nil, limits: limits.map(\.limit))
-      })
+      typed: Fingerprint.bytes(of: Object.self, default: nil, limits: limits.map { $0.limit }))
   }
 
   private static func check(_ limits: [Limit]) -> (@Sendable (Object) -> Bool)? {
