@@ -119,7 +119,9 @@ import Testing
     for _ in 0..<2 {
       expectRefusal { try fixture.set("an open value", forKey: "new") }
       expectRefusal { try fixture.set("an open value") }
-      expectRefusal { try proxy.setObject("an open value", forKey: "p", inCollection: "tokens", durability: .committed) }
+      expectRefusal {
+        try proxy.setObject("an open value", forKey: "p", inCollection: "tokens", durability: .committed)
+      }
       expectRefusal { try fixture.object(as: String.self) }
       expectRefusal { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
     }
