@@ -37,6 +37,7 @@ struct DocumentCommandTests {
   @Test("One with a mistake would be found, wherever it stands in a line")
   func mistakes() {
     let text = """
+      Some text.
       ```sh
       export A=1 && prefs get a --jsn | cat  # prefs none
       for name in a; do runuser -u ada -- prefs st "$name" 'a  b'; done
