@@ -44,7 +44,7 @@ progress.writtenCollectionsFilter = .whitelist(["progress"])
 do {
   try progress.removeObject(forKey: "atlas", inCollection: "downloads")
 } catch CofferError.collectionNotAllowed(let collection) {
-  print("Progress may not write in \(collection)")
+  print("Progress may not write to \(collection)")
 }
 
 /// Stands for the network: hands over a kilobyte at a time.

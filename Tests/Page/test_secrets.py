@@ -233,7 +233,7 @@ class OpeningTests(PageCase):
             [run, "ui", "--no-open", "--port", str(self.page.port)], env=self.store.environment, capture_output=True, text=True,
             timeout=30, stdin=subprocess.DEVNULL)
         self.assertEqual(failed.returncode, 14)
-        self.assertIn(f"127.0.0.1:{self.page.port} cannot be listened at", failed.stderr)
+        self.assertIn(f"cannot listen at 127.0.0.1:{self.page.port}", failed.stderr)
 
     def test_it_ends_a_minute_after_its_last_tab(self):
         self.browser.driver.get("about:blank")

@@ -6,7 +6,7 @@ import Testing
 @testable import PrefsCommands
 @testable import PrefsPage
 
-/// Parses every command line in the blocks of shell of README.md and the articles, whether or not another test runs it.
+/// Parses every command in the shell blocks of README.md and the articles, whether or not another test runs it.
 @Suite("The commands in the documents")
 struct DocumentCommandTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -20,7 +20,7 @@ struct DocumentCommandTests {
     return [root.appendingPathComponent("README.md")] + (articles ?? []).filter { $0.pathExtension == "md" }
   }
 
-  @Test("Each is one that the tool understands")
+  @Test("Each is accepted by the tool")
   func parse() throws {
     var count = 0
     for document in try Self.documents() {
@@ -34,7 +34,7 @@ struct DocumentCommandTests {
     #expect(count > 150)
   }
 
-  @Test("One with a mistake would be found, wherever it stands in a line")
+  @Test("A mistake is found anywhere in a line")
   func mistakes() {
     let text = """
       Some text.

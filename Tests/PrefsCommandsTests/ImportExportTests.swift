@@ -34,7 +34,7 @@ struct ImportExportTests {
     return (process.terminationStatus, String(decoding: data, as: UTF8.self))
   }
 
-  @Test("What is exported comes back in another store, and the file is said to be in clear")
+  @Test("An export can be imported to another store, and the file is reported as unencrypted")
   func roundTrip() throws {
     let tool = try sample()
     let file = tool.path("all.sqlite")
@@ -76,7 +76,7 @@ struct ImportExportTests {
     #expect(try tool.succeed("get", "api/token") == "hunter2\n")
   }
 
-  @Test("A file that is not what it should be is 8, names the place, and changes nothing")
+  @Test("A malformed file is 8, names the place, and changes nothing")
   func malformed() throws {
     let tool = try sample()
     let file = tool.path("bad.sqlite")
@@ -95,7 +95,7 @@ struct ImportExportTests {
     #expect(try tool.run("import", file, "--format", "sqlite", "--source-passphrase-fd", "3").code == 2)
   }
 
-  @Test("SQLCipher's passphrase comes by a file descriptor, never as an argument")
+  @Test("SQLCipher's passphrase is read from a file descriptor, never from an argument")
   func sqlCipher() throws {
     let tool = try Tool()
     let file = tool.path("cipher.db")
@@ -119,7 +119,7 @@ struct ImportExportTests {
     #expect(try tool.run("import", file, "--format", "sqlcipher", "--no-input").code == 6)
   }
 
-  @Test("A database is not imported into one collection, named or told by its contents, and nothing is lost")
+  @Test("A database, named or detected, is not imported to one collection, and nothing is lost")
   func databaseIntoCollection() throws {
     let tool = try Tool()
     try tool.succeed("set", "mine/kept", "1")
@@ -134,7 +134,7 @@ struct ImportExportTests {
     #expect(try tool.succeed("get", "mine/later") == "3\n")
   }
 
-  @Test("Several -c are refused where one counts")
+  @Test("Several -c are refused if only one is possible")
   func severalCollections() throws {
     let tool = try Tool()
     try tool.succeed("set", "a/k", "1")

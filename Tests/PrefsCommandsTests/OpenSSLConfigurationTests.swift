@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-@Suite("A configuration file of OpenSSL that the environment names")
+@Suite("An OpenSSL configuration file named by the environment")
 struct OpenSSLConfigurationTests {
-  @Test("is not read by prefs, nor by the programs that it starts")
+  @Test("is not read by prefs or by prefs fleet")
   func ignored() throws {
     let tool = try Tool()
-    // Where it is read, not one algorithm is found.
+    // With this configuration, OpenSSL finds no algorithm.
     let file = try tool.write(
       "openssl.cnf",
       """
@@ -26,6 +26,6 @@ struct OpenSSLConfigurationTests {
     try tool.succeed("fleet", "sync", environment: environment)
     let openssl = try tool.run(
       ["openssl", "dgst", "-sha256", file], input: [], environment: environment, program: "/usr/bin/env")
-    #expect(openssl.code != 0, "this configuration is harmless here, so that nothing was shown")
+    #expect(openssl.code != 0, "this configuration changes nothing here, so the test shows nothing")
   }
 }

@@ -175,19 +175,19 @@
       #expect(try tool.mode(tool.path("server.conf")) == 0o600)
     }
 
-    @Test("A program is started anew for changes, and its secrets stay out of what it prints")
+    @Test("A program is restarted for changes, and its secrets stay out of its output")
     func masked() throws {
       try run("A program that reads its settings only at its start")
     }
 
-    @Test("What was in .env is in the store, under the same names")
+    @Test("The contents of .env are in the store, under the same names")
     func dotenv() throws {
       try tool.write(".env", "# The shop\nexport GREETING=\"Good morning\"\nPORT=8080\nAPI_TOKEN='t0ken#with'\n".utf8)
       try run("From .env files")
       #expect(!tool.exists(tool.path(".env")))
     }
 
-    @Test("What defaults exports is imported with its types")
+    @Test("The export of defaults is imported with its types")
     func defaults() throws {
       let settings: [String: Any] = [
         "font-size": 13, "last-opened": Date(timeIntervalSince1970: 1_700_000_000), "recent": ["a.txt", "b.txt"],

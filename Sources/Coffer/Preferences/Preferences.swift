@@ -192,7 +192,8 @@ public final class Preferences: Sendable {
     try registered.add(
       defaults.map { key, object in
         guard let value = try Value.of(object, key, in: collection) else {
-          throw CofferError.notEncodable(collection: collection, key: key, reason: "nil is no default")
+          throw CofferError.notEncodable(
+            collection: collection, key: key, reason: "nil cannot be registered as a default")
         }
         // Fail now rather than at every read.
         _ = try StoredValue(encoding: value, key, in: collection)

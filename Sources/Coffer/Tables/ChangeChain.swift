@@ -104,7 +104,7 @@ package struct ChangeLogCheck {
         try ConstantTime.isEqual(chain.link(row, keys, after: previous.link), link)
       }
     if !isWhole {
-      problems.append("Commit \(row.sequence) in the change log was changed, or what was before it.")
+      problems.append("Commit \(row.sequence) in the change log, or one before it, was changed.")
     }
   }
 
@@ -117,7 +117,7 @@ package struct ChangeLogCheck {
     // Rows are dropped only beyond these bounds.
     let isBeyondCount = end.sequence &- start.sequence >= ChangeLog.maximumRowCount
     if !isBeyondCount, end.total &- start.total <= ChangeLog.maximumByteCount {
-      problems.append("The commits up to \(start.sequence) were taken out of the change log before their time.")
+      problems.append("The commits up to \(start.sequence) were removed from the change log too early.")
     }
   }
 }

@@ -27,7 +27,7 @@ package struct StoredCollection {
 
   /// What stands in a row, if it is an id.
   static func checkedID(_ id: Int64) throws -> Int64 {
-    guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "there is one with the id \(id)") }
+    guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "a collection has the ID \(id)") }
     return id
   }
 }
@@ -99,7 +99,7 @@ struct Collections {
     let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
     statement.bind(name, at: 1)
     guard let id = try statement.first({ try StoredCollection.checkedID($0.integer(0)) }) else {
-      throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
+      throw StorageError.damaged(part: "collections", reason: "a new collection got no ID")
     }
     return StoredCollection(id: id)
   }

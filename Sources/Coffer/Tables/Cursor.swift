@@ -99,7 +99,7 @@ package final class Cursor {
   /// The statement that stands on a row.
   @inline(__always)
   private var running: Statement {
-    guard let statement else { preconditionFailure("the cursor stands on no row of a statement") }
+    guard let statement else { preconditionFailure("the cursor is not on a row") }
     return statement
   }
 
@@ -205,13 +205,13 @@ package final class Cursor {
     switch position {
     case .reading: running.row.text(0)
     case .loaded(let row?): row.key
-    case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor stands on no item")
+    case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor is not on an item")
     }
   }
 
   /// The object, where `columns` has it.
   package func object() throws -> HeldValue {
-    guard let object = try storedObject() else { preconditionFailure("the cursor reads no objects") }
+    guard let object = try storedObject() else { preconditionFailure("the cursor does not read objects") }
     return object
   }
 

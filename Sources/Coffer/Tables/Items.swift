@@ -327,7 +327,7 @@ extension Items {
 
   private static func kind(_ code: Int64) throws -> Value.Kind {
     guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init) else {
-      throw StorageError.damaged(part: "items", reason: "there is no value of kind \(code)")
+      throw StorageError.damaged(part: "items", reason: "unknown value kind \(code)")
     }
     return kind
   }

@@ -35,7 +35,7 @@ package struct Metadata {
     let bytes = try connection.statement("SELECT value FROM meta WHERE name = 'log_start'").first { $0.bytes(0) }
     guard let bytes else { return nil }
     guard bytes.count == 16 + ChangeChain.origin.count else {
-      throw StorageError.damaged(part: "change log", reason: "what it begins with does not parse")
+      throw StorageError.damaged(part: "change log", reason: "its header does not parse")
     }
     func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
     return ChangeLog.End(sequence: number(0..<8), total: number(8..<16), link: Array(bytes[16...]))
@@ -62,13 +62,13 @@ package struct Metadata {
       throw StorageError.damaged(part: "envelope", reason: "it belongs to another store")
     }
     guard let bytes = envelopeSequence, bytes.count == 8 else {
-      throw StorageError.damaged(part: "envelope", reason: "the pages do not say which one is theirs")
+      throw StorageError.damaged(part: "envelope", reason: "the pages do not identify it")
     }
     let sequence = bytes.reduce(0) { $0 << 8 | UInt64($1) }
     // It may have been changed since it was read.
     if sequence > store.envelope.sequence { try store.refresh() }
     guard sequence <= store.envelope.sequence else {
-      throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old one was put back")
+      throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old copy was put back")
     }
   }
 

@@ -190,7 +190,7 @@ package enum Schema {
       }
       if let index { missing.remove(at: index) } else if foreign == nil { foreign = "\(row.text(1)) \(row.text(2))" }
     }
-    if let foreign { return "the \(foreign) is not as Coffer makes it" }
+    if let foreign { return "the \(foreign) was not created by Coffer" }
     return missing.isEmpty ? nil : "a table or an index is missing"
   }
 
@@ -203,7 +203,7 @@ package enum Schema {
       throw CofferError.damaged(
         part: "schema",
         reason:
-          "its version is \(found); where a program from before the first release made it, export it with that one")
+          "its version is \(found); if a pre-release version made it, export it with that version")
     }
   }
 }

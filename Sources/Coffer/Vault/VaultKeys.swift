@@ -263,11 +263,11 @@ extension VaultKeys.Keys {
       }
       do {
         guard let opened = StoredValue(opened: try vaultKey.open(bytes, part, key, in: collection)) else {
-          throw damaged("it is of no kind")
+          throw damaged("its kind is unknown")
         }
         return opened
       } catch CryptoError.authenticationFailed {
-        throw damaged("it does not authenticate; it was changed, or moved from another place")
+        throw damaged("it does not authenticate; it was changed or moved")
       }
     }
   }

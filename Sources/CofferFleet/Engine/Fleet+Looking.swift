@@ -41,7 +41,7 @@ extension Fleet {
     case "etcd", "etcds":
       return try EtcdCarrier(address: address, password: parts.user == nil ? nil : password())
     default:
-      throw CarrierError.badAddress(address, reason: "it has to begin with file:///, etcd:// or etcds://")
+      throw CarrierError.badAddress(address, reason: "it must begin with file:///, etcd:// or etcds://")
     }
   }
 

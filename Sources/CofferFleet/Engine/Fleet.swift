@@ -138,7 +138,7 @@ public actor Fleet {
         identity: invitation.seed, firstAuthority: invitation.firstAuthority, authority: chain.bytes,
         members: chain.members, sum: SetHash().bytes))
     guard membership.me.signingKey == identity.signingKey, membership.me.publicKey == identity.publicKey else {
-      throw FleetError.damaged(object: Members.object, reason: "this member has other keys in it")
+      throw FleetError.damaged(object: Members.object, reason: "it lists other keys for this member")
     }
     let joinsBefore = membership.me.joinsBefore
     if joinsBefore != 0, joinsBefore <= now { throw FleetError.invitationExpired(date(joinsBefore)) }

@@ -95,7 +95,7 @@ struct AuthorityChain {
       // Another version may have come between.
       if try ConstantTime.isEqual(members.digest, authority.members) { return }
       guard attempt < 3 else {
-        throw FleetError.damaged(object: Members.object, reason: "it is not the one that an admin signed")
+        throw FleetError.damaged(object: Members.object, reason: "it does not match what an admin signed")
       }
     }
   }

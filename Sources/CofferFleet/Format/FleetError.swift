@@ -67,39 +67,40 @@ extension FleetError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .fleetNotFound(let carrier): "There is no fleet at \(carrier)."
-    case .fleetExists(let carrier): "There is a fleet at \(carrier) already. Choose another prefix or folder."
+    case .fleetExists(let carrier): "There is already a fleet at \(carrier). Choose another prefix or folder."
     case .damaged(let object, let reason):
-      "The object \(object) on the carrier is damaged: \(reason). Nothing of it was taken."
+      "The object \(object) on the carrier is damaged: \(reason). Nothing was taken from it."
     case .newerFormat(let object, let found, let supported):
       "The object \(object) has format \(found), and this program reads up to \(supported). Update it."
     case .rolledBack(let seen, let found):
       """
-      The carrier went back: this host has seen commit \(seen), and finds \(found.map { "commit \($0)" } ?? "nothing"). \
-      Where a backup was restored, accept the rollback to push what the carrier has lost.
+      The carrier was rolled back: this host has seen commit \(seen), and finds \
+      \(found.map { "commit \($0)" } ?? "nothing"). \
+      If a backup was restored, accept the rollback to push what the carrier has lost.
       """
     case .forked(let seen, let found):
       """
       The carrier's commit \(found) does not descend from commit \(seen), which this host has seen. Accept the rollback to \
-      go on from what is there, and push what it lacks.
+      continue from it, and push what it lacks.
       """
-    case .notJoined: "This store belongs to no such fleet."
-    case .alreadyJoined: "This store is a member of the fleet already."
+    case .notJoined: "This store does not belong to that fleet."
+    case .alreadyJoined: "This store is already a member of the fleet."
     case .removed:
       "This member was removed from the fleet. Its settings stay as they are; leave the fleet to forget it."
     case .notAllowed(let role): "A \(role) may not do this."
-    case .memberExists(let name): "There is a member named \(name) already."
+    case .memberExists(let name): "There is already a member named \(name)."
     case .memberNotFound(let name): "There is no member named \(name)."
     case .lastAdmin: "The last admin cannot be removed."
-    case .badName(let name): "\"\(name)\" is no name: it has 1 to 64 bytes, and no control characters."
-    case .badInvitation(let reason): "This is no invitation: \(reason)."
+    case .badName(let name): "\"\(name)\" is not a valid name: use 1 to 64 bytes without control characters."
+    case .badInvitation(let reason): "Not an invitation: \(reason)."
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."
     case .collectionSealed(let name):
-      "The collection \"\(name)\" is sealed, and sealed values do not travel. Unseal it, or leave it out of the fleet."
+      "The collection \"\(name)\" is sealed, and sealed values are never shared. Unseal it, or leave it out of the fleet."
     case .collectionShared(let name): "The collection \"\(name)\" is shared with another fleet."
     case .conflictNotFound(let id): "There is no conflict \(id)."
     case .tooLarge(let object, let byteCount, let limit):
       "\(object) takes \(byteCount) bytes, and the carrier holds objects of up to \(limit)."
-    case .busy: "Others commit all the time, and this host did not get its turn. Try again."
+    case .busy: "Other hosts kept committing, and this host did not get its turn. Try again."
     }
   }
 }

@@ -73,7 +73,7 @@ final class FleetKeys {
     _ object: [UInt8], behind count: Int, for purpose: Purpose, at place: [UInt8] = [],
     _ body: (inout ByteReader) throws -> Result
   ) throws -> Result {
-    guard object.count >= count else { throw MalformedObject(reason: "it is cut off") }
+    guard object.count >= count else { throw MalformedObject(reason: "it is truncated") }
     let data = additionalData(purpose, place + object.prefix(count))
     return try ciphers[purpose]!.withOpened(object.dropFirst(count), additionalData: data) { bytes in
       var reader = ByteReader(bytes)

@@ -138,7 +138,7 @@ package struct Session {
     let source = try lookup.sourceForNewStore(withPassphrase: false)
     do {
       let database = try Database.create(at: path, key: source, options: databaseOptions())
-      options.note("made the store \(path).")
+      options.note("created the store \(path).")
       return database
     } catch CofferError.storeExists {
       // Another process has just created it.

@@ -85,7 +85,7 @@ struct PageHandler: HTTPHandler {
       store.lock()
       events.send("vault", #"{"unlocked":false}"#)
       return "{}"
-    default: throw Failure(.usage, "there is no call of this name.")
+    default: throw Failure(.usage, "unknown request.")
     }
   }
 
@@ -146,7 +146,7 @@ struct PageHandler: HTTPHandler {
       return json(
         .conflict,
         self.error(
-          "conflict", "Somebody else has changed it meanwhile; nothing was changed.",
+          "conflict", "It was changed elsewhere in the meantime; nothing was changed.",
           [("settings", JSONText.array(conflict.settings))]))
     case CofferError.locked(let collection):
       return json(

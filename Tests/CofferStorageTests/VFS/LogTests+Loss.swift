@@ -15,7 +15,7 @@ extension LogTests {
     return log
   }
 
-  @Test("that is cut by frames which are swapped, taken out or old is missed, where frames of its generation follow")
+  @Test("that ends at swapped, missing or old frames is detected if frames of its generation follow")
   func foreignFrames() throws {
     let (store, connection) = try threeCommits()
     let old = try store.copyAsAfterCrash().bytes("-wal")
@@ -54,7 +54,7 @@ extension LogTests {
     try connection.close()
   }
 
-  @Test("that loses frames is kept as a copy before a commit writes over them, once, and never over another file")
+  @Test("that loses frames is copied before a commit overwrites them, once, and never over another file")
   func copyOfLog() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
@@ -85,7 +85,7 @@ extension LogTests {
     #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-3"))
   }
 
-  @Test("that loses frames as the last connection closes is kept as a copy, too")
+  @Test("that loses frames as the last connection closes is copied, too")
   func copyOnClosing() throws {
     let (store, connection) = try threeCommits()
     var log = try store.bytes("-wal")
@@ -104,7 +104,7 @@ extension LogTests {
     #expect(try store.contents() == ["a=1"])
   }
 
-  @Test("that somebody has made longer than the disk is copied as far as it goes, and looked through no further")
+  @Test("that was extended beyond the size of the disk is copied and searched only as far as possible")
   func sparseLog() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
@@ -122,7 +122,7 @@ extension LogTests {
     try recovering.close()
   }
 
-  @Test("that loses frames on a full disk is opened and written all the same, and says that there is no copy")
+  @Test("that loses frames on a full disk is still opened and written, and reports that there is no copy")
   func copyOnFullDisk() throws {
     let (store, connection) = try threeCommits()
     let recorder = RecordingVFS()

@@ -6,12 +6,12 @@ import Testing
 @testable import Coffer
 
 /// Every short sequence of changes, flush phases and others' commits on two keys, run on a real proxy beside a model that
-/// says what has to show after each step.
+/// defines what must be visible after each step.
 @Suite("Every interleaving of a proxy") struct ProxyExplorationTests {
   /// How many steps a sequence has.
   private static let length = ProcessInfo.processInfo.environment["COFFER_SOAK"] == nil ? 4 : 6
 
-  @Test("4.1, 4.3, 4.4, 4.6, 4.8, 4.14 reads its writes, goes never back and loses no change, with others writing")
+  @Test("4.1, 4.3, 4.4, 4.6, 4.8, 4.14 reads its writes, never goes back and loses no change, with others writing")
   func withOthers() throws {
     try explore([
       .set("a"), .set("b"), .replace("a"), .remove("a"), .reset("a"), .resetAll, .foreignSet("a"), .foreignRemove("a"),
@@ -85,7 +85,7 @@ private enum Step: Hashable, CustomStringConvertible {
   case foreignRemove(String)
   /// The proxy lets go of all that is not pending.
   case sweep
-  /// A flush takes what is pending, and has written it but not committed.
+  /// A flush takes the pending changes, and has written but not committed them.
   case flush
   /// It commits, and the proxy has not heard of it yet.
   case commit
@@ -95,7 +95,7 @@ private enum Step: Hashable, CustomStringConvertible {
   case hear
   /// It settles one item.
   case settleOne
-  /// It settles all that is left, once it has heard of the commit.
+  /// It settles the rest, once notified of the commit.
   case settle
 
   var description: String {

@@ -91,7 +91,7 @@ struct TextTests {
   }
 
   @Test(
-    "What fits on a screen is told by its rows, with long lines counted as often as they wrap, and colour as nothing")
+    "A text fits a screen by its rows, with wrapped lines counted as several, and colour as nothing")
   func fits() {
     let line = String(repeating: "x", count: 25)
     #expect(Pager.fits(Array("\(line)\n".utf8), rows: 4, columns: 10))
@@ -102,7 +102,7 @@ struct TextTests {
   }
 
   @Test(
-    "A command that does not exist brings up the nearest one",
+    "An unknown command suggests the nearest one",
     arguments: [
       (["gte", "x"], "get"), (["-c", "list", "lst"], "list"), (["key", "lst"], "list"), (["help", "sett"], "set"),
       (["hlep"], "help"), (["--timeout", "5", "wach"], "watch"),
@@ -113,7 +113,7 @@ struct TextTests {
   }
 
   @Test(
-    "A command that exists is no mistake",
+    "A known command is not a mistake",
     arguments: [
       [], ["get", "gte"], ["key", "add", "lst"], ["help", "key", "add"], ["-c", "gte", "get"], ["--version"],
     ])

@@ -42,7 +42,7 @@ final class Tool: Sendable {
   // MARK: - Places
 
   var store: String { home.path + "/.local/share/prefs/settings.coffer" }
-  /// The folder for sockets, beside the home: nothing is made there that was not asked for.
+  /// The folder for sockets, beside the home: it must contain nothing unexpected.
   var runtime: String { home.path + "-run" }
   var keyFile: String { home.path + "/.config/prefs/key" }
 
@@ -66,7 +66,7 @@ final class Tool: Sendable {
     return try #require(attributes[.posixPermissions] as? Int)
   }
 
-  /// The path of the built tool, which lies beside the tests.
+  /// The path of the built tool, beside the tests.
   static let executable: String = {
     for argument in CommandLine.arguments + [Bundle.main.executablePath ?? ""] where argument.contains("/") {
       var folder = URL(fileURLWithPath: argument)

@@ -40,10 +40,10 @@ public final class EtcdCarrier: Carrier {
   init(address text: String, password: SecretBytes?, silenceLimit: Duration) throws(CarrierError) {
     let address = try EtcdAddress(text)
     guard address.user == nil || password != nil else {
-      throw .badAddress(text, reason: "it names a user, whose password is missing")
+      throw .badAddress(text, reason: "the user's password is missing")
     }
     guard password == nil || address.user != nil else {
-      throw .badAddress(text, reason: "there is a password, and no user whose it is: write etcd://user@host/prefix")
+      throw .badAddress(text, reason: "there is a password without a user: write etcd://user@host/prefix")
     }
     session = EtcdSession(address: address, password: password)
     self.silenceLimit = silenceLimit
@@ -70,7 +70,7 @@ public final class EtcdCarrier: Carrier {
       revision = revision ?? answered
       guard answer["more"].etcdFlag, let last = page.last?.key else { return (revision ?? answered).text }
       guard !last.lexicographicallyPrecedes(start) else {
-        throw CarrierError.garbled(carrier: description, reason: "it gives keys again that it has given")
+        throw CarrierError.garbled(carrier: description, reason: "it sent the same keys twice")
       }
       start = last + [0]
       let byteCount = page.reduce(0) { $0 + $1.key.count + ($1.object?.bytes.count ?? 0) + 64 }
@@ -105,7 +105,7 @@ public final class EtcdCarrier: Carrier {
   /// What a key has; without an object for one that is none of the carrier's.
   func object(_ pair: Value?) throws(CarrierError) -> (key: [UInt8], object: CarrierObject?) {
     guard let key = pair["key"].etcdBytes, let bytes = pair["value"].etcdBytes, key.starts(with: address.prefix) else {
-      throw .garbled(carrier: description, reason: "it gives a key that was not asked for, or no base64")
+      throw .garbled(carrier: description, reason: "it sent a key that was not requested, or invalid base64")
     }
     return (key, address.name(of: key).map { CarrierObject(name: $0, bytes: bytes) })
   }
@@ -161,7 +161,7 @@ struct EtcdRevision: Equatable, Sendable {
   init(header: Value?, of address: EtcdAddress) throws(CarrierError) {
     (cluster, number) = (header["cluster_id"].etcdText, header["revision"].etcdNumber)
     guard !cluster.isEmpty, number > 0 else {
-      throw .garbled(carrier: address.text, reason: "it says neither which cluster it is nor the revision")
+      throw .garbled(carrier: address.text, reason: "the cluster ID or the revision is missing")
     }
   }
 

@@ -149,7 +149,8 @@ public final class FileCarrier: Carrier {
       try await onQueue { try PendingCommit.complete(in: folder) }
       withExtendedLifetime(lock) {}
     } catch CarrierError.refused {
-      throw folder.unreachable("a commit is unfinished, and this host may not write here; another one completes it")
+      throw folder.unreachable(
+        "a commit is unfinished, and this host may not write here; another host has to complete it")
     }
   }
 

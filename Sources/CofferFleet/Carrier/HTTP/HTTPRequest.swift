@@ -47,7 +47,7 @@ enum HTTPFailure: Error {
   case connection(HTTPProblem, reason: String, wasSent: Bool)
 
   static let noMemory = HTTPFailure.connection(
-    .unreachable, reason: "there is no memory for a request", wasSent: false)
+    .unreachable, reason: "out of memory for a request", wasSent: false)
 }
 
 enum HTTPProblem {

@@ -6,7 +6,7 @@ struct Script: Sendable {
   let transactions: [Transaction]
 }
 
-/// An observer, and what it does besides listening.
+/// An observer, and what it does in its callbacks.
 struct ObserverDescription: Sendable {
   enum Action: Sendable {
     case nothing
@@ -44,9 +44,9 @@ indirect enum Step: Sendable {
   case set(Int, to: Int)
   case remove(Int)
   case removeAll
-  /// One operation that sets these keys, and then fails; the program goes on.
+  /// One operation that sets these keys, and then fails; the program continues.
   case failAfterSetting([Int])
-  /// Sets a key to far more than the disk takes; the program goes on.
+  /// Sets a key to far more than fits on the disk; the program continues.
   case fillDisk(Int)
   case savepoint([Step], isKept: Bool)
   case addObserver(ObserverDescription)
