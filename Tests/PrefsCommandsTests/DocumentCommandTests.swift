@@ -41,7 +41,7 @@ struct DocumentCommandTests {
       ```sh
       export A=1 && prefs get a --jsn | cat  # prefs none
       for name in a; do runuser -u ada -- prefs st "$name" 'a  b'; done
-      x=$(prefs doctor --deep) || prefs fleet invit web
+      x=$(prefs doctor --depp) || prefs fleet invit web
       prefs set a \\
         --itn 5 2>&1 > file
       ```
@@ -50,7 +50,7 @@ struct DocumentCommandTests {
     let commands = Self.commands(in: text)
     #expect(
       commands == [
-        ["get", "a", "--jsn"], ["st", "$name", "a  b"], ["doctor", "--deep"], ["fleet", "invit", "web"],
+        ["get", "a", "--jsn"], ["st", "$name", "a  b"], ["doctor", "--depp"], ["fleet", "invit", "web"],
         ["set", "a", "--itn", "5"],
       ])
     for words in commands { #expect(throws: (any Error).self, "\(words)") { try Self.parse(words) } }
