@@ -237,6 +237,36 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
+  @Test("can put back an older row of the vault, with its slots: a limit that SECURITY.md names")
+  func replayedSlots() throws {
+    let revoked = try KeySource.key(.random(count: 32))
+    try vault.addSlot(revoked)
+    try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
+    try vault.removeSlot(1)
+    vault.lock()
+    #expect(throws: CofferError.wrongKey) { try vault.unlock(revoked) }
+    try fixture.execute("DELETE FROM vault; INSERT INTO vault SELECT * FROM kept; DROP TABLE kept")
+    try vault.unlock(revoked)
+    #expect(try fixture.object() == "s3cret")
+    // Until the vault gets a new key.
+    try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
+    try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])
+    vault.lock()
+    try fixture.execute("DELETE FROM vault; INSERT INTO vault SELECT * FROM kept; DROP TABLE kept")
+    try vault.unlock(revoked)
+    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
+  }
+
+  @Test("can remove the vault with all sealed collections, undetected: a limit that SECURITY.md names")
+  func removedVault() throws {
+    vault.lock()
+    try fixture.execute(
+      "DELETE FROM vault; DELETE FROM items; DELETE FROM history; DELETE FROM collections WHERE name = 'tokens'")
+    #expect(try !vault.exists())
+    let problems = try fixture.database.verify().problems
+    #expect(problems.isEmpty, "\(problems)")
+  }
+
   // MARK: The owner
 
   @Test(
