@@ -130,6 +130,19 @@ struct AlgorithmContextTests {
     }
   }
 
+  @Test("do not detect a generator that the program chooses by a call, which nonces do not come from")
+  func chosenGenerator() async {
+    await #expect(processExitsWith: .success) {
+      try configure("ssl_conf = none", "[none]")
+      expectInChild(RAND_set_DRBG_type(nil, "HASH-DRBG", nil, nil, "SHA256") == 1)
+      let context = try OpenSSLLibrary.context.orExit()
+      _ = try SecretBytes.random(count: 32)
+      let (ours, theirs) = (try RAND_get0_public(context.object).orExit(), try RAND_get0_public(nil).orExit())
+      expectInChild(String(cString: EVP_RAND_get0_name(EVP_RAND_CTX_get0_rand(ours))) == "CTR-DRBG")
+      expectInChild(String(cString: EVP_RAND_get0_name(EVP_RAND_CTX_get0_rand(theirs))) == "HASH-DRBG")
+    }
+  }
+
   @Test("are not used if the configuration adds another provider")
   func otherProvider() async {
     await #expect(processExitsWith: .success) {

@@ -17,7 +17,7 @@ struct CryptoErrorTests {
   @Test("without a text names the command that explains it")
   func number() {
     // One of the system's errors, for which OpenSSL has no words of its own: ENOENT.
-    #expect(CryptoError.reason(of: 0x8000_0002) == "error 80000002, which `openssl errstr 80000002` puts into words")
+    #expect(CryptoError.reason(of: 0x8000_0002) == "error 80000002, which `openssl errstr 80000002` explains")
   }
 
   @Test("of a missing key has OpenSSL's text")

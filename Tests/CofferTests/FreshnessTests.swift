@@ -54,7 +54,7 @@ private struct WatchedStore {
     chmod(store.path, 0o600)
   }
 
-  /// Expects the store to be refused as older than it was, and to open as ever where nobody remembers it, and where that is
+  /// Expects the store to be refused as older than it was, and to open as usual without a record, and if that is
   /// accepted.
   func expectRollback(sourceLocation: SourceLocation = #_sourceLocation) throws {
     let before = try files()

@@ -56,7 +56,7 @@ class SecretTests(PageCase):
         self.browser.fill("#passphrase", PASSPHRASE)
         self.browser.press("Unlock", "dialog")
         self.browser.wait(lambda: self.browser.text("#secret") == "4711-sealed")
-        # The list goes on showing nothing of it.
+        # The list still shows nothing of it.
         self.assertIn("<sealed:", self.browser.row("vault/pin")["value"])
         self.browser.click("#vault")
         self.browser.wait(lambda: not self.browser.one("#vault").is_displayed())
@@ -172,7 +172,7 @@ class AttackTests(PageCase):
         thief.open(self.page.address)
         thief.wait(lambda: "This page has ended" in thief.text("body"))
         self.assertEqual(self.page.call("session", {"token": self.page.token})[0], 403)
-        # The page that used it goes on.
+        # The page that used it continues.
         self.browser.search("milk")
         self.browser.wait(lambda: self.browser.names() == ["notes/first"])
 

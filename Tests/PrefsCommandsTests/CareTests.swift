@@ -55,6 +55,16 @@ import Testing
     #expect(try tool.run("destroy", "--confirm", "settings.coffer").code == 4)
   }
 
+  @Test("rotate, seal and destroy do not remove copies of damaged logs: a limit that SECURITY.md names")
+  func copiesOfDamagedLogs() throws {
+    let copy = tool.store + "-damaged-log-1"
+    try Data("log".utf8).write(to: URL(fileURLWithPath: copy))
+    try tool.succeed("rotate")
+    try tool.succeed("seal", "a", "--vault-key-file", tool.path("vault.key"))
+    try tool.succeed("destroy", "--confirm", "settings.coffer")
+    #expect(try !tool.exists(tool.store) && tool.contents(copy) == Array("log".utf8))
+  }
+
   @Test("destroy needs no key, and removes a damaged store, too")
   func destroyWithoutKey() throws {
     var bytes = try tool.contents(tool.store)

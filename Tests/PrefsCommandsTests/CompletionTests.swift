@@ -115,7 +115,7 @@ struct CompletionTests {
     #expect(try offers("get", "edi", environment: command).isEmpty)
     #expect(!tool.exists(tool.path("ran")))
     #expect(try offers("get", "--passphrase-fd", "0", "edi").isEmpty)
-    // A pipe that nobody writes to would keep the shell waiting.
+    // A pipe without a writer would keep the shell waiting.
     let pipe = tool.path("pipe")
     try #require(mkfifo(pipe, 0o600) == 0)
     #expect(try offers("get", "--key-file", pipe, "edi").isEmpty)

@@ -22,7 +22,7 @@ import Testing
   @Test("A collection is copied with types, secrets and metadata")
   func collection() throws {
     let text = try tool.succeed("copy", "web", "stage")
-    #expect(text == "3 items in 1 collection: 3 new, 0 changed, 0 as they were\n")
+    #expect(text == "3 items in 1 collection: 3 new, 0 changed, 0 unchanged\n")
     #expect(try tool.succeed("diff", "web", "stage") == "")
     #expect(try tool.succeed("type", "stage/token") == "secret\n" && tool.succeed("get", "stage/token") == "hunter2\n")
     try inStore(tool.store) {

@@ -99,7 +99,7 @@ import Testing
     #expect(text.contains("4 new"))
     for key in ["n", "list", "text"] { #expect(try hasDates("shop/\(key)", "-d", tool.path("other"))) }
     #expect(try !hasDates("shop/plain", "-d", tool.path("other")))
-    #expect(try tool.succeed("import", path).contains("4 as they were"))
+    #expect(try tool.succeed("import", path).contains("4 unchanged"))
     // What the file has no dates for has none.
     try set("shop/plain", "x")
     #expect(try tool.succeed("import", path).contains("1 changed"))

@@ -229,7 +229,7 @@ struct DeclaredSettingsTests {
   func describe() throws {
     let text = try tool.succeed("describe", "shop/http.port")
     for part in [
-      "Where the service listens", "int", "1 to 65535", "8080", "from", "default", "next time", "2.0",
+      "Where the service listens", "int", "1 to 65535", "8080", "from", "default", "next starts", "2.0",
       "org.example.shop 2.1",
     ] {
       #expect(text.contains(part), "\(part)")

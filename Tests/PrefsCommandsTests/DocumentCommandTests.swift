@@ -6,7 +6,7 @@ import Testing
 @testable import PrefsCommands
 @testable import PrefsPage
 
-/// Parses every command line in the blocks of shell of README.md and the articles, whether or not another test runs it.
+/// Parses every command in the shell blocks of README.md and the articles, whether or not another test runs it.
 @Suite("The commands in the documents")
 struct DocumentCommandTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -20,7 +20,7 @@ struct DocumentCommandTests {
     return [root.appendingPathComponent("README.md")] + (articles ?? []).filter { $0.pathExtension == "md" }
   }
 
-  @Test("Each is one that the tool understands")
+  @Test("Each is accepted by the tool")
   func parse() throws {
     var count = 0
     for document in try Self.documents() {
@@ -34,13 +34,14 @@ struct DocumentCommandTests {
     #expect(count > 150)
   }
 
-  @Test("One with a mistake would be found, wherever it stands in a line")
+  @Test("A mistake is found anywhere in a line")
   func mistakes() {
     let text = """
+      Some text.
       ```sh
       export A=1 && prefs get a --jsn | cat  # prefs none
       for name in a; do runuser -u ada -- prefs st "$name" 'a  b'; done
-      x=$(prefs doctor --deep) || prefs fleet invit web
+      x=$(prefs doctor --depp) || prefs fleet invit web
       prefs set a \\
         --itn 5 2>&1 > file
       ```
@@ -49,7 +50,7 @@ struct DocumentCommandTests {
     let commands = Self.commands(in: text)
     #expect(
       commands == [
-        ["get", "a", "--jsn"], ["st", "$name", "a  b"], ["doctor", "--deep"], ["fleet", "invit", "web"],
+        ["get", "a", "--jsn"], ["st", "$name", "a  b"], ["doctor", "--depp"], ["fleet", "invit", "web"],
         ["set", "a", "--itn", "5"],
       ])
     for words in commands { #expect(throws: (any Error).self, "\(words)") { try Self.parse(words) } }

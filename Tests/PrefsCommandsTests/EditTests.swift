@@ -116,7 +116,7 @@
       let run = try edit("\"$PREFS\" set ui/theme blue; sed -i -e s/dark/light/ -e s/14/15/ \"$1\"", "ui")
       #expect(run.code == 9)
       #expect(try tool.succeed("get", "ui/theme") == "blue\n" && tool.succeed("get", "ui/size") == "14\n")
-      // Another key is nobody's business.
+      // Another key does not matter.
       #expect(try edit("\"$PREFS\" set ui/other x; sed -i s/14/15/ \"$1\"", "ui").code == 0)
       #expect(try tool.succeed("get", "ui/size") == "15\n" && tool.succeed("get", "ui/other") == "x\n")
       #expect(try isWiped)
@@ -259,7 +259,7 @@
       func folders() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: runtime) }
       #expect(try folders().count == 2)
       let doctor = try tool.run("doctor", environment: ["XDG_RUNTIME_DIR": runtime])
-      #expect(doctor.text.components(separatedBy: "was left over").count == 2, "\(doctor.text)")
+      #expect(doctor.text.components(separatedBy: "was left by a killed").count == 2, "\(doctor.text)")
       let next = try edit("true", "ui")
       #expect(next.code == 0 && next.message.contains("left by a killed prefs edit"), "\(next.message)")
       #expect(try folders().count == 1)

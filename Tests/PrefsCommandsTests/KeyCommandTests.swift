@@ -79,7 +79,7 @@ struct KeyCommandTests {
     #expect(try tool.run("key", "add", "--key-command", "false").code == 6)
     #expect(try tool.run("key", "add", "--credential", "none").code == 6)
     #expect(try tool.run("key", "add", "--new-passphrase-fd", "3", descriptors: [3: ""]).code == 6)
-    #expect(try tool.run("key", "add").code == 6, "there is nobody to ask")
+    #expect(try tool.run("key", "add").code == 6, "there is no terminal to ask on")
     #expect(try tool.run("key", "add", "--no-input").code == 6)
     let wrong = ["key", "add", "--new-key-file", tool.path("new"), "--passphrase-fd", "3"]
     #expect(try tool.run(wrong, input: "".utf8, descriptors: [3: "guess"]).code == 5)

@@ -179,7 +179,7 @@ struct FormatsProgramTests {
     let installation = try Installation()
     try installation.program("prefs-formats", script)
     let file = installation.root.appendingPathComponent("settings.toml")
-    // More than a pipe holds, which nobody may read.
+    // More than a pipe holds, and possibly never read.
     try Data("a = '\(String(repeating: "x", count: 1 << 20))'\n".utf8).write(to: file)
     let run = try installation.run("import", file.path, "-c", "c")
     #expect(

@@ -95,7 +95,7 @@
       let child = try tool.start("set", "x", "--secret", on: terminal)
       try terminal.expect("Value for x: ")
       kill(child, SIGTSTP)
-      // Nobody could continue the leader of a session, so the kernel lets the signal pass; the modes went to and fro.
+      // The leader of a session could never be continued, so the kernel lets the signal pass; the modes went to and fro.
       try terminal.expect("Value for x: ")
       #expect(!terminal.echoes)
       terminal.type("secret\n")

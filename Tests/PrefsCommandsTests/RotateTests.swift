@@ -24,7 +24,7 @@ struct RotateTests {
     try tool.run("get", "x", "--passphrase-fd", "3", descriptors: [3: passphrase]).code == 0
   }
 
-  @Test("rotate encrypts every page anew and keeps the slots")
+  @Test("rotate re-encrypts every page and keeps the slots")
   func plain() throws {
     let tool = try sample()
     let before = try tool.contents(tool.store)

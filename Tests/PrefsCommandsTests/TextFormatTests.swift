@@ -49,7 +49,7 @@ struct TextFormatTests {
     #expect(try other.succeed("import", file).contains("11 items in 3 collections: 11 new"))
     #expect(try listing(other) == listing(tool))
     #expect(try other.succeed("get", "api/token") == "hunter2\n")
-    #expect(try other.succeed("import", file, "--replace").contains("11 as they were"))
+    #expect(try other.succeed("import", file, "--replace").contains("11 unchanged"))
     #expect(try other.succeed("import", file, "--quiet").isEmpty)
     // What the file does not have stays by itself, and goes with --replace.
     try other.succeed("set", "api/extra", "x")

@@ -50,7 +50,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     self.limits = limits
     self.formers = formers
     isValid = Self.check(limits)
-    // Not `map(\.limit)`: a key path of a generic type is made anew for each key, which took most of the time of this.
+    // Not `map(\.limit)`: a key path of a generic type is created for each key, which took most of the time of this.
     super.init(
       name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),

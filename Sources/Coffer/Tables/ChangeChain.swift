@@ -1,22 +1,22 @@
 import CofferCrypto
 import CofferStorage
 
-/// What chains the rows of the change log: each has a digest of itself and of the one before.
+/// The chain of the change log: each row has a digest of itself and the previous one.
 ///
-/// It has no key, as anyone who writes rows has the key of the store. Rows that were taken out, changed or put
-/// between show, unless somebody made the whole chain anew; then the link that is remembered outside of the store differs.
+/// It has no key, because anyone who writes rows has the key of the store. Rows that were removed, changed or
+/// inserted are detected, unless the whole chain was rebuilt; then the link recorded outside of the store differs.
 final class ChangeChain {
   /// The size of a link: half a SHA-256, so that a commit of a few keys is hashed in two blocks.
   static let byteCount = 16
-  /// What the first row of all goes on from.
+  /// The link before the very first row.
   static let origin = [UInt8](repeating: 0, count: byteCount)
 
   private static let rewriteLabel = Array("coffer/1 rewrite".utf8)
 
-  /// Made with the first row that is written or checked.
+  /// Created for the first row that is written or checked.
   private var hasher: SHA256.Hasher?
 
-  /// A row of the change log, but for what chains it.
+  /// A row of the change log, without its link.
   struct Row {
     let sequence: Int64
     let noise: [UInt8]
@@ -26,7 +26,7 @@ final class ChangeChain {
     let total: Int64
   }
 
-  /// The link of a row behind one with the link `previous`.
+  /// The link of a row that follows one with the link `previous`.
   func link(_ row: Row, _ keys: [UInt8], after previous: [UInt8]) throws -> [UInt8] {
     var author = row.author ?? ""
     return try author.withUTF8 { author in
@@ -42,7 +42,7 @@ final class ChangeChain {
           withUnsafeBytes(of: number.bigEndian, append)
         }
         row.noise.withUnsafeBytes(append)
-        // No text is so long.
+        // No text is this long.
         let authorCount = row.author == nil ? UInt32.max : UInt32(truncatingIfNeeded: author.count)
         withUnsafeBytes(of: authorCount.bigEndian, append)
         append(UnsafeRawBufferPointer(author))
@@ -52,7 +52,7 @@ final class ChangeChain {
     }
   }
 
-  /// What tells that the keys of a row were rewritten in good order; its link stays, for those behind it.
+  /// Authenticates rewritten keys of a row; its link stays, for the following rows.
   func rewritten(_ keys: [UInt8], link: [UInt8]) throws -> [UInt8] {
     try (Self.rewriteLabel + link + keys).withUnsafeBytes(digest)
   }
@@ -64,20 +64,20 @@ final class ChangeChain {
   }
 }
 
-/// What a look at the chain of the change log found.
+/// The result of verifying the chain of the change log.
 package struct ChangeLogCheck {
-  /// How many commits the log holds.
+  /// The number of commits in the log.
   package private(set) var count = 0
   /// The first and the last of them; nil for an empty log.
   package private(set) var commits: ClosedRange<Int64>?
-  /// Whether there is a chain; a store of a former version gets it with its next commit.
+  /// Whether there is a chain; a store of a previous version gets it with its next commit.
   package let isChained: Bool
-  /// What is wrong, in sentences.
+  /// The problems, as sentences.
   package private(set) var problems: [String] = []
 
   init(isChained: Bool) { self.isChained = isChained }
 
-  /// Looks at the next row.
+  /// Checks the next row.
   mutating func add(
     _ row: ChangeChain.Row, _ keys: [UInt8], link: [UInt8], rewritten: [UInt8]?, after previous: ChangeLog.End,
     by chain: ChangeChain
@@ -86,7 +86,7 @@ package struct ChangeLogCheck {
     let isFirst = commits == nil
     let first = commits?.lowerBound ?? row.sequence
     commits = first...max(first, row.sequence)
-    // Salvage begins a log behind all versions that it found.
+    // Salvage starts a log after all versions that it found.
     let isNext = row.sequence == previous.sequence &+ 1 || isFirst && previous.sequence < 0
     guard isNext else {
       let (first, last) = (previous.sequence &+ 1, row.sequence &- 1)
@@ -108,9 +108,9 @@ package struct ChangeLogCheck {
     }
   }
 
-  /// Looks whether the rows that are gone were old enough to be dropped.
+  /// Checks whether the removed rows were old enough.
   ///
-  /// - Parameter start: The last row that was dropped, if any was.
+  /// - Parameter start: The last dropped row, if any.
   mutating func checkStart(_ start: ChangeLog.End, _ end: ChangeLog.End) {
     guard let first = commits?.lowerBound else { return problems.append("The change log is empty.") }
     guard start.sequence >= 0, first == start.sequence &+ 1 else { return }

@@ -1,6 +1,6 @@
 /// An address of a carrier: `scheme://user@host,host/path?option=value`, with percent-encoding as in a URL.
 struct CarrierAddress: Sendable {
-  /// As it was given; it has no password.
+  /// As given; without a password.
   let text: String
   let scheme: String
   let user: String?

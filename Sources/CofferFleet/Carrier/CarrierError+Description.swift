@@ -1,5 +1,5 @@
 extension CarrierError: CustomStringConvertible {
-  /// What is wrong, in a sentence for people; it names the carrier and never a password.
+  /// The problem, in a sentence for people; it names the carrier and never a password.
   public var description: String {
     switch self {
     case .unreachable(let carrier, let reason): "\(carrier) is not available: \(reason)"

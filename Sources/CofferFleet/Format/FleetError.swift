@@ -4,61 +4,61 @@
   import Foundation
 #endif
 
-/// Why an operation on a fleet failed, in cases that a caller can act on.
+/// Why an operation on a fleet failed, as cases that a caller can act on.
 ///
-/// After any error the store has what it had before, and serves it.
+/// After any error the store keeps and serves its contents.
 public enum FleetError: Error, Hashable, Sendable {
   // MARK: What is on the carrier
 
   /// There is no fleet at this carrier.
   case fleetNotFound(carrier: String)
-  /// A fleet is already at this carrier; none is ever replaced.
+  /// There is already a fleet at this carrier; a fleet is never replaced.
   case fleetExists(carrier: String)
-  /// An object does not parse or does not authenticate: it was changed, cut off, or put in the place of another.
+  /// An object does not parse or does not authenticate: it was changed, truncated, or swapped.
   case damaged(object: String, reason: String)
   /// An object was written by a newer version of Coffer.
   case newerFormat(object: String, found: Int, supported: Int)
-  /// The carrier shows an earlier state than this host has seen: it was restored from a backup, or somebody put it back.
+  /// The carrier shows an earlier state than this host has seen: it was restored from a backup, or rolled back.
   ///
-  /// `found` is nil where it has nothing at all. See ``Fleet/acceptRollback()``.
+  /// `found` is nil if it is empty. See ``Fleet/acceptRollback()``.
   case rolledBack(seen: UInt64, found: UInt64?)
   /// The carrier shows a state that does not descend from the one that this host has seen: hosts were shown different ones.
   case forked(seen: UInt64, found: UInt64)
 
   // MARK: Members
 
-  /// This store belongs to no fleet, or not to this one.
+  /// This store does not belong to this fleet.
   case notJoined
-  /// The store is a member of this fleet already.
+  /// The store is already a member of this fleet.
   case alreadyJoined
   /// This member was removed from the fleet.
   case removed
   /// This member's role does not allow it.
   case notAllowed(role: FleetRole)
-  /// There is a member of this name already.
+  /// There is already a member with this name.
   case memberExists(name: String)
-  /// There is no member of this name.
+  /// There is no member with this name.
   case memberNotFound(name: String)
-  /// The last admin cannot be removed: nobody could change the members any more.
+  /// The last admin cannot be removed: the members could never be changed again.
   case lastAdmin
   /// A name is empty, longer than 64 bytes, or has control characters.
   case badName(String)
-  /// The text is no invitation.
+  /// The text is not an invitation.
   case badInvitation(reason: String)
-  /// The invitation was to be used before this date.
+  /// The invitation expired on this date.
   case invitationExpired(Date)
 
   // MARK: This host
 
-  /// A collection is sealed here: its values are ciphertext to everyone but this store's vault, and cannot travel.
+  /// A collection is sealed here: only this store's vault can decrypt its values, so they cannot be shared.
   case collectionSealed(String)
   /// A collection is shared with another fleet.
   case collectionShared(String)
-  /// There is no such conflict, or it was settled.
+  /// There is no such conflict, or it was resolved.
   case conflictNotFound(id: Int64)
   /// More than one carrier object can hold; nothing was sent.
   case tooLarge(object: String, byteCount: Int, limit: Int)
-  /// Others commit all the time, and this host did not get its turn; try again.
+  /// Other hosts kept committing, and this host did not get its turn; try again.
   case busy
 }
 

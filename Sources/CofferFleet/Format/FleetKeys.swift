@@ -31,7 +31,7 @@ final class FleetKeys {
 
   static let nameByteCount = 20
 
-  /// What a record is called: nobody without the key learns of which setting it is.
+  /// The name of a record, which reveals its setting only with the key.
   func name(of key: String, in collection: String) throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(text: collection)

@@ -7,18 +7,18 @@ import CofferCrypto
   import Foundation
 #endif
 
-/// What makes a store a member of a fleet: a secret of one line.
+/// An invitation to a fleet for one member: a secret of one line.
 ///
-/// Anyone who has it is that member. Hand it over as you would a private key, and let nobody use it twice.
+/// Anyone who has it is that member. Handle it like a private key, and use it once.
 ///
 /// ```swift
 /// let invitation = try await fleet.invite("web-17", role: .reader)
 /// invitation.text.withUnsafeBytes { FileHandle.standardOutput.write(Data($0)) }
 /// ```
 public struct Invitation: Sendable {
-  /// The carrier's address, as the admin who made the invitation has it.
+  /// The carrier's address, as used by the admin who created the invitation.
   public let carrier: String
-  /// Before when it has to be used; nil for no end.
+  /// When it expires; nil for never.
   public let expires: Date?
 
   let fleet: [UInt8]
@@ -61,7 +61,7 @@ public struct Invitation: Sendable {
     }
   }
 
-  /// Reads an invitation; spaces and line ends around it don't matter.
+  /// Parses an invitation; white space around it is ignored.
   ///
   /// - Throws: ``FleetError/badInvitation(reason:)``.
   public init(text: SecretBytes) throws {

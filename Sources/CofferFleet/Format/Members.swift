@@ -1,15 +1,15 @@
 import CofferCrypto
 
-/// What a member of a fleet may do.
+/// The role of a member of a fleet.
 public enum FleetRole: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-  /// Takes what others set.
+  /// Receives settings.
   case reader = 1
-  /// Sets, too.
+  /// Also sets settings.
   case writer = 2
-  /// Sets, and says who is a member.
+  /// Also manages the members.
   case admin = 3
 
-  /// Whether others take what it sets.
+  /// Whether others accept its changes.
   public var mayWrite: Bool { self != .reader }
 
   /// The role's name: `reader`, `writer` or `admin`.

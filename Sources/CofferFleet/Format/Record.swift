@@ -23,7 +23,7 @@ struct Record: Equatable {
 
   var value: FleetValue? { if case .value(let value) = content { value } else { nil } }
 
-  /// Whether there is nothing to be had of it at a time: removed, or expired.
+  /// Whether it has no value at a time: removed, or expired.
   func isAbsent(at time: Int64) -> Bool { value.map { $0.dates.expires.map { $0 <= time } ?? false } ?? true }
 
   /// Whether both came from the same change.

@@ -17,7 +17,7 @@ extension Store {
     }
     if envelope.epochs.count > 1 {
       notes.append(
-        "A re-encryption is not finished: pages may stand under \(envelope.epochs.count) keys. Rotate again to finish it."
+        "A re-encryption is not finished: pages may be under \(envelope.epochs.count) keys. Rotate again to finish it."
       )
     }
     if owner.isShared {

@@ -51,7 +51,7 @@ public enum KeyFile {
   }
 
   private static func dangling(_ path: String) -> StorageError {
-    .keyUnavailable(reason: "the key file \(path) is a symbolic link that is dangling; fix the link or remove it")
+    .keyUnavailable(reason: "the key file \(path) is a dangling symbolic link; fix the link or remove it")
   }
 
   /// The key in the file at `path`, which may be a pipe.

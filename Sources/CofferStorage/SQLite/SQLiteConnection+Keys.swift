@@ -33,7 +33,7 @@ extension SQLiteConnection {
     case dropped(sequence: UInt64)
     /// Pages have to be rewritten first.
     case neededByPages
-    /// The log must be checkpointed first, or a checkpoint is under way.
+    /// The log must be checkpointed first, or a checkpoint is running.
     case neededByLog
   }
 

@@ -197,7 +197,7 @@ final class DatabaseFile {
 
   // MARK: Shared memory
 
-  /// Blocks checkpoints by other connections while `body` runs; nil when one is under way.
+  /// Blocks checkpoints by other connections while `body` runs; nil while one is running.
   ///
   /// The caller holds the write lock, and makes no checkpoint itself.
   func withoutCheckpoints<Result>(_ body: () throws -> Result) rethrows -> Result? {

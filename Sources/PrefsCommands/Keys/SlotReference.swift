@@ -16,7 +16,7 @@ enum SlotReference {
       throw Failure(
         .usage,
         "\"\(argument)\" is ambiguous: \(SlotText.list(matches)). Give a number that is not a label, or label "
-          + "them anew.")
+          + "them again.")
     }
     return slot
   }

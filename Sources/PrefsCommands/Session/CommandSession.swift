@@ -163,7 +163,7 @@ package struct CommandSession {
 
   // MARK: - Transactions
 
-  // Where a transaction needs the vault, it is unlocked if that is possible, and the transaction begins anew.
+  // If a transaction needs the vault, it is unlocked if possible, and the transaction starts over.
 
   /// Opens the store, reads in one transaction, and closes it.
   func read<R>(_ body: (borrowing ReadTransaction) throws -> R) throws -> R {

@@ -123,7 +123,7 @@ struct PageHandler: HTTPHandler {
 
   // MARK: - Answers
 
-  /// The same for every reason: what is wrong is nobody's business.
+  /// The same for every reason, to reveal nothing.
   private static var refused: HTTPResponse { response(.forbidden, nil, Data(), closes: true) }
 
   private static func json(_ status: HTTPStatusCode, _ text: String) -> HTTPResponse {
@@ -210,7 +210,7 @@ final class VaultClock: Sendable {
     (self.store, self.events, self.time) = (store, events, time)
   }
 
-  /// Begins the time anew.
+  /// Restarts the timer.
   func start() {
     let own = round.withLock { round in
       round += 1

@@ -82,7 +82,7 @@ struct PageServer {
 
   // MARK: - Sockets
 
-  /// Removes a socket that nobody listens at any more.
+  /// Removes a socket without a listener.
   ///
   /// - Throws: ``Failure`` where something else is in the way.
   private static func makeWay(_ path: String) throws {

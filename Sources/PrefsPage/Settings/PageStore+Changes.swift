@@ -7,7 +7,7 @@ import PrefsCommands
   import Foundation
 #endif
 
-/// Somebody else has changed what a change was made for; nothing was changed.
+/// The setting has changed meanwhile; nothing was changed.
 struct ChangeConflict: Error {
   /// The settings as they are now, as JSON.
   let settings: [String]
@@ -118,7 +118,7 @@ extension PageStore {
 
   private func requireWritable() throws {
     guard !isReadOnly else {
-      throw Failure(.refused, "this page is read-only: it was started so, or the store can only be read.")
+      throw Failure(.refused, "this page is read-only: it was started read-only, or the store is read-only.")
     }
   }
 
@@ -192,7 +192,7 @@ extension PageStore {
 
   // MARK: - Undoing
 
-  /// Brings back what a save of this page has changed, where nobody has changed it since.
+  /// Restores what a save of this page has changed, unless it has changed since.
   ///
   /// - Throws: ``ChangeConflict``.
   func undo(_ request: PageRequest) throws -> String {

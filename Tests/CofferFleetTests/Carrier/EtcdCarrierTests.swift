@@ -133,7 +133,7 @@ struct EtcdCarrierTests {
     let log = EventLog(carrier, after: try await carrier.contents().revision)
     async let told = log.changes(upTo: "head", [9])
     for head in UInt8(1)...8 {
-      // It asks anew on another connection.
+      // It asks again on another connection.
       let count = relay.connectionCount
       try await waiting(upTo: .seconds(30)) { relay.connectionCount > count }
       try await writer.swapHead(from: [head], to: [head + 1])
@@ -300,7 +300,7 @@ extension EtcdServer {
     try control(["compact", "--physical", String(revision)])
   }
 
-  /// Kills all members, and begins anew with their data.
+  /// Kills all members, and restarts them with their data.
   func restart() async throws {
     for member in members { member.kill() }
     for member in members { try member.start() }

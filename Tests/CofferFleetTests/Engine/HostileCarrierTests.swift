@@ -107,7 +107,7 @@ struct HostileCarrierTests {
     for host in [a, b] {
       try await expectRefusal(by: host, "back")
       guard case .stopped(let reason) = try await host.fleet.status().condition else { return }
-      #expect(reason.contains("went back"))
+      #expect(reason.contains("was rolled back"))
       // It serves what it has.
       #expect(try host.contents() == ["x": "new", "z": "old z", "w": "added"])
     }
@@ -176,7 +176,7 @@ struct HostileCarrierTests {
     try await reader.sync()
     #expect(try reader.get("x") == "forged")
     let before = carrier.objects
-    // What the program refuses, somebody may do by hand.
+    // What the program refuses can be done by hand.
     let membership = await reader.fleet.membership
     let forged = Record(
       collection: "web", key: "x", counter: 99, clock: HybridClock(milliseconds: 2_000_000),

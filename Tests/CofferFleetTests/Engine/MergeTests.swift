@@ -160,7 +160,7 @@ struct MergeTests {
     for host in [a, b] { try await host.sync() }
     for key in ["removed", "changed here"] { try a.set(nil, key) }
     try await a.sync()
-    // Two days later nobody remembers.
+    // Two days later it is no longer remembered.
     for host in [a, b] { host.setTime(1_000_000 + 2 * 86_400) }
     let count = carrier.objects.count
     try await a.sync()

@@ -148,7 +148,7 @@ struct SyncTests {
       #expect(try await host.sync().pushedCount == 1)
       #expect(try host.get("lease") == nil)
     }
-    // Set anew, it is there again.
+    // Set again, it is there again.
     try hosts[1].set("y", "lease")
     for host in [hosts[1], hosts[0]] { try await host.sync() }
     #expect(try hosts[0].get("lease") == "y")

@@ -161,7 +161,7 @@ struct FleetProgramTests {
     try FileManager.default.removeItem(atPath: folder)
     try FileManager.default.moveItem(atPath: folder + ".backup", toPath: folder)
     let refused = try hosts[1].fleet("sync")
-    #expect(refused.code == 7 && refused.message.contains("went back"), "\(refused)")
+    #expect(refused.code == 7 && refused.message.contains("was rolled back"), "\(refused)")
     #expect(try hosts[1].fleet("status", "--json").json()["condition"] as? String == "stopped")
     #expect(try hosts[1].get("web/theme") == "dark")
     try hosts[0].set("web/later", "1")

@@ -65,7 +65,7 @@ struct FleetRefusalTests {
     for text in texts {
       let lab = try ToolHost("lab")
       let run = try lab.fleet("join", "-", input: text)
-      #expect(run.code == 8 && run.message.contains("no invitation"), "\(run)")
+      #expect(run.code == 8 && run.message.contains("Not an invitation"), "\(run)")
       #expect(!run.message.contains(invitation.dropFirst(40).prefix(20)))
       #expect(try lab.fleet("status").code == 4, "a store was made for nothing")
     }

@@ -41,7 +41,7 @@ final class Host: @unchecked Sendable {
     return (database, try database.makeConnection())
   }
 
-  /// Ends the program and starts it anew.
+  /// Restarts the program.
   func restart(_ carrier: any Carrier) throws {
     try database.close()
     (database, connection) = try Self.open(folder)

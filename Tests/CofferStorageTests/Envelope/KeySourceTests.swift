@@ -56,7 +56,7 @@ import Testing
       }
       let process = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
       func isRunning() -> Bool {
-        // One that has ended may still wait for somebody to ask how.
+        // One that has ended may still wait to be reaped.
         let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
         return status.map { !$0.contains(") Z ") } ?? false
       }
@@ -75,7 +75,7 @@ import Testing
     }
     let key = [UInt8](repeating: 7, count: 32)
     let writer = Thread {
-      // Opens when somebody reads.
+      // Opens when there is a reader.
       let descriptor = open(path, O_WRONLY)
       _ = write(descriptor, key, 16)
       _ = key[16...].withUnsafeBytes { write(descriptor, $0.baseAddress, 16) }
@@ -89,8 +89,8 @@ import Testing
   func danglingLink() throws {
     let path = folder.file("key")
     try #require(symlink(folder.file("nothing"), path) == 0)
-    expectUnavailable("leads nowhere") { _ = try KeyFile.make(at: path) }
-    expectUnavailable("leads nowhere") { _ = try KeyFile.read(at: path) }
+    expectUnavailable("dangling symbolic link") { _ = try KeyFile.make(at: path) }
+    expectUnavailable("dangling symbolic link") { _ = try KeyFile.read(at: path) }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["key"])
   }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CofferStorage
 
 @Suite("A checkpoint") struct CheckpointTests {
-  /// Has a writer begin the log anew just after a checkpoint has read the wal-index header.
+  /// Makes a writer restart the log just after a checkpoint has read the wal-index header.
   ///
   /// Between that and its use, SQLite makes no VFS calls. But if the two copies of the header differ, it reads
   /// them again with the write lock held, which it then releases: so they are made to differ.
@@ -66,7 +66,7 @@ import Testing
     #expect(interleaving.isDone)
     for number in 31..<40 { try writer.commit("\(number)") }
     #expect(try connect().contents() == (10..<40).map { "\($0)=1" })
-    // The next one goes on as ever.
+    // The next one continues as usual.
     try other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     #expect(try connect().contents().count == 30)
     #expect(try writer.connection.logByteCount == 0)

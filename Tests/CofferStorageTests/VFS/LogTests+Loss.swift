@@ -27,20 +27,28 @@ extension LogTests {
     }
     let copy = try store.copyAsAfterCrash()
     let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
-    func loss(_ change: (inout [UInt8]) -> Void) throws -> UInt32? {
+    func loss(
+      leaving contents: [String] = ["a=1", "b=1", "c=1", "d=1"], _ change: (inout [UInt8]) -> Void
+    ) throws -> UInt32? {
       var changed = log
       change(&changed)
       try copy.overwrite(file)
       try copy.overwrite(changed, suffix: "-wal")
       let recovering = try copy.connect()
       defer { try? recovering.close() }
-      #expect(try recovering.contents() == ["a=1", "b=1", "c=1", "d=1"])
+      #expect(try recovering.contents() == contents)
       return recovering.logLoss?.firstFrame
     }
     // Swapped; an old frame; one that is missing, while the last one is still in its place.
     #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(3)]) } == 2)
     #expect(try loss { $0.replaceSubrange(frame(2), with: old[frame(2)]) } == 2)
     #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(4)]) } == 2)
+    // The last two swapped look like an end, a limit that SECURITY.md names.
+    let swapped = Array(log[frame(4)] + log[frame(3)])
+    #expect(
+      try loss(leaving: ["a=1", "b=1", "c=1", "d=1", "e=1"]) {
+        $0.replaceSubrange(frame(3).lowerBound..<frame(4).upperBound, with: swapped)
+      } == nil)
     // What an earlier generation left is no loss.
     #expect(try loss { $0.replaceSubrange(frame(2).lowerBound..., with: old[frame(2).lowerBound...]) } == nil)
     try connection.close()

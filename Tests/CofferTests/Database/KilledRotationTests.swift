@@ -33,7 +33,7 @@ import Testing
       try neighbour.write("check")
       let answer = try #require(neighbour.readLine())
       #expect(answer.hasPrefix("whole"), "\(answer)")
-      // Whoever writes next goes on with it: the neighbour, by and by, or who is asked to.
+      // The next writer continues it: the neighbour eventually, or one that is asked to.
       let database = try store.open()
       if epochs.count > 1, Bool.random() { try database.rotate() }
       try database.makeConnection().readWrite { try $0.setObject("next", forKey: "next") }

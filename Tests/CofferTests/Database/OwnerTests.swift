@@ -72,6 +72,18 @@
       #expect(status.contains("\nUid:\t0\t0\t0\t0\n"), "the rights of this thread are root's again")
     }
 
+    @Test("is refused without the capability to take on the owner's rights")
+    func withoutTheRight() throws {
+      let folder = try ForeignFolder()
+      #expect(try folder.run(as: 1001, "create").status == 0)
+      let before = try folder.files()
+      let words = ["--bounding-set=-setuid", "--inh-caps=-setuid", TemporaryStore.worker, "set", folder.store.path]
+      let child = try Child.run("/usr/bin/setpriv", words + [folder.store.keyFile, "k", "1"])
+      #expect(child.status != 0)
+      #expect(try folder.files() == before)
+      #expect(try folder.run(as: 1001, "set", "k", "1").status == 0)
+    }
+
     @Test("restores its own backup as the owner's store, while the owner has it open")
     func restoring() throws {
       let folder = try ForeignFolder()
@@ -234,7 +246,7 @@
       let folder = try ForeignFolder(group: 3000, mode: 0o750)
       #expect(try folder.run(as: 1001, in: 3000, "create-for-group", "3000").text.contains("chmod 2770"))
       try #require(chmod(folder.store.folder, 0o770) == 0)
-      #expect(try folder.run(as: 1001, in: 3001, "create-for-group", "3000").text.contains("no member"))
+      #expect(try folder.run(as: 1001, in: 3001, "create-for-group", "3000").text.contains("not a member"))
       #expect(
         try folder.run(as: 1001, in: 3000, "create-for-group", "no such group").text.contains("there is no group"))
       #expect(try folder.files().isEmpty)

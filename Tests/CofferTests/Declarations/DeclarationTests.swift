@@ -48,7 +48,8 @@ private struct Frame: Codable, Equatable { var width = 80 }
   @Test("that are invalid are refused, and the setting is named")
   func malformed() {
     for (json, reason) in [
-      ("{", "not JSON"), ("[]", "no object"), (#"{"type":"int"}"#, "no name"), (#"{"name":"a"}"#, "\"a\": its type"),
+      ("{", "not JSON"), ("[]", "not an object"), (#"{"type":"int"}"#, "no name"),
+      (#"{"name":"a"}"#, "\"a\": its type"),
       (#"{"name":"a","type":"array<intt>"}"#, "its type"),
       (#"{"name":"a","type":"int","default":"x"}"#, "its default is not of its type"),
       (#"{"name":"a","type":"int","default":9,"limits":[{"maximum":8}]}"#, "its default must be 8 or less, not 9"),
@@ -81,7 +82,8 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(problem(Key("k", default: "abc", limits: .count(3...5)), "hunter2") == "3 to 5 long, not 7")
     #expect(problem(Key("k", default: "é", limits: .count(...1)), "e\u{301}") == "at most 1 long, not 2")
     #expect(
-      problem(Key("k", default: "a", limits: .pattern("[a-z]+")), "Hunter") == "text like [a-z]+, and the value is not")
+      problem(Key("k", default: "a", limits: .pattern("[a-z]+")), "Hunter")
+        == "text matching [a-z]+, and the value is not")
     #expect(problem(Key("k", default: "7", limits: .pattern(#"\d"#)), "٧") != nil)
     #expect(problem(Key("k", default: [1], limits: .notEmpty), []) == "not empty, not 0")
     #expect(problem(Key<Secret?>("k", limits: .count(8...)), .secret(Secret("short"))) == "at least 8 long, not 5")

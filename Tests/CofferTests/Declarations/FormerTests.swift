@@ -134,7 +134,7 @@ import Testing
       #expect(declared == (isNew ? count : 0))
       #expect(isNew || !isDone)
       if isNew { newCount += 1 } else { oldCount += 1 }
-      // Whoever comes next finds all of it.
+      // The next process finds all of it.
       #expect(try store.worker("rename", "\(count)").status == 0)
       #expect(try database.makeConnection().read { try $0.object(forKey: "new7", inCollection: "shop") } == 7)
     }
@@ -157,7 +157,7 @@ import Testing
     try first.set(900, for: width, durability: .committed)
     let second = try start(new)
     #expect(second[renamed] == 900)
-    // The old one, still open, sees its default, and may set the old name anew.
+    // The old one, still open, sees its default, and may set the old name again.
     #expect(first[width] == 800)
     try first.set(3000, for: width, durability: .committed)
     #expect(try start(old)[width] == 3000 && second[renamed] == 900)

@@ -70,7 +70,7 @@ import Testing
     #expect(try visible() == 7)
     let text: String? = try proxy.object(forKey: "s")
     #expect(text == "text")
-    // Whoever asks the reader has to wait for ever.
+    // Calls to the reader wait forever.
     try proxy.state.reader.perform { _ in
       let (seen, text, isThere) = try (visible(), proxy.value(forKey: "s"), proxy.hasObject(forKey: "k"))
       #expect(seen == 7)
@@ -305,7 +305,7 @@ import Testing
 
   @Test("4.14 never shows a pending value once another's commit came after its own")
   func overtakenFlush() throws {
-    // Between the commit of the flush and the moment when the proxy hears of it.
+    // Between the commit of the flush and the moment when the proxy is notified.
     proxy.state.onCommit = { [fixture] in
       fixture.proxy.state.onCommit = nil
       #expect(throws: Never.self) {

@@ -91,7 +91,7 @@ private enum Step: Hashable, CustomStringConvertible {
   case commit
   /// It fails instead.
   case fail
-  /// The proxy hears of the commit, and settles nothing yet.
+  /// The proxy is notified of the commit, and settles nothing yet.
   case hear
   /// It settles one item.
   case settleOne
@@ -166,7 +166,7 @@ private struct ProxyModel {
     case .hear: phase == .committed
     case .settleOne: phase == .settling
     case .settle: phase == .committed || phase == .settling
-    // Nobody else gets the write lock while a flush has it.
+    // A flush holds the write lock exclusively.
     case .foreignSet, .foreignRemove: phase != .flushing
     default: true
     }
@@ -253,7 +253,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
       guard isFlushing else { return }
       model.apply(.commit, value: 0)
       position += 1
-      // Whoever reads now settles the batch. Behind the last step nobody does, and the flush does it itself.
+      // The next reader settles the batch. After the last step there is none, and the flush does it itself.
       if position <= steps.count { check() }
       runSteps { $0 == .settle || $0 == .hear }
       guard position < steps.count, steps[position] == .hear else { return }
@@ -394,7 +394,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
     guard isFlushing else { return }
     check()
     runSteps { $0 == .commit || $0 == .fail }
-    // A sequence that ends here goes on to the commit.
+    // A sequence that ends here continues to the commit.
     guard position < steps.count, steps[position] == .fail else { return }
     model.apply(.fail, value: 0)
     position += 1

@@ -11,7 +11,7 @@ import Testing
     fixture = try ProxyFixture()
   }
 
-  /// The items as `collection/key=number`; an error in the place of a number that cannot be read.
+  /// The items as `collection/key=number`; an error instead of a number that cannot be read.
   private func lines(_ snapshot: ConnectionProxy.Snapshot) -> [String] {
     snapshot.items.map { item in
       do {

@@ -17,7 +17,7 @@ import Testing
     connection = try database.makeConnection()
   }
 
-  /// What somebody does who has the store's key and another program.
+  /// Changes by an attacker with the store's key and another program.
   private func execute(_ sql: String...) throws {
     try connection.perform { session in
       try session.connection.beginWrite(.full)

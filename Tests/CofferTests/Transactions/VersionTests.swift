@@ -208,7 +208,7 @@ import Testing
       }
     }
     let gone = CofferError.versionMismatch(collection: "", key: "k", expected: 3, actual: 0)
-    #expect("\(gone)".contains("does not exist, and was to have version 3"))
+    #expect("\(gone)".contains("does not exist, but was expected to have version 3"))
   }
 
   @Test("that do not match leave the rest of the transaction unchanged, and report nothing that was not done")

@@ -118,16 +118,18 @@ import Testing
       }
     }
     for _ in 0..<2 {
-      expectRefusal { try fixture.set("in clear", forKey: "new") }
-      expectRefusal { try fixture.set("in clear") }
-      expectRefusal { try proxy.setObject("in clear", forKey: "p", inCollection: "tokens", durability: .committed) }
+      expectRefusal { try fixture.set("an open value", forKey: "new") }
+      expectRefusal { try fixture.set("an open value") }
+      expectRefusal {
+        try proxy.setObject("an open value", forKey: "p", inCollection: "tokens", durability: .committed)
+      }
       expectRefusal { try fixture.object(as: String.self) }
       expectRefusal { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
     }
     let text = try connection.perform { session in
       try session.read { try session.connection.text(ofAllRowsIn: "items") }
     }
-    #expect(!text.contains("in clear"))
+    #expect(!text.contains("an open value"))
     // Other collections are not affected as long as there is a vault.
     if !sql.contains("vault") { try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") } }
     #expect(try fixture.database.verify().problems != [])
@@ -142,7 +144,7 @@ import Testing
     let problems = try fixture.database.verify().problems.map(\.description)
     #expect(
       problems.contains {
-        $0.contains("declaration of \"tokens\"") || $0.contains("not sealed") || $0.contains("vault")
+        $0.contains("declaration of \"tokens\"") || $0.contains("unsealed") || $0.contains("vault")
       })
     guard sql.contains("vault") else { return }
     #expect(throws: CofferError.self) { try vault.unlock(fixture.vaultKey) }
@@ -154,7 +156,7 @@ import Testing
     try fixture.execute("UPDATE collections SET flags = flags | 1 WHERE name = 'mail'")
     expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "mail") } }
     #expect(try fixture.database.verify().problems.contains { $0.description.contains("declaration of \"mail\"") })
-    // It can be removed all the same.
+    // It can still be removed.
     try connection.readWrite { try $0.removeAllObjects(inCollection: "mail") }
     try fixture.database.unseal(collection: "mail")
     #expect(try fixture.database.verify().problems.isEmpty)
@@ -191,7 +193,7 @@ import Testing
         try connection.readWrite { try $0.object(forKey: "k", inCollection: "tokens") },
       ]
     }
-    // What nobody can know with the vault locked.
+    // Impossible to know with the vault locked.
     #expect(try read() == ["planted", "planted", "planted"])
     // So that the connection knows its collections with the next write.
     try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") }
@@ -230,10 +232,40 @@ import Testing
       UPDATE collections SET flags = 0 WHERE name = 'more'
       """
     try fixture.execute(replay)
-    try connection.readWrite { try $0.setObject("in clear", forKey: "k", inCollection: "more") }
+    try connection.readWrite { try $0.setObject("an open value", forKey: "k", inCollection: "more") }
     #expect(try connection.storedItem(inCollection: "more")?.object.kind == .string)
     try fixture.execute("DROP TABLE kept")
     #expect(try fixture.database.verify().problems.isEmpty)
+  }
+
+  @Test("can put back an older row of the vault, with its slots: a limit that SECURITY.md names")
+  func replayedSlots() throws {
+    let revoked = try KeySource.key(.random(count: 32))
+    try vault.addSlot(revoked)
+    try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
+    try vault.removeSlot(1)
+    vault.lock()
+    #expect(throws: CofferError.wrongKey) { try vault.unlock(revoked) }
+    try fixture.execute("DELETE FROM vault; INSERT INTO vault SELECT * FROM kept; DROP TABLE kept")
+    try vault.unlock(revoked)
+    #expect(try fixture.object() == "s3cret")
+    // Until the vault gets a new key.
+    try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
+    try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])
+    vault.lock()
+    try fixture.execute("DELETE FROM vault; INSERT INTO vault SELECT * FROM kept; DROP TABLE kept")
+    try vault.unlock(revoked)
+    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
+  }
+
+  @Test("can remove the vault with all sealed collections, undetected: a limit that SECURITY.md names")
+  func removedVault() throws {
+    vault.lock()
+    try fixture.execute(
+      "DELETE FROM vault; DELETE FROM items; DELETE FROM history; DELETE FROM collections WHERE name = 'tokens'")
+    #expect(try !vault.exists())
+    let problems = try fixture.database.verify().problems
+    #expect(problems.isEmpty, "\(problems)")
   }
 
   // MARK: The owner
@@ -252,7 +284,7 @@ import Testing
     try vault.addSlot(.key(.random(count: 32)))
     try fixture.database.unseal(collection: "tokens")
     #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
-    try proxy.setObject("in clear by now", forKey: "k", inCollection: "tokens", durability: .committed)
+    try proxy.setObject("an open value by now", forKey: "k", inCollection: "tokens", durability: .committed)
     #expect(try connection.storedItem()?.object.kind == .string)
     // A new key, of which the other knows nothing: what was sealed stays so, and the rest works.
     try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])

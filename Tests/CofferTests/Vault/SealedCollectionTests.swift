@@ -183,7 +183,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  /// Every page of the database in clear, free ones included.
+  /// Every plaintext page of the database, including free ones.
   private func pages() throws -> Data {
     let path = "\(fixture.store.folder)/plain-\(UUID().uuidString).db"
     let plain = try SQLiteConnection(plainFileAt: path)

@@ -41,7 +41,7 @@ import Testing
     #expect(try worker("seal", "mail").status == 0)
     #expect(throws: locked) { try proxy.object(forKey: "cached", inCollection: "mail", as: String.self) }
     #expect(throws: locked) { try proxy.setObject("x", forKey: "cached", inCollection: "mail") }
-    // What was set before is pending, and not written in clear.
+    // Earlier values are pending, and not written as plaintext.
     #expect(try proxy.object(forKey: "pending", inCollection: "mail") == "new")
     #expect(throws: locked) { try proxy.flushAndWait() }
     #expect(proxy.pendingChangeCount == 1)
@@ -99,7 +99,7 @@ import Testing
     #expect(try fixture.object() == "new" && fixture.object(forKey: "p") == "pending")
     fixture.vault.lock()
     #expect(await events.next() == .locked)
-    // Nothing is followed by whoever has locked the vault.
+    // A process with a locked vault follows nothing.
     #expect(try worker("rotate-vault").status == 0)
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
   }

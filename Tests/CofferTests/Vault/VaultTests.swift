@@ -227,7 +227,7 @@ import Testing
     #expect(throws: locked) {
       try other.makeConnection().readWrite { try $0.setObject(1, forKey: "n", inCollection: "tokens") }
     }
-    // What was sealed under the earlier key and not written yet is sealed anew as soon as that can be done.
+    // Pending values sealed under the earlier key are resealed as soon as possible.
     #expect(throws: locked) { try proxy.flushAndWait() }
     #expect(proxy.pendingChangeCount == 1)
     try other.vault.unlock(fixture.vaultKey)

@@ -3,9 +3,9 @@ import Foundation
 
 @testable import CofferStorage
 
-/// A small store of fixed keys, whose pages and log are written anew for each input.
+/// A small store of fixed keys, whose pages and log are rewritten for each input.
 ///
-/// The inputs are in clear, and sealed here: a fuzzer that had to guess tags would never get past them.
+/// The inputs are plaintext, and sealed here: a fuzzer that had to guess tags would never get past them.
 struct FuzzStore {
   static let rootKey = SecretBytes(count: 32) { _ in }
   static let storeID = [UInt8](repeating: 7, count: 16)
@@ -59,7 +59,7 @@ struct FuzzStore {
     try write(log, "-wal")
   }
 
-  /// Puts a store there that has these pages, in clear, and no log.
+  /// Writes a store with these plaintext pages, and no log.
   func write(pages: [[UInt8]]) throws {
     var bytes = Array(original[..<Layout.envelopeByteCount])
     for (index, page) in pages.enumerated() {

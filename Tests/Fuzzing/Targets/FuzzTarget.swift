@@ -19,7 +19,7 @@ struct FuzzTarget: Sendable {
 
   /// Reads the bytes.
   ///
-  /// - Throws: What is neither success nor a refusal: a broken promise, or an error that nobody has thought of.
+  /// - Throws: What is neither success nor a refusal: a broken promise, or an unexpected error.
   func check(_ bytes: [UInt8]) throws {
     do {
       try read(bytes)

@@ -14,7 +14,7 @@ struct TextTests {
       // A prime number of milliseconds, so that days, months and times of day all vary.
       let date = Date(timeIntervalSince1970: -12_000_000_000 + Double(step) * 12_345_678.901)
       let text = Timestamp.text(date)
-      // Foundation's calendar is the Julian one before October 1582; nobody's settings are that old.
+      // Foundation's calendar is the Julian one before October 1582; no settings are that old.
       guard date.timeIntervalSince1970 > -12_219_292_800 else { continue }
       #expect(text == formatter.string(from: date))
       let back = try #require(Timestamp.date(text))

@@ -9,7 +9,7 @@ import Testing
   import Glibc
 #endif
 
-/// What a process that goes on writes, line by line.
+/// The output of a running process, line by line.
 final class LinePipe {
   let path: String
   private var descriptor: Int32

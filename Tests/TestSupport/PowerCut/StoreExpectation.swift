@@ -27,7 +27,7 @@ package struct StoreExpectation: Equatable, Sendable {
       if states.contains(where: { known[$0] == contents }) { return nil }
       let found = known.indices.filter { known[$0] == contents }
       return found.isEmpty
-        ? "what it holds is no state that was ever committed: \(contents)"
+        ? "its contents were never committed: \(contents)"
         : "it holds state \(found), and \(states) was promised"
     }
   }

@@ -1,9 +1,9 @@
-/// Where an etcd is, and what of it is the carrier's.
+/// The endpoints of an etcd, and the carrier's prefix.
 struct EtcdAddress: Sendable {
   let text: String
   /// The members' addresses, as `https://host:2379`.
   let endpoints: [String]
-  /// What the carrier's keys begin with; it ends with a slash.
+  /// The prefix of the carrier's keys; it ends with a slash.
   let prefix: [UInt8]
   let user: String?
   let tls: HTTPTLS
@@ -66,7 +66,7 @@ struct EtcdAddress: Sendable {
 
   func key(of name: String) -> [UInt8] { prefix + Array(name.utf8) }
 
-  /// The object's name; nil for a key that is none of the carrier's.
+  /// The object's name; nil for a key that is not the carrier's.
   func name(of key: [UInt8]) -> String? {
     guard key.starts(with: prefix) else { return nil }
     let name = String(decoding: key.dropFirst(prefix.count), as: UTF8.self)

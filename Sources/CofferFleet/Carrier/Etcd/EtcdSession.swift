@@ -100,9 +100,9 @@ actor EtcdSession {
 
   // MARK: - Streams
 
-  /// Begins a request whose response goes on, at the endpoint in turn.
+  /// Begins a request with a continuous response, at the current endpoint.
   func stream(_ path: String, _ body: String) async throws -> (transfer: HTTPTransfer, endpoint: Int) {
-    // A member that has lost the others, and hears of nothing, is to end the stream instead of keeping silent.
+    // A member that has lost the others, and gets no changes, should end the stream instead of staying silent.
     let headers = try await headers() + ["Grpc-Metadata-hasleader: true"]
     let request = HTTPRequest(
       url: address.endpoints[current] + path, body: .bytes(Array(body.utf8)), headers: headers, tls: address.tls,

@@ -148,7 +148,7 @@ actor EtcdWatch {
     }
   }
 
-  /// The stream stands, and goes on if it is that of the etcd which gave the revision.
+  /// The stream is created, and continues if it is from the etcd that returned the revision.
   private func begin(at header: EtcdRevision) async throws {
     guard let revision else { return }
     connection?.creation = .now
@@ -160,7 +160,7 @@ actor EtcdWatch {
 
   /// Takes changes, of which those of one commit have one revision.
   ///
-  /// - Parameter isFragment: Whether the next line goes on with the last commit.
+  /// - Parameter isFragment: Whether the next line continues the last commit.
   private func take(_ told: [Value], isFragment: Bool) throws {
     for event in told {
       let pair = event["kv"]
@@ -185,7 +185,7 @@ actor EtcdWatch {
     if !commit.changes.isEmpty { events.append(.changed(commit.changes, known.text)) }
   }
 
-  /// Everything has to be read anew.
+  /// Everything must be read again.
   private func end() {
     disconnect()
     revision = nil

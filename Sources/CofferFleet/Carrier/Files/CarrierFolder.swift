@@ -248,6 +248,6 @@ struct CarrierFolder: Sendable {
   func unreachable(_ reason: String) -> CarrierError { .unreachable(carrier: carrier, reason: reason) }
 
   func incomplete(_ path: String) -> CarrierError {
-    unreachable("\(path) is incomplete: it is still being copied, or has to be copied again")
+    unreachable("\(path) is incomplete: it is still being copied, or must be copied again")
   }
 }

@@ -12,11 +12,11 @@ struct ObserverDescription: Sendable {
     case nothing
     /// Refuses each commit.
     case veto
-    /// Writes this key after the first commit that it hears of.
+    /// Writes this key after the first commit it is notified of.
     case writeAfterCommit(Int)
-    /// Wants to hear of no more changes of the transaction after the first one.
+    /// Stops observing the changes of a transaction after the first one.
     case stop
-    /// Wants to hear of insertions alone.
+    /// Observes only insertions.
     case insertionsOnly
   }
 

@@ -118,7 +118,7 @@ import Testing
     ),
     (
       "a date that is none", "CREATE TABLE settings(key, value, expires); INSERT INTO settings VALUES ('a', 1, 5)",
-      "row 1, column expires: there is no date in it"
+      "row 1, column expires: it is not a valid date"
     ),
     ("NULL", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES ('a', 1), ('b', NULL)", "row 2"),
     ("a key that is no text", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES (5, 1)", "column key"),

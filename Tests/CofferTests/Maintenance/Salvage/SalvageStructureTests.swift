@@ -6,7 +6,7 @@ import Testing
 @testable import CofferMaintenance
 @testable import CofferStorage
 
-/// Pages that authenticate and make no sense: SQLite's structure broken, or crafted by somebody with the key.
+/// Pages that authenticate and make no sense: SQLite's structure broken, or crafted by an attacker with the key.
 @Suite("Salvage of a broken structure") struct SalvageStructureTests {
   private let fixture: SalvageFixture
   private let store: Store
@@ -35,7 +35,7 @@ import Testing
       offset..<offset + Layout.pageByteCount, with: try sealed(page, as: number, of: store))
   }
 
-  /// Seals another page's contents, as somebody with the key could.
+  /// Seals another page's contents, as an attacker with the key could.
   private func sealed(_ page: [UInt8], as number: Int, of store: Store) throws -> [UInt8] {
     var sealed = [UInt8](repeating: 0, count: Layout.pageByteCount)
     try page.withUnsafeBytes { page in

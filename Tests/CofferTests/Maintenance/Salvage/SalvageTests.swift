@@ -34,6 +34,46 @@ import Testing
     #expect(report.historicItemCount > 0)
   }
 
+  @Test("saves an older version of a page that was put back: a limit that SECURITY.md names")
+  func olderPage() throws {
+    let store = try TemporaryStore()
+    func commit(_ text: String) throws -> (bytes: Data, page: Int) {
+      let database = try store.open()
+      let connection = try database.makeConnection()
+      try connection.readWrite { try $0.setObject(text, forKey: "k") }
+      let page = try connection.perform { session in
+        try session.connection.statement("SELECT rootpage FROM sqlite_schema WHERE name = 'items'").first {
+          Int($0.integer(0))
+        }
+      }
+      try database.close()
+      return (try store.bytes(), try #require(page))
+    }
+    let older = try commit("older")
+    var mixed = try commit("newer").bytes
+    let range = SalvageFixture.offset(ofPage: older.page)..<SalvageFixture.offset(ofPage: older.page + 1)
+    mixed.replaceSubrange(range, with: older.bytes[range])
+    let (report, saved) = try SalvageFixture.salvage(mixed, key: store.key)
+    #expect(report.isComplete && saved.items.values.map(\.value) == ["older"])
+  }
+
+  @Test("opens an older envelope with its revoked secret, which opening refuses: a limit that SECURITY.md names")
+  func olderEnvelope() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    try database.makeConnection().readWrite { try $0.setObject("value", forKey: "k") }
+    let revoked = try KeySource.key(.random(count: 32))
+    try database.addSlot(revoked)
+    try database.close()
+    let older = try store.bytes().prefix(Layout.envelopeByteCount)
+    let reopened = try store.open()
+    try reopened.removeSlot(1)
+    try reopened.close()
+    let mixed = try older + store.bytes().dropFirst(Layout.envelopeByteCount)
+    let (report, saved) = try SalvageFixture.salvage(mixed, key: revoked)
+    #expect(report.isComplete && saved.items.values.map(\.value) == ["value"])
+  }
+
   @Test("with a damaged leaf loses the items on it, and names them")
   func leaf() throws {
     let fixture = try Self.fixture.get()
