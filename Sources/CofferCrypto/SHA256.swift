@@ -37,17 +37,18 @@ extension SHA256 {
 
     deinit { EVP_MD_CTX_free(context) }
 
-    /// The first bytes of the digest of `bytes`.
+    /// Calls `body` with the digest of `bytes`.
     ///
-    /// - Parameter count: How many, at most ``SHA256/byteCount``.
-    /// - Throws: ``CryptoError/openSSL(function:reason:)``.
-    public func digest(_ bytes: UnsafeRawBufferPointer, count: Int) throws -> [UInt8] {
+    /// - Throws: ``CryptoError/openSSL(function:reason:)``; the errors of `body`.
+    public func withDigest<Result>(
+      of bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
       try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: SHA256.byteCount) { digest in
         guard EVP_DigestInit_ex2(context, nil, nil) == 1,
           EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1,
           EVP_DigestFinal_ex(context, digest.baseAddress, nil) == 1
         else { throw CryptoError.failure(of: "EVP_Digest") }
-        return Array(digest.prefix(count))
+        return try body(UnsafeRawBufferPointer(digest))
       }
     }
   }
