@@ -9,6 +9,10 @@ public struct SyncReport: Sendable, Hashable {
   public internal(set) var pushedCount = 0
   /// How many conflicts were settled, and wait for somebody to look.
   public internal(set) var conflictCount = 0
+  /// How many of the pulled changes this host had made itself, although its store did not have them any more.
+  ///
+  /// The store was put back to an earlier state, lost its last commits to a power failure, or is in use on two hosts.
+  public internal(set) var recoveredCount = 0
   /// What does not travel and why, in sentences.
   public internal(set) var problems: [String] = []
 }
