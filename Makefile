@@ -26,7 +26,7 @@ release: deps ## Build the tool as it is meant to be used
 	@Scripts/install-programs.sh python3
 	@Scripts/build-release.sh
 
-# With BINARY nothing is built, as for `sudo make install BINARY=.build/release/prefs` after `make release`.
+# With BINARY set, nothing is built, as for `sudo make install BINARY=.build/release/prefs` after `make release`.
 BINARY = .build/release/prefs
 export DESTDIR PREFIX
 
@@ -50,7 +50,7 @@ demo: deps ## Build the tool and take a short tour with it
 	@Scripts/build-release.sh
 	@Scripts/demo.sh "$$($(SWIFT) build -c release --show-bin-path)/prefs"
 
-# Without --skip-build, `swift test` builds everything anew, with other flags.
+# Without --skip-build, `swift test` rebuilds everything with different flags.
 test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
 	Scripts/public-interface --check "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
@@ -63,13 +63,13 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	@$(MAKE) test-install
 	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
 
-# The tool that the tests have built: one for release takes minutes more, and says the same.
+# The tool built for the tests: a release build takes minutes more, with the same result.
 test-install: ## Install into a folder that goes away, and check the manual page and the completions
 	@Scripts/install-programs.sh mandoc zsh fish
 	@folder=$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path) && \
 	  for program in prefs prefs-fleet; do Scripts/manual-page "$$folder/$$program" >"$$folder/$$program.1"; done && Tests/Install/run "$$folder/prefs"
 
-# Not part of `make test`: it needs root, and the packages of a whole system.
+# Not part of `make test`: it needs root, and the packages of a complete system.
 test-package: release ## Install, use, upgrade and remove the Debian package, in a system of its own
 	@Scripts/install-programs.sh dpkg-shlibdeps=dpkg-dev lintian debootstrap
 	@Tests/Package/run .build/release/prefs
@@ -83,13 +83,15 @@ acceptance: deps ## Run GRDB's own tests on encrypted stores, and its observers 
 	@Tests/Acceptance/grdb/run
 	@Tests/Acceptance/observers/run
 
-# A comment names the parameters that need words, and not the others; that is no warning here.
-docs: deps ## Build the reference and the articles into .build/documentation
+# Comments describe only the parameters that need it; that is not a warning here.
+docs: deps ## Build the reference and the articles into .build/documentation, a site for any server
+	@Scripts/install-programs.sh python3
 	COFFER_DOCUMENTATION=1 $(SWIFT) package --enable-all-traits --allow-writing-to-directory .build/documentation generate-documentation \
 	  --target Coffer --target CofferMaintenance --target CofferCompat --target CofferObservation \
 	  --target CofferMetrics --target CofferConfiguration --target CofferService --target CofferFleet \
 	  --output-path .build/documentation --enable-experimental-combined-documentation \
 	  --warnings-as-errors --disable-parameters-and-returns-validation
+	@Scripts/finish-docs .build/documentation documentation/coffer/
 
 # The tool's own tests stay out: they run another binary. So do those of the extension: programs without a sanitizer
 # cannot load a library that has one. SQLCipher's library is loaded in a way that the sanitizers refuse. And what looks for
@@ -105,8 +107,8 @@ sanitize: deps ## Run the library's tests under the thread and the address sanit
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/address
 	ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/address $(SANITIZED)
 
-# The programs and LMDB are peers; SQLCipher's shell brings its library along. Of the tool it is the installed one that is
-# measured, as of theirs: the file that the linker leaves takes a tenth longer to start.
+# The programs and LMDB are peers; SQLCipher's shell includes its library. The installed tool is
+# measured, as for the peers: the linker's output takes a tenth longer to start.
 bench: ## Measure Coffer beside its peers, and write Benchmarks/RESULTS.md (ROWS='p1,p2f' for a part, ROWS=fleet for fleets, ROUNDS=7)
 ifeq ($(ROWS),fleet)
 	@Scripts/install-deps.sh
@@ -133,7 +135,7 @@ soak: test-deps ## Run the long versions of the tests: beside a model, with many
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
 	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests'
 
-# Each reader of bytes that come from outside, for so long; the address sanitizer sees to memory.
+# Every reader of external bytes, for this long, with the address sanitizer.
 SECONDS ?= 60
 
 fuzz: deps ## Let libFuzzer look for bytes that a reader cannot take (SECONDS=60 a target, TARGETS='envelope log')
@@ -145,7 +147,7 @@ load: deps ## Use one store from four processes of four threads, and see whether
 	$(SWIFT) build -c release --product Load
 	@"$$($(SWIFT) build -c release --show-bin-path)/Load" $(MINUTES) .build/load.svg
 
-# The last tag, where nothing else is named.
+# The last tag by default.
 BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
 
 api: ## Say what changed in the public interface since the last release, and fail where that breaks programs (BASE=)

@@ -43,7 +43,7 @@ let package = Package(
     .library(name: "CofferService", targets: ["CofferService"]),
     // Without a trait: it fetches no package, and libcurl is wanted only where the product is named.
     .library(name: "CofferFleet", targets: ["CofferFleet"]),
-    // Loaded by other programs' SQLite; see the README, The shell.
+    // Loaded by other programs' SQLite; see the article "The prefs tool".
     .library(name: "CofferExtension", type: .dynamic, targets: ["CofferExtension"]),
   ] + preload.products,
   // What few programs need is resolved by nobody else.
@@ -213,7 +213,10 @@ if !isFetched {
       swiftSettings: strict),
     .testTarget(
       name: "PrefsCommandsTests",
-      dependencies: ["PrefsCommands", "PrefsFormats", "Coffer", "StoreWorker", "prefs", "prefs-formats"],
+      dependencies: [
+        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "Coffer", "StoreWorker", "prefs", "prefs-fleet",
+        "prefs-formats",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PrefsPageTests",

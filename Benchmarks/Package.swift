@@ -1,7 +1,7 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// A package of its own: whoever builds Coffer does not fetch the peers that it is measured against.
+// A separate package, so that building Coffer does not fetch the peers.
 let package = Package(
   name: "CofferBenchmarks",
   platforms: [.macOS(.v15)],

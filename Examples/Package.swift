@@ -1,15 +1,15 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// `make test` sets this, for the whole of the project.
+// `make test` sets this for the whole project.
 let strict: [SwiftSetting] =
   Context.environment["COFFER_WARNINGS_AS_ERRORS"] == nil ? [] : [.unsafeFlags(["-warnings-as-errors"])]
 
-// A package of its own, as a program that uses Coffer is one; `make examples` builds and runs it.
+// A separate package, like any program that uses Coffer; `make examples` builds and runs it.
 let package = Package(
   name: "CofferExamples",
   platforms: [.macOS(.v15)],
-  // With the traits of the tests, so that nothing is built twice.
+  // With the same traits as the tests, so that nothing is built twice.
   dependencies: [
     .package(name: "Coffer", path: "..", traits: ["Configuration", "Metrics", "ServiceLifecycle"]),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),

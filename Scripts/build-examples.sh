@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds the examples, in the build folder of the package, so that what is built there is not built again.
+# Builds the examples in the build folder of the package, to reuse what is built there.
 #
 # Usage: build-examples.sh [BUILD-FOLDER]
 #
-# Prints where the programs are.
+# Prints the folder of the programs.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-$PWD/.build}
@@ -11,7 +11,7 @@ swift=${SWIFT:-swift}
 
 # SwiftPM keeps the plan of the last build in that folder, and takes it for the next one without asking whose it is: after
 # the examples, a build of the package would build the examples again, and nothing else. Without a plan it makes a new one;
-# what is built stays.
+# the build products stay.
 forget_plan() {
   rm -f "$build"/debug.yaml "$build"/*/debug/description.json
 }

@@ -16,7 +16,7 @@ use_static_cxx() {
   static_cxx="-Xlinker -L$PWD/.build/static -Xswiftc -Xclang-linker -Xswiftc -static-libgcc"
 }
 
-# Nothing looks for symbols in the tool, which needs no list of them. And Swift's libraries bring 46,000 addresses that are
+# Nothing looks up symbols in the tool, so it needs no symbol table. And Swift's libraries have 46,000 addresses that are
 # written at each start: packed (DT_RELR), their list has 9 KB instead of 1 MB. The C library reads that form since 2.36; a tool made
 # where it is older has the long list, and runs on both.
 use_fast_start() {
@@ -39,7 +39,7 @@ case "$(uname -s)" in
   Linux)
     use_static_cxx
     use_fast_start
-    # SQLite and OpenSSL are the system's, and looked for nowhere else: by default the tool's own folder comes first.
+    # SQLite and OpenSSL must be the system's: by default the tool's own folder would be searched first.
     options="--static-swift-stdlib --disable-local-rpath"
     ;;
 esac
@@ -47,7 +47,7 @@ esac
 for product; do
   # shellcheck disable=SC2086 # Words.
   "$swift" build -c release --product "$product" $options $static_cxx $linker
-  # Only who installs the tool needs its manual pages; that of prefs asks prefs-ui, too, and so prefs comes last.
+  # Manual pages are needed only to install the tool; that of prefs also calls prefs-ui, so prefs comes last.
   case "$product" in
     prefs | prefs-fleet)
       if command -v python3 >/dev/null 2>&1; then

@@ -13,7 +13,7 @@
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
 
-# The project's modules that the sources of the given module may import. A test imports what it tests and what that is
+# The project's modules that the sources of the given module may import. A test may import what it tests and what that is
 # built on.
 allowed() {
   case "$1" in
@@ -44,9 +44,9 @@ allowed() {
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
     Benchmarks/StorageBenchmark) echo "Coffer CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
-    Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance" ;;
+    Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats PrefsFleet PrefsPage Coffer CofferMaintenance" ;;
     Tests/PrefsPageTests) echo "PrefsPage PrefsCommands Coffer" ;;
-    # Everything that comes beside these is built on the library alone.
+    # All other modules depend only on the library.
     *) echo "Coffer CofferCompat CofferMaintenance CofferObservation CofferMetrics CofferConfiguration CofferService CofferFleet" ;;
   esac
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the compiler does not check stands in one folder of the proxy, behind a small interface. Fails where the rest of the
-# proxy, or the typed keys over it, use such means themselves.
+# Unchecked code is confined to one folder of the proxy, behind a small interface. Fails if the rest of the
+# proxy, or the typed keys over it, use such constructs themselves.
 set -eu
 cd "${1:-"$(dirname "$0")/.."}"
 

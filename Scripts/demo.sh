@@ -1,11 +1,11 @@
 #!/bin/sh
-# A short tour of the tool in a folder of its own, which goes away at the end. Every step checks itself: the exit code is 0
-# only when all of them behaved.
+# A short tour of the tool in a temporary folder. Every step checks itself: the exit code is 0
+# only if all of them succeeded.
 #
 # Usage: demo.sh PATH-OF-PREFS
 set -eu
 
-# Messages and the bytes of files are compared and searched as they are, in whatever language the machine speaks.
+# Messages and bytes of files are compared and searched in the C locale.
 LC_ALL=C
 export LC_ALL
 
@@ -48,7 +48,7 @@ show() {
   printf '  $ prefs%s%s\n' "$line" "$redirection"
 }
 
-# Runs a command with a file as its descriptor 3, where prefs is to look for a passphrase.
+# Runs a command with a file as its descriptor 3, from which prefs reads a passphrase.
 with_passphrase() {
   file=$1
   shift
@@ -57,7 +57,7 @@ with_passphrase() {
   redirection=
 }
 
-# Runs prefs and shows what it says.
+# Runs prefs and shows its output.
 prefs() {
   show "$@"
   code=0
@@ -65,13 +65,13 @@ prefs() {
   sed 's/^/    /' answer
 }
 
-# Runs prefs, which has to succeed.
+# Runs prefs, which must succeed.
 works() {
   prefs "$@"
   [ "$code" -eq 0 ] || fail "this ought to work, and ended with exit code $code"
 }
 
-# Runs prefs, which has to end with the exit code that comes first.
+# Runs prefs, which must end with the exit code in the first argument.
 ends_with() {
   expected=$1
   shift
@@ -80,7 +80,7 @@ ends_with() {
   [ "$code" -eq "$expected" ] || fail "exit code $expected was expected"
 }
 
-# Runs prefs, which has to answer what comes first.
+# Runs prefs, which must print the first argument.
 answers() {
   expected=$1
   shift

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what Coffer links against and Swift does not bring along: SQLite, OpenSSL and libcurl with their headers, and
+# Installs what Coffer links against and Swift does not include: SQLite, OpenSSL and libcurl with their headers, and
 # pkg-config, which finds them. With the argument `tests` also what the tests run: the sqlite3 shell, SQLCipher with
 # its own, pass with GnuPG, etcd with etcdctl, the openssl tool, and Python with `cryptography` and `jsonschema` or the means to
 # install them, and Chromium with its driver. With the argument `benchmarks` also LMDB with its headers. Does nothing when all are there.
@@ -9,7 +9,7 @@ has_libraries() {
   command -v pkg-config >/dev/null 2>&1 && pkg-config --exists sqlite3 libcrypto libcurl
 }
 
-# Homebrew has no browser with its driver; there the tests of the page are left out.
+# Homebrew has no browser with its driver; there the tests of the page are skipped.
 has_browser() {
   [ "$(uname -s)" = Darwin ] || { command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1; }
 }
@@ -41,7 +41,7 @@ case "${1:-}" in
   *) has_all() { has_libraries; } ;;
 esac
 
-# Names the packages for whoever has to install them by hand, and gives up.
+# Names the packages to install by hand, and gives up.
 give_up() {
   echo "install-deps: $1" >&2
   echo "install-deps: please install pkg-config and the development files of SQLite 3, OpenSSL 3 and libcurl:" >&2
@@ -52,7 +52,7 @@ give_up() {
   exit 1
 }
 
-# Homebrew keeps these two out of pkg-config's way, because macOS has libraries of the same names.
+# Homebrew hides these two from pkg-config, because macOS has libraries with the same names.
 add_brew_paths() {
   for formula in sqlite openssl@3; do
     prefix=$(brew --prefix "$formula" 2>/dev/null) || continue
@@ -74,13 +74,13 @@ install_with_apt() {
   if [ "$(id -u)" -eq 0 ]; then
     as_root=""
   elif command -v sudo >/dev/null 2>&1; then
-    # Without a terminal sudo cannot ask for a password; -n makes it say so instead of waiting.
+    # Without a terminal sudo cannot ask for a password; -n makes it fail instead of waiting.
     if [ -t 0 ]; then as_root="sudo"; else as_root="sudo -n"; fi
   else
     give_up "installing packages needs root, and there is no sudo."
   fi
   echo "install-deps: installing $debian" >&2
-  # `env` carries the variable through sudo.
+  # `env` passes the variable through sudo.
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
     echo "install-deps: the lists of packages could not be refreshed; trying with those that are there" >&2
   # shellcheck disable=SC2086 # A list of names.

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the packages of programs that are missing.
+# Installs the packages of missing programs.
 #
 # Usage: install-programs.sh PROGRAM[=PACKAGE,…]...
 #
-# A program comes from the package of its name unless packages are named.
+# A program is in the package with its name unless packages are given.
 set -eu
 
 missing=

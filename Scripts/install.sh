@@ -1,16 +1,16 @@
 #!/bin/sh
-# Puts the tool, the programs beside it, their manual pages, what shells need to complete its words, and on Linux the unit of
-# systemd where they are looked for, or takes them away.
+# Installs the tool, the programs beside it, their manual pages, shell completions, and on Linux the systemd
+# unit, or removes them.
 #
 # Usage: install.sh install BINARY | install.sh uninstall
 #
-# PREFIX says where, /usr/local unless set; DESTDIR comes before it and is written nowhere, for those who make packages.
+# PREFIX is the destination, /usr/local by default; DESTDIR is prepended to it without being recorded, to build packages.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 root=${DESTDIR:-}${PREFIX:-/usr/local}
 tool=$root/bin/prefs
-# What prefs starts, and nobody else: the names of the programs, which lie beside BINARY.
+# The programs that only prefs starts, by name; they are beside BINARY.
 beside=$root/libexec/coffer
 programs="prefs-formats prefs-fleet prefs-ui"
 manual=$root/share/man/man1
@@ -25,7 +25,7 @@ fail() {
   exit 1
 }
 
-# Writes what a command says to a file, whole or not at all.
+# Writes the output of a command to a file, completely or not at all.
 write() {
   file=$1
   shift
@@ -35,12 +35,12 @@ write() {
   mv -f "$file.new" "$file"
 }
 
-# Copies a program, whole or not at all.
+# Copies a program, completely or not at all.
 put() {
   [ -x "$1" ] || fail "there is no program at $1; build it with make release"
   mkdir -p "$(dirname "$2")"
   cp "$1" "$2.new"
-  # What debuggers need is half of it. macOS has it in another file.
+  # Half of it is debug information. macOS has that in another file.
   if [ "$(uname -s)" = Linux ] && command -v strip >/dev/null 2>&1; then strip "$2.new"; fi
   chmod 755 "$2.new"
   mv -f "$2.new" "$2"
@@ -52,7 +52,7 @@ install_all() {
     made=$(dirname "$binary")/$page
     [ -f "$made" ] && [ ! "${made%.1}" -nt "$made" ] || fail "there is no $page beside $binary; build it with make release"
   done
-  # prefs starts nothing from a folder that others may write to.
+  # prefs starts no program from a folder that others can write to.
   (umask 022 && mkdir -p "$beside")
   for program in $programs; do
     put "$(dirname "$binary")/$program" "$beside/$program"

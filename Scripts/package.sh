@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes a Debian package of the tool: programs, manual page and completions, as `make install` puts them.
+# Builds a Debian package of the tool: programs, manual page and completions, as installed by `make install`.
 #
 # Usage: package.sh BINARY FOLDER [VERSION]
 #
-# Prints the path of the package. Its version is the tool's; tests give it another. MAINTAINER names who answers for it.
+# Prints the path of the package. Its version is the tool's; tests set another one. MAINTAINER is its maintainer.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 binary=${1:?which program?}
@@ -20,16 +20,16 @@ root=$stage/debian/coffer
 share=$root/usr/share
 
 DESTDIR=$root PREFIX=/usr "$here/install.sh" install "$binary" >/dev/null
-# Debian's zsh looks for the completions of packages there.
+# Where Debian's zsh looks for the completions of packages.
 mkdir -p "$share/zsh/vendor-completions"
 mv "$share/zsh/site-functions/_prefs" "$share/zsh/vendor-completions/_prefs"
 rmdir "$share/zsh/site-functions"
 gzip -9n "$share/man/man1/"*.1
-# Nobody runs it: bash reads it.
+# It is not executed: bash sources it.
 sed -i '1{/^#!/d}' "$share/bash-completion/completions/prefs"
 mkdir -p "$share/lintian/overrides"
 cat >"$share/lintian/overrides/coffer" <<END
-# The package that reads YAML has its libyaml inside, and cannot be linked to another.
+# The YAML package bundles libyaml and cannot be linked to another one.
 coffer: embedded-library libyaml *
 END
 
@@ -41,7 +41,7 @@ cp "$here/../README.md" "$here/../SECURITY.md" "$here/../FORMAT.md" "$here/../FL
   printf 'Upstream-Name: Coffer\n\nFiles: *\n'
   sed -n 's/^Copyright (c) /Copyright: /p' "$here/../LICENSE"
   printf 'License: Expat\n'
-  # Its text begins behind the copyright.
+  # Its text begins after the copyright.
   sed '1,/^Copyright/d; 1,/./{/^$/d}; s/^$/./; s/^/ /' "$here/../LICENSE"
 } >"$documents/copyright"
 gzip -9nc "$here/../CHANGELOG.md" >"$documents/NEWS.gz"
@@ -50,11 +50,11 @@ gzip -9nc "$here/../CHANGELOG.md" >"$documents/NEWS.gz"
   printf ' -- %s  %s\n' "$maintainer" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct)}")"
 } | gzip -9n >"$documents/changelog.gz"
 
-# What the programs are linked to, in the versions whose symbols they use.
+# The libraries that the programs are linked to, in the versions whose symbols they use.
 printf 'Source: coffer\n\nPackage: coffer\nArchitecture: %s\n' "$architecture" >"$stage/debian/control"
 depends=$(cd "$stage" && dpkg-shlibdeps -O debian/coffer/usr/bin/prefs debian/coffer/usr/libexec/coffer/* |
   sed -n 's/^shlibs:Depends=//p')
-# Packed addresses, see build-release.sh, which are no symbols.
+# Packed addresses, see build-release.sh, are not symbols.
 if readelf -d "$root/usr/bin/prefs" | grep -q RELR; then
   depends=$(printf '%s' "$depends" | sed 's/libc6 (>= 2\.3[0-5])/libc6 (>= 2.36)/')
 fi

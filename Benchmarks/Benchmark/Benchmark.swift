@@ -1,10 +1,10 @@
 import ArgumentParser
 import Foundation
 
-/// Coffer beside its peers: every row in one run.
+/// Compares Coffer with its peers: every row in one run.
 ///
-/// In each round every contender does each work once, and another one begins; what counts are the ratios of the rounds.
-/// A harness that measures one contender after another would compare the machine's moods.
+/// In each round every contender does each work once, starting with a different one; the ratios of the rounds count.
+/// Measuring one contender after another would compare the states of the machine.
 @main
 struct Benchmark: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -13,7 +13,7 @@ struct Benchmark: ParsableCommand {
       OpenOnce.self, MeasureMemory.self, CommitNowAndThen.self, CommitStamps.self, UseStore.self, DeclareOnce.self,
     ])
 
-  /// By the name that `--rows` takes; a new row is a function here.
+  /// By name, as in `--rows`; a new row is a function here.
   private static let rows: [(name: String, make: @Sendable (Benchmark, Folder) throws -> Row)] = [
     ("p1", { try HotReads.row($1) }), ("p1k", { try TypedReads.row($1) }), ("p1c", { try CoherentReads.row($1) }),
     ("p1t", { try ThreadedReads.row($1) }), ("p2", { try Sets.row($1) }), ("p2f", { try Flushes.row($1) }),
@@ -103,7 +103,7 @@ struct Benchmark: ParsableCommand {
 
   private static let start = ContinuousClock.now
 
-  /// How far it is, after how many seconds.
+  /// Progress, after how many seconds.
   private static func tell(_ progress: String) {
     let seconds = (ContinuousClock.now - start).components.seconds
     FileHandle.standardError.write(Data("\(seconds) s  \(progress)\n".utf8))
@@ -111,9 +111,9 @@ struct Benchmark: ParsableCommand {
 
   private static let folderVariable = "COFFER_BENCHMARK_FOLDER"
 
-  /// The folder of this run, which is its `$HOME` too: `UserDefaults` has its files there.
+  /// The folder of this run, also its `$HOME`, where `UserDefaults` has its files.
   ///
-  /// Foundation looks at the environment when it is loaded, so the program starts once more.
+  /// Foundation reads the environment when it is loaded, so the program restarts itself.
   private static func homeFolder(in parent: String) throws -> Folder {
     if let path = ProcessInfo.processInfo.environment[folderVariable] { return Folder(existing: path) }
     let folder = try Folder(inside: parent, named: "coffer-benchmark")

@@ -4,13 +4,13 @@ import Foundation
 struct Folder {
   let path: String
 
-  /// Makes a folder with a name of its own inside another one.
+  /// Creates a folder with a unique name inside another one.
   init(inside parent: String, named name: String) throws {
     path = "\(parent)/\(name)-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   }
 
-  /// A folder that is there.
+  /// An existing folder.
   init(existing path: String) {
     self.path = path
   }

@@ -1,4 +1,4 @@
-/// The keys and values that everyone is given.
+/// The keys and values of all contenders.
 enum Samples {
   /// The collection that the keys are in.
   static let collection = "settings"
@@ -11,7 +11,7 @@ enum Samples {
     return (0..<count).shuffled(using: &generator).map(key)
   }
 
-  /// A text of so many bytes, another one for each number and version; they take up to 15.
+  /// A text of this many bytes, different for each number and version; those take up to 15.
   static func text(_ number: Int, version: Int, byteCount: Int = 100) -> String {
     let start = "\(version).\(number)."
     return start + String(repeating: "x", count: byteCount - start.utf8.count)

@@ -1,7 +1,7 @@
-// CofferProvider beside swift-configuration's own providers, in one run: a read, the time from a change by another process to
+// CofferProvider compared with swift-configuration's own providers: a read, the time from a change by another process to
 // the handler, and the processor time of waiting.
 //
-// What changes is a text: ReloadingFileProvider compares values as texts, and hears of no other type's changes (1.4.0).
+// The changing value is a text: ReloadingFileProvider compares values as texts, and misses changes of other types (1.4.0).
 //
 //   ConfigurationBenchmark          the table, in about a minute
 //   ConfigurationBenchmark set …    the other process
@@ -54,7 +54,7 @@ try KeyFile.create(at: key)
 try setStored("host-1")
 try setInFile("host-1")
 
-/// Changes the value from another process, and says when that was done.
+/// Changes the value from another process, and returns when.
 func change(_ place: String, _ value: String) throws -> UInt64 {
   let (process, output) = (Process(), Pipe())
   process.executableURL = Bundle.main.executableURL

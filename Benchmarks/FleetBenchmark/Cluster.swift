@@ -8,7 +8,7 @@ import Foundation
   import Glibc
 #endif
 
-/// An etcd of three members on this machine's loopback, whose data are synced to the disk as ever.
+/// An etcd of three members on loopback, whose data is synced to disk as usual.
 final class Cluster {
   let urls: [String]
   private var processes: [Process] = []
@@ -50,7 +50,7 @@ final class Cluster {
     "etcd://\(urls.map { $0.dropFirst("http://".count) }.joined(separator: ","))/\(prefix)"
   }
 
-  /// How many watches all members hold.
+  /// The number of watches of all members.
   func watchCount() async throws -> Int {
     var count = 0
     for url in urls {

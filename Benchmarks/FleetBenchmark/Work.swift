@@ -2,7 +2,7 @@ import Coffer
 import CofferFleet
 import Foundation
 
-/// A store, on disk where a folder is named.
+/// A store, on disk if a folder is named.
 struct Host {
   let database: Database
   let connection: Connection
@@ -45,7 +45,7 @@ struct Host {
 struct Running {
   private let tasks: [Task<Void, any Error>]
 
-  /// Returns when all are in step.
+  /// Returns when all are in sync.
   init(_ fleets: [Fleet]) async throws {
     tasks = fleets.map { fleet in Task { try await fleet.run() } }
     for fleet in fleets {
@@ -59,7 +59,7 @@ struct Running {
   }
 }
 
-/// Counts up to a number, and says when it is there.
+/// Counts up to a number, and reports when it is reached.
 final class Countdown: @unchecked Sendable {
   // Unchecked: the lock protects what changes.
   private let lock = NSLock()

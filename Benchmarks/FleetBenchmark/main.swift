@@ -1,7 +1,7 @@
-// What a fleet costs, on an etcd of three members on this machine: what `make bench ROWS=fleet` runs.
+// The cost of a fleet, on an etcd of three members on this machine: run by `make bench ROWS=fleet`.
 //
-//   FleetBenchmark [SETTINGS [HOSTS]]   how many settings the first sync has, 100000; and how many hosts listen at once, 1000
-//   FleetBenchmark idle ADDRESS STORE KEYFILE   a host that waits, and says for each line of its input how many seconds it has used
+//   FleetBenchmark [SETTINGS [HOSTS]]   the settings of the first sync, 100000; and the listening hosts, 1000
+//   FleetBenchmark idle ADDRESS STORE KEYFILE   an idle host, which prints its CPU seconds for each line of input
 
 import Coffer
 import CofferFleet
@@ -36,7 +36,7 @@ func report(_ what: String, _ figures: String) {
   say(what.padding(toLength: 46, withPad: " ", startingAt: 0) + figures)
 }
 
-/// Says it now, also where the output is no terminal.
+/// Prints immediately, also if the output is not a terminal.
 func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 
 /// etcd's own: from a commit's beginning to its arrival on a watch.
@@ -82,7 +82,7 @@ func measureChange(_ cluster: Cluster, _ folder: String) async throws {
   report("a commit to a handler on another host", summary(times))
 }
 
-/// What a host costs that waits.
+/// The cost of an idle host.
 func measureIdle(_ cluster: Cluster, _ folder: String) async throws {
   let host = try Host(in: folder)
   let fleet = try await host.create(at: cluster.address("idle"))
@@ -122,14 +122,14 @@ func measureIdle(_ cluster: Cluster, _ folder: String) async throws {
   child.waitUntilExit()
 }
 
-/// How many seconds of a core this process has used.
+/// The CPU seconds of this process.
 func cpuTime() -> Double {
   var usage = rusage()
   getrusage(.init(RUSAGE_SELF.rawValue), &usage)
   return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + Double($1.tv_sec) + Double($1.tv_usec) / 1_000_000 }
 }
 
-/// Pushes many settings, and takes them on another host.
+/// Pushes many settings, and pulls them on another host.
 func measureFirstSync(_ cluster: Cluster, _ folder: String, count: Int) async throws {
   let (office, web) = (try Host(in: folder), try Host(in: folder))
   try await office.connection.readWrite { transaction in
@@ -150,7 +150,7 @@ func measureFirstSync(_ cluster: Cluster, _ folder: String, count: Int) async th
   report("first sync of \(count) settings: take", rate(pulled))
 }
 
-/// How long it takes until all of many hosts have heard a change.
+/// The time until all of many hosts have received a change.
 func measureManyHosts(_ cluster: Cluster, _ folder: String, count: Int) async throws {
   let office = try Host(in: folder)
   let fleet = try await office.create(at: cluster.address("hosts"))

@@ -4,9 +4,9 @@ import CofferStorage
 
 /// Plain SQLite, or the encrypted store: the same tables, through the same handle.
 struct Competitor {
-  /// Makes a database with empty tables.
+  /// Creates a database with empty tables.
   let create: (_ path: String) throws -> SQLiteConnection
-  /// Opens a database that is there.
+  /// Opens an existing database.
   let open: (_ path: String) throws -> SQLiteConnection
 
   /// Coffer's own tables, and a collection.

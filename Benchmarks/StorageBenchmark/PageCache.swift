@@ -1,14 +1,14 @@
 import CofferStorage
 import Foundation
 
-/// What a page cache of a size does for a store: random reads, random writes, an opening, memory.
+/// The effect of the size of a page cache on a store: random reads, random writes, opening, memory.
 ///
-/// One size in a process, for the memory.
+/// One size per process, to measure memory.
 enum PageCache {
   private static let readCount = 60_000
   private static let writeCount = 1000
 
-  /// - Parameter megabytes: The size; 0 for the one that connections have.
+  /// - Parameter megabytes: The size; 0 for the default of connections.
   static func measure(_ competitor: Competitor, at path: String, count: Int, megabytes: Int) throws {
     func open() throws -> SQLiteConnection {
       let connection = try competitor.open(path)
@@ -19,7 +19,7 @@ enum PageCache {
     let keys = (0..<readCount).map { _ in Work.key(Int.random(in: 0..<count, using: &generator)) }
     let rows = Work.rows((0..<writeCount).map { _ in Work.key(Int.random(in: 0..<count, using: &generator)) }, seed: 2)
 
-    // The first opening of the process finds OpenSSL's algorithms.
+    // The first opening of the process loads OpenSSL's algorithms.
     let one = Array(keys.prefix(1))
     func openAndRead() throws {
       let connection = try open()
@@ -31,7 +31,7 @@ enum PageCache {
 
     let before = residentByteCount()
     let connection = try open()
-    // What is measured is a cache that is full.
+    // Measure a full cache.
     try Work.read(connection, keys)
     let reads = try median((0..<3).map { _ in try seconds { try Work.read(connection, keys) } })
     let memory = residentByteCount() - before

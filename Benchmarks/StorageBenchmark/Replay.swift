@@ -2,7 +2,7 @@ import CofferCrypto
 import CofferStorage
 import Foundation
 
-/// What it would cost to notice that an old version of a page was put back; see `SECURITY.md`, What is not covered.
+/// The cost of detecting that an old version of a page was put back; see `SECURITY.md`, What is not covered.
 ///
 /// Either way a sum of keyed hashes stands for a set that must be the one there is: of all rows, kept in the database, or of
 /// all pages' tags, kept beside them (Clarke et al., "Incremental Multiset Hash Functions", 2003). Here only their work is

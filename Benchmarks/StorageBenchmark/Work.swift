@@ -68,7 +68,7 @@ enum Work: String {
 
   /// Sets all in one transaction, with its row in the change log.
   ///
-  /// - Parameter didSet: Hears of each of them.
+  /// - Parameter didSet: Called for each of them.
   static func fill(
     _ connection: SQLiteConnection, _ rows: [(key: String, value: [UInt8])], didSet: (Int) throws -> Void = { _ in }
   ) throws {

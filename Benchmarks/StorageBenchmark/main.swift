@@ -3,12 +3,12 @@
 //
 //   StorageBenchmark insert-in-order plain|coffer PATH KEYFILE COUNT SEED      a new table, in one transaction
 //   StorageBenchmark insert-at-random plain|coffer PATH KEYFILE COUNT SEED     (and a key file where there is none)
-//   StorageBenchmark scan|read plain|coffer PATH KEYFILE COUNT SEED            a table that is there
-//   StorageBenchmark page-cache plain|coffer PATH KEYFILE COUNT MEGABYTES      a table that is there; 0: as it is
-//   StorageBenchmark replay COUNT ROUNDS      what it would cost to notice pages that were put back
+//   StorageBenchmark scan|read plain|coffer PATH KEYFILE COUNT SEED            an existing table
+//   StorageBenchmark page-cache plain|coffer PATH KEYFILE COUNT MEGABYTES      an existing table; 0: the default size
+//   StorageBenchmark replay COUNT ROUNDS      the cost of detecting pages that were put back
 //   StorageBenchmark cipher                   the cipher's share of a page, without SQLite
 //
-// Says how many microseconds one row took; `page-cache` how many an opening, a random read and a random write took, and how
+// Prints the microseconds per row; for `page-cache` those of an opening, a random read and a random write, and how
 // many megabytes the reads.
 
 import CofferCrypto

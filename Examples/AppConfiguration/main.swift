@@ -1,9 +1,9 @@
-// A service that follows its settings while it runs, whoever changes them.
+// A service that follows its settings while it runs, whichever process changes them.
 //
-//   AppConfiguration [FOLDER]      the service; in a temporary folder unless one is named
+//   AppConfiguration [FOLDER]      the service; in a temporary folder by default
 //   AppConfiguration FOLDER VISIT  the operator, who changes settings from another process
 //
-// The service starts its operator itself, as a second process of this program, so that the example runs as it stands.
+// The service starts its operator itself, as a second process of this program, so that the example runs as is.
 
 import Coffer
 import Foundation
@@ -29,8 +29,8 @@ let temporary = FileManager.default.temporaryDirectory.appending(path: "coffer-\
 let folder = arguments.first ?? temporary
 defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
 
-// The first one to come makes the key and the store; everyone else opens them. Without a path and a key, both would be
-// where the system keeps such files for this application. What the environment says goes before what is stored.
+// The first process creates the key and the store; the others open them. Without a path and a key, both would be
+// in the system's folders for this application. The environment takes precedence over stored values.
 try KeyFile.create(at: "\(folder)/key")
 let settings = try Preferences.open(
   application: "org.example.greeter", at: "\(folder)/settings.coffer", key: .keyFile("\(folder)/key"),
@@ -41,7 +41,7 @@ let settings = try Preferences.open(
 if arguments.count > 1 {
   switch arguments.last {
   case "evening":
-    // One step: whoever listens is told once, and no one ever sees half of it.
+    // Atomic: listeners are notified once, and no one ever sees half of it.
     try settings.performBatch { batch in
       try batch.set("Good evening", for: .greeting)
       try batch.set(8, for: .workers)
@@ -49,11 +49,11 @@ if arguments.count > 1 {
   case "stop": settings[.isServing] = false
   default: throw CocoaError(.featureUnsupported)
   }
-  // Nothing to save: the normal end of a process flushes what it has set.
+  // No need to save: a process flushes its changes when it exits normally.
   exit(EXIT_SUCCESS)
 }
 
-/// Has the operator change something, and waits until that process has ended.
+/// Lets the operator change something, and waits until that process has ended.
 func letOperator(_ visit: String) async throws {
   let process = Process()
   process.executableURL = Bundle.main.executableURL
@@ -67,7 +67,7 @@ func letOperator(_ visit: String) async throws {
 
 // MARK: - The service
 
-// As they come; what an earlier run in the same folder has left goes first, and has gone when this returns.
+// Starts with the defaults; removes what an earlier run in the same folder has left before this returns.
 try settings.performBatch(durability: .committed) { batch in
   try batch.reset(.greeting)
   try batch.reset(.workers)
@@ -75,10 +75,10 @@ try settings.performBatch(durability: .committed) { batch in
 }
 print("Started with \(describe(settings))")
 
-// Asked for before anything can change, so that no change is missed. There is no polling behind it.
+// Started before anything can change, so that no change is missed. There is no polling.
 let changes = try settings.changes(of: .greeting, .workers, .origins, .isServing)
 
-// A value that its key does not allow is refused where it is set.
+// A value that its key does not allow is refused when it is set.
 do {
   try settings.set(1000, for: .workers)
 } catch CofferError.invalidValue(_, let key, let reason) {
@@ -92,7 +92,7 @@ for await change in changes {
   let who = change.origin == .elsewhere ? "another process" : "this process"
   print("Told of \(change.keys.joined(separator: ", ")) by \(who)")
   guard settings[.isServing] else { break }
-  // The values are there already: no file is read again, no call to synchronize.
+  // The values are current: no file is read again, no call to synchronize.
   print("Now with \(describe(settings))")
   if let visit = visits.next() { try await letOperator(visit) }
 }

@@ -1,7 +1,7 @@
-// Downloads that report how far they are thousands of times a second: what may be lost costs next to nothing, and what
-// must not be lost is on the disk.
+// Downloads that report progress thousands of times a second: data that may be lost costs almost nothing, data that must not
+// be lost is on disk.
 //
-//   DownloadManager [FOLDER]  in a temporary folder unless one is named
+//   DownloadManager [FOLDER]  in a temporary folder by default
 
 import Coffer
 import Foundation
@@ -21,36 +21,36 @@ defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: tempo
 try KeyFile.create(at: "\(folder)/key")
 let database = try Database.openOrCreate(at: "\(folder)/downloads.coffer", key: .keyFile("\(folder)/key"))
 
-// MARK: - Orders: on the disk before we say yes
+// MARK: - Orders: on disk before they are confirmed
 
 let manager = try ConnectionProxy(database: database)
 let sizes = ["atlas": 4_000_000, "letters": 25_000, "poems": 2_500_000]
 for (name, byteCount) in sizes.sorted(by: { $0.key < $1.key }) {
   let order = Download(url: URL(filePath: "/downloads/\(name)"), byteCount: byteCount)
-  // Returns when the disk has it: a power cut a moment later changes nothing.
+  // Returns once it is on disk: a power cut a moment later loses nothing.
   try manager.setObject(order, forKey: name, inCollection: "downloads", durability: .synced)
 }
 print("Ordered: \(try manager.allKeys(inCollection: "downloads").joined(separator: ", "))")
 
-// MARK: - Progress: in memory at once, on the disk now and then
+// MARK: - Progress: in memory immediately, on disk occasionally
 
-// What an earlier run in the same folder has left goes first.
+// Removes what an earlier run in the same folder has left.
 try manager.removeAll(inCollection: "progress", durability: .committed)
 
-// One write for all that changes within half a minute; `flush()` would not wait for it.
+// One write for all changes within half a minute; `flush()` would not wait for it.
 let progress = try ConnectionProxy(database: database, flushPolicy: .after(.seconds(30)))
-// The tasks that download get this proxy and no other: they cannot touch the orders.
+// The download tasks get only this proxy: they cannot change the orders.
 progress.writtenCollectionsFilter = .whitelist(["progress"])
 do {
   try progress.removeObject(forKey: "atlas", inCollection: "downloads")
 } catch CofferError.collectionNotAllowed(let collection) {
-  print("Progress may not write in \(collection)")
+  print("Progress may not write to \(collection)")
 }
 
-/// Stands for the network: hands over a kilobyte at a time.
+/// Simulates the network: returns a kilobyte at a time.
 @Sendable func download(_ name: String, byteCount: Int, to progress: ConnectionProxy) throws {
   for received in stride(from: 1000, through: byteCount, by: 1000) {
-    // A dictionary's work: no encoding, no disk, no waiting for the other tasks.
+    // As cheap as a dictionary: no encoding, no disk, no waiting for other tasks.
     try progress.setObject(received, forKey: name, inCollection: "progress")
   }
 }
@@ -62,10 +62,10 @@ try await withThrowingTaskGroup(of: Void.self) { group in
   try await group.waitForAll()
 }
 
-// However often a key was set, its newest value is what waits.
+// However often a key was set, only its newest value is pending.
 print("Set \(sizes.values.reduce(0, +) / 1000) times; \(progress.pendingChangeCount) changes are waiting")
 
-// Whoever asks this proxy has the newest values; any other connection waits for the flush.
+// This proxy returns the newest values; other connections see them after the flush.
 func show(_ title: String, _ proxy: ConnectionProxy) throws {
   let values = try proxy.objects(inCollection: "progress", as: Int.self)
   let text = values.map { "\($0.key) \($0.object)" }.joined(separator: ", ")
@@ -76,14 +76,14 @@ try show("Others see", manager)
 try await progress.flush()
 try show("Others see after a flush", manager)
 
-// MARK: - What a crash takes: what was not flushed, and nothing else
+// MARK: - A crash loses only what was not flushed
 
 try progress.setObject(0, forKey: "atlas", inCollection: "progress")
 try progress.setObject(1, forKey: "globe", inCollection: "progress")
-try progress.reset()  // Forgets what no flush has taken, as a crash would.
+try progress.reset()  // Discards what no flush has taken, as a crash would.
 try show("After losing what was not flushed", progress)
 
-// MARK: - The end of a download: one step, committed when it returns
+// MARK: - The end of a download: atomic, and committed when it returns
 
 try manager.performBatch(durability: .committed) { batch in
   let order: Download? = try manager.object(forKey: "letters", inCollection: "downloads")
@@ -94,14 +94,14 @@ try manager.performBatch(durability: .committed) { batch in
 }
 try show("Still under way", progress)
 
-// MARK: - Starting over: the old progress is hidden, and goes when there is time
+// MARK: - Starting over: the old progress is hidden, and removed later
 
-// In one step: forget what is pending, and show nothing of this collection but what is set from now on.
+// Atomically discards pending changes, and shows only values of this collection set from now on.
 try progress.abortAndReset(.blacklist(["progress"]))
 try progress.setObject(1000, forKey: "poems", inCollection: "progress")
 try show("Started over", progress)
 
-try progress.close()  // Flushes; so would the normal end of the program.
+try progress.close()  // Flushes, as the normal exit of the program would.
 try manager.close()
 let finished = try database.makeConnection().read { transaction in
   var names: [String] = []

@@ -5,12 +5,12 @@ import Foundation
   import Glibc
 #endif
 
-/// An etcd on this machine's loopback, for as long as the example runs.
+/// An etcd on loopback, while the example runs.
 struct Etcd {
   let address: String
   private let process: Process
 
-  /// nil where none is installed.
+  /// nil if none is installed.
   init?(in folder: String) async throws {
     let places = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map { "\($0)/etcd" }
     guard let program = places.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { return nil }

@@ -1,6 +1,6 @@
-// Three hosts that share settings through an etcd, which sees none of them.
+// Three hosts that share settings through an etcd, which cannot read them.
 //
-//   Fleet [FOLDER]  in a temporary folder unless one is named
+//   Fleet [FOLDER]  in a temporary folder by default
 
 import Coffer
 import CofferFleet
@@ -15,12 +15,12 @@ try FileManager.default.createDirectory(
   atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
 defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
 
-// Where no etcd is installed, a folder does the same.
+// Without an etcd, a folder works as well.
 let etcd = try await Etcd(in: folder)
 defer { etcd?.stop() }
 let address = etcd?.address ?? "file://\(folder)/carrier"
 
-/// A host: a store of its own, which programs there use as any other.
+/// A host with its own store, which programs there use like any other.
 struct Host {
   let name: String
   let database: Database
@@ -41,7 +41,7 @@ struct Host {
     try connection.read { try $0.object(forKey: key, inCollection: "web", as: String.self) } ?? "not set"
   }
 
-  /// Returns when a setting has become this.
+  /// Returns once a setting has this value.
   func hears(_ key: String, _ value: String) async throws {
     let commits = try database.commits(inCollection: "web", key: key)
     if try get(key) == value { return }
@@ -53,14 +53,14 @@ let office = try Host("office", in: folder)
 let shop = try Host("shop", in: folder)
 let kiosk = try Host("kiosk", in: folder)
 
-// MARK: - Making a fleet, and joining it
+// MARK: - Creating and joining a fleet
 
 try office.set("dark", "theme")
 let fleet = try await Fleet.create(
   "stores", in: office.database, at: try Fleet.carrier(at: address), collections: ["web"], as: office.name)
 try await fleet.sync()
 
-/// What `prefs fleet invite` prints, and `prefs fleet join` takes: a secret of one line.
+/// The output of `prefs fleet invite`, and the input of `prefs fleet join`: a secret of one line.
 func join(_ host: Host, as role: FleetRole, invitedBy fleet: Fleet) async throws -> Fleet {
   let line = try await fleet.invite(host.name, role: role).text
   let invitation = try Invitation(text: line)
@@ -72,9 +72,9 @@ let kioskFleet = try await join(kiosk, as: .reader, invitedBy: fleet)
 for member in await fleet.members { print("\(member.name) is a member: \(member.role)") }
 print("The shop has the theme \(try shop.get("theme")).")
 
-// MARK: - A setting travels
+// MARK: - Sharing a setting
 
-// What `prefs fleet run` does on each host.
+// As `prefs fleet run` does on each host.
 let running = [fleet, shopFleet, kioskFleet].map { fleet in Task { try await fleet.run() } }
 try shop.set("light", "theme")
 for host in [office, kiosk] {
@@ -86,7 +86,7 @@ for task in running { _ = await task.result }
 
 // MARK: - A conflict
 
-// Both set it, and neither knows of the other.
+// Both set it, without knowing of the other.
 try office.set("9 to 5", "hours")
 try await fleet.sync()
 try shop.set("10 to 8", "hours")
@@ -99,7 +99,7 @@ try await shopFleet.sync()
 try await fleet.sync()
 print("Restored, it is \(try office.get("hours")) everywhere.")
 
-// MARK: - A member is removed
+// MARK: - Removing a member
 
 try await kioskFleet.sync()
 try await fleet.remove(kiosk.name)
@@ -113,7 +113,7 @@ do {
 
 // MARK: - What the carrier sees
 
-/// How many objects there are, and how many have one of these words in them.
+/// The number of objects, and of those that contain one of these words.
 func count(on carrier: any Carrier, showing words: [String]) async throws -> (all: Int, legible: Int) {
   var counts = (all: 0, legible: 0)
   _ = try await carrier.readAll { objects in

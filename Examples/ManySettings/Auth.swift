@@ -2,7 +2,7 @@ import Coffer
 
 enum SameSite: String, Codable, CaseIterable { case lax, strict, none }
 
-/// Who may come in.
+/// Settings for authentication.
 enum Auth {
   static let sessionTime = Key(
     "sessionTime", in: "auth", default: 3600.0, limits: .range(60...2_592_000), summary: "Seconds that a session lasts")

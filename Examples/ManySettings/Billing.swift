@@ -3,7 +3,7 @@ import Coffer
 enum Gateway: String, Codable, CaseIterable { case test, live }
 enum Rounding: String, Codable, CaseIterable { case up, down, halfEven }
 
-/// What customers pay.
+/// Settings for billing.
 enum Billing {
   static let currency = Key(
     "currency", in: "billing", default: "EUR", limits: .choices("EUR", "USD", "GBP", "CHF"),

@@ -2,7 +2,7 @@ import Coffer
 
 enum Eviction: String, Codable, CaseIterable { case leastRecent, leastFrequent, oldest }
 
-/// What is kept in memory, and how long.
+/// Settings for caching.
 enum Cache {
   static let isEnabled = Key("isEnabled", in: "cache", default: true, summary: "Whether anything is cached")
   static let capacity = Key(

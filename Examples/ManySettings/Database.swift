@@ -3,7 +3,7 @@ import Coffer
 enum Isolation: String, Codable, CaseIterable { case readCommitted, repeatableRead, serializable }
 enum SSLMode: String, Codable, CaseIterable { case disable, prefer, require }
 
-/// Where the records are.
+/// Settings for the database.
 enum Database {
   static let host = Key(
     "host", in: "database", default: "localhost", limits: .notEmpty, summary: "The host of the database",

@@ -2,7 +2,7 @@ import Coffer
 
 enum TLSVersion: String, Codable, CaseIterable { case v12 = "1.2", v13 = "1.3" }
 
-/// What the service listens on and how it answers.
+/// Settings for the HTTP server.
 enum HTTP {
   static let port = Key(
     "port", in: "http", default: 8080, limits: .range(1...65535), summary: "The port to listen on", effect: .restart)

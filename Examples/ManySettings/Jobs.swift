@@ -1,6 +1,6 @@
 import Coffer
 
-/// What is done in the background.
+/// Settings for background jobs.
 enum Jobs {
   static let isEnabled = Key("isEnabled", in: "jobs", default: true, summary: "Whether anything is")
   static let workerCount = Key(

@@ -4,7 +4,7 @@ enum Level: String, Codable, CaseIterable { case debug, info, warning, error }
 enum Destination: String, Codable, CaseIterable { case standardError, file, journal }
 enum Format: String, Codable, CaseIterable { case text, json }
 
-/// What is written down.
+/// Settings for logging.
 enum Logging {
   static let level = Key("level", in: "logging", default: Level.info, summary: "The least that is logged")
   static let destination = Key(

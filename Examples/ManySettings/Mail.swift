@@ -1,6 +1,6 @@
 import Coffer
 
-/// How messages are sent.
+/// Settings for mail.
 enum Mail {
   static let isEnabled = Key("isEnabled", in: "mail", default: true, summary: "Whether messages are sent at all")
   static let host = Key(

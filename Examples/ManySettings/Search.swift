@@ -2,7 +2,7 @@ import Coffer
 
 enum Ranking: String, Codable, CaseIterable { case relevance, newest, popular }
 
-/// How things are found.
+/// Settings for searching.
 enum Search {
   static let isEnabled = Key("isEnabled", in: "search", default: true, summary: "Whether there is a search")
   static let resultLimit = Key(

@@ -1,6 +1,6 @@
 import Coffer
 
-/// What people may send.
+/// Settings for uploads.
 enum Uploads {
   static let isEnabled = Key("isEnabled", in: "uploads", default: true, summary: "Whether files are taken")
   static let sizeLimit = Key(

@@ -1,6 +1,6 @@
-// 200 settings in 10 modules, for 3 tenants: declared once each, and for every tenant by themselves.
+// 200 settings in 10 modules, for 3 tenants: each declared once, with separate values per tenant.
 //
-//   ManySettings [FOLDER]   in a temporary folder unless one is named
+//   ManySettings [FOLDER]   in a temporary folder by default
 
 import Coffer
 import Foundation
@@ -12,7 +12,7 @@ let temporary = FileManager.default.temporaryDirectory.appending(path: "coffer-\
 let folder = arguments.first ?? temporary
 defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
 
-// Each module declares its own settings; the program puts them together.
+// Each module declares its own settings; the program combines them.
 let declared = Settings(version: "1.0") {
   HTTP.settings
   Database.settings
@@ -27,7 +27,7 @@ let declared = Settings(version: "1.0") {
 }
 try KeyFile.create(at: "\(folder)/key")
 
-/// Opens the settings; a bad environment is one more thing that strict opening refuses.
+/// Opens the settings; strict opening also refuses a bad environment.
 func open(environment: [String: String] = [:], strict: Bool = false) throws -> Preferences {
   try Preferences.open(
     application: "org.example.portal", at: "\(folder)/settings.coffer", key: .keyFile("\(folder)/key"),
@@ -56,14 +56,14 @@ do {
   print("Refused: \(collection)/\(key) is \(reason)")
 }
 
-// A slip of a hand in the environment hides nothing: what is stored counts, and the logger says why.
-// It is committed before the settings are opened again, here as by another process.
+// A typo in the environment hides nothing: the stored value is used, and the problem is logged.
+// Committed before the settings are opened again, as by another process.
 try settings.set(200, for: HTTP.rateLimit, durability: .committed)
 let slipped = try open(environment: ["PORTAL_HTTP_RATELIMIT": "many"])
 print("The environment says \"many\"; the limit is \(slipped[HTTP.rateLimit]) requests a minute")
 try slipped.close()
 
-// A deployment that must not run on anything but what it was given fails instead.
+// A deployment that must use exactly its given settings fails instead.
 do {
   _ = try open(environment: ["PORTAL_HTTP_RATELIMIT": "0", "PORTAL_CACHE_SHARDCOUNT": "3"], strict: true)
 } catch CofferError.invalidSettings(let problems) {

@@ -1,6 +1,6 @@
-// From UserDefaults to Coffer: a property list goes in, and everything reads as before, or better.
+// From UserDefaults to Coffer: a property list is imported, and everything reads as before, or better.
 //
-//   Migration [FOLDER]  in a temporary folder unless one is named
+//   Migration [FOLDER]  in a temporary folder by default
 
 import Coffer
 import Foundation
@@ -11,9 +11,9 @@ let folder = arguments.first ?? temporary
 defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
 
-// MARK: - What there is: the file that UserDefaults keeps for an application
+// MARK: - The file of UserDefaults for an application
 
-// A program would take the file that is there: on Linux ~/.config/NAME.plist, on a Mac ~/Library/Preferences/NAME.plist.
+// A program would use the existing file: on Linux ~/.config/NAME.plist, on a Mac ~/Library/Preferences/NAME.plist.
 let old: [String: Any] = [
   "theme": "dark",
   "fontSize": 14,
@@ -29,7 +29,7 @@ let path = "\(folder)/org.example.editor.plist"
 try PropertyListSerialization.data(fromPropertyList: old, format: .binary, options: 0)
   .write(to: URL(filePath: path))
 
-// MARK: - The import: all of it or nothing, and on the disk when it returns
+// MARK: - The import: all or nothing, and on disk when it returns
 
 try KeyFile.create(at: "\(folder)/key")
 let preferences = try Preferences.open(
@@ -37,7 +37,7 @@ let preferences = try Preferences.open(
 try preferences.importPropertyList(at: path)
 print("Imported \(try preferences.proxy.numberOfKeys(inCollection: preferences.collection)) settings")
 
-// MARK: - The getters of UserDefaults, by the same names and with the same coercions
+// MARK: - The getters of UserDefaults, with the same names and coercions
 
 print("theme is \(preferences.string(forKey: "theme") ?? "missing")")
 print("fontSize is \(preferences.integer(forKey: "fontSize")), as text \(preferences.string(forKey: "fontSize") ?? "")")
@@ -46,7 +46,7 @@ print("launches is \(preferences.integer(forKey: "launches"))")
 print("recentFiles is \(preferences.stringArray(forKey: "recentFiles") ?? [])")
 print("token has \(preferences.data(forKey: "token")?.count ?? 0) bytes")
 
-// MARK: - What the program can have from now on: settings with a type and a default
+// MARK: - New: settings with a type and a default
 
 struct Window: Codable, Sendable, Equatable {
   var width = 640
@@ -74,7 +74,7 @@ editor.lineHeight = 1.25
 editor.window.width = 1024
 print("now lineHeight is \(editor.lineHeight), window is \(editor.window.width) by \(editor.window.height)")
 
-// MARK: - What goes wrong says so, and changes nothing
+// MARK: - Errors are reported, and change nothing
 
 try Data("theme = dark".utf8.prefix(8)).write(to: URL(filePath: "\(folder)/broken.plist"))
 do {
@@ -83,14 +83,14 @@ do {
   print("A broken file is an error; theme is still \(preferences.string(forKey: "theme") ?? "missing")")
 }
 
-// MARK: - The way back: nobody is locked in
+// MARK: - The way back: no lock-in
 
 let exported = try preferences.exportPropertyList(format: .binary)
 let list = try PropertyListSerialization.propertyList(from: exported, format: nil) as? [String: Any] ?? [:]
 print("Exported \(list.count) settings, fontSize \(list["fontSize"] ?? "missing")")
 
-// The old file is for all to read, and should go once the program has moved; the store is noise. (Closed first: a program
-// does not read the file of a store that it has open.)
+// Anyone can read the old file, so delete it after the migration; the store is random noise. (Closed first: a program
+// must not read the file of a store that it has open.)
 try preferences.close()
 try preferences.proxy.readWriteConnection.database.close()
 for name in ["org.example.editor.plist", "settings.coffer"] {

@@ -1,6 +1,6 @@
-// Secrets for deployments: who can open the store, what stays shut while it is open, and how somebody is let out.
+// Secrets for deployments: who can open the store, what stays sealed while it is open, and how to revoke access.
 //
-//   SecretsStore [FOLDER]  in a temporary folder unless one is named
+//   SecretsStore [FOLDER]  in a temporary folder by default
 
 import Coffer
 import Foundation
@@ -15,12 +15,12 @@ for file in [path, "\(folder)/machine.key", "\(folder)/colleague.key"] {
   try? FileManager.default.removeItem(atPath: file)
 }
 
-/// Stands for what somebody types; a program would read it without echo, straight into `SecretBytes`.
+/// Simulates typed input; a program would read it without echo, directly into `SecretBytes`.
 func typed(_ text: String) -> SecretBytes { Secret(text).bytes }
 
-/// The lowest cost that is allowed, for an example that is run often.
+/// The lowest allowed cost, for an example that runs often.
 ///
-/// Leave it out, or let `PasswordHash.calibrated(for: .seconds(1))` find what this machine can bear.
+/// Omit it, or let `PasswordHash.calibrated(for: .seconds(1))` choose a cost for this machine.
 let quick = PasswordHash.scrypt(log2N: 14, r: 8, p: 1)
 
 func show(_ slots: [SlotInfo]) {
@@ -34,13 +34,13 @@ let machine = KeySource.keyFile("\(folder)/machine.key")
 let database = try Database.create(at: path, key: machine)
 try database.labelSlot(0, "this machine")
 
-// To be written down, and put where the machine is not.
+// Write it down, and keep it away from the machine.
 let recoveryKey = try database.addRecoveryKey(label: "the safe")
 let groupCount = recoveryKey.text.withUnsafeBytes { $0.split(separator: UInt8(ascii: "-")).count }
 print("The recovery key has \(groupCount) groups. The store opens with:")
 show(try database.slots())
 
-// MARK: - What stays shut while it is open
+// MARK: - What stays sealed while the store is open
 
 let vault = database.vault
 try vault.create(key: .passphrase(typed("correct horse battery staple")), label: "Ada", stretching: quick)
@@ -51,7 +51,7 @@ try settings.setObject("https://example.org", forKey: "server")
 try settings.setObject(Secret("s3cret-t0ken"), forKey: "deploy", inCollection: "tokens")
 try settings.flushAndWait()
 
-// Printed, logged or reflected it is as long as it is, and no more.
+// Printed, logged or reflected, it shows only its length.
 let token = try settings.object(forKey: "deploy", inCollection: "tokens", as: Secret.self)
 print("The token: \(token.map { "\($0)" } ?? "none")")
 
@@ -72,14 +72,14 @@ try vault.unlock(.passphrase(typed("correct horse battery staple")))
 let length = try settings.object(forKey: "deploy", inCollection: "tokens", as: Secret.self)?.count ?? 0
 print("Unlocked: \(length) bytes")
 
-// MARK: - Letting somebody in, and out again
+// MARK: - Granting and revoking access
 
 try KeyFile.create(at: "\(folder)/colleague.key")
 let colleague = KeySource.keyFile("\(folder)/colleague.key")
 let slot = try database.addSlot(colleague, label: "Bob's laptop")
 
-// Removing the slot would keep Bob from opening the file. A new root key keeps him from what is written from now on, also if
-// he kept a copy of the file from when he could open it. It wants every secret that is to stay.
+// Removing the slot would keep Bob from opening the file. A new root key also keeps him from anything written from now on,
+// even if he kept a copy of the file from before. It needs every secret that stays.
 do {
   try database.rotate(newRootKeyFor: [machine], droppingSlots: [slot.id])
 } catch CofferError.slotsNotOpened(let ids) {
@@ -97,7 +97,7 @@ do {
   print("Bob's key opens it no longer")
 }
 
-// MARK: - The day the machine is gone
+// MARK: - The day the machine is lost
 
 let rescued = try Database.open(at: path, key: .recoveryKey(recoveryKey.text))
 let server: String? = try rescued.makeConnection().read { try $0.object(forKey: "server") }

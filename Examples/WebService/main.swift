@@ -1,9 +1,9 @@
 // A web service: two replicas on one store, configured by swift-configuration, changed while they run.
 //
-//   WebService [FOLDER]        prepares a store, starts two replicas, visits them, and ends them
+//   WebService [FOLDER]        prepares a store, starts two replicas, sends requests, and ends them
 //   WebService FOLDER serve    one replica, until SIGTERM or SIGINT
 //
-// It starts its replicas itself, as processes of this program, so that the example runs as it stands. Under systemd, `serve` is
+// It starts its replicas itself, as processes of this program, so that the example runs as is. Under systemd, `serve` is
 // what the unit starts; the two keys are credentials there, too.
 
 import Coffer
@@ -26,7 +26,7 @@ import ServiceLifecycle
 func serve(_ store: String) async throws {
   let database = try Database.open(
     at: store, key: .credential("prefs-key"), options: Database.Options(meter: StoreMetrics(store: "web")))
-  // The sealed collection opens with a second key, which whoever has the store alone has not.
+  // The sealed collection opens with a second key, which is not with the store.
   try database.vault.unlock(.credential("vault-key"))
   let settings = try ConnectionProxy(database: database)
   let config = ConfigReader(providers: [
@@ -34,7 +34,7 @@ func serve(_ store: String) async throws {
   ])
 
   let router = Router()
-  // Asked for with each request: the answer follows the settings at once, from memory.
+  // Read for each request, from memory: the answer follows the settings immediately.
   router.get("/") { _, _ in config.string(forKey: "greeting", default: "Hello") }
   router.get("/database") { _, _ in
     let password = try config.requiredString(forKey: "database.password", isSecret: true)
@@ -50,16 +50,16 @@ func serve(_ store: String) async throws {
     router: router,
     configuration: .init(address: .hostname("127.0.0.1", port: config.int(forKey: "http.port", default: 0))),
     onServerRunning: { channel in
-      // Whoever has started this waits for the line.
+      // The parent process waits for this line.
       FileHandle.standardOutput.write(Data("\(channel.localAddress?.port ?? 0)\n".utf8))
     }, logger: logger)
-  // The store goes last: what requests set until then is in it.
+  // The store is closed last, with everything that requests have set.
   let group = ServiceGroup(
     services: [CofferService(database), server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
   try await group.run()
 }
 
-// MARK: - A replica, seen from outside
+// MARK: - A replica, from outside
 
 struct Replica {
   let process = Process()
@@ -102,7 +102,7 @@ if arguments.last == "serve" {
 }
 defer { if arguments.isEmpty { try? FileManager.default.removeItem(atPath: temporary) } }
 
-// As root would with prefs: a store, its key and the vault's as credentials, and the settings.
+// As root would do with prefs: a store, its key and the vault's as credentials, and the settings.
 let (key, vaultKey) = ("\(folder)/credentials/prefs-key", "\(folder)/credentials/vault-key")
 try KeyFile.create(at: key)
 try KeyFile.create(at: vaultKey)

@@ -141,51 +141,51 @@ extension CofferError: CustomStringConvertible {
     case .newerFormat(let part, let found, let supported):
       "The store's \(part) is newer (\(found)) than this Coffer knows (up to \(supported)). Use a newer Coffer."
     case .rolledBack(let known, let found):
-      "The store is older than the one that was used here last: it is of \(found), and \(known) was here. A backup was "
-        + "restored, the end of its log was lost, or somebody put an earlier state back. Accept it if you meant it; else keep "
-        + "the file, and find the newer one. Nothing was changed."
+      "The store is older than the one last used here: it is at \(found), and \(known) was seen before. A backup was "
+        + "restored, the end of its log was lost, or someone put back an earlier copy. Accept it if that was intended; "
+        + "otherwise keep the file, and find the newer one. Nothing was changed."
     case .wrongKey:
-      "Wrong key: no slot of this store answers to it. The store itself is intact as far as could be seen."
+      "Wrong key: it opens no slot of this store. The store itself appears intact."
     case .keyUnavailable(let reason):
       "The key is not available: \(reason)."
     case .slotNotFound(let id):
-      "There is no key slot \(id). List them, and choose one; nothing was changed."
+      "There is no key slot \(id). List the slots and choose one; nothing was changed."
     case .lastSlot:
-      "The last key slot cannot be removed: nothing would open the store any more. Add another one first; nothing was "
+      "The last key slot cannot be removed: nothing could open the store afterwards. Add another one first; nothing was "
         + "changed."
     case .slotsFull(let maximum):
       "All \(maximum) key slots are in use. Remove one first; nothing was changed."
     case .slotsNotOpened(let ids):
-      "A new root key needs the secret of every key slot that is to stay. Give those of "
-        + "\(ids.map(String.init).joined(separator: ", ")), or name them as to be dropped; nothing was changed."
+      "A new root key needs the secret of every key slot that stays. Give those of "
+        + "\(ids.map(String.init).joined(separator: ", ")), or drop these slots; nothing was changed."
     case .oldKeyInUse:
       "The store is re-encrypted, but its old key could not be dropped yet: another connection or process still reads an "
-        + "old snapshot. Rotate again when it has ended; until then the store goes on with both keys."
+        + "old snapshot. Rotate again once it has ended; until then the store keeps both keys."
     case .locked(let collection):
       "\(collection.map { "Collection \"\($0)\" is sealed, and the vault is locked" } ?? "The vault is locked"). Unlock it; "
         + "nothing was changed."
     case .vaultNotFound:
       "The store has no vault. Create it first."
     case .vaultExists:
-      "The store has a vault already. Unlock it, or change its slots; nothing was changed."
+      "The store already has a vault. Unlock it, or change its slots; nothing was changed."
     case .wrongKeyForSource(let path):
-      "The passphrase does not open \(path), or it is no SQLCipher database. Nothing was changed."
+      "The passphrase does not open \(path), or it is not an SQLCipher database. Nothing was changed."
     case .fileExists(let path):
-      "There is a file at \(path) already. Choose another path; nothing was written."
+      "There is already a file at \(path). Choose another path; nothing was written."
     case .damaged(let part, let reason):
       "The store is damaged in its \(part): \(reason). Nothing was changed; keep the file, and restore a backup"
         + (part == "envelope" ? "." : ", or salvage what is readable.")
     case .busy:
       "The store is busy: another connection or process holds its lock. Try again, or raise the busy timeout."
     case .diskFull(let path):
-      "No space is left for \(path). Free some and try again; nothing was half-written."
+      "No space is left for \(path). Free some and try again; no partial change was written."
     case .permissionDenied(let path, let reason):
       "No permission for \(path): \(reason)."
     case .storeReplaced(let path):
       "The store at \(path) was replaced by another file while it was open. Open it again; nothing was written to either."
     case .belongsToAnotherUser(let path, let user):
-      "\(path) belongs to another user (\(user)), and this one may not use it so. Use it as that user or as root, or have "
-        + "it shared with a group."
+      "\(path) belongs to another user (\(user)), and this user may not use it like this. Run as that user or root, or "
+        + "share the store with a group."
     case .inputOutput(let path, let reason):
       "Input or output failed on \(path): \(reason)."
     case .sqlite(let code, let message):
@@ -196,18 +196,18 @@ extension CofferError: CustomStringConvertible {
       "The value for key \"\(key)\" in collection \"\(collection)\" is stored as \(stored) and cannot be read as "
         + "\(requested): \(reason)."
     case .versionMismatch(let collection, let key, let expected, let actual):
-      "Key \"\(key)\" in collection \"\(collection)\" \(Self.text(actual)), and was to \(Self.text(ofExpected: expected)). "
-        + "Read it again and decide anew; nothing was changed."
+      "Key \"\(key)\" in collection \"\(collection)\" \(Self.text(actual)), but was expected to "
+        + "\(Self.text(ofExpected: expected)). Read it again and retry; nothing was changed."
     case .versionNotFound(let collection, let key, let version):
-      "The history of key \"\(key)\" in collection \"\(collection)\" holds no version \(version). Choose one that it "
+      "The history of key \"\(key)\" in collection \"\(collection)\" has no version \(version). Choose one that it "
         + "lists; nothing was changed."
     case .invalidValue(let collection, let key, let reason):
       "\(KeyText.of(key, in: collection)) is \(reason)."
     case .invalidSettings(let problems):
-      "Settings are not what they are declared to be; put them right, or open without strict: "
+      "Settings do not match their declarations; correct them, or open without strict: "
         + problems.map(\.description).joined(separator: "; ") + "."
     case .conflictingDeclarations(let setting, let first, let second):
-      "\(setting) is declared in two ways: by \(first); and by \(second). Let both declare the same."
+      "\(setting) has two different declarations: by \(first); and by \(second). Make them the same."
     case .notExportable(let collection, let key, let reason):
       "The value for key \"\(key)\" in collection \"\(collection)\" cannot be exported: \(reason). Nothing was exported."
     case .lockedByAdministrator(let collection, let key, let file):
@@ -218,16 +218,16 @@ extension CofferError: CustomStringConvertible {
     case .malformedSettings(let source, let reason):
       "No settings can be read from \(source): \(reason). Nothing was changed."
     case .nestedTransaction:
-      "A transaction was begun where it would wait for itself: inside a transaction of the same connection, or a write "
+      "This transaction would deadlock: it was begun inside a transaction of the same connection, or as a write "
         + "inside a write of the same database, an observer or a sanitizer. Use the outer one, or write later."
     case .longLivedReadTransaction:
       "The connection is in a long-lived read. End it first, or write on another connection."
     case .snapshotExpired:
-      "The long-lived read was ended because the log had grown too large. Begin it again."
+      "The long-lived read was ended because the log had grown too large. Begin a new one."
     case .readOnly:
       "The database was opened read-only. Open it for writing to change something; nothing was changed."
     case .collectionNotAllowed(let collection):
-      "This proxy may not write in collection \"\(collection)\": its filter refuses that. Nothing was changed."
+      "This proxy may not write to collection \"\(collection)\": its filter does not allow it. Nothing was changed."
     case .closed:
       "The database, connection or proxy was closed."
     case .usedAfterFork:

@@ -43,7 +43,7 @@
     ///   - collections: The collections to search; the first one that has a key wins.
     /// - Throws: `CofferError.damaged` when a declaration does not parse; `.closed`, `.inputOutput`.
     public init(_ proxy: ConnectionProxy, collections: [String] = [""]) throws {
-      precondition(!collections.isEmpty, "A provider needs a collection.")
+      precondition(!collections.isEmpty, "A provider needs at least one collection.")
       self.proxy = proxy
       providerName = "CofferProvider[\(proxy.database.path): \(collections.joined(separator: ", "))]"
       places = try proxy.database.makeConnection().read { transaction in

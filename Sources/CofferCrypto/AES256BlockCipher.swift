@@ -14,7 +14,7 @@ struct AES256BlockCipher: ~Copyable {
   ///
   /// - Precondition: `key` is 32 bytes long.
   init(key: SecretBytes, _ direction: CipherContext.Direction) throws(CryptoError) {
-    precondition(key.count == Self.keyByteCount, "Check the length of a key before making a block cipher.")
+    precondition(key.count == Self.keyByteCount, "Check the length of a key before creating a block cipher.")
     let context = try CipherContext(Algorithms.aes256ECB, direction)
     let status = key.withUnsafeBytes { key in
       let key = key.baseAddress?.assumingMemoryBound(to: UInt8.self)

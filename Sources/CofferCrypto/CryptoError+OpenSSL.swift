@@ -16,6 +16,6 @@ extension CryptoError {
     if code == 0 { return "no reason given" }
     if let words = ERR_reason_error_string(code) { return String(cString: words) }
     let number = String(code, radix: 16, uppercase: true)
-    return "error \(number), which `openssl errstr \(number)` puts into words"
+    return "error \(number), which `openssl errstr \(number)` explains"
   }
 }

@@ -19,7 +19,7 @@ public enum HKDF {
       throw CryptoError.invalidParameter("HKDF needs an input key of at least one byte")
     }
     guard (1...maximumByteCount).contains(count) else {
-      throw CryptoError.invalidParameter("HKDF-SHA256 gives 1 to \(maximumByteCount) bytes, not \(count)")
+      throw CryptoError.invalidParameter("HKDF-SHA256 returns 1 to \(maximumByteCount) bytes, not \(count)")
     }
     return try inputKey.withUnsafeBytes { inputKey in
       try salt.withUnsafeBytes { salt in

@@ -12,7 +12,7 @@ package enum OpenSSLLibrary {
   ///   retries.
   static func setUp() throws(CryptoError) {
     guard isSetUp else {
-      throw .openSSL(function: "OPENSSL_init_crypto", reason: "no memory; start the process again")
+      throw .openSSL(function: "OPENSSL_init_crypto", reason: "out of memory; start the process again")
     }
   }
 

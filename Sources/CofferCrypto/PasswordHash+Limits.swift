@@ -71,11 +71,11 @@ extension PasswordHash {
       minimumKey = 4
     }
     guard saltCount >= minimumSalt else {
-      throw .invalidParameter("the salt has \(saltCount) bytes, and needs \(minimumSalt)")
+      throw .invalidParameter("the salt has \(saltCount) bytes, but needs \(minimumSalt)")
     }
     guard (minimumKey...Self.maximumKeyByteCount).contains(keyCount) else {
       throw .invalidParameter(
-        "a password hash gives \(minimumKey) to \(Self.maximumKeyByteCount) bytes, not \(keyCount)")
+        "a password hash returns \(minimumKey) to \(Self.maximumKeyByteCount) bytes, not \(keyCount)")
     }
   }
 }

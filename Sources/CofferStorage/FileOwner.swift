@@ -74,7 +74,7 @@ package struct FileOwner: Equatable, Sendable {
     guard status.st_gid == group || fchown(descriptor, uid_t.max, group) == 0 else {
       throw errno == EPERM
         ? StorageError.permissionDenied(
-          path: path, reason: "it is for group \(group), of which user \(geteuid()) is no member")
+          path: path, reason: "it is for group \(group), and user \(geteuid()) is not a member")
         : StorageError(errno: errno, path: path)
     }
   }
@@ -106,7 +106,7 @@ package struct FileOwner: Equatable, Sendable {
       guard coffer_set_file_group(group) == 0, coffer_set_file_user(user) == 0 else {
         throw StorageError.unsupported(
           reason:
-            "this root may not take on the rights of user \(user), to whom the files belong (setfsuid, CAP_SETUID)")
+            "root lacks the capability to act as user \(user), the owner of the files (setfsuid, CAP_SETUID)")
       }
     #endif
     return try body()

@@ -14,7 +14,7 @@ package enum FilePermissions {
   package static func problems(ofKeyFileAt path: String, of owner: FileOwner? = nil) -> [String] {
     var status = stat()
     guard stat(path, &status) == 0, ![0, geteuid(), owner?.user].contains(status.st_uid) else { return [] }
-    return ["\(path) belongs to another user (\(status.st_uid)), who knows the key in it, and can put another there."]
+    return ["\(path) belongs to another user (\(status.st_uid)), who can read and replace the key in it."]
   }
 
   /// What others can see of the folder around the file at `path`, when seeing is all they can do.
@@ -48,11 +48,11 @@ package enum FilePermissions {
       // "A file in a sticky directory may only be renamed or deleted by the owner": unlink(2), EPERM.
       let isSticky = status.st_mode & S_ISVTX != 0
       problems.append(
-        "The folder \(folder) can be written by others (mode \(octal(status.st_mode & 0o1777))), who can put files there"
-          + (isSticky ? "." : ", and others in the place of yours."))
+        "The folder \(folder) can be written by others (mode \(octal(status.st_mode & 0o1777))), who can create files there"
+          + (isSticky ? "." : " and replace yours."))
     }
     if status.st_uid != 0, status.st_uid != geteuid(), status.st_uid != self.owner(of: path) {
-      problems.append("The folder \(folder) belongs to another user (\(status.st_uid)), who can put other files there.")
+      problems.append("The folder \(folder) belongs to another user (\(status.st_uid)), who can replace files in it.")
     }
     return problems
   }
@@ -64,7 +64,7 @@ package enum FilePermissions {
     guard stat(folder, &status) == 0, status.st_gid != group || status.st_mode & 0o030 != 0o030 else { return }
     throw StorageError.permissionDenied(
       path: folder,
-      reason: "group \(group) could not make files there; run: chgrp \(group) \(folder) && chmod 2770 \(folder)")
+      reason: "group \(group) cannot create files there; run: chgrp \(group) \(folder) && chmod 2770 \(folder)")
   }
 
   /// The reason why users other than root and this one could replace the contents at `path`, as a sentence.
@@ -74,7 +74,7 @@ package enum FilePermissions {
     var place = path
     while true {
       var status = stat()
-      guard lstat(place, &status) == 0 else { return "\(place) could not be looked at" }
+      guard lstat(place, &status) == 0 else { return "\(place) could not be inspected" }
       if status.st_uid != 0, status.st_uid != geteuid() { return "\(place) belongs to another user (\(status.st_uid))" }
       // In a sticky folder only a file's owner can rename or remove it, and that owner was already checked.
       let isSticky = place != path && status.st_mode & S_ISVTX != 0

@@ -96,7 +96,7 @@ package final class Store: Sendable {
     guard envelope.sequence != state.envelope.sequence else { return }
     guard envelope.storeID == storeID else { throw StorageError.replaced(path: path) }
     guard envelope.sequence > state.envelope.sequence else {
-      throw StorageError.damaged(part: "envelope", reason: "an older one was put in its place")
+      throw StorageError.damaged(part: "envelope", reason: "it was replaced by an older one")
     }
     try take(envelope, envelope.follow(state.rootKey), &state)
   }
@@ -125,7 +125,7 @@ package final class Store: Sendable {
       let result = try change(&draft)
       let (sequence, isOverflow) = state.envelope.sequence.addingReportingOverflow(1)
       guard !isOverflow else {
-        throw StorageError.unsupported(reason: "the envelope was changed as often as is possible")
+        throw StorageError.unsupported(reason: "the envelope has used up all of its sequence numbers")
       }
       draft.envelope.sequence = sequence
       // Parse the encoded copy: it is what others will read, including the authenticated bytes.

@@ -23,7 +23,7 @@ package enum CommandArguments {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }
       guard let argument = String(validatingCString: bytes) else {
         throw Failure(
-          .usage, "argument \(index) is not valid UTF-8. Give other bytes through - or --value-file, with --type data.")
+          .usage, "argument \(index) is not valid UTF-8. Pass other bytes with - or --value-file, and --type data.")
       }
       arguments.append(argument)
     }

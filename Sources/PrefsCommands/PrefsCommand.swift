@@ -14,15 +14,15 @@ struct PrefsCommand: ParsableCommand {
         prefs set editor/font-size --int 14
         prefs list editor -l
 
-      The store is --store, else that of --app, else PREFS_STORE, else settings.coffer in the folder prefs of the user's data folder. It is \
-      opened by --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, else by PREFS_KEY_FILE, PREFS_KEY_COMMAND, \
-      the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a passphrase or \
-      recovery key that is asked for. A sealed collection needs the vault: --vault-key-file, --vault-key-fd, else \
-      PREFS_VAULT_KEY_FILE, else what `prefs unlock` left. With --must-exist, or PREFS_MUST_EXIST set to anything but 0, no \
-      store is made where there is none.
+      The store is --store, or that of --app, or PREFS_STORE, or settings.coffer in the folder prefs of the user's data \
+      folder. It is opened with --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, or with PREFS_KEY_FILE, \
+      PREFS_KEY_COMMAND, the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a \
+      passphrase or recovery key that is asked for. A sealed collection needs the vault: --vault-key-file, --vault-key-fd, \
+      PREFS_VAULT_KEY_FILE, or a previous `prefs unlock`. With --must-exist, or PREFS_MUST_EXIST set to anything but 0, a \
+      missing store is not created.
 
-      `prefs help COMMAND` says more of each command. `prefs NAME` starts the program prefs-NAME where there is no command of \
-      that name, and such a program in the folder libexec/coffer beside the one that prefs is in.
+      `prefs help COMMAND` describes a command. If there is no command NAME, `prefs NAME` starts the program prefs-NAME, \
+      from the folder libexec/coffer beside that of prefs as well.
       """,
     version: PrefsTool.versionLine,
     subcommands: [AgentCommand.self],

@@ -130,12 +130,12 @@ public enum PrefsTool {
     case let error as CofferError:
       switch error {
       case .invalidValue:
-        (error.exitStatus.rawValue, "\(error.description) Nothing was changed; --force sets it all the same.")
+        (error.exitStatus.rawValue, "\(error.description) Nothing was changed; --force sets it anyway.")
       case .invalidSettings(let problems):
         (
           error.exitStatus.rawValue,
           problems.map { "\(KeyReference.text($0.key, in: $0.collection)) is \($0.reason).\n" }.joined()
-            + "Nothing was changed; --force sets them all the same."
+            + "Nothing was changed; --force sets them anyway."
         )
       case .rolledBack:
         (error.exitStatus.rawValue, "\(error.description) To accept it, run: prefs doctor --accept-older")

@@ -26,7 +26,7 @@ final class EndingSignals: @unchecked Sendable {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     self.stream = stream
     var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw Failure(.inputOutput, "a pipe cannot be made.") }
+    guard pipe(&ends) == 0 else { throw Failure(.inputOutput, "cannot create a pipe.") }
     for end in ends {
       FileDescriptor.closeOnExecution(end)
       _ = fcntl(end, F_SETFL, O_NONBLOCK)

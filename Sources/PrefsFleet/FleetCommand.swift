@@ -7,9 +7,10 @@ package struct FleetCommand: AsyncParsableCommand {
     commandName: "prefs fleet",
     abstract: "Share collections between the stores of several hosts.",
     discussion: """
-      Each host has a whole store of its own, which programs read and write as ever, offline too. What is shared travels through a \
-      carrier, which sees sizes and times, and never a name or a value: an etcd, as etcd://host1,host2/prefix or with TLS as \
-      etcds://user@host/prefix?ca=FILE, or a folder that the hosts have in common, as file:///srv/fleet.
+      Each host has a complete store of its own, which programs read and write as usual, also offline. Shared settings \
+      travel through a carrier, which sees sizes and times but never a name or a value: an etcd, as \
+      etcd://host1,host2/prefix or with TLS as etcds://user@host/prefix?ca=FILE, or a folder that the hosts share, as \
+      file:///srv/fleet.
 
       Examples:
         prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
@@ -18,17 +19,18 @@ package struct FleetCommand: AsyncParsableCommand {
         prefs fleet run
         prefs fleet status
 
-      The password of an etcd's user comes from --password-file, else from the file that PREFS_FLEET_PASSWORD_FILE names, else \
-      from the systemd credential prefs-fleet-password. Certificates are named in the address, with the options ca, cert and key.
+      The password of an etcd user comes from --password-file, or from the file that PREFS_FLEET_PASSWORD_FILE names, or \
+      from the systemd credential prefs-fleet-password. Certificates are named in the address, with the options ca, cert \
+      and key.
 
       The exit codes are those of prefs: `prefs --exit-codes`.
       """,
     version: "prefs-fleet \(PrefsTool.version)",
     groupedSubcommands: [
       CommandGroup(
-        name: "Belonging to a fleet", subcommands: [CreateCommand.self, JoinCommand.self, LeaveCommand.self]),
+        name: "Membership", subcommands: [CreateCommand.self, JoinCommand.self, LeaveCommand.self]),
       CommandGroup(
-        name: "Staying in step",
+        name: "Synchronization",
         subcommands: [
           RunCommand.self, SyncCommand.self, StatusCommand.self, ConflictsCommand.self, LogCommand.self,
           AcceptRollbackCommand.self, RuleCommand.self,

@@ -7,7 +7,7 @@ import PrefsCommands
 struct FleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The file with the password of the user whom the carrier's address names.", valueName: "path"),
+      "The file with the password of the user in the carrier's address.", valueName: "path"),
     completion: .file())
   var passwordFile: String?
 
@@ -30,8 +30,8 @@ struct FleetOptions: ParsableArguments {
     guard let path else {
       throw Failure(
         .keyUnavailable,
-        "the carrier's address names a user, whose password is missing. Name its file with --password-file or "
-          + "PREFS_FLEET_PASSWORD_FILE, or give the credential prefs-fleet-password.")
+        "the password of the user in the carrier's address is missing. Name its file with --password-file or "
+          + "PREFS_FLEET_PASSWORD_FILE, or set the credential prefs-fleet-password.")
     }
     if let problem = KeyFile.accessProblem(at: path, ofStoreAt: nil) {
       common.note("\(problem) Run: chmod 600 \(path)")
@@ -60,7 +60,7 @@ struct FleetOptions: ParsableArguments {
       guard !addresses.isEmpty else {
         throw Failure(
           .notFound,
-          "the store \(session.path) belongs to no fleet. Join one with an invitation, `prefs fleet join -`, or make one with "
+          "the store \(session.path) belongs to no fleet. Join one by `prefs fleet join -`, or create one by "
             + "`prefs fleet create`.")
       }
       return try await body(addresses.map { try Fleet.open(in: database, at: carrier(at: $0)) })
@@ -82,7 +82,7 @@ struct FleetOptions: ParsableArguments {
 /// The options of a command that is about one fleet.
 struct OneFleetOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp("The fleet with this name, where the store belongs to several.", valueName: "name"))
+    help: ArgumentHelp("The name of the fleet, if the store belongs to several.", valueName: "name"))
   var fleet: String?
 
   @OptionGroup var options: FleetOptions
@@ -97,10 +97,10 @@ struct OneFleetOptions: ParsableArguments {
       if fleet == nil, fleets.count == 1 { return try await body(fleets[0]) }
       let names = named.keys.sorted().joined(separator: ", ")
       guard let fleet else {
-        throw Failure(.usage, "the store belongs to several fleets. Say with --fleet which one is meant: \(names).")
+        throw Failure(.usage, "the store belongs to several fleets. Choose one with --fleet: \(names).")
       }
       guard let found = named[fleet] else {
-        throw Failure(.notFound, "the store belongs to no fleet named \"\(fleet)\". There is: \(names).")
+        throw Failure(.notFound, "the store belongs to no fleet named \"\(fleet)\". Its fleets are: \(names).")
       }
       return try await body(found)
     }

@@ -16,8 +16,9 @@ package enum FleetTool {
   /// Runs the program with the arguments of this process, and ends the process with its exit code.
   package static func main() async -> Never {
     PrefsTool.prepare()
-    // With it, libcurl would write the keys of its connections, and so the password of an etcd, to a file.
-    unsetenv("SSLKEYLOGFILE")
+    // With the first, libcurl would write the keys of its connections, and so the password of an etcd, to a file; with the
+    // others, OpenSSL would load other code. TLS goes by the system's configuration.
+    for name in ["SSLKEYLOGFILE", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES"] { unsetenv(name) }
     exit(await run())
   }
 

@@ -36,7 +36,7 @@ final class ServiceSupervisor: Sendable {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Says something, as `READY=1`; to nobody where there is no socket.
+  /// Sends a message such as `READY=1`; does nothing without a socket.
   func tell(_ text: String) {
     guard descriptor >= 0 else { return }
     var address = sockaddr_un()

@@ -20,7 +20,7 @@ package enum TOMLReader {
     var members: [String: Value] = [:]
     for (name, node) in zip(table.keys, table.values) {
       guard members.updateValue(try value(node, depth: depth + 1), forKey: name) == nil else {
-        throw FormatProblem("two names differ in the form of their Unicode characters alone")
+        throw FormatProblem("two names differ only in Unicode normalization")
       }
     }
     return members
@@ -54,7 +54,7 @@ package enum TOMLReader {
 
   private static func text(_ moment: TOMLDateTime) throws -> String {
     guard let offset = moment.offset?.offset else {
-      throw FormatProblem("a date and time needs an offset; write Z behind it, or the offset")
+      throw FormatProblem("a date and time needs an offset; append Z or the offset")
     }
     let time = moment.time
     let clock =
@@ -120,7 +120,7 @@ private struct TOMLLimits {
     case UInt8(ascii: "]") where open.isEmpty: break
     case UInt8(ascii: "]"), UInt8(ascii: "}"):
       guard open.popLast() == (byte == UInt8(ascii: "]") ? UInt8(ascii: "[") : UInt8(ascii: "{")) else {
-        throw FormatProblem("not TOML: a bracket is closed that is not open, line \(line)")
+        throw FormatProblem("not TOML: unmatched closing bracket, line \(line)")
       }
     default: break
     }
@@ -150,7 +150,7 @@ private struct TOMLLimits {
     guard let first = word.first, !Self.isDigit(first), word.contains(UInt8(ascii: ":")) else { return }
     let date = bytes[..<(position - 1)].suffix(10)
     let isDate = date.count == 10 && zip(date, "0000-00-00".utf8).allSatisfy { Self.isDigit($0) == Self.isDigit($1) }
-    if isDate { throw FormatProblem("not TOML: a date is followed by T and no time, line \(line)") }
+    if isDate { throw FormatProblem("not TOML: a date is followed by T but no time, line \(line)") }
   }
 
   private static func isDigit(_ byte: UInt8) -> Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte }

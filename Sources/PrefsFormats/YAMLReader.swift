@@ -37,7 +37,7 @@ package struct YAMLReader {
     case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
       .composer(_, let problem, let mark, _):
       // The parser's message for this one is meant for programmers.
-      "\(problem.hasPrefix("Maximum nesting") ? "it nests too deep" : problem), \(place(mark))"
+      "\(problem.hasPrefix("Maximum nesting") ? "it is nested too deeply" : problem), \(place(mark))"
     case .duplicatedKeysInMapping(_, let context): "a name occurs twice, \(place(context.mark))"
     case .reader(_, let offset, _, _): "a character that YAML does not allow" + (offset.map { ", at byte \($0)" } ?? "")
     default: "it cannot be read"
@@ -47,14 +47,14 @@ package struct YAMLReader {
   private static func place(_ mark: Mark) -> String { "line \(mark.line), column \(mark.column)" }
 
   private func problem(_ reason: String, _ node: Node) -> FormatProblem {
-    FormatProblem("not YAML as it is read here: \(reason)\(node.mark.map { ", \(Self.place($0))" } ?? "")")
+    FormatProblem("unsupported YAML: \(reason)\(node.mark.map { ", \(Self.place($0))" } ?? "")")
   }
 
   // MARK: - Nodes
 
   private mutating func value(_ node: Node, depth: Int) throws -> Value {
     budget -= 1
-    guard budget >= 0 else { throw problem("its aliases stand for too much", node) }
+    guard budget >= 0 else { throw problem("its aliases expand to too much", node) }
     guard depth <= JSONReader.depthLimit else {
       throw problem("it nests deeper than \(JSONReader.depthLimit) levels", node)
     }
@@ -75,7 +75,7 @@ package struct YAMLReader {
         }
       }
       return .dictionary(members)
-    case .alias: throw problem("an alias stands for nothing", node)
+    case .alias: throw problem("an alias has no anchor", node)
     }
   }
 
@@ -86,9 +86,9 @@ package struct YAMLReader {
   /// A name is always text.
   private func name(_ node: Node) throws -> String {
     guard case .scalar(let scalar) = node, [.implicit, .nonSpecific, .str].contains(scalar.tag.kind) else {
-      throw problem("a name is no text", node)
+      throw problem("a name is not text", node)
     }
-    if scalar.style == .plain, scalar.string == "<<" { throw problem("mappings are not merged", node) }
+    if scalar.style == .plain, scalar.string == "<<" { throw problem("merge keys are not supported", node) }
     return scalar.string
   }
 
@@ -107,7 +107,7 @@ package struct YAMLReader {
       case .float: Double(text).map(Value.double) ?? special(text)
       default: throw problem("an unknown tag", node)
       }
-    guard let value else { throw problem("a value is not what its tag says", node) }
+    guard let value else { throw problem("a value does not match its tag", node) }
     return value
   }
 

@@ -65,13 +65,13 @@ final class PageProcess: Sendable {
     }
     let sources = watchEnd() + watchTerminal(port)
     try invite(port)
-    options.note("end the page with Ctrl-C; it also ends a minute after its last tab was closed.")
+    options.note("press Ctrl-C to end the page; it also ends a minute after its last tab is closed.")
     withExtendedLifetime(sources) { end.wait() }
     if let failure = failure.withLock({ $0 }) { throw failure }
   }
 
   private func fail(_ error: any Error) {
-    failure.withLock { $0 = $0 ?? Failure(.inputOutput, "the page is served no more: \(error).") }
+    failure.withLock { $0 = $0 ?? Failure(.inputOutput, "the page is no longer served: \(error).") }
     end.signal()
   }
 
@@ -147,7 +147,7 @@ final class PageProcess: Sendable {
       guard let reason = lifetime.end else { return }
       options.note(
         reason == .idle
-          ? "the page has ended: it was not used for --ttl."
+          ? "the page has ended: it was unused for the time of --ttl."
           : "the page has ended: its last tab was closed a minute ago.")
       end.signal()
     }

@@ -6,13 +6,14 @@ import PrefsCommands
 struct UICommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "prefs ui",
-    abstract: "Show and change settings in a page of the browser.",
+    abstract: "Show and change settings in a browser.",
     discussion: """
-      Opens a page that lists every setting with its declaration, and changes settings. Changes by other programs appear at \
-      once. The page is served on 127.0.0.1, only to the browser that was opened: its address holds a token that works once, \
-      within a minute. Press Enter to print and open another address. Secrets show their length until one is revealed.
+      Opens a page that lists every setting with its declaration, and can change settings. Changes by other programs \
+      appear immediately. The page is served on 127.0.0.1, only to the browser that was opened: its address holds a token \
+      that works once, within a minute. Press Enter to print and open another address. Secrets show only their length \
+      until you reveal them.
 
-      It ends with Ctrl-C, a minute after its last tab was closed, and when it has not been used for --ttl.
+      It ends with Ctrl-C, a minute after its last tab is closed, or when it has not been used for --ttl.
 
       Examples:
         prefs ui
@@ -28,7 +29,7 @@ struct UICommand: ParsableCommand {
   @Option(help: ArgumentHelp("Listen on this port of 127.0.0.1; a free one by default.", valueName: "n"))
   var port: UInt16?
 
-  @Flag(help: "Open no browser; the address is printed either way.")
+  @Flag(help: "Do not open a browser; the address is printed either way.")
   var noOpen = false
 
   @Option(
@@ -39,7 +40,7 @@ struct UICommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Listen at a socket, unix:PATH, for a proxy in front, which has to keep the Host header.", valueName: "socket"))
+      "Listen at a Unix socket, unix:PATH, for a reverse proxy, which must keep the Host header.", valueName: "socket"))
   var listen: String?
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -49,12 +50,12 @@ struct UICommand: ParsableCommand {
   mutating func validate() throws {
     if let listen {
       guard listen.hasPrefix(Self.socketPrefix), listen != Self.socketPrefix else {
-        throw ValidationError("--listen takes unix:PATH. A page is not served to other hosts without a proxy in front.")
+        throw ValidationError("--listen takes unix:PATH. To serve the page to other hosts, use a reverse proxy.")
       }
       if port != nil { throw ValidationError("Use --port or --listen, not both.") }
     }
     if common.env != nil {
-      throw ValidationError("The page shows environments beside their collections; leave out --env.")
+      throw ValidationError("The page shows environments beside their collections; omit --env.")
     }
   }
 
@@ -86,7 +87,7 @@ extension UICommand {
     } catch CofferError.wrongKey {
       // What the environment names may be for the vault of another store.
       guard common.vaultKeyFile == nil, common.vaultKeyFd == nil else {
-        throw Failure(.wrongKey, "the key that is named does not open the vault of \(session.path).")
+        throw Failure(.wrongKey, "the given key does not open the vault of \(session.path).")
       }
       session.options.note(
         "PREFS_VAULT_KEY_FILE does not open the vault of this store; the page asks for its passphrase.")

@@ -46,7 +46,7 @@
 
     // MARK: - Conversions
 
-    @Test("reads texts as the provider for environment variables does, as prefs sets them without a type")
+    @Test("reads text as the environment variable provider does, since prefs sets text by default")
     func texts() throws {
       let (proxy, config) = try reader()
       for (key, text) in [
@@ -72,7 +72,7 @@
       #expect(throws: CofferError.self) { try config.requiredString(forKey: "object") }
     }
 
-    @Test("says which key has a value of another type, and does not show it")
+    @Test("names the key whose value has another type, without showing the value")
     func mismatch() throws {
       let (proxy, _) = try reader()
       try proxy.setObject("hunter2", forKey: "port", inCollection: "")
@@ -90,7 +90,7 @@
 
     // MARK: - Collections
 
-    @Test("looks in its collections in their order, in a snapshot of one moment, too")
+    @Test("searches its collections in order, also in a consistent snapshot")
     func collections() throws {
       let proxy = try ConnectionProxy(database: .inMemory())
       try proxy.setObject("here", forKey: "place", inCollection: "web@staging")
@@ -138,7 +138,7 @@
 
     // MARK: - Declared settings
 
-    @Test("passes over a value that is not as declared for a good one; without one, its key has an error")
+    @Test("skips a value that does not match its declaration for a valid one; without one, its key has an error")
     func declared() throws {
       let proxy = try ConnectionProxy(database: .inMemory())
       try proxy.database.makeConnection().readWrite { transaction in
@@ -168,7 +168,7 @@
 
     // MARK: - Watching
 
-    @Test("tells a value when another has committed it, and not when something else has changed")
+    @Test("reports a value when another program commits it, and not when something else changes")
     func watch() async throws {
       let (mine, others) = (try ConnectionProxy(database: store.open()), try store.open())
       let provider = try CofferProvider(mine, collections: ["web"])
@@ -192,7 +192,7 @@
       }
     }
 
-    @Test("tells a sealed value when the vault is unlocked")
+    @Test("reports a sealed value when the vault is unlocked")
     func watchSealed() async throws {
       let database = try store.open()
       let proxy = try ConnectionProxy(database: database)
@@ -212,7 +212,7 @@
       }
     }
 
-    @Test("ends the watching with its task, and with its proxy")
+    @Test("stops watching when its task or its proxy ends")
     func watchEnds() async throws {
       let proxy = try ConnectionProxy(database: .inMemory())
       let provider = try CofferProvider(proxy)
@@ -235,7 +235,7 @@
 
     // MARK: - A service
 
-    @Test("flushes and closes at a graceful shutdown, and says when that fails")
+    @Test("flushes and closes at a graceful shutdown, and reports a failure")
     func service() async throws {
       let database = try store.open()
       let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)

@@ -14,7 +14,7 @@ import Testing
 /// The vectors of the other suites go through it, too: what they use is found in it.
 @Suite("The algorithms that OpenSSL lists for Coffer")
 struct AlgorithmContextTests {
-  @Test("are those that are used, and what these need inside")
+  @Test("are those in use, with their dependencies")
   func listed() throws {
     let context = try #require(AlgorithmContext())
     let kinds = [
@@ -31,7 +31,7 @@ struct AlgorithmContextTests {
   }
 
   /// In a process of its own: another test's mistake may complete the list for all.
-  @Test("are all found there and need no others, with the values that the specifications give")
+  @Test("are all found there, need no others, and produce the values of the specifications")
   func found() async {
     await #expect(processExitsWith: .success) {
       func derive(_ hash: PasswordHash) throws -> String {
@@ -70,7 +70,7 @@ struct AlgorithmContextTests {
     }
   }
 
-  @Test("are completed by the default provider's where one is missing")
+  @Test("are completed by the default provider if one is missing")
   func missing() throws {
     let context = try #require(AlgorithmContext())
     #expect(EVP_CIPHER_fetch(context.object, "CAMELLIA-256-CBC", nil) == nil)
@@ -107,7 +107,7 @@ struct AlgorithmContextTests {
 
   // MARK: - Configuration
 
-  @Test("stand aside where the configuration asks for FIPS, which the default provider is not")
+  @Test("are not used if the configuration asks for FIPS, which the default provider is not")
   func fips() async {
     await #expect(processExitsWith: .success) {
       try configure("alg_section = properties", "[properties]\ndefault_properties = fips=yes")
@@ -119,7 +119,7 @@ struct AlgorithmContextTests {
     }
   }
 
-  @Test("stand aside where the configuration says which generators there are")
+  @Test("are not used if the configuration chooses random generators")
   func generators() async {
     await #expect(processExitsWith: .success) {
       try configure("random = generators", "[generators]\nrandom = HASH-DRBG\ndigest = SHA256")
@@ -130,7 +130,20 @@ struct AlgorithmContextTests {
     }
   }
 
-  @Test("stand aside where the configuration has another provider beside the default one")
+  @Test("do not detect a generator that the program chooses by a call, which nonces do not come from")
+  func chosenGenerator() async {
+    await #expect(processExitsWith: .success) {
+      try configure("ssl_conf = none", "[none]")
+      expectInChild(RAND_set_DRBG_type(nil, "HASH-DRBG", nil, nil, "SHA256") == 1)
+      let context = try OpenSSLLibrary.context.orExit()
+      _ = try SecretBytes.random(count: 32)
+      let (ours, theirs) = (try RAND_get0_public(context.object).orExit(), try RAND_get0_public(nil).orExit())
+      expectInChild(String(cString: EVP_RAND_get0_name(EVP_RAND_CTX_get0_rand(ours))) == "CTR-DRBG")
+      expectInChild(String(cString: EVP_RAND_get0_name(EVP_RAND_CTX_get0_rand(theirs))) == "HASH-DRBG")
+    }
+  }
+
+  @Test("are not used if the configuration adds another provider")
   func otherProvider() async {
     await #expect(processExitsWith: .success) {
       try configure(
@@ -140,7 +153,7 @@ struct AlgorithmContextTests {
     }
   }
 
-  @Test("are all that a library makes OpenSSL list, where nothing else is configured")
+  @Test("are all that a library makes OpenSSL load by default")
   func library() async {
     await #expect(processExitsWith: .success) {
       try configure("ssl_conf = none", "[none]")
@@ -151,7 +164,7 @@ struct AlgorithmContextTests {
     }
   }
 
-  @Test("serve a program that has its process to itself, which reads no configuration")
+  @Test("work in a program of its own, which reads no configuration")
   func alone() async {
     await #expect(processExitsWith: .success) {
       try configure("alg_section = properties", "[properties]\ndefault_properties = fips=yes")
@@ -172,7 +185,7 @@ private func provider(_ provider: OpaquePointer?) -> String? {
   OSSL_PROVIDER_get0_name(provider).map { String(cString: $0) }
 }
 
-/// The first names of all that is listed of the kinds that are offered.
+/// The first names of all listed algorithms of the offered kinds.
 private func listedNames(in context: OpaquePointer?) -> [String] {
   final class Names { var all: [String] = [] }
   let names = Names()
@@ -203,7 +216,7 @@ private func configure(_ entry: String, _ sections: String) throws {
   atexit { unlink(getenv("OPENSSL_CONF")) }
 }
 
-/// In a process of its own, whose status is what is looked at.
+/// In a separate process, whose status is checked.
 private func expectInChild(_ condition: Bool, line: Int32 = #line) {
   guard !condition else { return }
   print("not as expected, line \(line)")

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Comparison in constant time")
 struct ConstantTimeTests {
-  @Test("finds equal what is equal", arguments: [0, 1, 15, 16, 17, 64])
+  @Test("finds equal buffers equal", arguments: [0, 1, 15, 16, 17, 64])
   func equal(count: Int) {
     let bytes = (0..<count).map { UInt8($0) }
     #expect(ConstantTime.isEqual(bytes, Array(bytes)))
@@ -20,7 +20,7 @@ struct ConstantTimeTests {
     }
   }
 
-  @Test("finds different lengths different, also where one is a beginning of the other")
+  @Test("finds buffers of different lengths different, even if one is a prefix of the other")
   func lengths() {
     #expect(!ConstantTime.isEqual([1, 2, 3], [1, 2]))
     #expect(!ConstantTime.isEqual([], [0]))
@@ -36,7 +36,7 @@ struct ConstantTimeTests {
 
 @Suite("Wiping")
 struct MemoryTests {
-  @Test("overwrites the buffer, and nothing beside it")
+  @Test("overwrites the buffer and nothing else")
   func wipe() {
     var bytes = [UInt8](repeating: 0xff, count: 48)
     bytes.withUnsafeMutableBytes { Memory.wipe(UnsafeMutableRawBufferPointer(rebasing: $0[16..<32])) }

@@ -85,7 +85,7 @@ struct X25519Tests {
         == "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742")
   }
 
-  @Test("gives both sides the same")
+  @Test("gives both sides the same secret")
   func agreement() throws {
     let (a, b) = (try SecretBytes.random(count: 32), try SecretBytes.random(count: 32))
     let (one, other) = (
@@ -94,7 +94,7 @@ struct X25519Tests {
     #expect(one.isEqual(to: other))
   }
 
-  @Test("refuses a public key with which every secret would be zero, and one of another length")
+  @Test("refuses a public key that makes every secret zero, and one of another length")
   func hostileKeys() throws {
     let own = try SecretBytes.random(count: 32)
     #expect(throws: CryptoError.self) { try X25519.agree(own, with: [UInt8](repeating: 0, count: 32)) }
@@ -108,7 +108,7 @@ struct X25519Tests {
 @Suite("SHAKE128, by OpenSSL")
 struct ExtendableOutputTests {
   @Test(
-    "gives what the implementation of these tests gives, whatever the lengths", arguments: [0, 1, 167, 168, 169, 500])
+    "agrees with the implementation of these tests for all lengths", arguments: [0, 1, 167, 168, 169, 500])
   func compared(count: Int) throws {
     let message = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
     var reference = SHAKE128()
@@ -121,7 +121,7 @@ struct ExtendableOutputTests {
 
 @Suite("An object sealed with XAES-256-GCM")
 struct SealedObjectTests {
-  @Test("opens with what it was sealed with, and with nothing changed")
+  @Test("opens with the same inputs, and not if any is changed")
   func objects() throws {
     let cipher = try XAES256GCM(key: .random(count: 32))
     for text in [[], [UInt8]("a setting".utf8)] {

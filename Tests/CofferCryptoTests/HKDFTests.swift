@@ -24,7 +24,7 @@ struct HKDFTests {
         == "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8")
   }
 
-  @Test("takes an empty salt for 32 zero bytes")
+  @Test("treats an empty salt as 32 zero bytes")
   func emptySalt() throws {
     let zeros = [UInt8](repeating: 0, count: 32)
     #expect(try output([1], salt: [], info: [2], count: 32) == output([1], salt: zeros, info: [2], count: 32))
@@ -32,7 +32,7 @@ struct HKDFTests {
 
   @Test("refuses lengths that the RFC does not define", arguments: [-1, 0, 8161, Int.max])
   func lengths(count: Int) throws {
-    #expect(throws: CryptoError.invalidParameter("HKDF-SHA256 gives 1 to 8160 bytes, not \(count)")) {
+    #expect(throws: CryptoError.invalidParameter("HKDF-SHA256 returns 1 to 8160 bytes, not \(count)")) {
       try HKDF.deriveKey(from: SecretBytes([1]), salt: [], info: [], count: count)
     }
   }

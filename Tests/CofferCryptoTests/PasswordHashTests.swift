@@ -84,7 +84,7 @@ struct PasswordHashTests {
         + "115b59f9e60cd9532fa33e0f75aefe30225c583a186cd82bd4daea9724a3d3b8")
   }
 
-  @Test("by PBKDF2 refuses no iterations and absurdly many", arguments: [0, (1 << 28) + 1, .max] as [UInt32])
+  @Test("by PBKDF2 refuses zero iterations and absurdly many", arguments: [0, (1 << 28) + 1, .max] as [UInt32])
   func pbkdf2Costs(iterations: UInt32) {
     expectInvalidParameter { try key(.pbkdf2HMACSHA512(iterations: iterations), "password", salt: "salt") }
   }
@@ -150,7 +150,7 @@ struct PasswordHashTests {
     #expect(hex(derived.exposed) == "6906f99d4e03819d8ede5d806b4bf5a2100741e2c716734a9a90ed99bf85bded")
   }
 
-  @Test("by Argon2id says when it is missing", .disabled(if: PasswordHash.isArgon2idAvailable, "it is here"))
+  @Test("by Argon2id reports that it is missing", .disabled(if: PasswordHash.isArgon2idAvailable, "it is here"))
   func argon2idMissing() {
     #expect(throws: CryptoError.unavailable(algorithm: "ARGON2ID")) {
       try key(.argon2id(memoryKiB: 64, iterations: 1, lanes: 1), "password", salt: "12345678")

@@ -14,7 +14,7 @@ struct ProcessTokenTests {
     }
   }
 
-  @Test("differs in a forked child, in the child's child, and stays in the parent")
+  @Test("differs in a forked child and grandchild, and stays the same in the parent")
   func fork() throws {
     let token = ProcessToken.current
     let written = inForkedChild(byteCount: 16) { buffer in

@@ -27,7 +27,7 @@ struct RandomSourceTests {
     #expect(seen.count == 100_000)
   }
 
-  @Test("hands out no byte of its store twice, however it is cut up")
+  @Test("returns no byte of its buffer twice, whatever the sizes of the requests")
   func pieces() throws {
     let source = RandomSource()
     // Any eight bytes that appear again would have been handed out again.
@@ -43,7 +43,7 @@ struct RandomSourceTests {
     #expect(seen.count == count)
   }
 
-  @Test("fills exactly what it is given", arguments: [0, 1, 255, 256, 257, 4096, 4097])
+  @Test("fills exactly the given buffer", arguments: [0, 1, 255, 256, 257, 4096, 4097])
   func bounds(count: Int) throws {
     var buffer = [UInt8](repeating: 0, count: count + 64)
     let source = RandomSource()
@@ -59,7 +59,7 @@ struct RandomSourceTests {
     #expect(try RandomSource.bytes(count: 0).isEmpty)
   }
 
-  @Test("adds the clocks to what it hands out, so that a machine resumed twice from one image repeats no nonce")
+  @Test("mixes the clocks into its output, so that a machine resumed twice from one image repeats no nonce")
   func clocks() throws {
     let source = RandomSource()
     _ = try draw(source, 8)
@@ -76,7 +76,7 @@ struct RandomSourceTests {
     #expect(try draw(source, 24) != Array(image[24..<48]))
   }
 
-  @Test("fills what is shorter than the clocks")
+  @Test("fills buffers shorter than the clocks")
   func short() throws {
     let source = RandomSource()
     var seen: Set<[UInt8]> = []

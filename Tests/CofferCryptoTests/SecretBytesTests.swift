@@ -10,7 +10,7 @@ import Testing
 struct SecretBytesTests {
   // MARK: - Contents
 
-  @Test("holds what it was made of", arguments: [0, 1, 32, 4096, 10_000])
+  @Test("holds the bytes it was made from", arguments: [0, 1, 32, 4096, 10_000])
   func contents(count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
     let secret = bytes.withUnsafeBytes { SecretBytes(copying: $0) }
@@ -26,7 +26,7 @@ struct SecretBytesTests {
     #expect(secret.exposed == seen)
   }
 
-  @Test("has an address also when it is empty")
+  @Test("has an address even when empty")
   func emptyAddress() {
     let secret = SecretBytes(count: 0) { #expect($0.count == 0) }
     secret.withUnsafeBytes {
@@ -35,13 +35,13 @@ struct SecretBytesTests {
     }
   }
 
-  @Test("is not made when its initialization fails")
+  @Test("does not exist if its initialization fails")
   func failedInitialization() {
     struct Refusal: Error {}
     #expect(throws: Refusal.self) { try SecretBytes(count: 32) { _ in throw Refusal() } }
   }
 
-  @Test("gives parts of itself")
+  @Test("can be sliced")
   func slices() {
     let secret = SecretBytes([1, 2, 3, 4, 5])
     #expect(secret.slice(1..<4).exposed == [2, 3, 4])
@@ -49,7 +49,7 @@ struct SecretBytesTests {
     #expect(secret.slice(5..<5).exposed == [])
   }
 
-  @Test("is equal to the same bytes, and only to those")
+  @Test("is equal only to the same bytes")
   func equality() {
     let secret = SecretBytes([1, 2, 3])
     #expect(secret.isEqual(to: SecretBytes([1, 2, 3])))
@@ -70,7 +70,7 @@ struct SecretBytesTests {
 
   // MARK: - Redaction
 
-  @Test("prints as its length alone, however it is printed")
+  @Test("prints only its length, however it is printed")
   func redaction() {
     let secret = SecretBytes(Array("correct horse battery staple".utf8))
     let redacted = "<secret: 28 bytes>"
@@ -83,7 +83,7 @@ struct SecretBytesTests {
     #expect(String(describing: Optional(secret)) == "Optional(\(redacted))")
   }
 
-  @Test("has no children in a mirror, nor in a dump, also within another value")
+  @Test("has no children in a mirror or a dump, even within another value")
   func mirror() {
     struct Credentials {
       let user = "ada"
@@ -105,7 +105,7 @@ struct SecretBytesTests {
 
   // MARK: - Memory
 
-  @Test("is wiped by what ends it")
+  @Test("is wiped when it is released")
   func wiping() {
     let memory = LockedMemory(byteCount: 5000)
     let bytes = memory.bytes
@@ -114,7 +114,7 @@ struct SecretBytesTests {
     #expect(bytes.allSatisfy { $0 == 0 })
   }
 
-  @Test("lives in ordinary memory when the system maps no more, zeroed and wiped all the same")
+  @Test("uses ordinary memory when the system maps no more, and is still zeroed and wiped")
   func withoutMapping() {
     let memory = LockedMemory(byteCount: 100, map: { _ in nil })
     let (bytes, isLocked) = (memory.bytes, memory.isLocked)
@@ -130,7 +130,7 @@ struct SecretBytesTests {
     #expect(count == 0)
   }
 
-  @Test("leaves nothing to the next secret in its page")
+  @Test("leaves no bytes for the next secret in its page")
   func reused() {
     for _ in 0..<100 {
       let secrets = (0..<20).map { _ in
@@ -162,7 +162,7 @@ struct SecretBytesTests {
     /// The sanitizers replace `mlock` by nothing that says it succeeded.
     private static let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 
-    @Test("in a forked child lies in no page whose lock stayed with the parent", .enabled(if: !isSanitized))
+    @Test("in a forked child is in no page whose lock stayed with the parent", .enabled(if: !isSanitized))
     func pageOfParent() throws {
       nonisolated(unsafe) var ofParent: SecretBytes? = SecretBytes([1])
       let child = try #require(

@@ -43,7 +43,7 @@ struct TweakedBlockCipherTests {
     }
   }
 
-  @Test("brings every block back, at any address", arguments: [0, 1, 255, 1 << 32, UInt64.max])
+  @Test("decrypts every block, at any address", arguments: [0, 1, 255, 1 << 32, UInt64.max])
   func roundTrip(tweak: UInt64) throws {
     let cipher = try TweakedBlockCipher(key: key)
     for offset in 0..<8 {
@@ -57,7 +57,7 @@ struct TweakedBlockCipherTests {
     }
   }
 
-  @Test("gives another block under each tweak")
+  @Test("gives a different block for each tweak")
   func tweaks() throws {
     let plaintext = [UInt8](repeating: 0, count: 16)
     let tweaks = (0..<64).map { UInt64(1) << UInt64($0) } + [0, 3, .max]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CofferCrypto
 
-/// Every single change to what was sealed must be noticed, and must leave nothing behind in the output.
+/// Every change to sealed data must be detected, and must leave nothing in the output.
 @Suite("A changed message")
 struct XAES256GCMTamperingTests {
   /// One sealed message with all that is needed to open it.
@@ -24,7 +24,7 @@ struct XAES256GCMTamperingTests {
       tag = Array(sealed.suffix(16))
     }
 
-    /// Opens into a buffer that starts out as `ciphertext`, or as a pattern, and gives what is in there afterwards.
+    /// Opens into a buffer that initially has `ciphertext`, or a pattern, and returns its final contents.
     func open(inPlace: Bool) throws -> (output: [UInt8], error: CryptoError?) {
       let cipher = try XAES256GCM(key: SecretBytes(key))
       let count = ciphertext.count
@@ -94,7 +94,7 @@ struct XAES256GCMTamperingTests {
     }
   }
 
-  @Test("is refused for bits all over a page")
+  @Test("is refused for flipped bits all over a page")
   func pageCiphertext() throws {
     let message = try Sealed(count: 4048)
     let last = 4048 * 8 - 1
@@ -105,7 +105,7 @@ struct XAES256GCMTamperingTests {
     }
   }
 
-  @Test("is refused when it was cut, or made longer")
+  @Test("is refused when truncated or extended")
   func ciphertextLength() throws {
     let message = try Sealed(count: 48)
     for count in 0..<48 {
@@ -120,7 +120,7 @@ struct XAES256GCMTamperingTests {
     #expect(try changed.isRefused())
   }
 
-  @Test("is refused when its additional data was cut, made longer, or left out")
+  @Test("is refused when its additional data is truncated, extended or missing")
   func additionalDataLength() throws {
     let message = try Sealed(count: 24)
     var changed = message
@@ -141,7 +141,7 @@ struct XAES256GCMTamperingTests {
     #expect(try bare.isRefused())
   }
 
-  @Test("in one array is refused at every shorter length")
+  @Test("in one array is refused at every truncated length")
   func truncatedMessage() throws {
     let message = try Sealed(count: 24)
     let sealed = message.ciphertext + message.tag

@@ -50,7 +50,7 @@ struct XAES256GCMTests {
 
   // MARK: - Round trips
 
-  @Test("brings back messages of every length around the block size", arguments: [0, 1, 15, 16, 17, 31, 4048, 100_000])
+  @Test("decrypts messages of every length around the block size", arguments: [0, 1, 15, 16, 17, 31, 4048, 100_000])
   func lengths(count: Int) throws {
     let cipher = try cipher()
     let plaintext = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -85,7 +85,7 @@ struct XAES256GCMTests {
     }
   }
 
-  @Test("leaves nothing of one message behind for the next")
+  @Test("leaves nothing of one message for the next")
   func interleaving() throws {
     let cipher = try cipher()
     let first = try cipher.seal(SecretBytes([1, 2, 3]), nonce: nonce, additionalData: [1])
@@ -96,7 +96,7 @@ struct XAES256GCMTests {
     #expect(try cipher.open(first, nonce: nonce, additionalData: [1]).exposed == [1, 2, 3])
   }
 
-  @Test("gives unlike ciphertexts under unlike nonces, wherever the nonces differ")
+  @Test("gives different ciphertexts for different nonces, wherever they differ")
   func nonces() throws {
     let cipher = try cipher()
     var seen: Set<[UInt8]> = []
@@ -128,7 +128,7 @@ struct XAES256GCMTests {
     }
   }
 
-  @Test("refuses lengths beyond what OpenSSL can count, and touches nothing", arguments: [-1, Int(Int32.max) + 1])
+  @Test("refuses lengths beyond OpenSSL's limit, and changes nothing", arguments: [-1, Int(Int32.max) + 1])
   func absurdLengths(count: Int) throws {
     let cipher = try cipher()
     var output: [UInt8] = [5]

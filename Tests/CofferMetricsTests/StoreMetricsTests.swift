@@ -23,7 +23,7 @@
       try metrics.expectMeter("coffer." + name, [store]).values.last
     }
 
-    @Test("Reads say where they were answered, whatever their type, and typed keys count as well")
+    @Test("Reads are counted by where they were answered, for every type and for typed keys")
     func reads() throws {
       let database = try Database.inMemory(options: options())
       try database.makeConnection().readWrite { try $0.setObject("dark", forKey: "theme") }
@@ -69,7 +69,7 @@
       try database.close()
     }
 
-    @Test("A flush that fails is counted, and so is its retry; what is pending shows until then")
+    @Test("A failed flush is counted, and so is its retry; pending changes are shown until then")
     func failures() throws {
       let database = try Database.inMemory(options: options(busyTimeout: .milliseconds(1)))
       let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)

@@ -66,7 +66,7 @@ import Testing
 
   // MARK: Pages
 
-  @Test("who swaps two pages is found out, whichever they are")
+  @Test("who swaps any two pages is detected")
   func swap() throws {
     let original = try store.bytes()
     let count = try pageCount()
@@ -81,14 +81,14 @@ import Testing
     }
   }
 
-  @Test("who moves a page to another place is found out")
+  @Test("who moves a page is detected")
   func move() throws {
     let count = try pageCount()
     try edit(store) { $0.replaceSubrange(range(ofPage: count), with: $0[range(ofPage: 2)]) }
     try expectNotice()
   }
 
-  @Test("who cuts the store off, anywhere, is found out")
+  @Test("who truncates the store anywhere is detected")
   func cut() throws {
     let original = try store.bytes()
     for pages in [1, 2, try pageCount() - 1] {
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test("who splices in a page of another store is found out, even where the same key opens both")
+  @Test("who splices in a page of another store is detected, even if the same key opens both")
   func splice() throws {
     let other = try SmallStore(key: store.key)
     let connection = try other.connect()
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test("who replays one page is not found out: a limit that SECURITY.md names")
+  @Test("who replays one page is not detected: a limit that SECURITY.md names")
   func replayOfAPage() throws {
     let before = try store.bytes()
     try set("key 1", "changed")
@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test(
-    "who replays a whole older file is not found out where nothing remembers a newer one: a limit that SECURITY.md names"
+    "who replays a whole older file is not detected without a record of a newer one: a limit that SECURITY.md names"
   )
   func replayOfTheFile() throws {
     let before = try store.bytes()
@@ -145,7 +145,7 @@ import Testing
 
   // MARK: The log
 
-  @Test("who replays one frame of the log, in its place or another, ends the log there")
+  @Test("who replays one frame of the log, in its place or elsewhere, ends the log there")
   func replayOfAFrame() throws {
     // Two generations of the log, each with changes of the same pages.
     let connection = try store.connect()
@@ -177,7 +177,7 @@ import Testing
   }
 
   @Test(
-    "who cuts the log off gets an earlier commit, as after a crash, where nothing remembers a newer one: a limit that SECURITY.md names"
+    "who truncates the log gets an earlier commit, as after a crash, without a record of a newer one: a limit that SECURITY.md names"
   )
   func cutOfTheLog() throws {
     let connection = try store.connect()
@@ -231,7 +231,7 @@ import Testing
     expectDamage()
   }
 
-  @Test("who raises the cost of a slot to the absurd makes nobody compute it")
+  @Test("who raises the cost of a slot to the absurd causes no computation")
   func costRaised() throws {
     try addPassphrase("secret", cost: Self.cheap)
     let slot = try offset(ofSlot: 1)
@@ -245,7 +245,7 @@ import Testing
     }
   }
 
-  @Test("who puts a slot of another store in, whose secret he knows, does not get in")
+  @Test("who inserts a slot of another store, with a known secret, does not get in")
   func slotOfAnotherStore() throws {
     let other = try SmallStore()
     // His own slot, over the owner's: then beside it.
@@ -269,7 +269,7 @@ import Testing
     expectDamage()
   }
 
-  @Test("who puts the envelope of another store before the pages is found out")
+  @Test("who puts the envelope of another store before the pages is detected")
   func foreignEnvelope() throws {
     let other = try SmallStore(key: store.key)
     let foreign = try other.bytes().prefix(Layout.envelopeByteCount)
@@ -277,7 +277,7 @@ import Testing
     expectDamage()
   }
 
-  @Test("who puts an old epoch's page back after a rotation is found out")
+  @Test("who puts back a page of an old epoch after a rotation is detected")
   func oldEpoch() throws {
     let before = try store.bytes()
     let connection = try store.connect()

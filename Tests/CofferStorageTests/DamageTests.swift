@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test("that was closed gives the same data or a typed error for every flipped bit, and is not changed by opening")
+  @Test("that was closed gives the same data or a typed error for every flipped bit, and opening does not change it")
   func closedStore() throws {
     let (store, connection, states) = try makeStore()
     try connection.close()

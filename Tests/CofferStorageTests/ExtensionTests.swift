@@ -41,7 +41,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("lets the sqlite3 shell read the log that a crash left")
+  @Test("lets the sqlite3 shell read the log left by a crash")
   func crashedLog() throws {
     let connection = try store.connect()
     try connection.write { try connection.set("in the log", "zzz") }
@@ -51,7 +51,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("lets nobody write, whose change log it would bypass")
+  @Test("allows no writes, which would bypass the change log")
   func readOnly() throws {
     let before = try store.bytes()
     for sql in ["DELETE FROM kv", "CREATE TABLE t(x)", "PRAGMA user_version=9", "VACUUM"] {
@@ -60,7 +60,7 @@ import Testing
     #expect(try store.bytes() == before)
   }
 
-  @Test("leaves no file beside a store that nobody may write")
+  @Test("leaves no file beside a store that cannot be written")
   func unwritable() throws {
     try #require(chmod(store.path, 0o400) == 0)
     #expect(try shell("SELECT count(*) FROM kv").text == "100\n")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("A store file") struct StoreTests {
-  @Test("gives back after reopening what was committed") func roundTrip() throws {
+  @Test("returns committed values after reopening") func roundTrip() throws {
     let store = try SmallStore(rows: 1000)
     #expect(try store.contents().count == 1000)
     #expect(try store.contents().contains("key 42=value 42"))
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "lies at its path, also where that has characters with a meaning in URIs",
+    "is created at its path, even one with special characters of URIs",
     arguments: ["a.coffer", "a?b.coffer", "a#b.coffer", "a%41.coffer", "?#%é"])
   func path(name: String) throws {
     let folder = try ScratchFolder()
@@ -39,7 +39,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [name])
   }
 
-  @Test("begins a transaction where the one before could not be ended, and takes nothing of that")
+  @Test("begins a transaction even if the previous one could not be ended, without its changes")
   func abandoned() throws {
     let store = try SmallStore(rows: 1)
     let connection = try store.connect()

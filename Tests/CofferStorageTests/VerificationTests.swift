@@ -23,7 +23,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("finds nothing wrong with pages that a checkpoint of others cuts off while they are looked at")
+  @Test("finds no damage in pages that another's checkpoint truncates during the check")
   func cutOff() throws {
     let store = try filled(300)
     let opened = try Store.open(at: store.path, key: store.key)
@@ -40,7 +40,7 @@ import Testing
     #expect(isCut && result.damaged.isEmpty && result.clear.isEmpty && result.missing.isEmpty)
   }
 
-  @Test("finds no page missing where others shorten the file after the log was looked at")
+  @Test("finds no page missing if others shorten the file after the log was read")
   func shortened() throws {
     let recorder = RecordingVFS()
     let store = try filled(30, vfs: recorder.encrypting())

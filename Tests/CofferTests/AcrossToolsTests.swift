@@ -50,7 +50,7 @@ import Testing
     #expect(try prefs("get", "samples/codable").text.contains(#""host":"h""#))
   }
 
-  @Test("meet at the lock: prefs says with exit code 10 that a program holds it, and still reads")
+  @Test("share the lock: prefs reports with exit code 10 that a program holds it, and still reads")
   func busy() throws {
     let (process, output) = try store.startWorker("hold-write-lock")
     #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
@@ -61,7 +61,7 @@ import Testing
     #expect(try prefs("set", "k", "v", "--timeout", "5").status == 0)
   }
 
-  @Test("refuse what they do not understand, each outcome with its own exit code, and change nothing")
+  @Test("refuse what they do not understand, each with its own exit code, and change nothing")
   func refusals() throws {
     let original = try store.bytes()
     /// Both copies of the envelope, edited and with checksums that are right.

@@ -9,7 +9,7 @@ import Testing
 ///
 /// Each test is named after its row of the threat table in `SECURITY.md`.
 @Suite("An attacker who can write the files") struct AttackTests {
-  @Test("who has the store's key and replays one sealed value is not found out: a limit that SECURITY.md names")
+  @Test("who has the store's key and replays one sealed value is not detected: a limit that SECURITY.md names")
   func replayOfASealedValue() throws {
     let fixture = try SealedFixture()
     try fixture.set(Secret("old"))
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test("who puts an older envelope back, to open the store with a secret that was revoked, is found out")
+  @Test("who puts back an older envelope, to open the store with a revoked secret, is detected")
   func envelopeDowngrade() throws {
     let store = try TemporaryStore()
     let database = try store.open()

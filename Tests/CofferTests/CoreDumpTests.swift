@@ -8,7 +8,7 @@
   @testable import Coffer
 
   @Suite("Core dumps") struct CoreDumpTests {
-    @Test("are off once they were turned off, by the limit and by the kernel's flag")
+    @Test("are disabled by the limit and by the kernel's flag")
     func disabled() throws {
       let child = try TemporaryStore().worker("disable-core-dumps")
       #expect(child.status == 0)
@@ -25,8 +25,8 @@
       return line.flatMap { UInt64($0.dropFirst(8), radix: 16) }.map { $0 & 1 << 19 != 0 } ?? false
     }()
 
-    /// In a process of its own, as OpenSSL takes its memory from the beginning.
-    @Test("have no key of an open store or vault where OpenSSL's memory is Coffer's")
+    /// In a separate process, because OpenSSL allocates its memory at the start.
+    @Test("have no key of an open store or vault if OpenSSL uses Coffer's memory")
     func keysOfThisProcess() async {
       let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
         Cryptography.setUpAlone(withNamesAndWords: true)

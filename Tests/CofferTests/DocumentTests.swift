@@ -34,7 +34,7 @@ private enum Repository {
 }
 
 @Suite("Semantics.md") struct SemanticsDocumentTests {
-  @Test("has each promise that a test names, and names none without a test")
+  @Test("has each promise that a test names, and no promise without a test")
   func promises() throws {
     let page = try Repository.page("Documentation/Semantics.md")
     let promised = Set(page.matches(of: #/<a id="(\d+\.\d+)"></a>\*\*(\d+\.\d+)\*\*/#).map { "\($0.1)" })

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferMaintenance
 
 @Suite("Items that expire in several processes") struct ExpiryProcessTests {
-  @Test("are never read past their time, are told once in each process, and stay where they are set again in time")
+  @Test("are never read past their time, are reported once in each process, and stay if set again in time")
   func processes() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -20,7 +20,7 @@ import Testing
     for round in 0..<40 {
       time += .random(in: 1...40, using: &random)
       let shuffled = workers.shuffled(using: &random)
-      // All at once: the clocks differ meanwhile.
+      // Concurrently: the clocks differ meanwhile.
       for worker in shuffled { worker.send("time \(time)") }
       for worker in shuffled { #expect(try worker.answer() == "ok") }
       for (number, worker) in workers.enumerated() {
@@ -55,7 +55,7 @@ import Testing
     #expect(try database.verify().problems.isEmpty)
   }
 
-  @Test("leave room for another process's commit between their removal and the transaction that brought it about")
+  @Test("allow another process to commit between their removal and the transaction that caused it")
   func commitBetween() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -77,7 +77,7 @@ import Testing
     #expect(Set(keys) == ["mine", "other"])
   }
 
-  /// Another process, which does what it is told; one thread at a time speaks with it.
+  /// Another process, which runs commands; used by one thread at a time.
   private final class Worker: @unchecked Sendable {
     private let process: Process
     private let input: FileHandle

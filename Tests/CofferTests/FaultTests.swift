@@ -4,14 +4,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Calls of the system, and allocations, that fail one after the other; TESTING.md says which and what has to hold.
+/// System calls and allocations that fail one after the other; see TESTING.md.
 ///
 /// `make soak` lets each one fail; otherwise some, spread over the session.
 @Suite("A fault") struct FaultTests {
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
   @Test(
-    "of the disk ends in an error that names it, loses nothing, and what failed can be done again",
+    "of the disk ends in an error that names it, loses nothing, and the operation can be repeated",
     arguments: FaultPlan.Kind.allCases, [false, true])
   func disk(_ kind: FaultPlan.Kind, isLasting: Bool) throws {
     // About five of each kind.
@@ -26,7 +26,7 @@ import Testing
     #expect(counts.values.reduce(0, +) >= 3)
   }
 
-  @Test("of reading the source of a backup names the source, and not the copy")
+  @Test("of reading the source of a backup names the source, not the copy")
   func backup() throws {
     let folder = try ScratchFolder()
     let recorder = RecordingVFS()
@@ -71,7 +71,7 @@ import Testing
   }
 
   #if os(Linux)
-    @Test("of a signal that interrupts the calls of the system is not noticed")
+    @Test("of a signal that interrupts system calls has no effect")
     func interrupted() throws {
       let worker = try TemporaryStore().worker("interrupt-calls")
       #expect(worker.status == 0)
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(
-      "of an allocation in SQLite or OpenSSL ends in an error, loses nothing, and what failed can be done again",
+      "of an allocation in SQLite or OpenSSL ends in an error, loses nothing, and the operation can be repeated",
       arguments: AllocationFaults.Library.allCases, ["once", "lasting"])
     func allocation(_ library: AllocationFaults.Library, _ manner: String) throws {
       let step = library == .sqlite ? Self.isSoak ? 7 : 1999 : Self.isSoak ? 1 : 107

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferMaintenance
 @testable import CofferStorage
 
-/// What version 1 made, every later version opens, reads, writes and salvages; FORMAT.md says what may be added.
+/// Every later version opens, reads, writes and salvages stores of version 1; FORMAT.md says what may be added.
 @Suite("A store of version 1") struct FormatTests {
   private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Formats/1")
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("is what it was when it was made, byte for byte")
+  @Test("is unchanged since it was made, byte for byte")
   func digests() throws {
     let list = try String(contentsOf: Self.folder.appendingPathComponent("SHA256SUMS"), encoding: .utf8)
     let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path).filter { $0 != "SHA256SUMS" }
@@ -70,7 +70,7 @@ import Testing
     #expect(found.joined() == list)
   }
 
-  @Test("opens with each of its secrets, holds what it held, and is found to be sound", arguments: GoldenStore.allCases)
+  @Test("opens with each of its secrets, has its original contents, and verifies", arguments: GoldenStore.allCases)
   func opens(_ kind: GoldenStore) throws {
     let original = try Copy(kind)
     for index in try original.keys(kind).indices {
@@ -90,7 +90,7 @@ import Testing
     #expect(try copy.store.bytes() == before)
   }
 
-  @Test("is written to, gets new keys, is backed up and restored", arguments: GoldenStore.allCases)
+  @Test("can be written, rekeyed, backed up and restored", arguments: GoldenStore.allCases)
   func writes(_ kind: GoldenStore) throws {
     let copy = try Copy(kind)
     let backup = copy.store.folder + "/backup.coffer"
@@ -119,7 +119,7 @@ import Testing
     try database.close()
   }
 
-  @Test("is salvaged whole", arguments: GoldenStore.allCases)
+  @Test("can be salvaged completely", arguments: GoldenStore.allCases)
   func salvages(_ kind: GoldenStore) throws {
     let copy = try Copy(kind)
     let saved = copy.store.folder + "/saved.coffer"
@@ -131,7 +131,7 @@ import Testing
     #expect(try database.verify().problems.isEmpty)
   }
 
-  @Test("has its declarations, environments, and what it knows of a fleet")
+  @Test("keeps its declarations, environments, and fleet state")
   func tables() throws {
     let copy = try Copy(.closed)
     let database = try copy.open()
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test("goes on with a re-encryption that was cut short")
+  @Test("continues an interrupted re-encryption")
   func rotating() throws {
     let copy = try Copy(.rotating)
     #expect(try Store.peekEnvelope(at: copy.store.path).epochs.count == 2)
@@ -162,7 +162,7 @@ import Testing
   // MARK: Bytes
 
   @Test(
-    "has an envelope and a vault that this version would write with the same bytes", arguments: GoldenStore.allCases)
+    "has an envelope and a vault that this version encodes to the same bytes", arguments: GoldenStore.allCases)
   func envelope(_ kind: GoldenStore) throws {
     let copy = try Copy(kind)
     let bytes = try Array(copy.store.bytes().prefix(Layout.envelopeCopyByteCount))
@@ -184,7 +184,7 @@ import Testing
   }
 
   @Test(
-    "has values, lists of changes, links and declarations that this version would write with the same bytes",
+    "has values, lists of changes, links and declarations that this version encodes to the same bytes",
     arguments: GoldenStore.allCases)
   func rows(_ kind: GoldenStore) throws {
     let copy = try Copy(kind)
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  @Test("has a witness that this version reads and would check: 112 bytes, of which 48 are in plaintext")
+  @Test("has a witness that this version reads and checks: 112 bytes, 48 of them plaintext")
   func witness() throws {
     let copy = try Copy(.closed)
     let store = try Store.open(at: copy.store.path, key: copy.key)

@@ -54,7 +54,7 @@ private struct WatchedStore {
     chmod(store.path, 0o600)
   }
 
-  /// Expects the store to be refused as older than it was, and to open as ever where nobody remembers it, and where that is
+  /// Expects the store to be refused as older than it was, and to open as usual without a record, and if that is
   /// accepted.
   func expectRollback(sourceLocation: SourceLocation = #_sourceLocation) throws {
     let before = try files()
@@ -75,7 +75,7 @@ private struct WatchedStore {
 
   init() throws { watched = try WatchedStore() }
 
-  @Test("7.1 that is put in its place as a whole is refused, with what was known and what was found")
+  @Test("7.1 that replaces it completely is refused, with the known and the found state")
   func wholeFile() throws {
     try watched.set(1)
     let older = try watched.files()
@@ -88,7 +88,7 @@ private struct WatchedStore {
     try watched.expectRollback()
   }
 
-  @Test("7.1 that is put in its place with its log, or a log alone, or without the end of its log, is refused")
+  @Test("7.1 that replaces it with its log, a log alone, or without the end of its log, is refused")
   func logs() throws {
     let database = try watched.open()
     let connection = try database.makeConnection()
@@ -112,7 +112,7 @@ private struct WatchedStore {
     #expect(try watched.value() == 2)
   }
 
-  @Test("7.1 in which a slot opens that was removed since is refused, also where its root key was another one")
+  @Test("7.1 in which a removed slot still opens is refused, also under another root key")
   func slots() throws {
     let revoked = KeySource.key(try SecretBytes.random(count: 32))
     let database = try watched.open()
@@ -137,7 +137,7 @@ private struct WatchedStore {
     try watched.expectRollback()
   }
 
-  @Test("7.1 that went its own way from there, as many commits on, is refused")
+  @Test("7.1 that diverged, with as many commits, is refused")
   func fork() throws {
     let older = try watched.files()
     try watched.set(1)
@@ -150,7 +150,7 @@ private struct WatchedStore {
     try watched.expectRollback()
   }
 
-  @Test("7.2 is accepted on request, and by a restoration; what comes after it is remembered anew")
+  @Test("7.2 is accepted on request, and by a restore; later states are remembered again")
   func accepted() throws {
     try watched.set(1)
     let copy = watched.store.folder + "/copy.coffer"
@@ -167,7 +167,7 @@ private struct WatchedStore {
     try watched.expectRollback()
   }
 
-  @Test("7.2 is unknown to who has no record of it, or one that is torn, damaged or another store's")
+  @Test("7.2 is not noticed without a record, or with one that is torn, damaged or another store's")
   func unknown() throws {
     try watched.set(1)
     let older = try watched.files()
@@ -190,7 +190,7 @@ private struct WatchedStore {
     }
   }
 
-  @Test("7.2 is no concern of a copy elsewhere, a backup, or a new store under the old name")
+  @Test("7.2 does not concern a copy elsewhere, a backup, or a new store under the old name")
   func others() throws {
     let folder = watched.store.folder + "/state"
     let options = Database.Options.quiet.anchored(FileAnchor(folder: folder))
@@ -214,7 +214,7 @@ private struct WatchedStore {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == 2)
   }
 
-  @Test("7.2 shows where a program has the store open: it does not go over to it")
+  @Test("7.2 is noticed by a program that has the store open, which does not switch to it")
   func whileOpen() throws {
     try watched.set(1)
     let older = try watched.files()
@@ -234,9 +234,9 @@ private struct WatchedStore {
   }
 }
 
-@Suite("What is remembered of a store") struct StoreWitnessTests {
+@Suite("The record of a store") struct StoreWitnessTests {
   @Test(
-    "7.3 is what is on the disk: commits that were synced, not those that were only committed, and all of it at the end"
+    "7.3 covers what is on the disk: synced commits, not merely committed ones, and everything at the end"
   )
   func synced() throws {
     let watched = try WatchedStore()
@@ -264,7 +264,7 @@ private struct WatchedStore {
     #expect(witness.commit == 4)
   }
 
-  @Test("7.3 is kept not more often than its anchor says, and at the end, and never goes back")
+  @Test("7.3 is written no more often than its anchor allows, and at the end, and never goes back")
   func interval() throws {
     let count = Lock(0)
     let anchor = RecordedAnchor(interval: .seconds(3600)) { _ in count.withLock { $0 += 1 } }
@@ -276,7 +276,7 @@ private struct WatchedStore {
     #expect(count.withLock { $0 } == 2)
     try database.close()
     #expect(count.withLock { $0 } == 3)
-    // What it has to say is older than what the other one has kept.
+    // Its record is older than the one kept by the other.
     try other.close()
     #expect(count.withLock { $0 } == 3)
     let files = try store.bytes()
@@ -284,7 +284,7 @@ private struct WatchedStore {
     try Database.open(at: store.path, key: store.key, options: .quiet.anchored(anchor)).close()
   }
 
-  @Test("7.3 lies in a file for its owner alone, which links and other files do not stand in for")
+  @Test("7.3 is in a file only for its owner, never a link or another file")
   func file() throws {
     let store = try TemporaryStore()
     let anchor = FileAnchor(folder: store.folder + "/a/b")

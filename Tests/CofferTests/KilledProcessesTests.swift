@@ -10,7 +10,7 @@ import Testing
 struct KilledProcessesTests {
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
-  @Test("leave what they had acknowledged, nothing by half, and no lock, 12 times (3,000 with COFFER_SOAK)")
+  @Test("leave what they had acknowledged, nothing partial, and no lock, 12 times (3,000 with COFFER_SOAK)")
   func killed() throws {
     let (rounds, roundsOfStore) = (Self.isSoak ? 3000 : 12, 12)
     var random = SystemRandomNumberGenerator()

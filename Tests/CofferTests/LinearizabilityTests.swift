@@ -18,7 +18,7 @@ import Testing
       }, initial: initial)
   }
 
-  @Test("are explained where an order of those that overlap gives what each got")
+  @Test("are explained if an order of the overlapping ones gives each result")
   func explained() {
     #expect(explains([]))
     #expect(explains([(.set(0, to: 1), .done, 1...2), (.get(0), .value(1), 3...4)]))
@@ -45,7 +45,7 @@ import Testing
         initial: [1, 2]))
   }
 
-  @Test("are not where a read is stale or goes back, an update is lost, or a transaction is seen by half")
+  @Test("are not if a read is stale or goes back, an update is lost, or a transaction is seen in part")
   func unexplained() {
     #expect(!explains([(.set(0, to: 1), .done, 1...2), (.get(0), .value(nil), 3...4)]))
     #expect(!explains([(.get(0), .value(1), 1...2), (.set(0, to: 1), .done, 3...4)]))
@@ -71,12 +71,12 @@ import Testing
       ]))
   }
 
-  @Test("are explained in good time, though many overlap")
+  @Test("are explained quickly, even if many overlap")
   func overlapping() {
     let writes = (0..<12).map {
       (RecordedOperation.Action.set(0, to: $0), RecordedOperation.Result.done, UInt64(1)...50)
     }
-    // No order gives both; the search has to try each set of writes once, and not each order of them.
+    // No order explains both; the search must try each set of writes once, not every order.
     #expect(!explains(writes + [(.get(0), .value(99), 60...61)]))
     #expect(explains(writes + [(.get(0), .value(0), 60...61)]))
   }

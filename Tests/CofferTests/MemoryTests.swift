@@ -81,7 +81,7 @@
   }
 
   @Suite("Memory") struct MemoryTests {
-    /// What the child process said of what it found.
+    /// The output of the child process.
     private static func expectNothing(_ result: ExitTest.Result?) {
       #expect(result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } == "left behind: []\n")
     }

@@ -14,7 +14,7 @@ import Testing
 @Suite("A store beside its model") struct ModelTests {
   private static let isSoaking = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
-  @Test("is the same after any sequence of transactions, in memory")
+  @Test("agrees after any sequence of transactions, in memory")
   func inMemory() throws {
     try search(seeds: Self.isSoaking ? 30_000 : 30, stepCount: 60, kinds: 0..<9) { steps in
       let database = try Database.inMemory()
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("is the same after any sequence of transactions, on disk, with a second process and a disk that fills")
+  @Test("agrees after any sequence of transactions, on disk, with a second process and a disk that fills")
   func onDisk() throws {
     try search(seeds: Self.isSoaking ? 1000 : 4, stepCount: 40, kinds: 0..<12) { steps in
       let store = try TemporaryStore()
@@ -90,7 +90,7 @@ enum ModelStep {
   }
 }
 
-/// Keeps its own copy of a store from what it is told.
+/// Maintains its own copy of a store from notifications.
 private final class Mirror: TransactionObserver {
   private struct State {
     var model = Model()
@@ -211,7 +211,7 @@ private struct ModelRun {
     try connection.read { try check($0, expected, place) }
   }
 
-  /// Reads everything in both ways: as a whole, and key by key, from the cache where it has them.
+  /// Reads everything in both ways: as a list, and key by key, from the cache if present.
   private func check(
     _ transaction: borrowing some Reading & ~Copyable, _ expected: Model, _ place: String
   ) throws {

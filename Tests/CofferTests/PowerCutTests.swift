@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a power cut leaves of a store, wherever it comes; TESTING.md says what is cut and how.
+/// The state of a store after a power cut at any point; see TESTING.md.
 ///
 /// `make soak` looks at every disk; otherwise at some, spread evenly.
 @Suite("A power cut") struct PowerCutTests {
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
   @Test(
-    "loses nothing that was promised, leaves no half of anything, and a store that goes on",
+    "loses nothing that was promised, leaves nothing partial, and a usable store",
     arguments: PowerCutScenario.allCases)
   func cut(_ scenario: PowerCutScenario) throws {
     let script = try PowerCutScript()
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("is noticed by these tests when a disk reports syncs of the log, or of the store, that it does not make")
+  @Test("is noticed by these tests if a disk reports syncs of the log, or of the store, without making them")
   func lies() throws {
     let script = try PowerCutScript()
     try PowerCutScenario.checkpoints.run(script)
@@ -32,12 +32,12 @@ import Testing
     }
   }
 
-  @Test("is taken for a rollback by these tests where what is remembered of the store runs ahead of the disk")
+  @Test("is taken for a rollback by these tests if the record of the store is ahead of the disk")
   func witnessAhead() throws {
     let script = try PowerCutScript()
     try PowerCutScenario.commits.run(script)
     var cuts = try PowerCuts(script) { $0.hasSuffix("-wal") }
     let failure = #expect(throws: PowerCuts.Failure.self) { try cuts.run(seed: 1, subsetCount: 2, limit: nil) }
-    #expect(failure?.description.contains("older than the one that was used here last") ?? false)
+    #expect(failure?.description.contains("older than the one last used here") ?? false)
   }
 }

@@ -13,7 +13,7 @@ import Testing
     store = try TemporaryStore()
   }
 
-  @Test("read what another one set, whatever its type")
+  @Test("read what another one set, of any type")
   func samples() throws {
     try store.open().close()
     #expect(try store.worker("set-samples").status == 0)
@@ -55,7 +55,7 @@ import Testing
     #expect(sum == 2 * count)
   }
 
-  @Test("4.8 that run out of space in a flush keep all readable and pending, and write it when there is space again")
+  @Test("4.8 that run out of space in a flush keep everything readable and pending, and write it once there is space")
   func fullDisk() throws {
     try store.open().close()
     let child = try store.worker("full-disk", "100")
@@ -73,7 +73,7 @@ import Testing
     #expect(last == String(repeating: "99 ", count: 2000))
   }
 
-  @Test("that create a store at once all end with the same one")
+  @Test("that create a store concurrently all get the same one")
   func creators() throws {
     try FileManager.default.removeItem(atPath: store.keyFile)
     let processes = try (0..<4).map { _ in try store.startWorker("create").0 }
@@ -87,7 +87,7 @@ import Testing
     #expect(!names.contains { $0.hasSuffix(".tmp") })
   }
 
-  @Test("that write 1,000 keys each at once lose none")
+  @Test("that each write 1,000 keys concurrently lose none")
   func writers() throws {
     let connection = try store.open().makeConnection()
     let processes = try ["a", "b"].map { try store.startWorker("insert", $0, "1000").0 }
@@ -141,7 +141,7 @@ import Testing
   /// How much the heavy tests do; `COFFER_SOAK=1` does all that is promised.
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
-  @Test("that write, check point and read at once lose nothing, and see no error")
+  @Test("that write, checkpoint and read concurrently lose nothing, and see no error")
   func manyAtOnce() throws {
     let count = Self.isSoak ? 10_000 : 500
     let database = try store.open()
@@ -162,7 +162,7 @@ import Testing
     #expect(try database.verify().problems.isEmpty)
   }
 
-  @Test("that recover one log at once all find every commit in it")
+  @Test("that recover one log concurrently all find every commit in it")
   func recoveryByMany() throws {
     let database = try store.open()
     let connection = try database.makeConnection()
@@ -192,14 +192,14 @@ import Testing
     #expect(try store.open().makeConnection().read { try $0.hasObject(forKey: "late") })
   }
 
-  @Test("that were forked are told that the database stayed with the parent")
+  @Test("that were forked get an error that the database belongs to the parent")
   func fork() throws {
     try store.open().close()
     let child = try store.worker("fork")
     #expect(child.text == "child 42\nparent [\"after\", \"before\"]\n")
   }
 
-  @Test("find a lock held by another one busy, and free after its death")
+  @Test("find a lock of another one busy, and free after its death")
   func busy() throws {
     try store.open().close()
     let (process, output) = try store.startWorker("hold-write-lock")

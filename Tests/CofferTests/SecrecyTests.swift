@@ -15,7 +15,7 @@ import Testing
   private static let forbidden: [(name: String, bytes: Data)] = [collection, key, value, metadata].flatMap { text in
     let raw = Data(text.utf8)
     let base64 = (0..<3).map { shift in
-      // Without the characters that depend on what stands before and behind.
+      // Without the characters that depend on their neighbours.
       Data((Data(count: shift) + raw).base64EncodedString().dropFirst(4).dropLast(4).utf8)
     }
     let hexadecimal = Data(raw.map { String(format: "%02x", $0) }.joined().utf8)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test("no key, value, metadata or collection name stands in any byte, while open, after a kill and after closing")
+  @Test("no key, value, metadata or collection name is readable, while open, after a kill and after closing")
   func canaries() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -59,7 +59,7 @@ import Testing
     try expectNoCanary(store, "after closing")
   }
 
-  @Test("no canary is in anything that was ever written to any file, nor in the shared memory, at any moment")
+  @Test("no canary is ever written to any file, or to the shared memory")
   func everWritten() throws {
     let recorder = RecordingVFS()
     let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)

@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferMaintenance
 
-@Suite("The store that FORMAT.md gives as a vector") struct StoreVectorTests {
+@Suite("The test vector of FORMAT.md") struct StoreVectorTests {
   private let store: TemporaryStore
   private let expected: StoreVector.Contents
   private let digests: [String]
@@ -42,14 +42,14 @@ import Testing
     return SecretBytes(count: bytes.count) { $0.copyBytes(from: bytes) }
   }
 
-  @Test("has the digests that stand there")
+  @Test("has the digests given there")
   func digest() throws {
     let document = try String(
       contentsOf: Self.tests.deletingLastPathComponent().appendingPathComponent("FORMAT.md"), encoding: .utf8)
     #expect(digests.filter { !document.contains($0) }.isEmpty)
   }
 
-  @Test("opens with each of its secrets, and holds what stands beside it, its log included")
+  @Test("opens with each of its secrets, and has the documented contents, including its log")
   func contents() throws {
     let vaultKey = try secret(ofHex: expected.vaultKey)
     let keys: [KeySource] = [
@@ -66,7 +66,7 @@ import Testing
     #expect(try database.verify().problems.isEmpty)
   }
 
-  @Test("holds the values that it was made of")
+  @Test("has the values it was made from")
   func values() throws {
     let database = try open(.key(secret(ofHex: expected.key)), vaultKey: secret(ofHex: expected.vaultKey))
     try database.makeConnection().read { transaction in

@@ -524,7 +524,7 @@ class SealedPage:
         self.epoch, self.zero = struct.unpack(">II", data[USABLE + 40 :])
 
     def open(self, epochs: dict, additional: bytes) -> bytes:
-        """The page in clear, its reserved bytes zero; InvalidTag if it does not open."""
+        """The plaintext page, its reserved bytes zero; InvalidTag if it does not open."""
         keys = epochs.get(self.epoch)
         if keys is None or self.zero != 0:
             raise InvalidTag()
@@ -680,7 +680,7 @@ class Store:
         return (os.fstat(self._file.fileno()).st_size - Envelope.SIZE) // PAGE
 
     def page(self, number: int) -> bytes:
-        """Page `number` in clear, as the log leaves it."""
+        """The plaintext of page `number`, with the log applied."""
         if number in self.log.pages:
             return self.log.pages[number]
         if number == LOCK_PAGE:

@@ -42,7 +42,7 @@ class NewSlot:
     costs: tuple = (0, 0, 0)
     label: str = ""
     salt: bytes = field(default_factory=lambda: os.urandom(32))
-    # For costs that nobody would pay: the secret is not stretched at all.
+    # For absurd costs: the secret is not stretched at all.
     is_unstretched: bool = False
 
     def stretched(self) -> bytes:

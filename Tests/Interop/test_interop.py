@@ -69,7 +69,7 @@ class Workshop:
         return folder
 
     def run(self, *arguments: Any, passphrase: Optional[bytes] = None) -> subprocess.CompletedProcess:
-        """Runs a program; a passphrase is to be had from descriptor 0."""
+        """Runs a program; it may read a passphrase from descriptor 0."""
         return subprocess.run(
             [str(argument) for argument in arguments],
             env=self.environment, cwd=self.folder, input=passphrase or b"", capture_output=True, timeout=PATIENCE,
@@ -499,7 +499,7 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
             if log.commits > 0 and log.committed_frames * reader.Log.FRAME + 32 < place.log.stat().st_size:
                 break
         else:
-            self.fail("The log never began anew.")
+            self.fail("The log never restarted.")
         self.assertAgrees(place.read(), place.all_of_prefs())
 
     def test_reads_what_a_program_makes_with_a_key_file_of_its_own(self) -> None:
@@ -868,7 +868,7 @@ FRAME_FIELDS = {
 
 
 def frames(data: bytes) -> list:
-    """Offset, page number and size of each frame, which are in clear."""
+    """Offset, page number and size of each frame, which are plaintext."""
     offsets = range(32, len(data) - reader.Log.FRAME + 1, reader.Log.FRAME)
     return [(offset, *struct.unpack_from(">II", data, offset)) for offset in offsets]
 

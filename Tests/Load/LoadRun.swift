@@ -3,7 +3,7 @@ import CofferMaintenance
 import Foundation
 import Synchronization
 
-/// Starts the processes, gathers what they say, and judges it.
+/// Starts the processes, collects their output, and evaluates it.
 final class LoadRun: Sendable {
   private static let processCount = 4
   private let minutes: Double

@@ -2,7 +2,7 @@ import Coffer
 import Foundation
 import Synchronization
 
-/// One process of four threads, and a watcher that hears of all changes.
+/// One process of four threads, and a watcher of all changes.
 ///
 /// One thread reads and sets through a proxy, one writes transactions, one reads snapshots, and one rotates or vacuums now
 /// and then.

@@ -204,7 +204,7 @@ class Browser:
         def attempt(_):
             try:
                 return condition()
-            except Exception as error:  # What is drawn anew meanwhile is looked for again.
+            except Exception as error:  # Elements redrawn meanwhile are searched again.
                 if "stale element" in str(error) or "no such element" in str(error):
                     return None
                 raise

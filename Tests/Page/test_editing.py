@@ -22,7 +22,7 @@ class EditingTests(PageCase):
     def test_a_number_stands_with_its_range_its_default_and_its_effect(self):
         self.browser.choose("editor/size")
         text = self.browser.text("#details")
-        for words in ["How large letters are, in points", "It is to be 6 to 72.", "when the program starts the next time",
+        for words in ["How large letters are, in points", "It must be 6 to 72.", "when the program next starts",
                       "2.0", "org.example.editor", "int"]:
             self.assertIn(words, text)
         self.assertNotIn("undefined", text)
@@ -33,7 +33,7 @@ class EditingTests(PageCase):
     def test_a_refused_value_says_why_beside_the_field_and_nothing_is_sent(self):
         self.browser.choose("editor/size")
         self.watch_calls()
-        for text, reason in [("400", "The value is to be 6 to 72."), ("5", "6 to 72"), ("large", "A whole number is needed.")]:
+        for text, reason in [("400", "The value must be 6 to 72."), ("5", "6 to 72"), ("large", "Enter a whole number.")]:
             self.browser.fill("#editor input", text)
             self.browser.wait(lambda: reason in self.browser.text("#editor-problem"))
             self.assertEqual(self.browser.one("#editor input").get_attribute("aria-invalid"), "true")
@@ -168,7 +168,7 @@ class EditingTests(PageCase):
         self.wait_value("notes/first", "mine")
         self.store.prefs("set", "notes/first", "theirs")
         self.browser.click("#undo")
-        self.browser.wait(lambda: "somebody has changed it since" in self.browser.text("#messages"))
+        self.browser.wait(lambda: "it has changed since" in self.browser.text("#messages"))
         self.assertEqual(self.stored("notes/first"), "theirs")
 
     def test_history_has_authors_and_differences_and_one_button_to_restore(self):

@@ -75,7 +75,7 @@ class ListTests(PageCase):
         self.store.prefs("fleet", "create", "team", "--at", carrier, "--collection", "notes")
         self.store.prefs("fleet", "sync")
         self.browser.click("#doctor")
-        self.browser.wait(lambda: f"{carrier}, in step since" in (self.browser.text("dialog") or ""))
+        self.browser.wait(lambda: f"{carrier}, in sync since" in (self.browser.text("dialog") or ""))
 
     def test_loads_nothing_from_anywhere_else_and_breaks_no_rule_of_its_own(self):
         self.browser.choose("editor/theme")

@@ -1,4 +1,4 @@
-"""Several at once: two pages, a shell, a program that is killed, a page that is loaded anew."""
+"""Several at once: two pages, a shell, a program that is killed, a page that is reloaded."""
 
 import subprocess
 import time

@@ -56,7 +56,7 @@ class SecretTests(PageCase):
         self.browser.fill("#passphrase", PASSPHRASE)
         self.browser.press("Unlock", "dialog")
         self.browser.wait(lambda: self.browser.text("#secret") == "4711-sealed")
-        # The list goes on showing nothing of it.
+        # The list still shows nothing of it.
         self.assertIn("<sealed:", self.browser.row("vault/pin")["value"])
         self.browser.click("#vault")
         self.browser.wait(lambda: not self.browser.one("#vault").is_displayed())
@@ -172,7 +172,7 @@ class AttackTests(PageCase):
         thief.open(self.page.address)
         thief.wait(lambda: "This page has ended" in thief.text("body"))
         self.assertEqual(self.page.call("session", {"token": self.page.token})[0], 403)
-        # The page that used it goes on.
+        # The page that used it continues.
         self.browser.search("milk")
         self.browser.wait(lambda: self.browser.names() == ["notes/first"])
 
@@ -233,7 +233,7 @@ class OpeningTests(PageCase):
             [run, "ui", "--no-open", "--port", str(self.page.port)], env=self.store.environment, capture_output=True, text=True,
             timeout=30, stdin=subprocess.DEVNULL)
         self.assertEqual(failed.returncode, 14)
-        self.assertIn(f"127.0.0.1:{self.page.port} cannot be listened at", failed.stderr)
+        self.assertIn(f"cannot listen at 127.0.0.1:{self.page.port}", failed.stderr)
 
     def test_it_ends_a_minute_after_its_last_tab(self):
         self.browser.driver.get("about:blank")

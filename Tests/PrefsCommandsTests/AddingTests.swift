@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-@Suite("Adding to what is stored") struct AddingTests {
+@Suite("Adding to stored values") struct AddingTests {
   private let tool: Tool
 
   init() throws {
     tool = try Tool()
   }
 
-  @Test("appends to an array, which is made when it is missing")
+  @Test("appends to an array, which is created if missing")
   func arrays() throws {
     try tool.succeed("append", "a/list", "x", "y z")
     try tool.succeed("append", "a/list", "--int", "-5", "6")
@@ -18,7 +18,7 @@ import Testing
     #expect(try tool.succeed("get", "a/list") == #"["x","y z",-5,6,{"b":1},"line","line\n"]"# + "\n")
   }
 
-  @Test("adds to a dictionary by pairs, or by one object, and replaces names that are there")
+  @Test("adds to a dictionary by pairs, or by one object, and replaces existing names")
   func dictionaries() throws {
     try tool.succeed("append", "a/map", "--dict-add", "text", "black", "paper", "white")
     try tool.succeed("append", "a/map", "--int", "size", "12")
@@ -44,7 +44,7 @@ import Testing
     #expect(try tool.succeed("list", "--values", "-l") == before)
   }
 
-  @Test("Nothing is made for what is refused")
+  @Test("A refused command creates nothing")
   func noStore() throws {
     for arguments in [["append", "k", "--int", "x"], ["append", "k", "--dict-add", "x"], ["increment", "k", "x"]] {
       #expect(try tool.run(arguments, input: []).code == 8)
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(
-    "A sum that does not fit, or of what is no number, is 8, and changes nothing",
+    "A sum out of range, or of a value that is not a number, is 8, and changes nothing",
     arguments: [
       (["--int", "18446744073709551615"], "1"), (["--int", "-9223372036854775808"], "-1"), (["--int", "1"], "0.5"),
       (["--double", "1.7e308"], "1.7e308"), (["12"], "1"), (["--bool", "1"], "1"),

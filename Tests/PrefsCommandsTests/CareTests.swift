@@ -23,7 +23,7 @@ import Testing
     #expect(try tool.succeed("get", "a/b", "-d", other, "--key-file", key) == "later\n")
   }
 
-  @Test("A backup never replaces a file, and makes no key for one that fails")
+  @Test("A backup never replaces a file, and creates no key if it fails")
   func backupOverFile() throws {
     let path = try tool.write("file", "precious".utf8)
     #expect(try tool.run("backup", path, "--new-key-file", tool.path("new")).code == 9)
@@ -31,7 +31,7 @@ import Testing
     #expect(try tool.run("backup", "").code == 2)
   }
 
-  @Test("compact gives room back")
+  @Test("compact releases space")
   func compact() throws {
     try tool.succeed("set", "big", "-", input: String(repeating: "x", count: 1 << 20))
     try tool.succeed("unset", "big")
@@ -41,7 +41,7 @@ import Testing
     #expect(try tool.succeed("get", "a/b") == "value\n")
   }
 
-  @Test("destroy removes the store that is named, and leaves the key")
+  @Test("destroy removes the named store, and keeps the key")
   func destroy() throws {
     for arguments in [["destroy"], ["destroy", "--confirm", ""], ["destroy", "--confirm", "other.coffer"]] {
       #expect(try tool.run(arguments, input: []).code == 2)
@@ -55,7 +55,17 @@ import Testing
     #expect(try tool.run("destroy", "--confirm", "settings.coffer").code == 4)
   }
 
-  @Test("destroy needs no key, and takes a damaged store, too")
+  @Test("rotate, seal and destroy do not remove copies of damaged logs: a limit that SECURITY.md names")
+  func copiesOfDamagedLogs() throws {
+    let copy = tool.store + "-damaged-log-1"
+    try Data("log".utf8).write(to: URL(fileURLWithPath: copy))
+    try tool.succeed("rotate")
+    try tool.succeed("seal", "a", "--vault-key-file", tool.path("vault.key"))
+    try tool.succeed("destroy", "--confirm", "settings.coffer")
+    #expect(try !tool.exists(tool.store) && tool.contents(copy) == Array("log".utf8))
+  }
+
+  @Test("destroy needs no key, and removes a damaged store, too")
   func destroyWithoutKey() throws {
     var bytes = try tool.contents(tool.store)
     for index in stride(from: 100, to: bytes.count, by: 64) { bytes[index] ^= 1 }
@@ -67,7 +77,7 @@ import Testing
     #expect(!tool.exists(path) && !tool.exists(tool.store))
   }
 
-  @Test("destroy refuses what is no store")
+  @Test("destroy refuses a file that is not a store")
   func destroyOther() throws {
     for path in [try tool.write("letter.txt", "Dear reader".utf8), tool.keyFile, tool.home.path] {
       let name = (path as NSString).lastPathComponent

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the tool says of its own commands.
+/// The tool's description of its commands.
 private struct CommandHelp: Decodable {
   struct Name: Decodable {
     let kind: String

@@ -40,7 +40,7 @@ struct CompletionTests {
     return text.split(separator: "\n").map(String.init).sorted()
   }
 
-  @Test("Keys are offered by themselves and with their collections, those with control characters left out")
+  @Test("Keys are offered with and without their collections, except those with control characters")
   func keys() throws {
     #expect(try offers("get", "edi") == ["edition", "editor/font-size", "editor/theme"])
     #expect(try offers("set", "editor/t") == ["editor/theme"])
@@ -51,7 +51,7 @@ struct CompletionTests {
     #expect(try offers("get", "--collection=editor", "the") == ["theme"])
   }
 
-  @Test("A name that the shell would expand is offered as it is, and nothing in it is run")
+  @Test("A name that the shell would expand is offered unchanged, and nothing in it is run")
   func hostileNames() throws {
     let names = [
       "x$(touch ran)", "x`touch ran`", "x${HOME}", "x~", "x\\n", "x'", "x\"", "x{a,b}", "x y", "x*", "xü",
@@ -98,7 +98,7 @@ struct CompletionTests {
     #expect(try offers("key", "label", "").filter { !$0.hasPrefix("-") } == ["0", "laptop"])
   }
 
-  @Test("The store is the one that the line names")
+  @Test("The store is the one named in the line")
   func otherStore() throws {
     let store = tool.path("other.coffer")
     try tool.succeed("set", "-d", store, "elsewhere", "x")
@@ -109,13 +109,13 @@ struct CompletionTests {
     #expect(try offers("get", "-d", tool.path("none"), "else").isEmpty)
   }
 
-  @Test("Nobody is asked, no program is run and nothing is made for it")
+  @Test("It asks nothing, runs no program and creates nothing")
   func nobodyAsked() throws {
     let command = ["PREFS_KEY_COMMAND": "touch '\(tool.path("ran"))'; cat '\(tool.keyFile)'"]
     #expect(try offers("get", "edi", environment: command).isEmpty)
     #expect(!tool.exists(tool.path("ran")))
     #expect(try offers("get", "--passphrase-fd", "0", "edi").isEmpty)
-    // A pipe that nobody writes to would keep the shell waiting.
+    // A pipe without a writer would keep the shell waiting.
     let pipe = tool.path("pipe")
     try #require(mkfifo(pipe, 0o600) == 0)
     #expect(try offers("get", "--key-file", pipe, "edi").isEmpty)

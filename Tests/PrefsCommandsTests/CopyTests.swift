@@ -22,7 +22,7 @@ import Testing
   @Test("A collection is copied with types, secrets and metadata")
   func collection() throws {
     let text = try tool.succeed("copy", "web", "stage")
-    #expect(text == "3 items in 1 collection: 3 new, 0 changed, 0 as they were\n")
+    #expect(text == "3 items in 1 collection: 3 new, 0 changed, 0 unchanged\n")
     #expect(try tool.succeed("diff", "web", "stage") == "")
     #expect(try tool.succeed("type", "stage/token") == "secret\n" && tool.succeed("get", "stage/token") == "hunter2\n")
     try inStore(tool.store) {
@@ -32,7 +32,7 @@ import Testing
     #expect(try tool.succeed("copy", "-q", "web", "stage", "--only", "port,host") == "")
   }
 
-  @Test("What is there is replaced with --merge and nothing else, and what is not copied goes with --replace alone")
+  @Test("Existing items are replaced only with --merge, and others are removed only with --replace")
   func modes() throws {
     try tool.succeed("set", "stage/port", "1", "--int")
     try tool.succeed("set", "stage/other", "x")
@@ -46,7 +46,7 @@ import Testing
     #expect(try tool.succeed("diff", "web", "stage") == "")
   }
 
-  @Test("--only copies some keys, each of which has to be there")
+  @Test("--only copies some keys, each of which must exist")
   func only() throws {
     try tool.succeed("copy", "web", "stage", "--only", "port,host")
     #expect(try tool.succeed("list", "stage") == "host\nport\n")
@@ -54,7 +54,7 @@ import Testing
     #expect(run.code == 3 && run.message.contains("did you mean \"port\"?"))
   }
 
-  @Test("A trial says what would change, shows no secret, and changes nothing")
+  @Test("A dry run shows what would change, without secrets, and changes nothing")
   func dryRun() throws {
     try tool.succeed("set", "stage/port", "1", "--int")
     let text = try tool.succeed("copy", "web", "stage", "--merge", "--dry-run")
@@ -83,7 +83,7 @@ import Testing
     #expect(try tool.run("get", "web/aaa", "-d", other, "--key-file", key).code == 3)
   }
 
-  @Test("Sealed values are sealed again with the other vault, and go into the clear by --force alone")
+  @Test("Sealed values are sealed again with the other vault, and copied unencrypted only with --force")
   func sealed() throws {
     try tool.seal("web")
     try tool.unlock()
@@ -110,7 +110,7 @@ import Testing
     #expect(try tool.run("get", "web/host", "-d", other).code == 6)
   }
 
-  @Test("Wrong usage is 2, and a collection that is not there 3")
+  @Test("Wrong usage is 2, and a missing collection 3")
   func usage() throws {
     for arguments in [
       [], ["web"], ["web", "web"], ["web", "-c", "x"], ["web", "x", "--only", "a", "--replace"],

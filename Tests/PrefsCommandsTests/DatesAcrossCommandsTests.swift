@@ -57,7 +57,7 @@ import Testing
     #expect(try hasDates("shop/text", "-d", tool.path("saved.coffer")))
   }
 
-  @Test("are copied; where they alone differ, that counts as a difference for copy")
+  @Test("are copied; a difference only in them counts for copy")
   func copied() throws {
     try tool.succeed("copy", "shop", "market")
     #expect(try hasDates("market/text") && !hasDates("market/plain"))
@@ -71,7 +71,7 @@ import Testing
     #expect(try hasDates("shop/text", "-d", tool.path("other")))
   }
 
-  @Test("come back with an earlier value, unless that has expired meanwhile")
+  @Test("are restored with an earlier value, unless that has expired meanwhile")
   func restored() throws {
     try tool.succeed("history", "--keep", "shop")
     func version(_ key: String) throws -> Int {
@@ -91,7 +91,7 @@ import Testing
     #expect(try tool.succeed("get", "shop/short") == "x\n")
   }
 
-  @Test("are kept by the format sqlite, and come back from it as they were")
+  @Test("are kept by the format sqlite, and imported unchanged")
   func sqlite() throws {
     let path = tool.path("all.sqlite")
     #expect(try !tool.run("export", "-o", path).message.contains("due for renewal"))
@@ -99,14 +99,14 @@ import Testing
     #expect(text.contains("4 new"))
     for key in ["n", "list", "text"] { #expect(try hasDates("shop/\(key)", "-d", tool.path("other"))) }
     #expect(try !hasDates("shop/plain", "-d", tool.path("other")))
-    #expect(try tool.succeed("import", path).contains("4 as they were"))
+    #expect(try tool.succeed("import", path).contains("4 unchanged"))
     // What the file has no dates for has none.
     try set("shop/plain", "x")
     #expect(try tool.succeed("import", path).contains("1 changed"))
     #expect(try !hasDates("shop/plain"))
   }
 
-  @Test("that have passed leave an item of a database out, and an import says so")
+  @Test("in the past skip an item of a database, and an import reports it")
   func expired() throws {
     let path = tool.path("all.sqlite")
     try tool.succeed("set", "shop/short", "x", "--expires-in", "1s")
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test(
-    "are in no text, which an export says, and which leaves those that are there",
+    "are in no text format, which an export reports, and an import keeps existing ones",
     arguments: ["json", "yaml", "toml", "plist", "env"])
   func text(format: String) throws {
     try tool.succeed("unset", "shop/list")

@@ -60,7 +60,7 @@ struct DeclaredSettingsTests {
     try tool.succeed("set", "tenant/shop/maintenance", "--collection", "tenant/shop", "true")
   }
 
-  @Test("A value that is not as declared is refused with what it has to be, and --force sets it all the same")
+  @Test("A value that does not match its declaration is refused with what it must be, and --force sets it anyway")
   func refusedSet() throws {
     try expectRefused("set", "shop/http.port", "99999", saying: "shop/http.port is 1 to 65535, not 99999")
     try expectRefused("set", "shop/http.port", "99999", saying: "--force")
@@ -74,7 +74,7 @@ struct DeclaredSettingsTests {
     #expect(try tool.succeed("type", "shop/http.port") == "string\n")
   }
 
-  @Test("A declared secret is no argument and no plain value")
+  @Test("A declared secret cannot be an argument or a plain value")
   func declaredSecret() throws {
     for arguments in [["hunter2"], ["--string", "hunter2"], ["-"]] {
       let run = try tool.run(["set", "shop/token"] + arguments, input: "hunter2".utf8)
@@ -85,7 +85,7 @@ struct DeclaredSettingsTests {
     #expect(try !tool.succeed("list", "shop", "--all", "--values").contains("hunter2"))
   }
 
-  @Test("Without a declaration the type that is there is kept, or the text refused with how to change it")
+  @Test("Without a declaration the existing type is kept, or the text refused with how to change it")
   func keptType() throws {
     try tool.succeed("set", "colour", "blue")
     try tool.succeed("set", "colour", "[1]")
@@ -102,7 +102,7 @@ struct DeclaredSettingsTests {
 
   // MARK: - Other doors
 
-  @Test("append reads text as the declared type of elements, and makes what is declared")
+  @Test("append reads text as the declared type of elements, and creates what is declared")
   func typedAppend() throws {
     try tool.succeed("append", "shop/sizes", "4", "5")
     #expect(try tool.succeed("get", "shop/sizes") == "[4,5]\n")
@@ -120,7 +120,7 @@ struct DeclaredSettingsTests {
     #expect(try tool.succeed("get", "other/sizes") == #"["4"]"# + "\n")
   }
 
-  @Test("Of a sealed collection whose vault is locked, what needs no value works, and the rest is an error of its own")
+  @Test("With a locked vault, commands that need no sealed value work, and the rest have their own error")
   func sealed() throws {
     try tool.succeed("set", "vault/pin", "1234")
     try tool.succeed("set", "clear/pin", "1234", "--int")
@@ -146,7 +146,7 @@ struct DeclaredSettingsTests {
     try tool.succeed("lock")
   }
 
-  @Test("A salvaged store has the declarations, which hold there")
+  @Test("A salvaged store has the declarations, and they apply there")
   func salvaged() throws {
     try tool.succeed("set", "shop/http.port", "81")
     let saved = tool.path("saved.coffer")
@@ -156,14 +156,14 @@ struct DeclaredSettingsTests {
     #expect(try tool.run("doctor", "-d", saved).code == 0)
   }
 
-  @Test("import, append, increment, restore, rename and copy are refused whole, and --force lets them")
+  @Test("import, append, increment, restore, rename and copy are refused completely, and permitted by --force")
   func otherDoors() throws {
     let port = "shop/http.port is 1 to 65535"
     let file = try tool.write("in.json", #"{"shop": {"http.port": 0, "maintenance": true}}"#.utf8)
     try expectRefused("import", file, saying: port)
     try expectRefused("import", file, "--dry-run", saying: port)
     #expect(try tool.run("get", "shop/maintenance").code == 3)
-    // All that is wrong, in all collections, is said at once.
+    // All problems, in all collections, are reported together.
     let many = #"{"shop": {"http.port": 0, "theme": "dark", "ratio": "half"}, "vault": {"pin": 0}, "x": {"y": 1}}"#
     let run = try tool.run("import", "-", "--format", "json", input: many)
     let lines = run.message.split(separator: "\n")
@@ -194,7 +194,7 @@ struct DeclaredSettingsTests {
     try tool.succeed("copy", "other", "shop", "--merge", "--force")
   }
 
-  @Test("The format sqlite takes declarations along, for applications that declare nothing where it goes")
+  @Test("The format sqlite includes declarations, for applications that declare nothing in the target")
   func declarationsInPlainFile() throws {
     try tool.succeed("set", "shop/http.port", "9090")
     let (file, part) = (tool.path("all.sqlite"), tool.path("part.sqlite"))
@@ -225,11 +225,11 @@ struct DeclaredSettingsTests {
 
   // MARK: - Looking
 
-  @Test("describe says all there is to a setting")
+  @Test("describe shows everything about a setting")
   func describe() throws {
     let text = try tool.succeed("describe", "shop/http.port")
     for part in [
-      "Where the service listens", "int", "1 to 65535", "8080", "from", "default", "next time", "2.0",
+      "Where the service listens", "int", "1 to 65535", "8080", "from", "default", "next starts", "2.0",
       "org.example.shop 2.1",
     ] {
       #expect(text.contains(part), "\(part)")
@@ -241,7 +241,7 @@ struct DeclaredSettingsTests {
     #expect(run.code == 3 && run.message.contains("did you mean \"shop/http.port\"?"))
   }
 
-  @Test("list --all has what is declared and not set, with defaults marked")
+  @Test("list --all includes declared settings that are not set, with defaults marked")
   func listAll() throws {
     try tool.succeed("set", "shop/maintenance", "true")
     let lines = try tool.succeed("list", "shop", "--all", "--plain", "--values").split(separator: "\n").map(String.init)
@@ -253,7 +253,7 @@ struct DeclaredSettingsTests {
     #expect(try tool.succeed("list", "shop") == "maintenance\n")
   }
 
-  @Test("check finds unknown keys with the nearest one, wrong types, what is out of limits, and what is deprecated")
+  @Test("check finds unknown keys with the nearest one, wrong types, values out of limits, and deprecated settings")
   func check() throws {
     try tool.succeed("set", "shop/http.port", "80")
     try tool.succeed("set", "free/anything", "x")
@@ -293,7 +293,7 @@ struct DeclaredSettingsTests {
     #expect(try other.succeed("schema", "print", "--format", "json") == json)
   }
 
-  @Test("A file that declares nothing that makes sense, or otherwise than another application, changes nothing")
+  @Test("A file with invalid declarations, or in conflict with another application, changes nothing")
   func refusedSchema() throws {
     let before = try tool.succeed("schema", "--format", "json")
     for text in [
@@ -312,7 +312,7 @@ struct DeclaredSettingsTests {
 
   // MARK: - Applications and completion
 
-  @Test("--app is the store, the key file and the collection of an application")
+  @Test("--app selects the store, the key file and the collection of an application")
   func app() throws {
     try tool.succeed("--app", "org.example.editor", "set", "theme", "dark")
     #expect(try tool.succeed("get", "--app", "org.example.editor", "theme") == "dark\n")

@@ -23,7 +23,7 @@ import Testing
     return run.text
   }
 
-  @Test("Two collections are compared by key, and of secrets it is said that they differ, and no more")
+  @Test("Two collections are compared by key, and secrets only shown as different")
   func collections() throws {
     let text = try differing("web", "stage")
     #expect(text == "+ debug: true\n~ port: 8080 -> 9090\n~ token: secret differs\n")
@@ -32,7 +32,7 @@ import Testing
     #expect(try differing("web", "stage").hasSuffix("- token: \"<secret: 7 bytes>\"\n"))
   }
 
-  @Test("What is alike is 0 and prints nothing, the same secrets included")
+  @Test("No difference is 0 and prints nothing, equal secrets included")
   func alike() throws {
     try tool.succeed("copy", "web", "twin")
     #expect(try tool.succeed("diff", "web", "twin") == "")
@@ -53,7 +53,7 @@ import Testing
     #expect(all[0]["beforeType"] is NSNull && all[0]["afterType"] as? String == "bool")
   }
 
-  @Test("Where text and number look alike, the types say how they differ")
+  @Test("If text and number look alike, the types show how they differ")
   func types() throws {
     try tool.succeed("set", "a/when", "2026-01-31T08:30:00.250Z")
     try tool.succeed("set", "b/when", "2026-01-31T08:30:00.250Z", "--type", "date")
@@ -61,7 +61,7 @@ import Testing
     #expect(try differing("a", "b") == "~ when: \(text)\n")
   }
 
-  @Test("A store is compared with its backup, whole and by collection")
+  @Test("A store is compared with its backup, completely and by collection")
   func backup() throws {
     let backup = tool.path("backup.coffer")
     try tool.succeed("backup", backup)
@@ -75,7 +75,7 @@ import Testing
     #expect(try tool.run("diff", "wen", "--with", backup).code == 3)
   }
 
-  @Test("The other store opens with its own key, however it comes")
+  @Test("The other store opens with its own key, however it is given")
   func otherKeys() throws {
     let other = tool.path("other.coffer")
     let key = tool.path("other.key")
@@ -97,7 +97,7 @@ import Testing
     #expect(try tool.run(opened + twice, input: [], descriptors: [3: "open"]).code == 2)
   }
 
-  @Test("A file counts as what an import would set", arguments: ["json", "toml", "yaml", "plist"])
+  @Test("A file is compared as an import would set it", arguments: ["json", "toml", "yaml", "plist"])
   func files(format: String) throws {
     let file = tool.path("web.\(format)")
     try tool.succeed("export", "web", "-o", file, "-q")
@@ -154,7 +154,7 @@ import Testing
     #expect(try differing("tokens", "web") == "~ host: secret differs\n- port: \"<sealed>\"\n")
   }
 
-  @Test("Trouble is never 1, and wrong usage names what is missing")
+  @Test("Trouble is never 1, and wrong usage says what is missing")
   func trouble() throws {
     for arguments in [
       [], ["web"], ["web", "stage", "--format", "json"], ["web", "stage", "--other-key-file", "x"],
@@ -165,7 +165,7 @@ import Testing
     #expect(try tool.run("diff", "web", "stag").code == 3)
     #expect(try tool.run("diff", "web", "--with", tool.path("none")).code == 4)
     #expect(try tool.run("diff", "a", "b", "-d", tool.path("none")).code == 4)
-    #expect(try tool.run("--exit-codes").text.contains("of diff, that something differs"))
+    #expect(try tool.run("--exit-codes").text.contains("diff: there are differences"))
   }
 
   @Test("A control character in a name or value does not reach the terminal")

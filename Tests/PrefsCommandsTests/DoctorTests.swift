@@ -9,13 +9,13 @@ import Testing
   import Glibc
 #endif
 
-@Suite("What doctor says")
+@Suite("Findings of doctor")
 struct DoctorReportTests {
   private func json(_ run: Tool.Run) throws -> [String: Any] {
     try #require(try JSONSerialization.jsonObject(with: Data(run.output)) as? [String: Any])
   }
 
-  @Test("A folder that others can write, and a key file that they can read, are problems")
+  @Test("A folder writable by others, and a key file readable by others, are problems")
   func permissions() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")
@@ -43,7 +43,7 @@ struct DoctorReportTests {
     #expect(run.code == 7 && run.text.contains("\(tool.keyFile) belongs to another user (12345)"))
   }
 
-  @Test("What a killed editor has left in clear is a problem, beside the store and where the session keeps its files")
+  @Test("Plaintext left by a killed editor is a problem, beside the store and in the runtime folder")
   func editorFolders() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")
@@ -51,13 +51,13 @@ struct DoctorReportTests {
       let folder = parent + "/.prefs-edit-AbCdEf"
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
       let run = try tool.run("doctor")
-      #expect(run.code == 7 && run.text.contains("\(folder) was left over when `prefs edit` was killed"))
+      #expect(run.code == 7 && run.text.contains("\(folder) was left by a killed `prefs edit`"))
       try FileManager.default.removeItem(atPath: folder)
     }
     try tool.succeed("doctor")
   }
 
-  @Test("What stands behind the last page is a problem, also of a store that is not read whole, and takes no time")
+  @Test("Bytes after the last page are a problem, also in a store that is not read completely, and checked quickly")
   func tail() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")
@@ -65,7 +65,7 @@ struct DoctorReportTests {
     try #require(truncate(tool.store, 1 << 40) == 0)
     for arguments in [["doctor"], ["doctor", "--deep"]] {
       let run = try tool.run(arguments, input: "".utf8)
-      #expect(run.code == 7 && run.text.contains("bytes stand in the file behind the last page"))
+      #expect(run.code == 7 && run.text.contains("bytes after the last page"))
       #expect(run.text.contains("1 problem:"))
     }
   }
@@ -81,7 +81,7 @@ struct DoctorReportTests {
       text.contains("No problems found.") && text.contains("The folder \(folder) can be entered by others (mode 711)"))
   }
 
-  @Test("A note is no problem")
+  @Test("A note is not a problem")
   func notes() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")
@@ -97,7 +97,7 @@ struct DoctorReportTests {
     #expect(log["whole"] as? Bool == true && log["frames"] as? Int == 0)
   }
 
-  @Test("Of a store that does not open it names the pages, asks for a passphrase once, and points to salvage")
+  @Test("For a store that does not open it names the pages, asks for a passphrase once, and points to salvage")
   func unopenable() throws {
     let tool = try Tool()
     let path = tool.path("p.coffer")
@@ -115,7 +115,7 @@ struct DoctorReportTests {
     #expect(report["opens"] as? Bool == false && report["salvage"] as? Bool == true && report["ok"] as? Bool == false)
   }
 
-  @Test("Without an envelope it says that there is none to go on with")
+  @Test("Without an envelope it reports that and stops")
   func noEnvelope() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")

@@ -67,7 +67,7 @@
       #expect(try tool.succeed("get", "ui/theme") == "dark\n" && tool.succeed("get", "ui/size") == "14\n")
     }
 
-    @Test("What was changed, added and taken out is set, and nothing else", arguments: ["yaml", "json", "toml"])
+    @Test("What was changed, added and removed is applied, and nothing else", arguments: ["yaml", "json", "toml"])
     func changes(_ format: String) throws {
       let version = try tool.succeed("list", "ui", "--json")
       let run = try edit(
@@ -82,7 +82,7 @@
       #expect(try isWiped)
     }
 
-    @Test("Expiries and due dates stay, of keys with new values and of others")
+    @Test("Expiries and due dates stay, for keys with new values and for others")
     func dates() throws {
       for key in ["ui/theme", "ui/size"] {
         try tool.succeed("set", key, "15", "--expires-at", "2199-01-01", "--due", "2198-01-01")
@@ -95,7 +95,7 @@
       }
     }
 
-    @Test("The file is for its owner alone, and hides secrets unless they are to be shown")
+    @Test("The file is only for its owner, and hides secrets unless revealed")
     func privacy() throws {
       let script = "cp \"$1\" \"$HOME/seen\"; stat -c %a \"$1\" \"$(dirname \"$1\")\" > \"$HOME/modes\""
       #expect(try edit(script, "ui").code == 0)
@@ -111,12 +111,12 @@
       #expect(try isWiped)
     }
 
-    @Test("A key that somebody else changes meanwhile is 9, and nothing is set")
+    @Test("A key changed concurrently by another program is 9, and nothing is set")
     func conflict() throws {
       let run = try edit("\"$PREFS\" set ui/theme blue; sed -i -e s/dark/light/ -e s/14/15/ \"$1\"", "ui")
       #expect(run.code == 9)
       #expect(try tool.succeed("get", "ui/theme") == "blue\n" && tool.succeed("get", "ui/size") == "14\n")
-      // Another key is nobody's business.
+      // Another key does not matter.
       #expect(try edit("\"$PREFS\" set ui/other x; sed -i s/14/15/ \"$1\"", "ui").code == 0)
       #expect(try tool.succeed("get", "ui/size") == "15\n" && tool.succeed("get", "ui/other") == "x\n")
       #expect(try isWiped)
@@ -132,7 +132,7 @@
       #expect(try isWiped)
     }
 
-    @Test("VISUAL comes first, and may have words")
+    @Test("VISUAL comes first, and may have arguments")
     func words() throws {
       let environment = [
         "VISUAL": "sed -i -e 's/dark/very light/'", "EDITOR": "false", "XDG_RUNTIME_DIR": runtime,
@@ -155,7 +155,7 @@
       #expect(try isWiped)
     }
 
-    @Test("Where the runtime folder is missing, the file lies beside the store")
+    @Test("Without a runtime folder, the file is beside the store")
     func fallback() throws {
       var environment = try editor("dirname \"$1\" > \"$HOME/where\"")
       environment["XDG_RUNTIME_DIR"] = "/nonexistent"
@@ -165,7 +165,7 @@
       #expect(try !FileManager.default.contentsOfDirectory(atPath: folder).contains { $0.hasPrefix(".prefs-edit") })
     }
 
-    @Test("A sealed collection needs --reveal, and its file comes and goes like another")
+    @Test("A sealed collection needs --reveal, and its file is handled like any other")
     func sealed() throws {
       try tool.succeed("set", "tokens/a", "hunter2")
       try tool.seal("tokens")
@@ -178,7 +178,7 @@
     }
 
     @Test(
-      "A file that does not parse, or shows no secret for a new one, changes nothing",
+      "A file that does not parse, or has a placeholder for a new secret, changes nothing",
       arguments: [
         "theme: [hunter2", "other: <secret: 3 bytes>",
       ])
@@ -203,7 +203,7 @@
       #expect(try isWiped && !tool.exists(tool.path("started")))
     }
 
-    @Test("What the editor leaves in the folder goes, folders and links included, and nothing beyond")
+    @Test("Everything the editor leaves in the folder is removed, including folders and links, and nothing else")
     func leavings() throws {
       let outside = try tool.write("outside", "theirs".utf8)
       let script = """
@@ -216,16 +216,17 @@
       #expect(try tool.contents(outside) == Array("theirs".utf8))
     }
 
-    @Test("What cannot be removed is said, and not that it was wiped")
+    @Test("Files that cannot be removed are reported, and not as wiped")
     func rest() throws {
       let script = "cd \"$(dirname \"$1\")\"; for n in $(seq 80); do mkdir d; cd d; done"
       let run = try edit(script, "ui")
-      #expect(run.code == 0 && run.message.contains("could not be removed whole"), "\(run.message)")
+      #expect(run.code == 0 && run.message.contains("could not be removed completely"), "\(run.message)")
       let next = try edit("true", "ui")
-      #expect(next.code == 0 && next.message.contains("could not be removed whole") && !next.message.contains("wiped"))
+      #expect(
+        next.code == 0 && next.message.contains("could not be removed completely") && !next.message.contains("wiped"))
     }
 
-    @Test("The file is overwritten also where the editor puts another in its place, or keeps it under another name")
+    @Test("The file is overwritten even if the editor replaces it, or keeps it under another name")
     func overwritten() throws {
       // Names outside of the folder keep what lay in the two files.
       let script = """
@@ -242,7 +243,7 @@
       }
     }
 
-    @Test("What a killed edit leaves is found by doctor and wiped by the next, and not what is being edited")
+    @Test("Files of a killed edit are found by doctor and wiped by the next edit, but not those of a running one")
     func killed() throws {
       let terminals = [try PseudoTerminal(), try PseudoTerminal()]
       var editors: [pid_t] = []
@@ -258,9 +259,9 @@
       func folders() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: runtime) }
       #expect(try folders().count == 2)
       let doctor = try tool.run("doctor", environment: ["XDG_RUNTIME_DIR": runtime])
-      #expect(doctor.text.components(separatedBy: "was left over").count == 2, "\(doctor.text)")
+      #expect(doctor.text.components(separatedBy: "was left by a killed").count == 2, "\(doctor.text)")
       let next = try edit("true", "ui")
-      #expect(next.code == 0 && next.message.contains("a killed prefs edit had left"), "\(next.message)")
+      #expect(next.code == 0 && next.message.contains("left by a killed prefs edit"), "\(next.message)")
       #expect(try folders().count == 1)
       kill(children[1], SIGTERM)
       _ = try Tool.exitCode(of: children[1])
@@ -279,7 +280,7 @@
       #expect(try isWiped)
     }
 
-    @Test("A value that is not as declared changes nothing, and can be edited again; --force sets it")
+    @Test("A value that does not match its declaration changes nothing, and can be edited again; --force sets it")
     func notAsDeclared() throws {
       let declaration =
         #"[{"name": "size", "collection": "ui", "type": "int", "limits": [{"minimum": 6, "maximum": 72}]}]"#

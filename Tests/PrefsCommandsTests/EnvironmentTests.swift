@@ -14,7 +14,7 @@ import Testing
 
   // MARK: - env
 
-  @Test("env makes, lists and removes environments, and says which are there")
+  @Test("env creates, lists and removes environments, and says which exist")
   func create() throws {
     #expect(try tool.succeed("env", "list", "--plain") == "web@staging\t0\n")
     #expect(try tool.succeed("env", "list") == "web@staging  0 keys\n")
@@ -40,7 +40,7 @@ import Testing
     #expect(try tool.succeed("get", "web/port") == "80\n")
   }
 
-  @Test("An environment that is empty, and one that was emptied, is there; one that is misspelt is an error everywhere")
+  @Test("An empty or emptied environment exists; a misspelt one is an error everywhere")
   func misspelt() throws {
     #expect(try tool.succeed("get", "web/port", "--env", "staging") == "80\n")
     try tool.succeed("set", "web/port", "81", "--env", "staging")
@@ -77,7 +77,7 @@ import Testing
 
   // MARK: - Reading
 
-  @Test("What is not set in an environment shows from its parent, with its origin")
+  @Test("Values not set in an environment come from its parent, with their origin")
   func reading() throws {
     try tool.succeed("set", "web/port", "81", "--env", "staging")
     #expect(try tool.succeed("get", "web/port", "--env", "staging", "--show-origin") == "store\t81\n")
@@ -97,7 +97,7 @@ import Testing
     #expect(try tool.succeed("find", "-c", "web", "example", "--plain", "--env", "staging").contains("host"))
   }
 
-  @Test("A name with the environment is that collection alone, and says where more is")
+  @Test("A name with the environment is that collection alone, and points to its parent")
   func alone() throws {
     let run = try tool.run("get", "web@staging/host")
     #expect(run.code == 3 && run.message.contains("--env staging"), "\(run.message)")
@@ -113,7 +113,7 @@ import Testing
     #expect(try tool.succeed("env", "list", "--plain") == "web@staging\t1\nweb@test\t1\n")
   }
 
-  @Test("diff compares what shows in an environment, whichever way it is named")
+  @Test("diff compares the effective values of an environment, whichever way it is named")
   func differences() throws {
     #expect(try tool.succeed("diff", "web", "web@staging") == "")
     try tool.succeed("set", "web/port", "81", environment: Self.staging)
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test("copy takes what is set in an environment that is named, and what shows with --env")
+  @Test("copy copies the values set in a named environment, and the effective ones with --env")
   func copying() throws {
     try tool.succeed("set", "web/port", "81", environment: Self.staging)
     try tool.succeed("copy", "web@staging", "own")
@@ -182,7 +182,7 @@ import Testing
     #expect(try tool.run("get", "x/host").code == 3)
   }
 
-  @Test("Programs, templates and exports get the whole of an environment")
+  @Test("Programs, templates and exports get all effective values of an environment")
   func wholes() throws {
     try tool.succeed("set", "web/port", "81", environment: Self.staging)
     let exec = try tool.succeed("exec", "-c", "web", "--pristine", "--env", "staging", "--", "/usr/bin/env")
@@ -208,7 +208,7 @@ import Testing
     #expect(shown == "host\tparent:web\texample.org\nport\t\t81\n")
   }
 
-  @Test("A file of several collections goes to their environments, which have to be there, or nothing does")
+  @Test("A file of several collections is imported to their environments, which must all exist")
   func importedWhole() throws {
     let json = #"{"web": {"port": 81}, "shop": {"x": 1}, "web@test": {"port": 82}}"#
     let refused = try tool.run("import", "-", "--format", "json", "--env", "staging", input: json)
@@ -234,7 +234,7 @@ import Testing
 
   // MARK: - Writing
 
-  @Test("Writes go to the environment, and what shows from the parent is what they change")
+  @Test("Writes go to the environment, starting from the parent's values")
   func writing() throws {
     try tool.succeed("set", "web/port", "81", "--env", "staging")
     #expect(try tool.succeed("type", "web@staging/port") == "int\n")
@@ -283,7 +283,7 @@ import Testing
 
   // MARK: - With the rest
 
-  @Test("What is declared for a collection holds for its environments, and those of suites")
+  @Test("Declarations of a collection apply to its environments, and to those of suites")
   func declared() throws {
     let file = try tool.write(
       "declared.json",
@@ -307,7 +307,7 @@ import Testing
     #expect(try tool.succeed("schema", "-c", "web", "--env", "staging").contains("1 to 99"))
   }
 
-  @Test("What an administrator gives and locks holds in every environment")
+  @Test("Defaults and locks of an administrator apply in every environment")
   func managed() throws {
     let folder = tool.path("managed/web.d")
     try FileManager.default.createDirectory(
@@ -326,7 +326,7 @@ import Testing
       list == "host\tparent:web\texample.org\nport\tlocked:\(file):1\t79\nsize\tmanaged:\(file):1\t12\n", "\(list)")
   }
 
-  @Test("An environment of a sealed collection is sealed, and made and removed with the vault unlocked alone")
+  @Test("An environment of a sealed collection is sealed, and created and removed only with the vault unlocked")
   func sealed() throws {
     let vault = ["--vault-passphrase-fd", "3"]
     let key = [Int32(3): "vault"]
@@ -349,7 +349,7 @@ import Testing
     try tool.succeed("lock")
   }
 
-  @Test("An environment that holds nothing is in a backup, and outlives what maintains a store")
+  @Test("An empty environment is in a backup, and survives maintenance of a store")
   func kept() throws {
     try tool.succeed("backup", tool.path("backup.coffer"))
     try tool.succeed("compact")

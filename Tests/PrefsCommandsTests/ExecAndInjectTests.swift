@@ -26,7 +26,7 @@ import Testing
 
   // MARK: - exec
 
-  @Test("exec names variables in capitals, and keeps the environment or leaves it out")
+  @Test("exec names variables in upper case, and passes the environment or omits it")
   func environment() throws {
     let settings = "DB_URL__=x y\nPORT=8080\nTOKEN=hunter2\nline\n_2ND=aWNvbg==\n"
     #expect(try tool.succeed("exec", "-c", "web", "--pristine", "--", "/usr/bin/env") == settings)
@@ -39,7 +39,7 @@ import Testing
     #expect(prefixed == "MY_2ND=aWNvbg==\nMY_PORT=8080\n")
   }
 
-  @Test("exec takes several collections, whose names must not meet")
+  @Test("exec accepts several collections, whose names must not collide")
   func collections() throws {
     let run = try tool.run("exec", "-c", "web", "-c", "other", "--", "env")
     #expect(run.code == 125 && run.text == "" && run.message.contains("both be PORT"))
@@ -48,7 +48,7 @@ import Testing
     #expect(both == "PORT=8080\nTOP=on\n")
   }
 
-  @Test("exec warns of names that change how programs load, and with --allow takes just those that it names")
+  @Test("exec warns of names that change how programs load, and with --allow accepts only those it lists")
   func loading() throws {
     try tool.succeed("set", "x/ld-preload", "")
     try tool.succeed("set", "x/bash.env", "")
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test("inject takes spaces in its braces, texts for missing keys, and collections with slashes")
+  @Test("inject accepts spaces in its braces, text for missing keys, and collections with slashes")
   func forms() throws {
     try tool.succeed("set", "-c", "a/b", "k", "deep")
     let template =
@@ -83,14 +83,14 @@ import Testing
   }
 
   @Test(
-    "inject refuses a placeholder that is none, and says where",
+    "inject refuses a malformed placeholder, and says where",
     arguments: ["prefs web/port", "prefs", "prefs:", "prefs: |x"])
   func slips(_ slip: String) throws {
     let run = try tool.run("inject", "-", input: "a\nb {{\(slip)}}")
     #expect(run.code == 8 && run.text == "" && run.message.contains("line 2, column 3"), "\(run.message)")
   }
 
-  @Test("exec gives its arguments, input and exit code over to the program")
+  @Test("exec passes on arguments, input and exit code of the program")
   func program() throws {
     #expect(try tool.succeed("exec", "--", "printf", "%s|", "-5", "--json", "a b", "") == "-5|--json|a b||")
     #expect(try tool.succeed("exec", "--", "cat", input: "in") == "in")
@@ -115,7 +115,7 @@ import Testing
     #expect(try Tool.exitCode(of: child) == 7)
   }
 
-  @Test("exec is 127 for what is not there, 126 for what cannot be run, 125 when it fails itself")
+  @Test("exec is 127 for a missing program, 126 for one that cannot be run, 125 if it fails itself")
   func codes() throws {
     let script = try tool.write("script", "#!/bin/sh\n".utf8)
     chmod(script, 0o600)
@@ -131,14 +131,14 @@ import Testing
     #expect(try tool.run("exec", "--help").code == 0)
   }
 
-  @Test("exec refuses a value that no environment can hold, and does not show it")
+  @Test("exec refuses a value that a variable cannot hold, and does not show it")
   func nul() throws {
     try tool.succeed("set", "nul/x", "--secret", "-", input: "hunter\0two")
     let run = try tool.run("exec", "-c", "nul", "--", "true")
     #expect(run.code == 125 && run.message.contains("NUL") && !run.message.contains("hunter"))
   }
 
-  @Test("exec leaves the limit of core dumps as it was, and no descriptor of a key")
+  @Test("exec keeps the limit of core dumps, and passes on no descriptor of a key")
   func limits() throws {
     let script = #"ulimit -Sc 4; ulimit -Sc; ulimit -Hc; exec "$0" exec -- sh -c 'ulimit -Sc; ulimit -Hc'"#
     let lines = try tool.succeed("exec", "--", "sh", "-c", script, Tool.executable).split(separator: "\n")
@@ -152,7 +152,7 @@ import Testing
 
   // MARK: - exec --watch
 
-  /// A program under `exec --watch`, which prints what it was given and goes on until a signal.
+  /// A program under `exec --watch`, which prints its settings and runs until a signal.
   private struct Watched {
     let child: pid_t
     let output: LinePipe
@@ -173,13 +173,13 @@ import Testing
     while !(try #require(try watched.messages.next()).contains(message)) {}
   }
 
-  @Test("exec --watch starts the program anew for what it was given alone, and passes signals and its code on")
+  @Test("exec --watch restarts the program only for its own settings, and passes on signals and its exit code")
   func watch() throws {
     try tool.succeed("set", "web/token", "first", "--type", "string")
     let watched = try watched("trap 'echo ended; exit 7' TERM")
     #expect(try watched.output.next() == "8080 first")
     try tool.succeed("set", "web/2nd", "eA==")
-    try expect("nothing that the program was given has changed", from: watched)
+    try expect("no setting of the program has changed", from: watched)
     try tool.succeed("set", "web/port", "--int", "1")
     #expect(try watched.output.lines(2) == ["ended", "1 first"])
     try tool.succeed("set", "web/token", "second")
@@ -189,7 +189,7 @@ import Testing
     #expect(try Tool.exitCode(of: watched.child) == 7)
   }
 
-  @Test("exec --watch starts the program anew when a value expires")
+  @Test("exec --watch restarts the program when a value expires")
   func watchExpiry() throws {
     try tool.succeed("set", "web/token", "first", "--type", "string")
     try tool.succeed("env", "create", "web@now")
@@ -200,18 +200,18 @@ import Testing
     #expect(try Tool.exitCode(of: watched.child) == 7)
   }
 
-  @Test("exec --watch goes on with what it has while that cannot be given, and says so once")
+  @Test("exec --watch keeps the settings it has while new ones are unavailable, and reports it once")
   func watchUnreadable() throws {
     let watched = try watched("trap 'exit 7' TERM; unset TOKEN")
     #expect(try watched.output.next() == "8080")
     try tool.succeed("unset", "web/token")
-    try expect("goes on with the settings it has: there is no key \"token\"", from: watched)
+    try expect("keeps the settings it has: there is no key \"token\"", from: watched)
     kill(watched.child, SIGTERM)
     #expect(try Tool.exitCode(of: watched.child) == 7)
     #expect(try watched.output.next() == nil)
   }
 
-  @Test("exec --watch starts no other program once its own was told to end")
+  @Test("exec --watch does not restart the program once it was told to end")
   func watchEnding() throws {
     let watched = try watched("trap 'echo told' TERM; trap 'exit 7' HUP; unset TOKEN")
     #expect(try watched.output.next() == "8080")
@@ -224,7 +224,7 @@ import Testing
     #expect(try watched.output.next() == nil)
   }
 
-  @Test("exec --watch ends a program that is stopped, to start it anew and when it is itself told to end")
+  @Test("exec --watch ends a stopped program, to restart it and when told to end itself")
   func watchStopped() throws {
     let watched = try watched("trap 'echo ended; exit 7' TERM; unset TOKEN; echo $$")
     func stop() throws {
@@ -242,7 +242,7 @@ import Testing
     #expect(try Tool.exitCode(of: watched.child) == 7)
   }
 
-  @Test("exec that stays ends by the signal that ended its program")
+  @Test("a supervising exec ends by the signal that ended its program")
   func endBySignal() throws {
     let child = try tool.spawn(
       ["exec", "--mask", "-c", "web", "--", "sh", "-c", "kill -USR1 $$"],
@@ -251,7 +251,7 @@ import Testing
     #expect(waitpid(child, &status, 0) == child && status & 0x7f == SIGUSR1)
   }
 
-  @Test("exec that stays passes these signals on", arguments: [SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])
+  @Test("a supervising exec passes on these signals", arguments: [SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2])
   func passedOn(_ signal: Int32) throws {
     let watched = try watched("trap 'exit 9' \(signal); unset TOKEN", ["--mask"])
     #expect(try watched.output.next() == "8080")
@@ -259,12 +259,12 @@ import Testing
     #expect(try Tool.exitCode(of: watched.child) == 9)
   }
 
-  @Test("exec --watch --signal tells the program, which goes on, and for nothing else")
+  @Test("exec --watch --signal signals the program, which continues, for its own settings only")
   func watchSignal() throws {
     let watched = try watched("trap 'echo told' HUP; unset TOKEN", ["--signal", "HUP"])
     #expect(try watched.output.next() == "8080")
     try tool.succeed("set", "web/2nd", "eA==")
-    try expect("nothing that the program was given has changed", from: watched)
+    try expect("no setting of the program has changed", from: watched)
     try tool.succeed("set", "web/port", "--int", "2")
     #expect(try watched.output.next() == "told")
     kill(watched.child, SIGTERM)
@@ -272,7 +272,7 @@ import Testing
     #expect(try watched.output.next() == nil)
   }
 
-  @Test("exec --watch ends with the code of a program that ends, and --signal wants it")
+  @Test("exec --watch ends with the exit code of its program, and --signal needs --watch")
   func watchCodes() throws {
     #expect(try tool.run("exec", "--watch", "--", "sh", "-c", "exit 3").code == 3)
     #expect(try tool.run("exec", "--watch", "--", "sh", "-c", "exit 0").code == 0)
@@ -296,7 +296,7 @@ import Testing
     #expect(sealed.text == "<secret>\n", "\(sealed.message)")
   }
 
-  @Test("exec --mask says which secrets are too short to be found, and shows none of them in that")
+  @Test("exec --mask names secrets that are too short to mask, without showing them")
   func maskShort() throws {
     try tool.succeed("set", "web/token", "--secret", "-", input: "long enough\nxyz")
     let run = try tool.run("exec", "--mask", "-c", "web", "--", "true")
@@ -304,7 +304,7 @@ import Testing
       run.code == 0 && run.message.contains("TOKEN, or a line of it, is too short") && !run.message.contains("xyz"))
   }
 
-  @Test("exec --mask keeps the order of both outputs where they are one file")
+  @Test("exec --mask keeps the order of both outputs if they are one file")
   func maskOrder() throws {
     let script = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done"
     let path = tool.path("both")
@@ -316,7 +316,7 @@ import Testing
     #expect(lines == (1...9).flatMap { ["\($0)", "\($0)"] })
   }
 
-  @Test("exec --mask ends a program whose output nobody reads")
+  @Test("exec --mask ends a program whose output is closed")
   func maskBrokenPipe() throws {
     let output = try LinePipe(tool.path("out"))
     let child = try tool.spawn(
@@ -338,7 +338,7 @@ import Testing
     #expect(try Tool.exitCode(of: watched.child) == 7)
   }
 
-  @Test("a mask finds secrets wherever the text is cut")
+  @Test("a mask finds secrets across any split of the text")
   func maskCuts() {
     var mask = SecretMask()
     for secret in ["hunter2", "hunter2-longer", "rabbit", "bitter\nend of it"] { mask.add(Array(secret.utf8)) }
@@ -359,7 +359,7 @@ import Testing
 
   // MARK: - inject
 
-  @Test("inject replaces references, and leaves every other byte")
+  @Test("inject replaces references, and keeps every other byte")
   func inject() throws {
     let template: [UInt8] = Array("p={{prefs:web/port}}{{prefs:top}}\r\n{{x}} {{prefs:web/token}}".utf8) + [0xff, 0]
     let run = try tool.run(["inject", "-"], input: template)
@@ -369,7 +369,7 @@ import Testing
     #expect(try tool.succeed("inject", "-", input: "") == "")
   }
 
-  @Test("inject writes a file that only its owner reads")
+  @Test("inject writes a file that only its owner can read")
   func injectFile() throws {
     let path = try tool.write("out", "older and longer than the new one".utf8)
     chmod(path, 0o644)
@@ -381,7 +381,7 @@ import Testing
     #expect(try tool.succeed("get", "top") == "on\n")
   }
 
-  @Test("inject says where a key is missing, and writes nothing then")
+  @Test("inject says where a key is missing, and then writes nothing")
   func injectMissing() throws {
     let text = "{{prefs:top}}\nä {{prefs:none}} {{prefs:web/prot}}"
     let run = try tool.run("inject", "-", "-o", tool.path("out"), input: text)

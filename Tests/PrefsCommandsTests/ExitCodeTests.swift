@@ -9,7 +9,7 @@ import Testing
   import Glibc
 #endif
 
-@Suite("Exit codes and what goes with them")
+@Suite("Exit codes")
 struct ExitCodeTests {
   @Test("--exit-codes prints the table")
   func table() throws {
@@ -53,7 +53,7 @@ struct ExitCodeTests {
   }
 
   @Test(
-    "A missing store is 4, and reading makes none",
+    "A missing store is 4, and reading creates none",
     arguments: [
       ["get", "a"], ["list"], ["collections"], ["type", "a"], ["unset", "a"], ["unset", "--all", "-f"], ["doctor"],
     ])
@@ -66,7 +66,7 @@ struct ExitCodeTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: tool.home.path).isEmpty)
   }
 
-  @Test("A damaged store is 7, and is left as it is")
+  @Test("A damaged store is 7, and stays unchanged")
   func damaged() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "value")
@@ -85,7 +85,7 @@ struct ExitCodeTests {
   }
 
   @Test(
-    "A file that is no store is 8, and is left as it is",
+    "A file that is not a store is 8, and stays unchanged",
     arguments: ["", "text", String(repeating: "x", count: 99_999)])
   func notAStore(_ text: String) throws {
     let tool = try Tool()
@@ -99,7 +99,7 @@ struct ExitCodeTests {
   }
 
   @Test(
-    "A value that does not parse is 8, and is not repeated in the message",
+    "A value that does not parse is 8, and is not shown in the message",
     arguments: [
       ["--int", "twelve"], ["--int", "1.0"], ["--int", "18446744073709551616"], ["--int", ""], ["--int", "0x1f"],
       ["--double", "1,5"], ["--double", "1e999"], ["--bool", "maybe"], ["--bool", "2"], ["--bool", "tru"],
@@ -118,7 +118,7 @@ struct ExitCodeTests {
     #expect(!tool.exists(tool.store), "nothing is made for a value that is refused")
   }
 
-  @Test("Bytes that are no text are 8 as a string, and 2 as an argument")
+  @Test("Bytes that are not text are 8 as a string, and 2 as an argument")
   func notText() throws {
     let tool = try Tool()
     let run = try tool.run(["set", "x", "-"], input: [0xff, 0xfe])
@@ -178,7 +178,7 @@ struct ExitCodeTests {
     #expect(try tool.succeed("get", "x") == "1\n")
   }
 
-  @Test("A reader that goes away ends the tool quietly, as the signal would")
+  @Test("Closing its output ends the tool quietly, as the signal would")
   func closedPipe() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "-", input: String(repeating: "x", count: 1 << 20))

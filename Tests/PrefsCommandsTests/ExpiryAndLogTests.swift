@@ -9,7 +9,7 @@ import Testing
     tool = try Tool()
   }
 
-  @Test("are gone when their time has come, and their history says so")
+  @Test("are gone when their time has come, and their history shows it")
   func expiry() throws {
     try tool.succeed("init")
     try tool.succeed("history", "--keep", "shop")
@@ -26,7 +26,7 @@ import Testing
       try tool.succeed("log", "shop/banner").split(separator: "\n").first?.contains("  expired   shop/banner") ?? false)
   }
 
-  @Test("say how long they stay in lists, and when in JSON; what is set again stays")
+  @Test("show their remaining time in lists, and the date in JSON; values set again stay")
   func lists() throws {
     try tool.succeed("set", "shop/a", "1", "--expires-at", "2199-12-31T08:30:00Z")
     try tool.succeed("set", "shop/b", "1", "--expires-in", "3h")
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(
-    "want a time that is one, and is not past",
+    "need a valid time in the future",
     arguments: [
       ["--expires-in", "soon"], ["--expires-in", "-1s"], ["--expires-at", "2020-01-01"], ["--expires-at", "x"],
       ["--due", "x"], ["--expires-in", "1h", "--expires-at", "2199-01-01"],
@@ -53,7 +53,7 @@ import Testing
     #expect(try tool.run("get", "k").code != 0)
   }
 
-  @Test("that should be renewed stay, and lists, doctor and an exit code say so")
+  @Test("that are due for renewal stay, and are reported by lists, doctor and an exit code")
   func due() throws {
     try tool.succeed("set", "mail/password", "--secret", "-", "--due", "10d", input: "hunter2")
     try tool.succeed("set", "mail/token", "x", "--due", "2020-01-01")
@@ -85,7 +85,7 @@ import Testing
     _ = try tool.run(["unset", "shop/rate"], input: "".utf8, environment: ["PREFS_ACTOR": "deploy\n42"])
   }
 
-  @Test("is shown the newest first, with the program, its user, its host and the actor")
+  @Test("is shown newest first, with the program, its user, its host and the actor")
   func lines() throws {
     let lines = try tool.succeed("log").split(separator: "\n")
     #expect(lines.count == 3)
@@ -102,7 +102,7 @@ import Testing
     #expect(changes.map { ($0["author"] as? [String: Any])?["actor"] as? String } == ["deploy?42", "alice", nil])
   }
 
-  @Test("is shown of one key or collection, since a time")
+  @Test("is shown for one key or collection, since a time")
   func filters() throws {
     try tool.succeed("set", "other", "x")
     #expect(try tool.succeed("log", "shop/rate").split(separator: "\n").count == 3)
@@ -126,7 +126,7 @@ import Testing
     try database.close()
   }
 
-  @Test("is told from a key's history where the store no longer remembers the commit")
+  @Test("is shown from a key's history if the store no longer remembers the commit")
   func history() throws {
     try tool.succeed("history", "--keep", "kept")
     try tool.succeed("set", "kept/k", "1", "--actor", "alice")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("A store that was put back, to the tool")
+@Suite("A rolled back store in the tool")
 struct FreshnessTests {
   private let tool: Tool
 
@@ -25,7 +25,7 @@ struct FreshnessTests {
     for arguments in [["get", "a"], ["set", "a", "3"], ["list"], ["doctor"], ["log"], ["backup", tool.path("b")]] {
       let run = try tool.run(arguments, input: "".utf8)
       #expect(run.code == 17 && run.text.isEmpty, "\(arguments)")
-      #expect(run.message.contains("older than the one that was used here last"))
+      #expect(run.message.contains("older than the one last used here"))
       #expect(run.message.contains("prefs doctor --accept-older"))
     }
     #expect(try tool.run("get", "a", "--json").text.contains(#""error":"rolledBack""#))
@@ -36,7 +36,7 @@ struct FreshnessTests {
     #expect(try tool.run("get", "a").code == 17)
   }
 
-  @Test("Is accepted by restore-store, also as a copy of the file")
+  @Test("Is accepted by restore-store, even as a copy of the file")
   func restored() throws {
     try tool.succeed("set", "a", "1")
     let older = tool.path("older.coffer")
@@ -51,7 +51,7 @@ struct FreshnessTests {
     #expect(try tool.succeed("get", "a") == "1\n")
   }
 
-  @Test("Is no concern of a store that lies elsewhere, or that was moved")
+  @Test("Is not checked for a store elsewhere, or one that was moved")
   func elsewhere() throws {
     let store = tool.path("elsewhere.coffer")
     try tool.succeed("set", "a", "1", "-d", store)
@@ -63,7 +63,7 @@ struct FreshnessTests {
     #expect(!tool.exists(state))
   }
 
-  @Test("Is not looked for where the state folder cannot be written, or is unset")
+  @Test("Is not checked if the state folder cannot be written, or is unset")
   func noState() throws {
     let environment = ["XDG_STATE_HOME": "/proc/nowhere"]
     try tool.succeed("set", "a", "1", environment: environment)
@@ -74,10 +74,10 @@ struct FreshnessTests {
     #expect(try tool.succeed("get", "a", environment: environment) == "1\n")
   }
 
-  @Test("log --verify says that the log is whole, and takes no other question")
+  @Test("log --verify reports an intact log, and accepts no other options")
   func log() throws {
     for number in 0..<3 { try tool.succeed("set", "a", "\(number)") }
-    #expect(try tool.succeed("log", "--verify") == "The log is whole: 5 commits, 0 to 4.\n")
+    #expect(try tool.succeed("log", "--verify") == "The log is intact: 5 commits, 0 to 4.\n")
     let json = try tool.succeed("log", "--verify", "--json")
     #expect(json == #"{"ok":true,"commits":5,"first":0,"last":4,"chained":true,"problems":[]}"# + "\n")
     #expect(try tool.run("log", "a", "--verify").code == 2)

@@ -13,13 +13,13 @@ struct HelpExampleTests {
     return below.isEmpty ? [command] : below.flatMap { leaves(of: $0) }
   }
 
-  @Test("There are as many commands as there ought to be, and the one that serves the others is not shown")
+  @Test("All commands are there, and the internal one is not shown")
   func allAreFound() {
     #expect(Self.commands.count > 30)
     #expect(!Self.commands.contains { $0 == AgentCommand.self })
   }
 
-  @Test("It has a summary, which is a sentence, and an example", arguments: commands.indices)
+  @Test("It has a one-sentence summary and an example", arguments: commands.indices)
   func summaryAndExample(index: Int) throws {
     let command = Self.commands[index]
     let configuration = command.configuration
@@ -29,21 +29,21 @@ struct HelpExampleTests {
     #expect(examples.contains { type(of: $0) == command }, "no example of \(command)")
   }
 
-  @Test("Every example is one that the tool understands", arguments: commands.indices)
+  @Test("The tool understands every example", arguments: commands.indices)
   func examplesParse(index: Int) throws {
     for words in Self.examples(of: Self.commands[index]) {
       #expect(throws: Never.self, "\(words)") { try PrefsCommand.parseAsRoot(words) }
     }
   }
 
-  @Test("So are the examples of the tool as a whole")
+  @Test("It understands the examples of its own help, too")
   func examplesOfTheTool() throws {
     let examples = Self.examples(of: PrefsCommand.self)
     #expect(examples.count >= 3)
     for words in examples { #expect(throws: Never.self, "\(words)") { try PrefsCommand.parseAsRoot(words) } }
   }
 
-  @Test("An example with a mistake would be found out")
+  @Test("An example with a mistake would be detected")
   func mistakesAreFound() throws {
     #expect(throws: (any Error).self) { try PrefsCommand.parseAsRoot(Self.words(of: "prefs get a --jsn | cat")[0]) }
     #expect(Self.words(of: "cat a | prefs set 'a b' \"c|d\" 3<x 4< y > z") == [["set", "a b", "c|d"]])

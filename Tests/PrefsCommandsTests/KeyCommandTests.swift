@@ -43,7 +43,7 @@ struct KeyCommandTests {
 
   // MARK: - add
 
-  @Test("What was added opens the store, and so does what opened it before")
+  @Test("An added secret opens the store, and so do earlier ones")
   func add() throws {
     let tool = try sample()
     #expect(try get(tool, "--passphrase-fd", "3", descriptors: [3: "hunter2\n"]) == 0)
@@ -73,13 +73,13 @@ struct KeyCommandTests {
     #expect(try get(tool) == 0)
   }
 
-  @Test("A key that cannot be had adds no slot, and a wrong key makes no key file")
+  @Test("An unavailable key adds no slot, and a wrong key creates no key file")
   func addFails() throws {
     let tool = try sample()
     #expect(try tool.run("key", "add", "--key-command", "false").code == 6)
     #expect(try tool.run("key", "add", "--credential", "none").code == 6)
     #expect(try tool.run("key", "add", "--new-passphrase-fd", "3", descriptors: [3: ""]).code == 6)
-    #expect(try tool.run("key", "add").code == 6, "there is nobody to ask")
+    #expect(try tool.run("key", "add").code == 6, "there is no terminal to ask on")
     #expect(try tool.run("key", "add", "--no-input").code == 6)
     let wrong = ["key", "add", "--new-key-file", tool.path("new"), "--passphrase-fd", "3"]
     #expect(try tool.run(wrong, input: "".utf8, descriptors: [3: "guess"]).code == 5)
@@ -88,7 +88,7 @@ struct KeyCommandTests {
   }
 
   @Test(
-    "What makes no sense is 2",
+    "Contradictory options are 2",
     arguments: [
       ["--passphrase", "--new-key-file", "k"], ["--key-command", "a", "--credential", "b"],
       ["--new-key-file", "k", "--cost", "17"], ["--cost", "13"], ["--cost", "22"], ["--cost", "17", "--argon2id"],
@@ -100,7 +100,7 @@ struct KeyCommandTests {
     #expect(try tool.run(["key", "add"] + options, input: "".utf8).code == 2)
   }
 
-  @Test("A passphrase is stretched as it was asked for")
+  @Test("A passphrase is stretched as requested")
   func stretching() throws {
     let tool = try sample()
     func cost(_ options: String...) throws -> String? {
@@ -131,7 +131,7 @@ struct KeyCommandTests {
 
   // MARK: - change, label, remove
 
-  @Test("change replaces what opens a slot, and keeps its label unless told otherwise")
+  @Test("change replaces the secret of a slot, and keeps its label by default")
   func change() throws {
     let tool = try sample()
     let run = try tool.run(
@@ -148,7 +148,7 @@ struct KeyCommandTests {
     #expect(try tool.slots("--key-file", tool.path("new"))[0]["label"] as? String == "new one")
   }
 
-  @Test("A slot goes by its number or its label, and never by what may be two")
+  @Test("A slot is named by its number or its label, never ambiguously")
   func reference() throws {
     let tool = try sample()
     try tool.succeed("key", "label", "0", "laptop")
@@ -166,7 +166,7 @@ struct KeyCommandTests {
     #expect(try tool.slots().count == 2)
   }
 
-  @Test("remove needs a yes or --force, says what it does not do, and leaves the last slot")
+  @Test("remove needs a yes or --force, warns of its limits, and keeps the last slot")
   func remove() throws {
     let tool = try sample()
     let refused = try tool.run("key", "remove", "Ada")
@@ -205,7 +205,7 @@ struct KeyCommandTests {
     #expect(String(decoding: try tool.contents(file), as: UTF8.self) == key)
   }
 
-  @Test("A recovery key goes into a pipe only when that is asked for; one that nobody got leaves no slot")
+  @Test("A recovery key is written to a pipe only on request; one that was not delivered leaves no slot")
   func recoveryPipe() throws {
     let tool = try sample()
     let refused = try tool.run("key", "recovery")
@@ -221,7 +221,7 @@ struct KeyCommandTests {
     #expect(try tool.slots().count == 3)
   }
 
-  @Test("Without its key file a store with a recovery key says so")
+  @Test("Without its key file, a store points to its recovery key")
   func hint() throws {
     let tool = try sample()
     try tool.succeed("key", "recovery", "-o", tool.path("paper"))
@@ -231,7 +231,7 @@ struct KeyCommandTests {
     #expect(run.code == 6 && run.message.contains(tool.keyFile) && run.message.contains("--recovery-key-fd"))
   }
 
-  @Test("Secrets stand in no message")
+  @Test("Secrets are in no message")
   func noSecrets() throws {
     let tool = try sample()
     let secret = "correct horse battery"

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Where the key comes from")
 struct KeySourceTests {
-  @Test("The first set makes a key file and a store that only their owner can read")
+  @Test("The first set creates a key file and a store that only their owner can read")
   func firstSet() throws {
     let tool = try Tool()
     let run = try tool.run("set", "x", "1")
@@ -23,7 +23,7 @@ struct KeySourceTests {
     #expect(try tool.run("-q", "set", "x", "2", "-d", tool.path("quiet")).message == "")
   }
 
-  @Test("init makes the same, and says so on standard error only")
+  @Test("init creates the same, and reports it only on standard error")
   func initialize() throws {
     let tool = try Tool()
     let run = try tool.run("init")
@@ -91,7 +91,7 @@ struct KeySourceTests {
     #expect(run.message.contains("the key command"))
   }
 
-  @Test("A key file that others can read is warned of, once, unless --quiet")
+  @Test("A key file that others can read causes one warning, unless --quiet")
   func openKeyFile() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")
@@ -110,7 +110,7 @@ struct KeySourceTests {
     #expect(try tool.run("unlock", "--vault-key-file", tool.path("vault-key")).message.contains("mode 640"))
   }
 
-  @Test("Of two that make a store at once, one says that it made it")
+  @Test("If two create a store concurrently, one reports it")
   func race() throws {
     let tool = try Tool()
     try tool.succeed("init", "-d", tool.path("other"))
@@ -128,12 +128,12 @@ struct KeySourceTests {
     try tool.write("gate", "".utf8)
     for child in children { #expect(try Tool.exitCode(of: child) == 0) }
     let messages = try ["a", "b"].map { String(decoding: try tool.contents(tool.path("message-\($0)")), as: UTF8.self) }
-    #expect(messages.filter { $0.contains("made the store") }.count == 1)
+    #expect(messages.filter { $0.contains("created the store") }.count == 1)
     #expect(messages.filter(\.isEmpty).count == 1)
     #expect(try tool.succeed("list") == "a\nb\n")
   }
 
-  @Test("A key file that is a link to nothing is called that, and no key file is said to be made")
+  @Test("A dangling key file is reported as such, and no key file as created")
   func danglingKeyFile() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1", "--key-file", tool.path("key"))
@@ -147,12 +147,12 @@ struct KeySourceTests {
       ["init", "-d", tool.path("new"), "--key-file", tool.path("named")],
     ] {
       let run = try tool.run(arguments, input: "".utf8)
-      #expect(run.code == 6 && run.message.contains("leads nowhere") && !run.message.contains("made"), "\(run)")
+      #expect(run.code == 6 && run.message.contains("dangling") && !run.message.contains("created"), "\(run)")
     }
     #expect(!tool.exists(tool.path("new")))
   }
 
-  @Test("A store is made with what the environment names")
+  @Test("A store is created with what the environment names")
   func creation() throws {
     let tool = try Tool()
     let environment = ["PREFS_KEY_FILE": tool.path("keys/mine")]
@@ -195,7 +195,7 @@ struct KeySourceTests {
     #expect(try tool.succeed("get", "mail/password") == "pass\n")
   }
 
-  @Test("Nothing that was stored stands in any file")
+  @Test("No stored value is readable in any file")
   func nothingInClear() throws {
     let tool = try Tool()
     try tool.succeed("set", "collection-name/key-name", "value-text")

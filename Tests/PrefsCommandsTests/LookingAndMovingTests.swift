@@ -14,7 +14,7 @@ import Testing
 
   // MARK: - find
 
-  @Test("find looks at keys and texts of all collections, small letters standing for capitals, too")
+  @Test("find searches keys and text of all collections, lower case also matching upper case")
   func find() throws {
     let plain = "\tblue\t\nui\trecent\t[\"blueprint.txt\",{\"b\":\"Blue\"}]\nui\ttheme\tDark blue\n"
     #expect(try tool.succeed("find", "blue", "--plain") == plain)
@@ -27,13 +27,13 @@ import Testing
     #expect(try tool.succeed("find", "dark", "--json") == json + "\n")
   }
 
-  @Test("What find prints names the entry again")
+  @Test("The output of find names the entry")
   func findAndGet() throws {
     #expect(try tool.succeed("find", "a/b", "-0") == "/a/b\0")
     #expect(try tool.succeed("get", "/a/b") == "12\n")
   }
 
-  @Test("find is 3 without a match, and never looks at a secret or a number")
+  @Test("find is 3 without a match, and never searches secrets or numbers")
   func findNothing() throws {
     for text in ["hunter", "12", "nothing like it"] {
       let run = try tool.run("find", "--values", text)
@@ -45,7 +45,7 @@ import Testing
 
   // MARK: - rename
 
-  @Test("rename moves a value as it is, across collections")
+  @Test("rename moves a value unchanged, across collections")
   func rename() throws {
     try tool.succeed("rename", "ui/theme", "app/look")
     #expect(try tool.succeed("get", "app/look") == "Dark blue\n")
@@ -56,7 +56,7 @@ import Testing
     #expect(try tool.succeed("list", "ui") == "a/b\n")
   }
 
-  @Test("rename refuses a key that is there, unless it is forced")
+  @Test("rename refuses an existing key, unless forced")
   func renameConflict() throws {
     let run = try tool.run("rename", "ui/theme", "/a/b")
     #expect(run.code == 9 && run.message.contains("--force"))
@@ -73,7 +73,7 @@ import Testing
 
   // MARK: - history and restore
 
-  @Test("Earlier values are listed and brought back, removed keys too")
+  @Test("Earlier values are listed and restored, removed keys too")
   func history() throws {
     try tool.succeed("history", "--keep", "ui")
     for text in ["a", "b"] { try tool.succeed("set", "ui/theme", text) }
@@ -112,7 +112,7 @@ import Testing
     #expect(try tool.succeed("history", "blue", "--reveal").contains("hunter2"))
   }
 
-  @Test("What is not there is 3, and wrong usage 2")
+  @Test("A missing key is 3, and wrong usage 2")
   func missing() throws {
     for arguments in [
       ["history", "ui/none"], ["restore", "ui/theme@999"], ["restore", "ui/none@1"],
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test("get says where a value comes from")
+  @Test("get shows the origin of a value")
   func origin() throws {
     #expect(try tool.succeed("get", "ui/theme", "--show-origin") == "store\tDark blue\n")
     #expect(try tool.succeed("get", "ui/none", "--default", "x", "--show-origin") == "default\tx\n")

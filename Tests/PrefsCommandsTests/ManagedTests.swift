@@ -27,7 +27,7 @@ import Testing
     try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
   }
 
-  @Test("get shows what is locked before the store, and what is a default after it, with the file")
+  @Test("get prefers a locked value to the store, and the store to a default, and names the file")
   func get() throws {
     #expect(try run("get", "web/port").text == "80\n")
     #expect(try run("get", "web/port", "--show-origin").text == "\(file):1\t80\n")
@@ -41,7 +41,7 @@ import Testing
     #expect(try tool.succeed("get", "web/port") == "8080\n")
   }
 
-  @Test("What is locked is not set, by no command for one key, and the refusal names the file")
+  @Test("No command for one key sets a locked one, and the refusal names the file")
   func set() throws {
     try tool.succeed("set", "web/other", "9", "--int")
     for arguments in [
@@ -55,7 +55,7 @@ import Testing
     #expect(try tool.succeed("get", "web/port") == "8080\n" && tool.succeed("get", "web/other") == "9\n")
   }
 
-  @Test("No command for many keys sets what is locked either, and none of them")
+  @Test("No command for many keys sets a locked one, or any of them")
   func setMany() throws {
     let managed = ["PREFS_MANAGED_DIR": tool.path("managed")]
     try tool.succeed("set", "new/port", "1", "--int")
@@ -70,7 +70,7 @@ import Testing
     #expect(try tool.run("import", "-", "-c", "web", "--format", "json", input: same, environment: managed).code == 0)
   }
 
-  @Test("list marks what is locked and what is a default, and lists them where they are not stored")
+  @Test("list marks locked values and defaults, and lists them even if not stored")
   func list() throws {
     try tool.succeed("set", "web/host", "h")
     #expect(try run("list", "web").text == "host\nport\nsize\n")
@@ -84,7 +84,7 @@ import Testing
     #expect(try tool.succeed("list", "web", "--values", "--plain") == "host\th\nport\t8080\n")
   }
 
-  @Test("check looks at what is given and locked, too, and names the line")
+  @Test("check includes defaults and locked values, and names the line")
   func check() throws {
     let declared =
       #"[{"name": "port", "collection": "web", "type": "int", "limits": [{"maximum": 79}]}, "#
@@ -105,7 +105,7 @@ import Testing
     #expect(try tool.succeed("check") == "")
   }
 
-  @Test("exec and inject give programs what is locked, and the defaults")
+  @Test("exec and inject pass on locked values and defaults")
   func programs() throws {
     let variables = try run("exec", "-c", "web", "--prefix", "M_", "--pristine", "--", "/usr/bin/env").text
     #expect(variables.split(separator: "\n").sorted() == ["M_PORT=80", "M_SIZE=12"])
@@ -114,7 +114,7 @@ import Testing
     #expect(try run("inject", template).text == "80 12")
   }
 
-  @Test("A file that others may write to stops the command, and does not count")
+  @Test("A file that others can write stops the command, and is ignored")
   func permissions() throws {
     chmod(file, 0o666)
     for arguments in [["get", "web/port"], ["set", "web/x", "1"]] {

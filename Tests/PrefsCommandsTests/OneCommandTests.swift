@@ -6,7 +6,7 @@ import Testing
 @Suite("A command parsed without the others")
 struct OneCommandTests {
   @Test(
-    "It is what the whole tree makes of the same words",
+    "It parses the same as the complete command tree",
     arguments: [
       ["get", "a/b", "--json"], ["read", "a/b"], ["-d", "s", "get", "k"], ["--store=s", "-c", "list", "get", "k"],
       ["get", "-c", "-q", "k"], ["get", "k", "--default=-q"], ["list", "-lq", "--values"], ["set", "k", "--", "-q"],
@@ -19,7 +19,7 @@ struct OneCommandTests {
   }
 
   @Test(
-    "What is not clear at once, is wrong or asks for help is left to the whole tree",
+    "Ambiguous or wrong arguments, and help, are left to the complete command tree",
     arguments: [
       [], ["help"], ["help", "get"], ["--help"], ["get", "--help"], ["get", "k", "-h"], ["get"], ["get", "--version"],
       ["gett", "k"], ["key"], ["key", "lis"], ["key", "--store", "s", "list"], ["get", "k", "--default", "-q"],
@@ -30,7 +30,7 @@ struct OneCommandTests {
     #expect(CommandArguments.parseAlone(arguments) == nil)
   }
 
-  @Test("Every option that takes whatever follows it is known", arguments: CommandArguments.greedyOptions.sorted())
+  @Test("Every option that takes any next argument is known", arguments: CommandArguments.greedyOptions.sorted())
   func greedy(_ option: String) {
     #expect(CommandArguments.parseAlone(["get", "k", option, "-q"]) == nil)
   }

@@ -13,7 +13,7 @@ import Testing
 struct OperatingTests {
   // MARK: Paths
 
-  @Test("With --must-exist or PREFS_MUST_EXIST a missing store is 4, whatever the command, and nothing is made")
+  @Test("With --must-exist or PREFS_MUST_EXIST a missing store is 4 for every command, and nothing is created")
   func mustExist() throws {
     let tool = try Tool()
     for arguments in [
@@ -28,7 +28,7 @@ struct OperatingTests {
   }
 
   #if os(Linux)
-    @Test("Without /proc, where the arguments come from, that is said", .enabled(if: getuid() == 0, "it takes root"))
+    @Test("A missing /proc, which has the arguments, is reported", .enabled(if: getuid() == 0, "it takes root"))
     func noArguments() throws {
       let script = #"mount -t tmpfs tmpfs /proc; exec "$0" get a"#
       let run = try Tool().run(
@@ -40,7 +40,7 @@ struct OperatingTests {
 
   // MARK: Keys
 
-  @Test("A wrong key names the slots that would open the store, also one that was mistyped")
+  @Test("A wrong or mistyped key is an error that names the slots of the store")
   func wrongKey() throws {
     let tool = try Tool()
     try tool.succeed("set", "a", "1")
@@ -55,7 +55,7 @@ struct OperatingTests {
     }
   }
 
-  @Test("A key file that is gone is told with what else opens the store, where something does")
+  @Test("A missing key file is reported with the other ways to open the store, if any")
   func goneKeyFile() throws {
     let tool = try Tool()
     try tool.succeed("set", "a", "1")
@@ -70,7 +70,7 @@ struct OperatingTests {
     }
   }
 
-  @Test("The key of the vault comes by file, descriptor or environment, to any command, and nothing stays unlocked")
+  @Test("Any command takes the key of the vault by file, descriptor or environment, and leaves it locked")
   func vaultKey() throws {
     let tool = try Tool()
     let key = tool.path("vault-key")
@@ -92,7 +92,7 @@ struct OperatingTests {
 
   // MARK: Restoring
 
-  @Test("restore-store puts a backup in the place of the store, which is kept; of one that is open it takes --force")
+  @Test("restore-store replaces the store by a backup and keeps the old one; an open store needs --force")
   func restoring() throws {
     let tool = try Tool()
     try tool.succeed("set", "a", "old")
@@ -118,7 +118,7 @@ struct OperatingTests {
   // MARK: No room
 
   @Test(
-    "On a full disk doctor finds nothing lost, where a program has the store open and a transaction has failed",
+    "On a full disk doctor finds nothing lost, with the store open and a failed transaction",
     .enabled(if: getuid() == 0, "it takes root to mount a small disk"))
   func fullDisk() throws {
     let tool = try Tool()
@@ -142,7 +142,7 @@ struct OperatingTests {
   }
 
   @Test(
-    "On a full disk a copy elsewhere is made smaller and put back, with nothing but what stands in Durability",
+    "On a full disk a copy elsewhere is compacted and restored, with only the commands in Durability",
     .enabled(if: getuid() == 0, "it takes root to mount a small disk"))
   func smallerCopy() throws {
     let tool = try Tool()
@@ -205,7 +205,7 @@ struct OperatingTests {
     }
   }
 
-  @Test("init --group makes store and key file for a group", .enabled(if: getuid() == 0))
+  @Test("init --group creates store and key file for a group", .enabled(if: getuid() == 0))
   func group() throws {
     let tool = try Tool()
     try tool.succeed(

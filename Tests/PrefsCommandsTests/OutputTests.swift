@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What is printed")
+@Suite("Output")
 struct OutputTests {
   private func sample() throws -> Tool {
     let tool = try Tool()
@@ -70,7 +70,7 @@ struct OutputTests {
     #expect(try tool.succeed("get", "app/theme", "--hex") == "6461726b\n")
   }
 
-  @Test("list prints one name a line, sorted")
+  @Test("list prints one name per line, sorted")
   func list() throws {
     let tool = try sample()
     #expect(try tool.succeed("list", "app") == "icon\nsize\ntheme\n")
@@ -131,7 +131,7 @@ struct OutputTests {
     #expect(try tool.succeed("domains", "--json") == "[\"\",\"app\"]\n")
   }
 
-  @Test("Control characters of a name reach no terminal")
+  @Test("Control characters of a name are never written to a terminal")
   func escapes() throws {
     let tool = try Tool()
     try tool.succeed("set", "-c", "", "a\u{1b}]0;x\u{7}\nb\\n", "x\ty")
@@ -149,7 +149,7 @@ struct OutputTests {
     #expect(try tool.succeed("type", "app/size", "--json") == #"{"collection":"app","key":"size","type":"int"}"# + "\n")
   }
 
-  @Test("A mistyped name brings up the right one")
+  @Test("A mistyped name suggests the right one")
   func suggestions() throws {
     let tool = try sample()
     #expect(try tool.run("get", "app/teme").message.contains("did you mean \"theme\"?"))

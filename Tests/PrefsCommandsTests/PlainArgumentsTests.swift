@@ -2,10 +2,10 @@ import Testing
 
 @testable import PrefsCommands
 
-@Suite("Arguments as they are usually written, which go past the argument parser")
+@Suite("Arguments in their usual form, which bypass the argument parser")
 struct PlainArgumentsTests {
   @Test(
-    "It does what the parser's way does",
+    "The result is the same as through the parser",
     arguments: ["app/theme", "top", "app/icon", "app/nothing", "nothing/theme", "app/", "", "-5", "--help", "-x", "/a"])
   func sameAnswer(key: String) throws {
     let tool = try Tool()
@@ -21,7 +21,7 @@ struct PlainArgumentsTests {
     #expect(plain.message == parsed.message)
   }
 
-  @Test("It takes the same store and the same key from the environment, and misses them the same way")
+  @Test("It uses the same store and key from the environment, and reports missing ones in the same way")
   func sameSources() throws {
     let tool = try Tool()
     try tool.succeed("set", "--store", tool.path("other"), "--key-file", tool.path("other-key"), "a", "b")
@@ -38,7 +38,7 @@ struct PlainArgumentsTests {
   }
 
   @Test(
-    "They ask for what the parser makes of them",
+    "They mean the same as to the parser",
     arguments: [
       ["get", "app/theme"], ["get", ""], ["get", "help"], ["get", "a", "--json", "-n"], ["get", "--no-newline", "a"],
       ["get", "-d", "s", "--key-file", "k", "-c", "a/b", "c/d", "-q"], ["get", "a", "--store", "s", "--store", "t"],
@@ -60,7 +60,7 @@ struct PlainArgumentsTests {
   }
 
   @Test(
-    "What is written otherwise, is wrong or asks for help is left to the parser",
+    "Other forms, wrong arguments and help are left to the parser",
     arguments: [
       [], ["get"], ["get", "-h"], ["get", "a", "b"], ["get", "-5"], ["get", "--", "a"], ["-q", "get", "a"],
       ["get", "a", "--store"], ["get", "a", "--store", ""], ["get", "a", "-c", "-q"], ["get", "a", "--store=s"],

@@ -66,7 +66,7 @@ private final class Installation {
 
 @Suite("Programs beside the tool")
 struct ProgramBesideTests {
-  @Test("prefs NAME starts it with the arguments and the environment, and its exit code is that of prefs")
+  @Test("prefs NAME starts it with the arguments and the environment, and returns its exit code")
   func start() throws {
     let installation = try Installation()
     try installation.program("prefs-hello-2", "printf '<%s>' \"$@\" \"$GREETING\"; exit 7")
@@ -75,7 +75,7 @@ struct ProgramBesideTests {
   }
 
   @Test(
-    "One that may be another's is not started",
+    "One that others can replace is not started",
     arguments: ["file", "folder", "parent", "link", "linked folder", "group"])
   func unsafe(_ what: String) throws {
     let installation = try Installation()
@@ -117,7 +117,7 @@ struct ProgramBesideTests {
   }
 
   @Test(
-    "Names that lead elsewhere name nothing",
+    "Names that lead elsewhere are refused",
     arguments: ["../evil", "evil/evil", "..", "Evil", "evil-", "-evil", "evil"])
   func names(_ name: String) throws {
     let installation = try Installation()
@@ -173,13 +173,13 @@ extension ProgramBesideTests {
 @Suite("The program that reads YAML and TOML")
 struct FormatsProgramTests {
   @Test(
-    "Its end is told, whatever it was",
+    "Any failure of it is reported",
     arguments: ["kill -SEGV $$", "exit 3", "cat >/dev/null; printf '\\001\\006'", "printf x"])
   func crash(_ script: String) throws {
     let installation = try Installation()
     try installation.program("prefs-formats", script)
     let file = installation.root.appendingPathComponent("settings.toml")
-    // More than a pipe holds, which nobody may read.
+    // More than a pipe holds, and possibly never read.
     try Data("a = '\(String(repeating: "x", count: 1 << 20))'\n".utf8).write(to: file)
     let run = try installation.run("import", file.path, "-c", "c")
     #expect(
@@ -187,7 +187,7 @@ struct FormatsProgramTests {
     #expect(!FileManager.default.fileExists(atPath: installation.root.path + "/.local"))
   }
 
-  @Test("Where it is missing, that is said")
+  @Test("A missing one is reported")
   func missing() throws {
     let installation = try Installation()
     let file = installation.root.appendingPathComponent("settings.yaml")
@@ -203,7 +203,7 @@ struct FormatsProgramTests {
     "date": .date(Date(timeIntervalSince1970: 1.25)), "nested": .array([.dictionary(["a": .array([.int(1), .null])])]),
   ]
 
-  @Test("What it answers is the tree, to the bit")
+  @Test("Its answer is the tree, bit for bit")
   func exact() throws {
     let tree = try TreeBytes.tree(TreeBytes.bytes(.dictionary(Self.members))[...])
     #expect(tree == .dictionary(Self.members))
@@ -216,7 +216,7 @@ struct FormatsProgramTests {
     }
   }
 
-  @Test("An answer that is cut short or has other bytes is refused or read, and never more")
+  @Test("A truncated or changed answer is refused or read, without other effects")
   func damaged() throws {
     let bytes = try TreeBytes.bytes(.dictionary(Self.members))
     for count in 0..<bytes.count {

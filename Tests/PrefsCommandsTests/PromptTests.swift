@@ -36,7 +36,7 @@
       #expect(try tool.run("list", "--passphrase-fd", "3", descriptors: [3: "open sesame"]).code == 0)
     }
 
-    @Test("Two different entries make nothing")
+    @Test("Two different entries create nothing")
     func mismatch() throws {
       let tool = try Tool()
       let terminal = try PseudoTerminal()
@@ -63,7 +63,7 @@
       }
     }
 
-    @Test("A signal brings the echo back and then does its work", arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    @Test("A signal restores the echo and then has its effect", arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
     func signals(_ signal: Int32) throws {
       let tool = try Tool()
       let terminal = try PseudoTerminal()
@@ -95,7 +95,7 @@
       let child = try tool.start("set", "x", "--secret", on: terminal)
       try terminal.expect("Value for x: ")
       kill(child, SIGTSTP)
-      // Nobody could continue the leader of a session, so the kernel lets the signal pass; the modes went to and fro.
+      // The leader of a session could never be continued, so the kernel lets the signal pass; the modes went to and fro.
       try terminal.expect("Value for x: ")
       #expect(!terminal.echoes)
       terminal.type("secret\n")
@@ -105,7 +105,7 @@
       #expect(try tool.succeed("get", "x") == "secret\n")
     }
 
-    @Test("key add asks twice; where a recovery key may be typed the question says so, and takes both")
+    @Test("key add asks twice; a prompt that accepts a recovery key says so, and accepts both")
     func recoveryKey() throws {
       let tool = try Tool()
       try tool.succeed("set", "x", "1")
@@ -139,7 +139,7 @@
       #expect(try Tool.exitCode(of: reader) == 0)
     }
 
-    @Test("A recovery key is shown on a terminal once, with what it is for")
+    @Test("A recovery key is shown on a terminal once, with its purpose")
     func shownRecoveryKey() throws {
       let tool = try Tool()
       try tool.succeed("set", "x", "1")
@@ -151,7 +151,7 @@
       #expect(try tool.run("get", "x", "--recovery-key-fd", "3", descriptors: [3: String(key)]).code == 0)
     }
 
-    @Test("A new root key asks for the passphrases of the slots that stay, by their names, with a bar")
+    @Test("A new root key asks for the passphrases of the slots that stay, by label, with a progress bar")
     func newRootKey() throws {
       let tool = try Tool()
       try tool.succeed("set", "x", "1")
@@ -175,7 +175,7 @@
       #expect(try tool.slots().count == 3)
     }
 
-    @Test("seal asks twice for a passphrase of the vault; a locked value asks for it once, for that command only")
+    @Test("seal asks twice for the vault's passphrase; a locked value asks once, for that command only")
     func vaultPassphrase() throws {
       let tool = try Tool()
       try tool.succeed("set", "tokens/key", "value")
@@ -225,7 +225,7 @@
       #expect(try tool.succeed("get", "x") == "1\n")
     }
 
-    @Test("unset --all asks, and takes yes for a yes")
+    @Test("unset --all asks, and accepts yes")
     func confirmation() throws {
       let tool = try Tool()
       try tool.succeed("set", "c/x", "1")

@@ -9,7 +9,7 @@ import Testing
   import Glibc
 #endif
 
-@Suite("A store that cannot be written")
+@Suite("A read-only store")
 struct ReadOnlyStoreTests {
   /// What runs a program as another user, for root, who would not feel a missing right.
   private static let ordinaryUser =
@@ -31,7 +31,7 @@ struct ReadOnlyStoreTests {
   /// Whether an ordinary user may run the tool: not where it was built in root's own folder.
   static var canRun: Bool { run([Tool.executable, "--version"]).code == 0 }
 
-  @Test("Commands that read work and make no file, the others are 14", .enabled(if: canRun))
+  @Test("Commands that read work and create no file, the others are 14", .enabled(if: canRun))
   func commands() throws {
     let tool = try Tool()
     let (folder, key) = (tool.path("bundle"), tool.path("key"))

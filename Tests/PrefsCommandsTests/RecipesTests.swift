@@ -2,7 +2,7 @@
   import Foundation
   import Testing
 
-  /// Runs the recipes of the documentation as a reader would, each section in a home of its own.
+  /// Runs the recipes of the documentation, and the shell of README.md, as a reader would, each section in a home of its own.
   ///
   /// A block of shell is run, and prints the block of text after it, if there is one. `/etc`, `/var/lib` and `/usr/local/bin` are
   /// folders of that home.
@@ -17,7 +17,10 @@
       let text: String
     }
 
-    private static func blocks(of title: String) throws -> [Block] {
+    private static let readme = page.deletingLastPathComponent().appendingPathComponent("../../../README.md")
+      .standardized
+
+    private static func blocks(of title: String, in page: URL = page) throws -> [Block] {
       let sections = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n## ")
       let section = try #require(sections.first { $0.hasPrefix(title + "\n") }, "no section \(title)")
       let parts = section.components(separatedBy: "\n```")
@@ -69,8 +72,8 @@
     }
 
     /// Runs the shell of a section, and compares what it prints.
-    private func run(_ title: String, environment: [String: String] = [:]) throws {
-      let blocks = try Self.blocks(of: title)
+    private func run(_ title: String, in page: URL = page, environment: [String: String] = [:]) throws {
+      let blocks = try Self.blocks(of: title, in: page)
       for (index, block) in blocks.enumerated() where block.tag == "sh" {
         let printed = try shell(block.text, environment: environment)
         if index + 1 < blocks.count, blocks[index + 1].tag == "text" {
@@ -80,13 +83,39 @@
     }
 
     /// Makes a program that writes its environment into the file `seen`.
-    private func addProgram(_ name: String) throws {
-      let path = try tool.write("bin/" + name, "#!/bin/sh\nenv > '\(tool.path("seen"))'\n".utf8)
-      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
-    }
+    private func addProgram(_ name: String) throws { try addScript("bin/" + name, "env > '\(tool.path("seen"))'") }
 
     private func seen() throws -> [Substring] {
       String(decoding: try tool.contents(tool.path("seen")), as: UTF8.self).split(separator: "\n")
+    }
+
+    /// Makes a program with this script, readable and executable for all.
+    private func addScript(_ name: String, _ script: String) throws {
+      let path = try tool.write(name, "#!/bin/sh\n\(script)\n".utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
+    }
+
+    // MARK: - README
+
+    @Test("The README's commands work as they stand")
+    func readmeShell() throws {
+      try addScript("server", "env > seen")
+      try run("The shell", in: Self.readme)
+      #expect(try seen().contains("PORT=8080") && seen().contains("TOKEN=s3cret"))
+      #expect(tool.exists(tool.path("settings.backup.coffer")))
+    }
+
+    @Test("The README's fleet has two hosts that share a setting")
+    func readmeFleet() throws {
+      // The other host is another home, and the carrier a folder.
+      try FileManager.default.createDirectory(atPath: tool.path("web-17"), withIntermediateDirectories: false)
+      try addScript("bin/ssh", "HOME=\"$HOME/$1\"; shift; exec sh -euc \"$*\"")
+      let blocks = try Self.blocks(of: "A fleet", in: Self.readme)
+      #expect(blocks.map(\.tag) == ["sh"])
+      let address = "etcd://etcd-1,etcd-2,etcd-3/shops"
+      #expect(blocks[0].text.contains(address))
+      let printed = try shell(blocks[0].text.replacing(address, with: "file://" + tool.path("var/shops")))
+      #expect(printed.hasSuffix("dark\n"))
     }
 
     // MARK: - Recipes
@@ -146,19 +175,19 @@
       #expect(try tool.mode(tool.path("server.conf")) == 0o600)
     }
 
-    @Test("A program is started anew for changes, and its secrets stay out of what it prints")
+    @Test("A program is restarted for changes, and its secrets stay out of its output")
     func masked() throws {
       try run("A program that reads its settings only at its start")
     }
 
-    @Test("What was in .env is in the store, under the same names")
+    @Test("The contents of .env are in the store, under the same names")
     func dotenv() throws {
       try tool.write(".env", "# The shop\nexport GREETING=\"Good morning\"\nPORT=8080\nAPI_TOKEN='t0ken#with'\n".utf8)
       try run("From .env files")
       #expect(!tool.exists(tool.path(".env")))
     }
 
-    @Test("What defaults exports is imported with its types")
+    @Test("The export of defaults is imported with its types")
     func defaults() throws {
       let settings: [String: Any] = [
         "font-size": 13, "last-opened": Date(timeIntervalSince1970: 1_700_000_000), "recent": ["a.txt", "b.txt"],

@@ -24,7 +24,7 @@ struct RotateTests {
     try tool.run("get", "x", "--passphrase-fd", "3", descriptors: [3: passphrase]).code == 0
   }
 
-  @Test("rotate encrypts every page anew and keeps the slots")
+  @Test("rotate re-encrypts every page and keeps the slots")
   func plain() throws {
     let tool = try sample()
     let before = try tool.contents(tool.store)
@@ -56,7 +56,7 @@ struct RotateTests {
     #expect(try tool.contents(tool.store) == before)
   }
 
-  @Test("What is kept goes on opening the store, and what is dropped does not")
+  @Test("Kept slots still open the store, and dropped ones do not")
   func keepAndDrop() throws {
     let tool = try sample()
     try tool.succeed("key", "add", "--new-key-file", tool.path("second"), "--label", "stick")
@@ -77,7 +77,7 @@ struct RotateTests {
     #expect(try tool.run("get", "x", "--key-file", tool.path("third")).code == 5)
   }
 
-  @Test("The slot that opened the store may itself go")
+  @Test("The slot that opened the store can be dropped")
   func dropOwn() throws {
     let tool = try sample()
     let keep = ["--keep-passphrase-fd", "3"]

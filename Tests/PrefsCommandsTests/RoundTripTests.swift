@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Values go in and come back")
+@Suite("Values in and out")
 struct RoundTripTests {
   private struct Case {
     let arguments: [String]
@@ -111,7 +111,7 @@ struct RoundTripTests {
     }
   }
 
-  @Test("What get prints of a double can be set again")
+  @Test("The output of get for a double can be set again")
   func doublesReadBack() throws {
     let tool = try Tool()
     for text in ["0.30000000000000004", "1e+16", "1.2345678901234568e+17", "2.2250738585072014e-308"] {
@@ -138,7 +138,7 @@ struct RoundTripTests {
     #expect(try tool.succeed("get", "x") == "no newline\n")
   }
 
-  @Test("Numbers and words may have white space around them in a file")
+  @Test("Numbers and words in a file may be surrounded by white space")
   func whiteSpace() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "--int", "-", input: " 12\n")

@@ -34,7 +34,7 @@ struct SalvageCommandTests {
     try #require(try JSONSerialization.jsonObject(with: Data(run.output)) as? [String: Any])
   }
 
-  @Test("Of a sound store everything is saved, under the same key, with exit code 0")
+  @Test("An intact store is saved completely, under the same key, with exit code 0")
   func sound() throws {
     let tool = try sample()
     let run = try tool.run("salvage", "-o", tool.path("new.coffer"))
@@ -48,7 +48,7 @@ struct SalvageCommandTests {
     #expect(try tool.succeed("doctor", "-d", tool.path("new.coffer")).contains("No problems found."))
   }
 
-  @Test("What is lost is listed, the rest is there, and the exit code is 7; the damaged store stays as it was")
+  @Test("Lost values are listed, the rest is saved, and the exit code is 7; the damaged store stays unchanged")
   func lossy() throws {
     let tool = try sample()
     let size = try tool.contents(tool.store).count
@@ -88,17 +88,17 @@ struct SalvageCommandTests {
     #expect(try tool.succeed("get", "api/token", "-d", tool.path("new.coffer")).count == 9001)
   }
 
-  @Test("A new key file is made when asked for, and is the only key of the new store")
+  @Test("A new key file is created on request, and is the only key of the new store")
   func newKey() throws {
     let tool = try sample()
     let new = tool.path("new.coffer")
     let run = try tool.run("salvage", "-o", new, "--new-key-file", tool.path("other.key"))
-    #expect(run.code == 0 && run.message.contains("made the key file"))
+    #expect(run.code == 0 && run.message.contains("created the key file"))
     #expect(try tool.run("get", "ui/key 1", "-d", new).code == 5)
     #expect(try tool.succeed("get", "ui/key 1", "-d", new, "--key-file", tool.path("other.key")).count > 60)
   }
 
-  @Test("Nothing is written over, and nothing hopeless begun")
+  @Test("Nothing is overwritten, and a hopeless salvage not started")
   func refusals() throws {
     let tool = try sample()
     try tool.write("mine", "mine".utf8)

@@ -19,7 +19,7 @@ import Testing
     try database.close()
   }
 
-  @Test("find names what it did not look into")
+  @Test("find names what it did not search")
   func find() throws {
     let run = try tool.run("find", "hunter")
     #expect(run.text == "open/hunter  x\n" || run.text == "open/hunter\n")
@@ -35,7 +35,7 @@ import Testing
     #expect(!lines.joined().contains("hunter2"))
   }
 
-  @Test("A value that is locked is 6, an argument for a sealed collection 2, a move into the clear 11")
+  @Test("A locked value is 6, an argument for a sealed collection 2, an unencrypted move 11")
   func refused() throws {
     #expect(try tool.run("append", "tokens/list", "secret").code == 2)
     #expect(try tool.run("append", "tokens/list", "-", input: "secret").code == 6)
@@ -46,7 +46,7 @@ import Testing
     #expect(try tool.succeed("list", "tokens") == "mail\n")
   }
 
-  @Test("A plain value does not take the place of a sealed secret")
+  @Test("A plain value does not replace a sealed secret")
   func plainOverSecret() throws {
     let database = try Database.open(at: tool.store, key: .keyFile(tool.keyFile))
     try database.vault.unlock(.keyFile(tool.path("vault-key")))

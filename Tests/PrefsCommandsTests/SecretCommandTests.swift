@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test("is stored as it comes, byte for byte, from a file, a pipe, or decoded")
+  @Test("is stored byte for byte, from a file, a pipe, or decoded")
   func bytes() throws {
     let bytes = (0...255).map { UInt8($0) }
     try tool.succeed("set", "k", "--secret", "--value-file", try tool.write("f", bytes))
@@ -38,7 +38,7 @@ import Testing
     #expect(try tool.run("get", "k").output == [0, 255])
   }
 
-  @Test("stays one: a plain set over it is refused, unless it names a type")
+  @Test("stays a secret: a plain set over it is refused, unless it names a type")
   func plainSet() throws {
     try tool.succeed("set", "k", "--secret", "-", input: "hunter2")
     let refused = try tool.run("set", "k", "visible")
@@ -52,7 +52,7 @@ import Testing
     #expect(try tool.succeed("type", "k") == "string\n")
   }
 
-  @Test("is written by get -o to a file for its owner alone, in one step, and by -o - to standard output")
+  @Test("is written by get -o atomically to a file only for its owner, and by -o - to standard output")
   func outputFile() throws {
     try tool.succeed("set", "k", "--secret", "-", input: "hunter2")
     let file = try tool.write("out", Array("old".utf8))

@@ -34,7 +34,7 @@
 
     // MARK: - Colour
 
-    @Test("list -l is aligned, with colours that take up no room")
+    @Test("list -l is aligned, not counting colours")
     func colors() throws {
       let colored = try shown("list", "editor", "-l", environment: ["TERM": "xterm"])
       #expect(colored.contains("theme  \u{1b}[36mstring\u{1b}[0m  "))
@@ -44,14 +44,14 @@
     }
 
     @Test(
-      "There is no colour where it is not wanted",
+      "Unwanted colour is off",
       arguments: [["NO_COLOR": "1", "TERM": "xterm"], ["TERM": "dumb"]])
     func withoutColor(_ environment: [String: String]) throws {
       #expect(try !shown("list", "editor", "-l", environment: environment).contains("\u{1b}"))
       #expect(try shown("list", "editor", "-l", "--color", "always", environment: environment).contains("\u{1b}[36m"))
     }
 
-    @Test("Colour can be forced into a pipe, and kept off a terminal")
+    @Test("Colour can be forced for a pipe, and disabled for a terminal")
     func choice() throws {
       #expect(try tool.succeed("list", "editor", "-l", "--color", "always").contains("\u{1b}[36m"))
       #expect(try !shown("list", "editor", "-l", "--color", "never", environment: ["TERM": "xterm"]).contains("\u{1b}"))
@@ -89,7 +89,7 @@
       #expect(try !String(decoding: tool.contents(tool.path("terminal-out")), as: UTF8.self).contains("paged"))
     }
 
-    @Test("A pager that is not there, or is left early, spoils nothing")
+    @Test("A missing pager, or one that is left early, does no harm")
     func pagerEnds() throws {
       try fill()
       let missing = try shown("list", "long", environment: ["TERM": "xterm", "PAGER": "no-such-pager"])
@@ -126,7 +126,7 @@
       #expect(try Tool.exitCode(of: child) == 0)
       try terminal.drain()
       #expect(terminal.shown.contains(#/\r[a-z-]+ \[[#-]{30}\] [0-9]+ %\u{1b}\[K\r\u{1b}\[K/#), "\(terminal.shown)")
-      // Nothing of it where nobody looks.
+      // Not without a terminal.
       let quiet = try tool.run(command[0] == "backup" ? ["backup", tool.path("other.coffer")] : command, input: [])
       #expect(quiet.code == 0 && !quiet.message.contains("["))
     }

@@ -37,7 +37,7 @@ struct TextFormatTests {
   }
 
   @Test(
-    "Each format brings all collections into another store as they were", arguments: ["json", "yaml", "toml", "plist"])
+    "Each format transfers all collections to another store unchanged", arguments: ["json", "yaml", "toml", "plist"])
   func roundTrip(_ format: String) throws {
     let file = tool.path("all.\(format)")
     let export = try tool.run("export", "-o", file, "--reveal")
@@ -49,7 +49,7 @@ struct TextFormatTests {
     #expect(try other.succeed("import", file).contains("11 items in 3 collections: 11 new"))
     #expect(try listing(other) == listing(tool))
     #expect(try other.succeed("get", "api/token") == "hunter2\n")
-    #expect(try other.succeed("import", file, "--replace").contains("11 as they were"))
+    #expect(try other.succeed("import", file, "--replace").contains("11 unchanged"))
     #expect(try other.succeed("import", file, "--quiet").isEmpty)
     // What the file does not have stays by itself, and goes with --replace.
     try other.succeed("set", "api/extra", "x")
@@ -59,20 +59,21 @@ struct TextFormatTests {
     #expect(try other.run("get", "api/extra").code == 3)
   }
 
-  @Test("Secrets are not shown without --reveal, and an import leaves them alone", arguments: ["json", "yaml", "toml"])
+  @Test(
+    "Secrets are not shown without --reveal, and an import keeps existing ones", arguments: ["json", "yaml", "toml"])
   func secrets(_ format: String) throws {
     let export = try tool.run("export", "--format", format)
     #expect(export.code == 0 && !export.text.contains("hunter2") && export.text.contains("<secret: 7 bytes>"))
     #expect(export.message.contains("1 secret is not shown"))
     let again = try tool.succeed("import", "-", "--format", format, "--replace", input: export.text)
-    #expect(again.contains("1 secret not shown in the file, left as they are"))
+    #expect(again.contains("1 secret hidden in the file, left unchanged"))
     #expect(try tool.succeed("get", "api/token") == "hunter2\n")
     let refused = try tool.run("export", "api", "--format", "env")
     #expect(refused.code == 11 && refused.text.isEmpty && refused.message.contains("--reveal"))
     #expect(try tool.succeed("export", "api", "--format", "env", "--reveal") == "TOKEN='hunter2'\n")
   }
 
-  @Test("One collection goes out by its name and comes in with -c")
+  @Test("One collection is exported by name and imported with -c")
   func oneCollection() throws {
     let text = try tool.succeed("export", "ui", "--format", "yaml")
     #expect(text.hasPrefix("big: 18446744073709551615\n"))
@@ -85,7 +86,7 @@ struct TextFormatTests {
     #expect(try tool.run("export", "--format", "sqlite").code == 2)
   }
 
-  @Test("A shell reads the format env as what get prints")
+  @Test("A shell reads from the format env what get prints")
   func environment() throws {
     try tool.succeed("set", "vars/a.b", "it's $x `y` \\ \"q\"\nnext")
     try tool.succeed("set", "vars/n", "--int", "7")
@@ -98,7 +99,7 @@ struct TextFormatTests {
     #expect(try tool.succeed("type", "back/N") == "string\n")
   }
 
-  @Test("What a format cannot hold is 8 and named, before anything is written")
+  @Test("A value that a format cannot represent is 8 and named, before anything is written")
   func unexportable() throws {
     let file = tool.path("out")
     for (collection, format, key) in [("ui", "env", "bytes"), ("ui", "plist", "when")] {
@@ -116,7 +117,7 @@ struct TextFormatTests {
   }
 
   @Test(
-    "A file that is there is replaced as a whole, private from then on, a link followed, and nothing left beside it")
+    "An existing file is replaced atomically, made private, links followed, and nothing left beside it")
   func output() throws {
     let file = try tool.write("ui.json", "old".utf8)
     chmod(file, 0o644)
@@ -135,7 +136,7 @@ struct TextFormatTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["link.json"])
   }
 
-  @Test("A signal in the middle of an export leaves no file, or the whole one", arguments: ["sqlite", "yaml"])
+  @Test("A signal during an export leaves no file, or a complete one", arguments: ["sqlite", "yaml"])
   func endedExport(_ format: String) throws {
     let lines = (0..<3_000).map { "key\($0): value \($0)\n" }.joined()
     try tool.succeed("import", "-", "-c", "bulk", "--format", "yaml", input: lines)
@@ -160,7 +161,7 @@ struct TextFormatTests {
     return folder
   }
 
-  @Test("--dry-run says what would change, secrets hidden, and changes nothing")
+  @Test("--dry-run shows what would change, without secrets, and changes nothing")
   func dryRun() throws {
     let text = #"{"ui": {"theme": "light", "new": [1]}, "api": {"token": {"$secret": "other"}}}"#
     let before = try listing(tool)
@@ -173,7 +174,7 @@ struct TextFormatTests {
     #expect(try listing(tool) == before)
   }
 
-  @Test("What `defaults export` writes is read, its archived URLs among it")
+  @Test("The output of `defaults export` is read, including archived URLs")
   func propertyList() throws {
     let list = """
       <?xml version="1.0" encoding="UTF-8"?>
@@ -187,7 +188,7 @@ struct TextFormatTests {
     #expect(try tool.contents(tool.path("app.plist")).starts(with: "bplist00".utf8))
   }
 
-  @Test("Metadata stays when a value comes without, and an export says that it is left out")
+  @Test("Metadata stays if an import has none, and an export reports omitting it")
   func metadata() throws {
     let database = tool.path("metadata.sqlite")
     let sql = """
@@ -215,7 +216,7 @@ struct TextFormatTests {
     return (process.terminationStatus, String(decoding: data, as: UTF8.self))
   }
 
-  @Test("A file that does not tell its format needs --format")
+  @Test("A file of unknown format needs --format")
   func unguessed() throws {
     #expect(try tool.run("import", "-", input: "a: 1").code == 2)
     #expect(try tool.run("import", try tool.write("x.unknown", "a: 1".utf8)).code == 2)
@@ -244,7 +245,7 @@ struct TextFormatTests {
     #expect(!empty.exists(empty.store))
   }
 
-  @Test("An import that is killed while it writes has set all keys or none")
+  @Test("A killed import has set all keys or none")
   func killed() throws {
     let count = ProcessInfo.processInfo.environment["COFFER_SOAK"] == "1" ? 100_000 : 5_000
     let lines = (0..<count).map { "  key\($0): value \($0)\n" }.joined()

@@ -19,7 +19,7 @@
 
     // MARK: - Both ways
 
-    @Test("unlock serves the commands after it until lock, which needs no key", arguments: [false, true])
+    @Test("unlock serves later commands until lock, which needs no key", arguments: [false, true])
     func cycle(_ isRefusedKeyrings: Bool) throws {
       let tool = try sample(isRefusedKeyrings: isRefusedKeyrings)
       #expect(try tool.unlock("guess").code == 5)
@@ -40,7 +40,7 @@
       try tool.succeed("lock")
     }
 
-    @Test("The time to live ends it", arguments: [false, true])
+    @Test("It ends after its time to live", arguments: [false, true])
     func timeToLive(_ isRefusedKeyrings: Bool) throws {
       let tool = try sample(isRefusedKeyrings: isRefusedKeyrings)
       let begin = ContinuousClock.now
@@ -54,7 +54,7 @@
       if isRefusedKeyrings { #expect(try tool.agentSockets().isEmpty) }
     }
 
-    @Test("Two stores are unlocked and locked each for itself", arguments: [false, true])
+    @Test("Two stores are unlocked and locked separately", arguments: [false, true])
     func twoStores(_ isRefusedKeyrings: Bool) throws {
       let tool = try sample(isRefusedKeyrings: isRefusedKeyrings)
       let second = tool.path("second")
@@ -70,14 +70,14 @@
       #expect(try tool.run("get", "tokens/key", "-d", second).code == 6)
     }
 
-    @Test("A time that makes no sense is 2", arguments: ["0s", "15", "m", "-1m", "+1m", "1.5h", "1w", "9999d", ""])
+    @Test("An invalid time is 2", arguments: ["0s", "15", "m", "-1m", "+1m", "1.5h", "1w", "9999d", ""])
     func badTime(_ time: String) throws {
       #expect(try Tool().run("unlock", "--ttl=\(time)").code == 2)
     }
 
     // MARK: - The keyring
 
-    @Test("In the keyring only this user reads the key, for as long as was said")
+    @Test("In the keyring only this user can read the key, for the given time")
     func keyring() throws {
       let tool = try sample(isRefusedKeyrings: false)
       let run = try tool.unlock("vault", "--ttl", "2m", "-v")
@@ -102,7 +102,7 @@
 
     // MARK: - The agent
 
-    @Test("The agent's socket is its user's alone, and goes with it")
+    @Test("The agent's socket is only for its user, and removed with it")
     func socketModes() throws {
       let tool = try sample(isRefusedKeyrings: true)
       try tool.unlock()
@@ -113,7 +113,7 @@
       #expect(try tool.agent() == nil)
     }
 
-    @Test("The agent stands on its own, with nothing open that is not its own, and the key in neither words nor files")
+    @Test("The agent is detached, with no foreign descriptors, and the key in no arguments or files")
     func detached() throws {
       let tool = try sample(isRefusedKeyrings: true)
       try tool.unlock()
@@ -134,7 +134,7 @@
       try tool.succeed("lock")
     }
 
-    @Test("SIGTERM ends the agent, and its socket goes")
+    @Test("SIGTERM ends the agent, and its socket is removed")
     func terminated() throws {
       let tool = try sample(isRefusedKeyrings: true)
       try tool.unlock()
@@ -143,7 +143,7 @@
       #expect(try tool.run("get", "tokens/key").code == 6)
     }
 
-    @Test("A socket without an agent is no answer, and is replaced")
+    @Test("A socket without an agent is ignored, and replaced")
     func stale() throws {
       let tool = try sample(isRefusedKeyrings: true)
       try tool.unlock()
@@ -156,7 +156,7 @@
       try tool.succeed("lock")
     }
 
-    @Test("A folder for sockets that others may enter is refused, and nobody in it is asked")
+    @Test("A socket folder that others may enter is refused, and no socket in it used")
     func openFolder() throws {
       let tool = try sample(isRefusedKeyrings: true)
       try tool.unlock()
@@ -172,7 +172,7 @@
       #expect(try tool.unlock().code == 11)
     }
 
-    @Test("Another user gets no answer, even where the socket lets him in", .enabled(if: getuid() == 0))
+    @Test("Another user gets no answer, even if the socket permits it", .enabled(if: getuid() == 0))
     func otherUser() throws {
       let tool = try sample(isRefusedKeyrings: true)
       try tool.unlock()
@@ -193,7 +193,7 @@
       try tool.succeed("lock")
     }
 
-    @Test("Without XDG_RUNTIME_DIR the sockets lie in a folder of the user's in /tmp")
+    @Test("Without XDG_RUNTIME_DIR the sockets are in a folder of the user in /tmp")
     func fallbackFolder() throws {
       let tool = try sample(isRefusedKeyrings: true)
       let environment = ["XDG_RUNTIME_DIR": ""]
@@ -207,7 +207,7 @@
       #expect(try code("get", "tokens/key") == 6)
     }
 
-    @Test("The agent is not for use by hand")
+    @Test("The agent cannot be started by hand")
     func byHand() throws {
       let tool = try Tool()
       #expect(try tool.run("agent", "--socket", tool.path("s"), "--ttl", "1s").code == 2)

@@ -18,7 +18,7 @@ struct UnsetTests {
     return tool
   }
 
-  @Test("Several keys go at once")
+  @Test("Several keys are removed together")
   func several() throws {
     let tool = try sample()
     try tool.succeed("unset", "c/a", "c/b", "other/a")
@@ -26,7 +26,7 @@ struct UnsetTests {
     #expect(try tool.succeed("collections") == "c\n")
   }
 
-  @Test("A missing key is 3; the others go all the same; --force does not mind")
+  @Test("A missing key is 3, and the others are still removed; --force ignores it")
   func missing() throws {
     let tool = try sample()
     let run = try tool.run("unset", "c/a", "c/none", "c/nil", "c/b")
@@ -71,7 +71,7 @@ struct UnsetTests {
 
 @Suite("Doctor")
 struct DoctorTests {
-  @Test("A sound store has no problems")
+  @Test("An intact store has no problems")
   func sound() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")
@@ -86,7 +86,7 @@ struct DoctorTests {
     #expect((object["problems"] as? [String])?.isEmpty == true)
   }
 
-  @Test("A store that others may read is a problem")
+  @Test("A store readable by others is a problem")
   func wideMode() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")
@@ -96,7 +96,7 @@ struct DoctorTests {
     #expect(run.text.contains("mode 644"))
   }
 
-  @Test("Every flipped byte behind the envelope is found")
+  @Test("Every flipped byte after the envelope is found")
   func flippedBytes() throws {
     let tool = try Tool()
     try tool.succeed("set", "x", "1")

@@ -23,7 +23,7 @@ struct VaultCommandTests {
 
   // MARK: - seal, unseal
 
-  @Test("seal keeps what is there, and the rest of the store stays open")
+  @Test("seal keeps existing values, and the rest of the store stays open")
   func seal() throws {
     #expect(try tool.run("get", "tokens/old").code == 6)
     #expect(try tool.succeed("get", "x") == "1\n")
@@ -41,7 +41,7 @@ struct VaultCommandTests {
     #expect(try tool.run("seal", "x", "-d", tool.path("none")).code == 4)
   }
 
-  @Test("A key that is wrong for the vault is told of the vault, not of the store")
+  @Test("A wrong key for the vault is reported for the vault, not for the store")
   func wrongKey() throws {
     var runs = [try tool.unlock("guess")]
     runs.append(try tool.run("seal", "more", "--vault-passphrase-fd", "3", descriptors: [3: "guess"]))
@@ -53,7 +53,7 @@ struct VaultCommandTests {
     }
   }
 
-  @Test("A vault may open with a key file, which seal makes")
+  @Test("A vault may open with a key file, which seal creates")
   func keyFile() throws {
     let store = ["-d", tool.path("second")]
     func code(_ arguments: String...) throws -> Int32 { try tool.run(arguments + store, input: "x".utf8).code }
@@ -70,7 +70,7 @@ struct VaultCommandTests {
     #expect(try code("lock") == 0)
   }
 
-  @Test("unseal needs the vault, and gives the values back to the store")
+  @Test("unseal needs the vault, and returns the values to the store")
   func unseal() throws {
     #expect(try tool.run("unseal", "tokens").code == 6)
     #expect(try tool.run("unseal", "none").code == 3)
@@ -79,7 +79,7 @@ struct VaultCommandTests {
     #expect(try tool.run("unseal", "tokens").code == 3)
   }
 
-  @Test("A store without a vault says how to make one")
+  @Test("A store without a vault says how to create one")
   func noVault() throws {
     try tool.succeed("init", "-d", tool.path("second"))
     for command in [["unlock"], ["key", "list", "--vault"], ["key", "add", "--vault"], ["rotate", "--vault"]] {
@@ -92,7 +92,7 @@ struct VaultCommandTests {
 
   // MARK: - Reading and writing
 
-  @Test("A locked value is 6 and says what to do; it is never nothing, nor its default")
+  @Test("A locked value is 6 and says what to do; it is never empty or its default")
   func locked() throws {
     for arguments in [
       ["get", "tokens/old"], ["get", "tokens/old", "--default", "none"], ["get", "tokens/old", "--no-input"],
@@ -108,7 +108,7 @@ struct VaultCommandTests {
     try tool.succeed("unset", "tokens/old")
   }
 
-  @Test("A sealed collection takes no value from the arguments, locked or not")
+  @Test("A sealed collection accepts no value as an argument, locked or not")
   func argument() throws {
     for _ in 0..<2 {
       let run = try tool.run("set", "tokens/new", "hunter2")
@@ -120,7 +120,7 @@ struct VaultCommandTests {
     #expect(try tool.succeed("get", "tokens/new") == "hunter2\n")
   }
 
-  @Test("Lists show sealed values and secrets by their size, unless they are to be revealed")
+  @Test("Lists show sealed values and secrets by their size, unless revealed")
   func lists() throws {
     try tool.succeed("set", "plain", "--secret", "-", input: "hunter2")
     #expect(try tool.succeed("list", "", "--values", "--plain") == "plain\t<secret: 7 bytes>\nx\t1\n")
@@ -141,7 +141,7 @@ struct VaultCommandTests {
     #expect(json.contains("\"type\":\"string\"") && json.contains("\"value\":\"clear text\""))
   }
 
-  @Test("export and import take sealed values where the vault is unlocked, and are 6 elsewhere")
+  @Test("export and import handle sealed values if the vault is unlocked, and are 6 otherwise")
   func exportAndImport() throws {
     let file = tool.path("plain.sqlite")
     let export = ["export", "--format", "sqlite", "-o", file, "--reveal"]
@@ -162,7 +162,7 @@ struct VaultCommandTests {
 
   // MARK: - Slots
 
-  @Test("The vault has slots of its own, for which it has to be unlocked")
+  @Test("The vault has its own slots, for which it must be unlocked")
   func slots() throws {
     #expect(try tool.slots("--vault").map { $0["kind"] as? String } == ["passphrase"])
     #expect(try tool.run("key", "add", "--vault", "--new-passphrase-fd", "3", descriptors: [3: "two"]).code == 6)
@@ -188,7 +188,7 @@ struct VaultCommandTests {
     #expect(try tool.succeed("get", "tokens/old") == "clear text\n")
   }
 
-  @Test("rotate --vault seals everything anew, for the slots that stay, and locks")
+  @Test("rotate --vault reseals everything, for the slots that stay, and locks")
   func rotate() throws {
     let add = ["key", "add", "--vault", "--label", "two", "--cost", "14", "--new-passphrase-fd", "3"]
     try tool.unlock()

@@ -18,7 +18,7 @@ import Testing
     try tool.succeed("set", "a/one", "1")
   }
 
-  @Test("prints what other processes commit, a line a key, with values when asked for")
+  @Test("prints commits of other processes, one line per key, with values on request")
   func lines() throws {
     let watch = try Watch(tool, "--values")
     try tool.succeed("set", "a/one", "2")
@@ -38,7 +38,7 @@ import Testing
       /,"time":"[-0-9T:.Z]+","author":{"program":"prefs","user":"[^"]+","host":"[^"]*","actor":null}/, with: "")
   }
 
-  @Test("prints one JSON object a line, or fields")
+  @Test("prints one JSON object per line, or fields")
   func forms() throws {
     try tool.succeed("rename", "a/one", "b/t\two")
     try tool.succeed("unset", "--all", "-f", "-c", "b")
@@ -62,7 +62,7 @@ import Testing
     _ = try revealing.end()
   }
 
-  @Test("prints one collection or one key, where that is asked for")
+  @Test("prints one collection or one key on request")
   func filters() throws {
     for key in ["a/two", "b/one", "one"] { try tool.succeed("set", key, "x") }
     let expected: [([String], [String])] = [
@@ -77,13 +77,13 @@ import Testing
     }
   }
 
-  @Test("says that everything may have changed, where the store does not know")
+  @Test("says that everything may have changed if the store does not know")
   func unknown() throws {
     let watch = try Watch(tool, "--since", "99999", "--json")
     #expect(try watch.end() == [#"{"sequence":2,"change":"everything"}"#])
   }
 
-  @Test("goes on from a number without a gap or a repetition, while others write")
+  @Test("continues from a number without gaps or repetitions, while others write")
   func since() throws {
     let count = 12
     let writer = Thread { [tool] in
@@ -102,7 +102,7 @@ import Testing
 
   private static func sequence(_ line: String) -> Int { Int(line.prefix { $0 != " " }) ?? -1 }
 
-  @Test("ends by a signal, and quietly when nobody reads any more", arguments: [SIGINT, SIGTERM, 0])
+  @Test("ends by a signal, and quietly when its output is closed", arguments: [SIGINT, SIGTERM, 0])
   func ends(_ signal: Int32) throws {
     let watch = try Watch(tool)
     if signal == 0 { watch.output.close() } else { watch.send(signal) }
@@ -121,7 +121,7 @@ import Testing
     #expect(!tool.exists(tool.store + "-shm") && !tool.exists(tool.store + "-wal"))
   }
 
-  @Test("takes no wrong usage, and needs a store")
+  @Test("refuses wrong usage, and needs a store")
   func usage() throws {
     for arguments in [["--since", "-1"], ["--since", "x"], ["--json", "--plain"], ["--reveal"], ["a", "b"]] {
       #expect(try tool.run(["watch"] + arguments, input: []).code == 2, "\(arguments)")
@@ -131,7 +131,7 @@ import Testing
 
   private static let rounds = ProcessInfo.processInfo.environment["COFFER_SOAK"] == nil ? 4 : 500
 
-  @Test("misses nothing of 8 processes that set and count at once, 4 times (500 with COFFER_SOAK)")
+  @Test("misses nothing of 8 processes that set and count concurrently, 4 times (500 with COFFER_SOAK)")
   func crowd() throws {
     let writers = 8
     let watch = try Watch(tool, "--since", "2")

@@ -5,7 +5,7 @@ import Testing
 @testable import PrefsPage
 
 /// Calls by hand: lists, changes, conflicts, undo.
-@Suite("What the settings page changes", .serialized) struct ChangeTests {
+@Suite("Changes by the settings page", .serialized) struct ChangeTests {
   private func page(readOnly: Bool = false, collections: [String] = []) async throws -> ServedPage {
     try await ServedPage(readOnly: readOnly, collections: collections) { transaction in
       try transaction.setObject("dark", forKey: "theme", inCollection: "editor")
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test("The list is in order, and a search looks at names and texts, whatever the size of letters")
+  @Test("The list is sorted, and a search covers names and text, ignoring case")
   func list() async throws {
     let page = try await page()
     let session = try page.session()
@@ -45,7 +45,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("No answer but that to a reveal holds a secret")
+  @Test("No answer except to a reveal contains a secret")
   func secrets() async throws {
     let page = try await page()
     let session = try page.session()
@@ -58,7 +58,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("Several changes are made as one, or none of them where one cannot be made")
+  @Test("Several changes are made atomically, or none if one is refused")
   func together() async throws {
     let page = try await page()
     let session = try page.session()
@@ -75,7 +75,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("A change is refused where somebody else was faster, with what is there now")
+  @Test("A change is refused after a concurrent one, with the current value")
   func conflict() async throws {
     let page = try await page()
     let session = try page.session()
@@ -94,7 +94,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("Undo brings back what a save replaced or removed, secrets too, unless somebody has changed it since")
+  @Test("Undo restores what a save replaced or removed, secrets too, unless it has changed since")
   func undo() async throws {
     let page = try await page()
     let session = try page.session()
@@ -120,7 +120,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("Saves of one setting are undone one after the other, and an undo can itself be undone")
+  @Test("Saves of one setting are undone one by one, and an undo can be undone")
   func undoInTurn() async throws {
     let page = try await page()
     let session = try page.session()
@@ -142,7 +142,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("Undo brings back metadata, expiry and due date with a removed setting")
+  @Test("Undo restores metadata, expiry and due date with a removed setting")
   func undoOfRemoval() async throws {
     let later = Date(timeIntervalSince1970: 4_000_000_000)
     let page = try await ServedPage { transaction in
@@ -161,7 +161,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("A page that only reads changes nothing")
+  @Test("A read-only page changes nothing")
   func readOnly() async throws {
     let page = try await page(readOnly: true)
     let session = try page.session()
@@ -189,7 +189,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("A commit of somebody else reaches the page with its author, and the list has it by then")
+  @Test("A commit of another program reaches the page with its author, and is then in the list")
   func events() async throws {
     let page = try await page()
     let session = try page.session()
@@ -207,7 +207,7 @@ import Testing
   }
 
   @Test(
-    "A request that is none gets an error, and the page goes on",
+    "An invalid request gets an error, and the page continues",
     arguments: [
       "", "[]", "nonsense", #"{"collection":1}"#, #"{"offset":"x"}"#, #"{"filter":"none"}"#,
       String(repeating: "[", count: 5000),

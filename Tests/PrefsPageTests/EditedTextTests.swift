@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrefsPage
 
-@Suite("Text that is edited") struct EditedTextTests {
+@Suite("Edited text") struct EditedTextTests {
   private static let values: [Value] = [
     .bool(true), .int(-3), .uint64(.max), .double(1), .double(0.1), .string("a\n\"b\""), .data(Data([0, 255])),
     .date(Date(timeIntervalSince1970: 1.25)), .array([.int(1), .double(2), .string("x"), .null]),
@@ -12,14 +12,14 @@ import Testing
     .array([.data(Data([1])), .dictionary([:])]),
   ]
 
-  @Test("A value comes back from the text that is edited, of the same type", arguments: values)
+  @Test("A value round-trips through its edited text, with the same type", arguments: values)
   func roundTrip(value: Value) throws {
     let text = try EditedText.text(of: value)
     #expect(try EditedText.value(text, type: value.kind.name, nil) == value)
   }
 
   @Test(
-    "Text that is no value of the type is refused without being quoted",
+    "Text that is not a value of the type is refused without being quoted",
     arguments: [
       ("int", "1.5"), ("double", "much"), ("bool", "perhaps"), ("date", "soon"), ("uuid", "x"), ("array", "{}"),
       ("dict", "[]"), ("dict", "{"), ("data", "???"), ("secret", ""), ("nothing", "x"),

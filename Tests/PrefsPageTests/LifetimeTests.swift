@@ -2,7 +2,7 @@ import Testing
 
 @testable import PrefsPage
 
-@Suite("How long the settings page lives") struct LifetimeTests {
+@Suite("The lifetime of the settings page") struct LifetimeTests {
   private let clock = TestClock()
 
   private func lifetime() -> PageLifetime { PageLifetime(idleLimit: .seconds(900)) { [clock] in clock.now } }
@@ -35,7 +35,7 @@ import Testing
     #expect(lifetime.end == .idle)
   }
 
-  @Test("It ends when nobody uses it, though a tab is open")
+  @Test("It ends when unused, though a tab is open")
   func idle() {
     let lifetime = lifetime()
     lifetime.openTab()
@@ -47,7 +47,7 @@ import Testing
     #expect(lifetime.end == .idle)
   }
 
-  @Test("What a page asks for by itself does not keep it alive")
+  @Test("Automatic requests of a page do not keep it alive")
   func automaticRequests() async throws {
     let page = try await ServedPage()
     let session = try page.session()

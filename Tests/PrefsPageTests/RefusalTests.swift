@@ -4,7 +4,7 @@ import Testing
 @testable import PrefsPage
 
 /// Requests by hand: who gets in, and what others learn.
-@Suite("Who gets into the settings page", .serialized) struct RefusalTests {
+@Suite("Access to the settings page", .serialized) struct RefusalTests {
   /// What is refused looks the same, whatever the reason.
   private func expectRefusal(_ answer: RawAnswer, _ comment: Comment) {
     #expect(answer.status == 403, comment)
@@ -19,7 +19,7 @@ import Testing
     ["X-Coffer-Session": nil], ["X-Coffer-Session": ""], ["X-Coffer-Session": "AAAA"],
   ]
 
-  @Test("A call that does not come from the page is refused, and says nothing", arguments: wrongHeaders)
+  @Test("A request that is not from the page is refused, and reveals nothing", arguments: wrongHeaders)
   func refusedCall(changing: [String: String?]) async throws {
     let page = try await ServedPage { try $0.setObject("dark", forKey: "theme", inCollection: "editor") }
     let session = try page.session()
@@ -28,7 +28,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("A name that leads to loopback by DNS is no host of the page, for its files neither")
+  @Test("A DNS name that resolves to loopback is not accepted as host of the page, not even for its files")
   func rebinding() async throws {
     let page = try await ServedPage()
     for host in ["evil.example.org:\(page.port)", "localhost:\(page.port)", "[::1]:\(page.port)", "127.0.0.1:1"] {
@@ -37,7 +37,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("Somebody who finds the port and nothing else gets 403 for every path and method")
+  @Test("Anyone who finds only the port gets 403 for every path and method")
   func portAlone() async throws {
     let page = try await ServedPage()
     let host = ["Host": "127.0.0.1:\(page.port)"]
@@ -61,7 +61,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("A token that was not used dies after a minute")
+  @Test("An unused token expires after a minute")
   func oldToken() async throws {
     let page = try await ServedPage()
     let body = "{\"token\":\"\(try page.credentials.makeToken())\"}"
@@ -70,7 +70,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("A wrong token neither gets in nor uses up the right one")
+  @Test("A wrong token is refused and does not use up the right one")
   func wrongToken() async throws {
     let page = try await ServedPage()
     let token = try page.credentials.makeToken()
@@ -82,7 +82,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("Another page's frame, script or image gets no file of the page")
+  @Test("A frame, script or image of another page gets no file of the page")
   func filesElsewhere() async throws {
     let page = try await ServedPage()
     let path = "/\(ServedPage.folder)/"
@@ -104,7 +104,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("Every answer forbids what a page could be abused by", arguments: ["", "page.js", "page.css", "missing"])
+  @Test("Every answer has headers against abuse of the page", arguments: ["", "page.js", "page.css", "missing"])
   func headers(path: String) async throws {
     let page = try await ServedPage()
     let answer = try await page.send("GET", "/\(ServedPage.folder)/\(path)", ["Host": "127.0.0.1:\(page.port)"])
@@ -121,7 +121,7 @@ import Testing
     try await page.close()
   }
 
-  @Test("A body that is too large, or of unknown length, is not read")
+  @Test("A body too large, or of unknown length, is not read")
   func largeBody() async throws {
     let page = try await ServedPage()
     let session = try page.session()
@@ -138,7 +138,7 @@ import Testing
     return "POST /\(ServedPage.folder)/api/list HTTP/1.1\r\n\(headers)"
   }
 
-  @Test("Behind a proxy the origin has to be the host that the proxy was asked for")
+  @Test("Behind a proxy, the origin must be the host that the proxy was asked for")
   func proxy() {
     let gate = RequestGate(place: .socket, folder: "f")
     func passed(_ host: String?, _ origin: String?) -> RequestGate.Passed? {
@@ -154,7 +154,7 @@ import Testing
     #expect(passed(nil, nil) == nil)
   }
 
-  @Test("Connections that say nothing do not keep the page from others")
+  @Test("Idle connections do not block the page for others")
   func silentConnections() async throws {
     let page = try await ServedPage()
     let silent = try (0..<200).map { _ in try RawConnection(port: page.port) }

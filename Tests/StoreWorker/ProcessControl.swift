@@ -9,7 +9,7 @@
     return unsafeBitCast(dlsym(nil, "prctl"), to: ProcessControl.self)(option, second, third, fourth, fifth)
   }
 
-  /// Has the kernel answer add_key, request_key and keyctl by EPERM, as the filters of containers do (seccomp(2)).
+  /// Makes the kernel refuse add_key, request_key and keyctl with EPERM, as the filters of containers do (seccomp(2)).
   func refuseKeyrings() {
     struct Instruction {
       let code: UInt16

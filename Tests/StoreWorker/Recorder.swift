@@ -2,7 +2,7 @@ import Coffer
 import Foundation
 import TestSupport
 
-/// Does operations at random on registers that other processes use as well, and notes when it did which.
+/// Runs random operations on registers shared with other processes, and records each with its times.
 struct Recorder {
   /// Each is one key, or one object of two keys.
   private static let objects = [("a", 1), ("b", 1), ("pair", 2)]
@@ -12,7 +12,7 @@ struct Recorder {
 
   /// - Parameters:
   ///   - form: `proxy` or `connection`.
-  ///   - seed: Tells the values of this process from those of the others.
+  ///   - seed: Distinguishes the values of this process from those of the others.
   init(_ database: Database, form: String, seed: Int) throws {
     let connection = try database.makeConnection()
     registers =
@@ -24,14 +24,14 @@ struct Recorder {
 
   func run(_ count: Int) throws -> [RecordedOperation] {
     var random = SplitMix64(state: UInt64(seed))
-    // What a key held when this process last read it: what a comparison may expect.
+    // The value of a key when this process last read it: what a comparison may expect.
     var seen: [String: [Int?]] = [:]
     return try (0..<count).map { number in
       let (object, size) = Self.objects[Int.random(in: 0..<Self.objects.count, using: &random)]
       let keys = (0..<size).map { "\(object)\($0)" }
       let known = seen[object] ?? Array(repeating: nil, count: size)
       let action = Self.action(known, value: seed * 1_000_000 + number, &random)
-      // Without a pause each process would do all of its operations in one slice of the processor's time.
+      // Without a pause each process would run all of its operations in one time slice.
       usleep(UInt32.random(in: 0..<2000, using: &random))
       let invoked = Self.now
       let result = try registers.run(action, on: keys, in: Self.collection)
@@ -100,7 +100,7 @@ private struct ConnectionRegisters: Registers {
   }
 }
 
-/// What concerns one key goes through the proxy, and is committed when it returns.
+/// Operations on one key go through the proxy, and are committed when they return.
 private struct ProxyRegisters: Registers {
   let proxy: ConnectionProxy
   let connection: Connection

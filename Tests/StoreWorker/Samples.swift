@@ -15,7 +15,7 @@ enum Samples {
     case light, dark
   }
 
-  /// How a sample is set, and how it is found wrong.
+  /// How a sample is set, and how it is checked.
   private struct Sample: Sendable {
     let key: String
     let set: @Sendable (ConnectionProxy) throws -> Void

@@ -1,4 +1,4 @@
-// The other process of the tests: opens a store and does one thing with it.
+// A process for the tests: opens a store and does one thing with it.
 //
 //   StoreWorker COMMAND STORE KEYFILE [ARGUMENT…]
 
@@ -24,7 +24,7 @@ func open() throws -> Database {
   try Database.open(at: store, key: .keyFile(keyFile), options: .init(busyTimeout: .seconds(60)))
 }
 
-/// With the vault unlocked by the key file that comes next.
+/// With the vault unlocked by the key file in the next argument.
 func openUnlocked() throws -> Database {
   let database = try open()
   try database.vault.unlock(.keyFile(rest[0]))
@@ -37,7 +37,7 @@ func becomeNobody() {
   guard setgid(65534) == 0, setuid(65534) == 0 else { fatalError("cannot change the user") }
 }
 
-/// Whom root's test has this process become from its start, as USER:GROUP:FURTHERGROUP.
+/// The user that this process becomes at its start, for tests run by root, as USER:GROUP:FURTHERGROUP.
 if let numbers = ProcessInfo.processInfo.environment["COFFER_WORKER_USER"]?.split(separator: ":").compactMap({
   UInt32($0)
 }) {
@@ -51,7 +51,7 @@ nonisolated(unsafe) var lateConnection: Connection?
 
 switch command {
 case "create":
-  // Of several that are started at once, all end with the same store open.
+  // If several are started concurrently, all end with the same store open.
   try KeyFile.create(at: keyFile)
   let connection = try Database.openOrCreate(at: store, key: .keyFile(keyFile)).makeConnection()
   try connection.readWrite { try $0.setObject(true, forKey: "creator \(getpid())") }
@@ -66,7 +66,7 @@ case "create-for-group":
   }
 
 case "restore":
-  // restore … BACKUP force|: says what it kept.
+  // restore … BACKUP force|: prints what it kept.
   do {
     say(try Database.restore(at: store, from: rest[0], key: .keyFile(keyFile), force: rest.count > 1) ?? "nothing")
   } catch let error as CofferError {
@@ -75,7 +75,7 @@ case "restore":
   }
 
 case "insert":
-  // insert … PREFIX COUNT: each key in a transaction of its own.
+  // insert … PREFIX COUNT: each key in its own transaction.
   let connection = try open().makeConnection()
   for number in 0..<Int(rest[1])! {
     try connection.readWrite { try $0.setObject(number, forKey: "\(rest[0])\(number)", inCollection: "numbers") }
@@ -90,7 +90,7 @@ case "clear":
   try open().makeConnection().readWrite { try $0.removeAllObjects(inCollection: rest[0]) }
 
 case "increment":
-  // increment … KEY COUNT: reads, and writes where nobody else has written meanwhile, until it has succeeded so often.
+  // increment … KEY COUNT: reads, and writes if the version is unchanged, until it has succeeded this often.
   let connection = try open().makeConnection()
   var successCount = 0
   while successCount < Int(rest[1])! {
@@ -109,7 +109,7 @@ case "increment":
   }
 
 case "record":
-  // record … FORM SEED COUNT: does so many operations at random once a line comes, and says each of them as JSON.
+  // record … FORM SEED COUNT: runs this many random operations after a line of input, and prints each as JSON.
   let recorder = try Recorder(open(), form: rest[0], seed: Int(rest[1])!)
   say("ready")
   _ = readLine()
@@ -118,7 +118,7 @@ case "record":
   }
 
 case "keep-history":
-  // keep-history … COLLECTION COUNT: sets one key so often and removes it, and sets another; the collection keeps it all.
+  // keep-history … COLLECTION COUNT: sets one key this often, removes it, and sets another; the collection keeps all.
   let connection = try open().makeConnection()
   try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: rest[0]) }
   for number in 0..<Int(rest[1])! {
@@ -133,7 +133,7 @@ case "keep-history":
   try connection.readWrite { try $0.setObject("second", forKey: "there", inCollection: rest[0]) }
 
 case "model":
-  // Runs each transaction that comes as a line of JSON, until there are no more.
+  // Runs each transaction given as a line of JSON, until the input ends.
   let connection = try open().makeConnection()
   while let line = readLine() {
     let transaction = try JSONDecoder().decode(ModelTransaction.self, from: Data(line.utf8))
@@ -142,7 +142,7 @@ case "model":
   }
 
 case "rename":
-  // rename … COUNT: opens settings that were called "old" and a number before, and are called "new" and that number now.
+  // rename … COUNT: opens settings formerly named "old" and a number, now named "new" and that number.
   let settings = Settings(version: "2") {
     for number in 0..<Int(rest[0])! { Key("new\(number)", default: -1, formerly: .named("old\(number)")) }
   }
@@ -152,20 +152,20 @@ case "rename":
   say("ends")
 
 case "acknowledge":
-  // acknowledge … PREFIX: says each number once its commit has returned, until it is killed.
+  // acknowledge … PREFIX: prints each number once its commit has returned, until killed.
   let connection = try open().makeConnection()
   let text = String(repeating: "acknowledged value ", count: 20)
   for number in 0... {
     try connection.readWrite {
       try $0.setObject("\(text)\(number)", forKey: "\(rest[0])\(number)", inCollection: "kept")
-      // In the same transaction: neither is there without the other.
+      // In the same transaction: neither exists without the other.
       try $0.setObject(number, forKey: rest[0], inCollection: "last")
     }
     say("\(number)")
   }
 
 case "look":
-  // look … PREFIX…: reads what those who acknowledge write, until it is killed; ends when something is there by half.
+  // look … PREFIX…: reads what the `acknowledge` processes write, until killed; ends if it sees a partial transaction.
   let connection = try open().makeConnection()
   say("begins")
   var seen = [Int](repeating: -1, count: rest.count)
@@ -186,14 +186,14 @@ case "look":
   }
 
 case "checkpoint":
-  // Folds the log in again and again, until it is killed.
+  // Checkpoints repeatedly, until killed.
   let connection = try SQLiteConnection(
     store: Store.open(at: store, key: .keyFile(keyFile)), busyTimeout: .milliseconds(100))
   say("begins")
   while true { try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
 
 case "read":
-  // read … COUNT: each snapshot has all keys of the one before, until there are so many.
+  // read … COUNT: each snapshot has all keys of the previous one, until there are this many.
   let connection = try open().makeConnection()
   var seen = 0
   while seen < Int(rest[0])! {
@@ -211,7 +211,7 @@ case "read":
   }
 
 case "set-samples":
-  // Through the proxy, and without a word of flushing: close() sees to it.
+  // Through the proxy, without flushing: close() does that.
   let proxy = try ConnectionProxy(database: open())
   try Samples.set(through: proxy)
   try proxy.close()
@@ -228,17 +228,17 @@ case "exit-without-flush":
   exit(0)
 
 case "make-vector":
-  // make-vector FOLDER -: makes the store in Tests/Interop/vectors anew, and says the SHA-256 of its files.
+  // make-vector FOLDER -: recreates the store in Tests/Interop/vectors, and prints the SHA-256 of its files.
   let digests = try StoreVector.make(in: store)
   say("store-1.hex \(digests.store)")
   say("store-1-wal.hex \(digests.log)")
 
 case "make-golden":
-  // make-golden FOLDER -: makes stores of every kind, as in Tests/Formats, where none is ever made anew.
+  // make-golden FOLDER -: creates stores of every kind, as in Tests/Formats, where none is ever recreated.
   try GoldenStore.make(in: store)
 
 case "release-without-flush":
-  // The proxy is gone long before its batch is written; the exit comes right after.
+  // The proxy is released long before its batch is written; the exit follows immediately.
   try {
     let proxy = try ConnectionProxy(database: open())
     for number in 0..<500 { try proxy.setObject(number, forKey: "key \(number)", inCollection: "exit") }
@@ -257,7 +257,7 @@ case "set-preference":
   }
 
 case "get-preference":
-  // get-preference … APPLICATION KEY: from the user's folders; says what is wrong.
+  // get-preference … APPLICATION KEY: from the user's folders; prints what is wrong.
   do {
     say(try Preferences.open(application: rest[0]).throwing.string(forKey: rest[1]) ?? "nothing")
   } catch let error as CofferError {
@@ -266,12 +266,12 @@ case "get-preference":
   }
 
 case "add-slot":
-  // add-slot … KEYFILE: makes the key file, too.
+  // add-slot … KEYFILE: also creates the key file.
   try KeyFile.create(at: rest[0])
   try open().addSlot(.keyFile(rest[0]), label: "worker")
 
 case "change-keys":
-  // change-keys … LABEL: adds slots, replaces the root key, and says the recovery key.
+  // change-keys … LABEL: adds slots, replaces the root key, and prints the recovery key.
   let database = try open()
   try database.labelSlot(0, rest[0])
   let recoveryKey = try database.addRecoveryKey(label: "paper")
@@ -282,19 +282,19 @@ case "change-keys":
   say(recoveryKey.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
 
 case "rotate":
-  // Says when it begins.
+  // Prints when it begins.
   let database = try open()
   say("begins")
   try database.rotate()
 
 case "expire":
-  // expire … : does what each line says, by a clock that the lines set, and says "ok" or what is wrong; see `ExpiringWorker`.
+  // expire … : runs each line, with a clock that the lines set, and prints "ok" or what is wrong; see `ExpiringWorker`.
   let worker = try ExpiringWorker(open())
   say("ready")
   while let line = readLine() { say(worker.perform(line)) }
 
 case "follow":
-  // Writes for each line that comes, and says how that went.
+  // Writes for each line of input, and prints the outcome.
   let connection = try open().makeConnection()
   say("ready")
   while readLine() != nil {
@@ -310,7 +310,7 @@ case "follow":
   }
 
 case "churn":
-  // Writes and reads until its standard input says "end"; for each "check" says whether all it ever wrote is there.
+  // Writes and reads until the input "end"; for each "check" prints whether everything it ever wrote is there.
   let connection = try open().makeConnection()
   let counts = DispatchQueue(label: "counts")
   nonisolated(unsafe) var (isEnded, committed, problem) = (false, 0, "")
@@ -347,7 +347,7 @@ case "churn":
   say("ended")
 
 case "make-vault":
-  // make-vault … VAULTKEYFILE COLLECTION: makes a vault, and seals a collection.
+  // make-vault … VAULTKEYFILE COLLECTION: creates a vault, and seals a collection.
   let database = try open()
   try database.vault.create(key: .keyFile(rest[0]))
   try database.seal(collection: rest[1])
@@ -367,7 +367,7 @@ case "rotate-vault":
   try openUnlocked().vault.rotate(newKeyFor: [.keyFile(rest[0])] + passphrases)
 
 case "keep-sealed":
-  // keep-sealed … VAULTKEYFILE COLLECTION KEY COUNT: sets a secret so often, and the collection keeps it all.
+  // keep-sealed … VAULTKEYFILE COLLECTION KEY COUNT: sets a secret this often, and the collection keeps all values.
   let connection = try openUnlocked().makeConnection()
   try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: rest[1]) }
   for number in 0..<Int(rest[3])! {
@@ -383,7 +383,7 @@ case "set-sealed":
   }
 
 case "get-sealed", "get-locked":
-  // get-sealed … VAULTKEYFILE COLLECTION KEY: says a text or a secret; the other one, without unlocking, why not.
+  // get-sealed … VAULTKEYFILE COLLECTION KEY: prints a text or a secret; the other one, without unlocking, the error.
   let database = try command == "get-sealed" ? openUnlocked() : open()
   do {
     switch try database.makeConnection().read({ try $0.value(forKey: rest[2], inCollection: rest[1]) }) {
@@ -412,7 +412,7 @@ case "hold-write-lock":
   }
 
 case "write-at-exit":
-  // In a handler that was registered before OpenSSL was used, and so runs after one of OpenSSL's would.
+  // In a handler registered before OpenSSL was used, which therefore runs after OpenSSL's.
   atexit {
     guard let connection = lateConnection, (try? connection.readWrite { try $0.setObject(1, forKey: "late") }) != nil
     else { return }
@@ -422,7 +422,7 @@ case "write-at-exit":
   exit(0)
 
 case "fork":
-  // In a child of fork(), the parent's database says so, and the parent goes on.
+  // In a child of fork(), the parent's database throws, and the parent continues.
   let connection = try open().makeConnection()
   try connection.readWrite { try $0.setObject(1, forKey: "before") }
   typealias Fork = @convention(c) () -> Int32
@@ -445,7 +445,7 @@ case "fork":
   say("parent \(try connection.read { try $0.allKeys() })")
 
 case "hammer":
-  // hammer … COUNT: says each number it has committed, and checks each one that comes on standard input.
+  // hammer … COUNT: prints each number it has committed, and checks each one from standard input.
   let hammer = Hammer(try ConnectionProxy(database: open()), name: "child", partner: "parent")
   let isRead = DispatchSemaphore(value: 0)
   DispatchQueue.global().async {
@@ -458,7 +458,7 @@ case "hammer":
   isRead.wait()
 
 case "full-disk":
-  // full-disk … COUNT: sets so many values while files must not grow, then flushes once they may again.
+  // full-disk … COUNT: sets this many values while files must not grow, then flushes once they may again.
   let proxy = try ConnectionProxy(database: open(), flushPolicy: .manually)
   try proxy.setObject("before", forKey: "before", durability: .synced)
   signal(SIGXFSZ, SIG_IGN)
@@ -485,7 +485,7 @@ case "full-disk":
   say("flushed, \(proxy.pendingChangeCount) pending")
 
 case "open-as-other-user", "open-as-is":
-  // Says which error it got.
+  // Prints the error.
   if command == "open-as-other-user" { becomeNobody() }
   do {
     _ = try open().makeConnection().read { try $0.allCollections() }
@@ -496,7 +496,7 @@ case "open-as-other-user", "open-as-is":
   }
 
 case "read-as-other-user":
-  // Read-only: says the value of each key that is named on standard input, or the error, and how it went to open.
+  // Read-only: prints the outcome of opening, and the value or error of each key named on standard input.
   becomeNobody()
   do {
     let database = try Database.open(at: store, key: .keyFile(keyFile), options: .init(isReadOnly: true))
@@ -516,7 +516,7 @@ case "read-as-other-user":
   }
 
 case "disable-core-dumps":
-  // Says whether the process can be dumped, before and after, and the limit that it has then.
+  // Prints whether the process can be dumped, before and after, and the limit it then has.
   #if os(Linux)
     let getDumpable: CInt = 3  // PR_GET_DUMPABLE in <linux/prctl.h>
     say("\(processControl(getDumpable, 0, 0, 0, 0))")
@@ -530,7 +530,7 @@ case "disable-core-dumps":
 
 #if os(Linux)
   case "fail-allocations":
-    // fail-allocations - - LIBRARY once|lasting FROM STEP COUNT: says what became of each session.
+    // fail-allocations - - LIBRARY once|lasting FROM STEP COUNT: prints the outcome of each session.
     guard let library = AllocationFaults.Library(rawValue: rest[0]), let first = Int(rest[2]), let step = Int(rest[3]),
       let count = Int(rest[4])
     else { fatalError("these are no allocations: \(rest)") }
@@ -548,15 +548,15 @@ case "disable-core-dumps":
       AllocationRun.describe {
         try AllocationRun.run(library, in: store, number: number, isLasting: rest[1] == "lasting")
       })
-    // What is left of the session would end with allocations that fail.
+    // The rest of the session would end with failing allocations.
     _exit(0)
 
   case "inspect-session":
-    // inspect-session FOLDER -: what such a session has left.
+    // inspect-session FOLDER -: the remains of such a session.
     say(AllocationRun.describe { AllocationRun.inspect(store) })
 
   case "interrupt-calls":
-    // interrupt-calls - -: does the session with each call interrupted, and says how many were.
+    // interrupt-calls - -: runs the session with each call interrupted, and prints how many were.
     let folder = try ScratchFolder()
     let keys = try (0..<4).map { _ in KeySource.key(try .random(count: 32)) }
     let session = FaultSession(in: folder.path, vfs: .standard, keys: keys)
@@ -565,15 +565,15 @@ case "disable-core-dumps":
     say("\(InterruptedCalls.interruptedCount)")
 
   case "without-keyring":
-    // without-keyring - - PROGRAM [ARGUMENT…]: runs a program to which the kernel refuses its keyrings, as in a container.
+    // without-keyring - - PROGRAM [ARGUMENT…]: runs a program without the kernel's keyrings, as in a container.
     refuseKeyrings()
     execv(rest[0], rest.map { strdup($0) } + [nil])
     fatalError("\(rest[0]) could not be run")
 
   case "ask-as-other-user":
-    // ask-as-other-user - - SOCKET: says how many bytes an agent answers.
+    // ask-as-other-user - - SOCKET: prints how many bytes an agent answers.
     becomeNobody()
-    // The agent may have hung up before anything is said.
+    // The agent may have closed the connection first.
     signal(SIGPIPE, SIG_IGN)
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_un()

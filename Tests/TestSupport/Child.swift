@@ -7,7 +7,7 @@ package struct Child {
 
   package var text: String { String(decoding: output, as: UTF8.self) }
 
-  /// Where the package's executables are: beside the test bundle.
+  /// The folder of the package's executables, beside the test bundle.
   package static let products: URL =
     Bundle.main.bundleURL.pathExtension == "xctest"
     ? Bundle.main.bundleURL.deletingLastPathComponent() : Bundle.main.bundleURL

@@ -1,12 +1,12 @@
 import Coffer
 import Foundation
 
-/// Sets values that expire, each being the time when it does, and finds none of them later.
+/// Sets values that expire, each equal to its expiry, and expects none of them later.
 ///
 /// - `time T`: the clock stands at `T`; reads everything, in both ways.
 /// - `set KEY T`: through the proxy, a value that expires at `T`; 0 for one that stays.
 /// - `write KEY T`: the same in a transaction.
-/// - `told N`: waits for commit `N`, and says which keys it has been told of as expired, each with its commit.
+/// - `told N`: waits for commit `N`, and prints the keys reported as expired, each with its commit.
 package final class ExpiringWorker {
   private let database: Database
   private let proxy: ConnectionProxy
@@ -56,7 +56,7 @@ package final class ExpiringWorker {
     let committed = try connection.read { transaction in
       try transaction.allKeys().map { try transaction.object(forKey: $0, as: Int.self) }
     }
-    // A removal by somebody whose clock is ahead may have come between list and read.
+    // Another process whose clock is ahead may have removed it between list and read.
     let expired = (shown + listed + committed).compactMap(\.self).filter { $0 != 0 && $0 <= time }
     return expired.isEmpty ? "ok" : "at \(time) there are \(expired)"
   }
@@ -66,7 +66,7 @@ package final class ExpiringWorker {
     return told.keys(through: last).joined(separator: " ")
   }
 
-  /// What has been told so far; the condition protects it.
+  /// What has been reported so far; the condition protects it.
   private final class Told: @unchecked Sendable {
     private let condition = NSCondition()
     private var keys: [String] = []

@@ -5,15 +5,15 @@ import Foundation
 
 /// The stores in `Tests/Formats/1`: made once, by version 1, and opened, read, written and salvaged by every later version.
 ///
-/// They are never made anew. `StoreWorker make-golden FOLDER -` makes those of a later version.
+/// They are never recreated. `StoreWorker make-golden FOLDER -` creates those of a later version.
 package enum GoldenStore: String, CaseIterable, Sendable {
   /// Each kind of value, sealed values, history, expiry, and a log left open as by a crash: `StoreVector` as it was then.
   case log = "store-1"
-  /// The same as the last version made it whose change log was not chained.
+  /// The same, made by the last version without a chained change log.
   case unchained
   /// A slot of each kind, declarations, an environment, the tables of fleets, and a collection that was removed; closed.
   case closed
-  /// A re-encryption that was cut short, with the first page under the new key in the log.
+  /// An interrupted re-encryption, with the first page under the new key in the log.
   case rotating
 
   package static let commandKey = SecretBytes(count: 32) { $0.copyBytes(from: 64..<96) }
@@ -81,7 +81,7 @@ package enum GoldenStore: String, CaseIterable, Sendable {
     try write(path, contents, .closed, in: folder)
   }
 
-  /// As a member that has seen one setting of another; what the objects of the fleet are is FLEET.md's.
+  /// As a member that has seen one setting of another; FLEET.md specifies the objects.
   private static func joinFleet(_ connection: Connection) throws {
     try connection.writeFleets { transaction in
       let id = try transaction.save(
@@ -113,7 +113,7 @@ package enum GoldenStore: String, CaseIterable, Sendable {
     let connection = try SQLiteConnection(store: Store.open(at: path, key: .key(StoreVector.key)), busyTimeout: .zero)
     try connection.beginWrite(.full)
     _ = try connection.changeEnvelope { try $0.beginRotation() }
-    // Writes the page that it stands on also where it stays the same.
+    // Rewrites the page even if it stays the same.
     let version = try connection.statement("PRAGMA user_version").first { $0.integer(0) } ?? 0
     try connection.execute("PRAGMA user_version=\(version)")
     try connection.commit()

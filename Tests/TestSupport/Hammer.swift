@@ -1,29 +1,29 @@
 import Coffer
 
-/// One of two processes that write to one collection through proxies at once, and check each other's values.
+/// One of two processes that write to one collection through proxies concurrently, and check each other's values.
 public final class Hammer: Sendable {
   /// A stale read: a later value had been acknowledged, or read before.
   public struct Stale: Error {
-    /// What was read.
+    /// The value read.
     public let read: Int
-    /// What had been acknowledged, or read before.
+    /// The value acknowledged, or read before.
     public let expected: Int
   }
 
-  /// Where both write.
+  /// The shared collection.
   public static let collection = "hammered"
   private let proxy: ConnectionProxy
   private let name: String
   private let partner: String
 
-  /// Makes the one called `name`.
+  /// Creates the one called `name`.
   public init(_ proxy: ConnectionProxy, name: String, partner: String) {
     self.proxy = proxy
     self.name = name
     self.partner = partner
   }
 
-  /// Counts up a key of its own and one that both share, and reads the partner's all the time; `acknowledge` gets each
+  /// Increments its own key and a shared one, and keeps reading the partner's; `acknowledge` is called with each
   /// number once it is committed.
   public func run(_ count: Int, acknowledge: (Int) -> Void) throws {
     var last = 0
@@ -31,7 +31,7 @@ public final class Hammer: Sendable {
       try proxy.update("shared", inCollection: Self.collection, as: Int.self) { ($0 ?? 0) + 1 }
       try proxy.setObject(number, forKey: name, inCollection: Self.collection, durability: .committed)
       acknowledge(number)
-      // One that the next flush takes along.
+      // Written by the next flush.
       try proxy.setObject(-number, forKey: "\(name) pending", inCollection: Self.collection)
       guard try value("\(name) pending") == -number else { throw Stale(read: 0, expected: -number) }
       let seen = try value(partner)
@@ -41,7 +41,7 @@ public final class Hammer: Sendable {
     try proxy.flushAndWait()
   }
 
-  /// Throws unless a number that the partner has said to be committed, or a later one, is there to be read.
+  /// Throws unless a number that the partner reported as committed, or a later one, can be read.
   public func expect(_ acknowledged: Int) throws {
     let seen = try value(partner)
     guard seen >= acknowledged else { throw Stale(read: seen, expected: acknowledged) }

@@ -1,17 +1,17 @@
-/// Checks that what several processes did at once could have been done by one, each operation at one moment between its
+/// Checks that the operations of several processes are linearizable: each could have happened at one moment between its
 /// invocation and its response (Herlihy and Wing, "Linearizability", 1990).
 ///
 /// The search is that of Wing and Gong (1993), with the memory of configurations that Lowe describes ("Testing for
 /// linearizability", 2017): which operations have been placed, and what the registers hold then, is not tried twice.
 ///
-/// Its limits: it judges the history that was recorded, and not those that could have been. One object is judged at a
+/// Its limits: it checks only the recorded history. One object is checked at a
 /// time, which is sound, as a history is linearizable if and only if it is so for each object; what spans two objects has
 /// to be recorded as one. In the worst case the time doubles with each operation that overlaps the others: histories have
 /// to be of a few processes. Every operation must have responded.
 package enum Linearizability {
   /// Whether there is an order that explains the operations on one object.
   ///
-  /// - Parameter initial: What its registers hold at first.
+  /// - Parameter initial: The initial values of its registers.
   package static func explains(_ history: [RecordedOperation], initial: [Int?]) -> Bool {
     var search = Search(history, registers: initial)
     return search.run()
@@ -27,7 +27,7 @@ package enum Linearizability {
   private struct Step {
     let operation: Int
     let registers: [Int?]
-    /// Where to go on when this one leads nowhere.
+    /// Where to continue if this one fails.
     let next: Int
   }
 
@@ -59,7 +59,7 @@ package enum Linearizability {
       return true
     }
 
-    /// The first operation from `start` on that may come next: none that is not placed had responded before it began.
+    /// The first operation from `start` on that may come next: no unplaced one had responded before it began.
     private func nextCandidate(from start: Int) -> Int? {
       var earliestResponse = UInt64.max
       for index in firstOpen..<operations.count where !placed.contains(index) {
@@ -71,7 +71,7 @@ package enum Linearizability {
       return nil
     }
 
-    /// Places an operation, if it gives what it gave, and this was not tried before.
+    /// Places an operation, if it returns the recorded result, and this was not tried before.
     private mutating func place(_ index: Int) -> Bool {
       var next = registers
       guard operations[index].action.run(on: &next) == operations[index].result else { return false }

@@ -1,7 +1,7 @@
 import Coffer
 import CofferCompat
 
-/// The expected contents of a store: the plain model that random transactions are checked against.
+/// The expected contents of a store: the simple model that random transactions are checked against.
 package struct Model: Equatable, Sendable {
   package struct Item: Equatable, Sendable {
     package var object: Int
@@ -47,7 +47,7 @@ package indirect enum ModelOperation: Codable, Sendable {
   case removeEverything
   /// A value that cannot be encoded; the error is caught.
   case refused(String, String)
-  /// Each key of a collection, while it is enumerated, gives its object to the next two letters.
+  /// During an enumeration, each key of a collection assigns its object to the next two letters.
   case spread(String)
   case savepoint([ModelOperation], ModelEnding)
 }
@@ -178,7 +178,7 @@ extension ModelOperation {
   package static func random(depth: Int = 0, using generator: inout some RandomNumberGenerator) -> ModelOperation {
     let collection = collections.randomElement(using: &generator)!
     let key = keys.randomElement(using: &generator)!
-    // Few values, so that some are equal to the present ones.
+    // Few values, so that some equal the current ones.
     let number = Int.random(in: 0..<3, using: &generator)
     let optional = Bool.random(using: &generator) ? number : nil
     switch Int.random(in: 0..<20, using: &generator) {

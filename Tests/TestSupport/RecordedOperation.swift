@@ -1,8 +1,8 @@
-/// What one process did to registers, when, and what it got.
+/// An operation of one process on registers, with its times and result.
 ///
 /// Times are of the system's monotonic clock, which all processes of one machine share.
 package struct RecordedOperation: Codable, Sendable {
-  /// What was done; registers go by their place in the object.
+  /// The operation; registers are identified by their index in the object.
   package enum Action: Codable, Sendable, Hashable {
     case get(Int)
     case set(Int, to: Int)
@@ -38,7 +38,7 @@ package struct RecordedOperation: Codable, Sendable {
 }
 
 extension RecordedOperation.Action {
-  /// Does this to registers that nobody else uses.
+  /// Applies this to unshared registers.
   package func run(on registers: inout [Int?]) -> RecordedOperation.Result {
     switch self {
     case .get(let place): return .value(registers[place])

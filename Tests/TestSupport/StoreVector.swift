@@ -4,14 +4,14 @@ import CofferMaintenance
 import CofferStorage
 import Foundation
 
-/// The store in `Tests/Interop/vectors`, with which others check a reader of theirs: what is in it, and how it is made.
+/// The store in `Tests/Interop/vectors`, with which others can check their readers: its contents, and how it is created.
 package enum StoreVector {
   /// Nothing is secret here.
   package static let key = SecretBytes(count: 32) { $0.copyBytes(from: 0..<32) }
   package static let vaultKey = SecretBytes(count: 32) { $0.copyBytes(from: 32..<64) }
   package static let passphrase = "correct horse battery staple"
 
-  /// What is in the store besides what `make(in:)` changes afterwards.
+  /// The contents of the store, except for later changes by `make(in:)`.
   package struct Setting: Sendable {
     package let collection: String
     package let key: String
@@ -52,7 +52,7 @@ package enum StoreVector {
 
   // MARK: Making
 
-  /// Makes the store anew, and writes it, its log and what is in them into `folder`.
+  /// Recreates the store, and writes it, its log and their contents to `folder`.
   ///
   /// - Returns: The SHA-256 of the store and of its log.
   package static func make(in folder: String) throws -> (store: String, log: String) {
@@ -82,7 +82,7 @@ package enum StoreVector {
       try $0.setObject("for a while", forKey: "expires", inCollection: "dated", expires: dates.expires)
       try $0.setObject("to be renewed", forKey: "due", inCollection: "dated", expires: nil, due: dates.due)
     }
-    // On whose behalf is what the last of them says.
+    // The last of them names the actor.
     database.core.setAuthor(Author(program: "vector", user: "maker", host: "nowhere", actor: "somebody"))
     for number in 1...4 {
       try connection.readWrite {
@@ -93,10 +93,10 @@ package enum StoreVector {
     }
     try database.close()
 
-    // What is in the log alone: as after a crash.
+    // Only in the log, as after a crash.
     database = try Database.open(at: path, key: .key(key), options: .quiet)
     database.core.setAuthor(author)
-    // The hour has long passed where somebody reads this.
+    // This has long expired for any reader.
     database.core.clock.stop(at: 1_767_225_600_000)
     let expiry = Date(timeIntervalSince1970: 1_767_229_200)
     try database.vault.unlock(.key(vaultKey))
@@ -106,10 +106,10 @@ package enum StoreVector {
       try $0.setObject("in the log", forKey: "newest")
       try $0.setObject("gone", forKey: "expired", inCollection: "dated", expires: expiry)
     }
-    // It is not there for readers, and nobody has removed it.
+    // Expired for readers, but not removed yet.
     database.core.clock.stop(at: expiry.milliseconds)
     let contents = try contents(of: database, recoveryKey: recoveryKey)
-    // With no lock of SQLite's on the files: nobody else has them open.
+    // Without SQLite's locks on the files: they are not open elsewhere.
     let (store, log) = try (
       Data(contentsOf: URL(fileURLWithPath: path)), Data(contentsOf: URL(fileURLWithPath: path + "-wal"))
     )
@@ -172,7 +172,7 @@ extension StoreVector {
       package let historyAge: Int64?
     }
 
-    /// Bytes are in hexadecimal: those of a value in clear, and of metadata with their kind before them.
+    /// Bytes are hexadecimal: those of a plaintext value, and of metadata after their kind.
     package struct Item: Codable, Equatable {
       package let collection: String
       package let key: String
@@ -244,7 +244,7 @@ extension StoreVector {
     }
   }
 
-  /// The bytes of the few kinds of values that the store has earlier ones of.
+  /// The bytes of the few kinds of earlier values in the store.
   private static func bytes(_ value: Value) -> [UInt8] {
     switch value {
     case .string(let text): Array(text.utf8)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// This program once more, beside itself: another process that uses a store, or one that uses it for the first time.
+/// A second process of this program: one that uses the same store, or uses it for the first time.
 final class ChildProcess {
   private let process = Process()
   private let input = Pipe()
@@ -9,7 +9,7 @@ final class ChildProcess {
   private init(_ arguments: [String]) throws {
     process.executableURL = Bundle.main.executableURL
     process.arguments = arguments
-    // Binds all symbols before anything runs (ld.so(8)), as those of SQLCipher's library in Debian always are.
+    // Binds all symbols at start (ld.so(8)), as Debian's SQLCipher library always does.
     process.environment = ProcessInfo.processInfo.environment.merging(["LD_BIND_NOW": "1"]) { $1 }
     process.standardInput = input
     process.standardOutput = output
@@ -18,21 +18,21 @@ final class ChildProcess {
 
   static func start(_ arguments: [String]) throws -> ChildProcess { try ChildProcess(arguments) }
 
-  /// Runs a command to its end, and gives the number it says.
+  /// Runs a command to its end, and returns the number it prints.
   static func number(_ arguments: [String]) throws -> Double {
     let text = try ChildProcess(arguments).finish()
     guard let number = Double(text) else { throw Failure(reason: "\(arguments[0]) said \(text)") }
     return number
   }
 
-  /// Waits until the process has said something.
+  /// Waits until the process has printed something.
   func waitForLine() throws {
     try require(!output.fileHandleForReading.availableData.isEmpty, "the other process said nothing")
   }
 
   func endInput() throws { try input.fileHandleForWriting.close() }
 
-  /// Ends the input of the process, where it has not ended, waits for its end, and gives what else it has said.
+  /// Closes the input of the process if open, waits for its end, and returns the rest of its output.
   func finish() throws -> String {
     try endInput()
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
@@ -41,7 +41,7 @@ final class ChildProcess {
     return text.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  /// For the child: says a line at once.
+  /// For the child: prints a line immediately.
   static func say(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Coffer
 
-/// The other process of `CoherentReads`: commits with pauses until its input ends, and says how often.
+/// The other process of `CoherentReads`: commits with pauses until its input ends, and prints how often.
 struct CommitNowAndThen: ParsableCommand {
   static let configuration = CommandConfiguration(shouldDisplay: false)
 

@@ -2,7 +2,7 @@ import ArgumentParser
 import Coffer
 import Foundation
 
-/// The other process of `Latency`: commits with pauses, and says of each which it was, when it began and when it had returned.
+/// The other process of `Latency`: commits with pauses, and prints the number, start and end of each commit.
 struct CommitStamps: ParsableCommand {
   static let configuration = CommandConfiguration(shouldDisplay: false)
 

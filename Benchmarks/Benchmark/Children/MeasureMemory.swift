@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Opens a store and reads a thousand values; says by how many MiB the process has grown.
+/// Opens a store and reads a thousand values; prints by how many MiB the process has grown.
 struct MeasureMemory: ParsableCommand {
   static let configuration = CommandConfiguration(shouldDisplay: false)
 

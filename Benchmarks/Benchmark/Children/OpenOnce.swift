@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Opens a store and reads a first value, as the first thing that a process does; says how many microseconds it took.
+/// Opens a store and reads a value, as the first thing that a process does; prints how many microseconds it took.
 struct OpenOnce: ParsableCommand {
   static let configuration = CommandConfiguration(shouldDisplay: false)
 
@@ -8,7 +8,7 @@ struct OpenOnce: ParsableCommand {
   @Argument var keyCount: Int
   @Argument var byteCount: Int
   @Argument var contender: String
-  /// How often; for a profiler.
+  /// Repetitions, for a profiler.
   @Option var times = 1
 
   func run() throws {

@@ -1,10 +1,10 @@
 import Foundation
 
-/// A program of the system, run as a process.
+/// A system program, run as a process.
 struct Program {
   let path: String
 
-  /// - Parameter name: A path, or a name to look for where the shell would.
+  /// - Parameter name: A path, or a name to look up in `PATH`.
   init(_ name: String) throws {
     guard let path = Self.path(of: name) else { throw Failure(reason: "\(name) is not installed") }
     self.path = path
@@ -16,7 +16,7 @@ struct Program {
     return folders.map { "\($0)/\(name)" }.first(where: FileManager.default.isExecutableFile)
   }
 
-  /// Runs the program, and gives what it says, without the end of the last line.
+  /// Runs the program, and returns its output without the last newline.
   func output(
     _ arguments: [String], environment: [String: String]? = nil, input: String = ""
   ) throws -> String {

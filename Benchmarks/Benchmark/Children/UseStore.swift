@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// One of several processes that use a store at once: reads or commits for a while, and says how often.
+/// One of several processes that use a store concurrently: reads or commits for a while, and prints how often.
 struct UseStore: ParsableCommand {
   static let configuration = CommandConfiguration(shouldDisplay: false)
 
@@ -29,7 +29,7 @@ struct UseStore: ParsableCommand {
     }
     _ = try readAll()
     ChildProcess.say("ready")
-    // The end of the input says that all are.
+    // The end of the input means that all are.
     while !ChildProcess.isInputAtEnd(afterMilliseconds: 1000) {}
     var count = 0
     let start = Measure.nanoseconds()

@@ -6,16 +6,16 @@ import Synchronization
 enum Measure {
   static func nanoseconds() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-  /// How long one measurement of a fast operation goes on, preparations aside.
+  /// How long one measurement of a fast operation lasts, without preparations.
   private static let window: UInt64 = 30_000_000
-  /// How often at most an operation is repeated that needs something prepared each time.
+  /// The maximum number of repetitions of an operation that needs preparation each time.
   private static let maximumRunCount = 50
 
   /// The nanoseconds of one of the `count` operations of `body`, which is run again and again for a while.
   ///
-  /// The median of the runs: one in which another program had the processor does not count.
+  /// The median of the runs, so that a run disturbed by another program does not count.
   ///
-  /// - Parameter prepare: What has to be done before each run, and is not measured.
+  /// - Parameter prepare: Done before each run, and not measured.
   static func nanoseconds(
     each count: Int, preparing prepare: (() throws -> Void)? = nil, _ body: () throws -> Void
   ) rethrows -> Double {
@@ -32,7 +32,7 @@ enum Measure {
     return Double(times.sorted()[times.count / 2]) / Double(count)
   }
 
-  /// The median of some measurements: for what happens once each time, and is disturbed now and then.
+  /// The median of some measurements: for single events, which are disturbed now and then.
   static func median(of count: Int, _ measure: () throws -> Double) rethrows -> Double {
     try (0..<count).map { _ in try measure() }.sorted()[count / 2]
   }
@@ -48,7 +48,7 @@ enum Measure {
     }
   }
 
-  /// The nanoseconds of one operation of `body` where `threadCount` threads run it at once: the mean of the threads.
+  /// The nanoseconds of one operation of `body` run by `threadCount` threads concurrently: the mean of the threads.
   static func nanoseconds(
     onThreads threadCount: Int, each count: Int, _ body: @escaping @Sendable () throws -> Void
   ) throws -> Double {
@@ -106,7 +106,7 @@ enum Measure {
 
   // MARK: Processor time
 
-  /// The microseconds that all threads of this process spend on `body`, in user and in kernel mode; the mean of some
+  /// The microseconds that all threads of this process spend on `body`, in user and kernel mode; the mean of some
   /// runs.
   static func processorMicroseconds(
     runs runCount: Int, preparing prepare: () throws -> Void, _ body: () throws -> Void
@@ -129,7 +129,7 @@ enum Measure {
     usleep(1000)
   }
 
-  /// Of all threads since the process began: what `getrusage` gives for `RUSAGE_SELF`, in finer units.
+  /// Of all threads since the process began: like `getrusage` with `RUSAGE_SELF`, in finer units.
   private static func processorMicroseconds() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
@@ -138,7 +138,7 @@ enum Measure {
 
   // MARK: Memory
 
-  /// How much memory of this process is resident now, in bytes.
+  /// The resident memory of this process, in bytes.
   static func residentByteCount() throws -> Int {
     #if os(Linux)
       let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)

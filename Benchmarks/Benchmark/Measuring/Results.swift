@@ -1,12 +1,12 @@
-/// What was measured, round by round.
+/// The measurements, round by round.
 struct Results {
-  /// The series in the order in which they are shown.
+  /// The series in display order.
   private(set) var series: [Series] = []
   private(set) var goals: [Goal] = []
   private(set) var bounds: [Bound] = []
   private var values: [Series: [Int: Double]] = [:]
 
-  /// Takes a row into the tables.
+  /// Adds a row to the tables.
   mutating func add(_ row: Row) {
     series += row.works.flatMap { $0.measurements.map(\.series) }
     goals += row.goals
@@ -17,7 +17,7 @@ struct Results {
     values[series, default: [:]][round] = value
   }
 
-  /// The figures of a series; nil when it was not measured.
+  /// The figures of a series; nil if it was not measured.
   func summary(_ series: Series) -> Summary? {
     values[series].flatMap { Summary(Array($0.values)) }
   }

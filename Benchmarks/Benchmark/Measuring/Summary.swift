@@ -18,7 +18,7 @@ struct Summary {
 
   var text: String { "\(Self.text(median)) (\(Self.text(lowest))–\(Self.text(highest)))" }
 
-  /// Three digits that count; larger numbers whole.
+  /// Three significant digits; larger numbers without fraction.
   static func text(_ value: Double) -> String {
     switch abs(value) {
     case ..<10: String(format: "%.2f", value)

@@ -1,4 +1,4 @@
-/// What is measured, the same for each contender.
+/// A measured task, the same for each contender.
 struct Work: Hashable, Sendable {
   enum Unit: String, Sendable {
     case nanoseconds = "ns"
@@ -8,13 +8,13 @@ struct Work: Hashable, Sendable {
     case mebibytes = "MiB"
   }
 
-  /// Which row it belongs to.
+  /// Its row.
   let row: String
   let name: String
   let unit: Unit
-  /// The contender that the others are compared with.
+  /// The baseline contender.
   let baseline: String?
-  /// Where it stands in a chart.
+  /// Its position in a chart.
   let point: Point?
 
   init(row: String, name: String, unit: Unit, baseline: String? = nil) {
@@ -39,9 +39,9 @@ struct Work: Hashable, Sendable {
     let x: Int
   }
 
-  /// How something grows.
+  /// A chart of growth.
   struct Chart: Hashable, Sendable {
-    /// Also the name of its file.
+    /// Also its file name.
     let name: String
     let title: String
     let axis: String
@@ -55,12 +55,12 @@ struct Series: Hashable, Sendable {
   let contender: String
 }
 
-/// How one contender is measured at one work, once a round.
+/// The measurement of one contender at one work, once per round.
 struct Measurement {
   let series: Series
-  /// The rounds after this one are left out: for contenders that take long, and for curves.
+  /// Later rounds are skipped: for slow contenders, and for curves.
   let lastRound: Int
-  /// Whether a round that does not count comes first.
+  /// Whether an uncounted round comes first.
   let warmsUp: Bool
   /// Round 0 warms up.
   let measure: (_ round: Int) throws -> Double
@@ -81,7 +81,7 @@ struct Goal {
   enum Limit {
     case atMost(Double)
     case atLeast(Double)
-    /// No number; words to read beside the ratio.
+    /// No number; text shown beside the ratio.
     case described(String)
   }
 
@@ -104,21 +104,21 @@ struct Goal {
   }
 }
 
-/// A target that is no ratio: the most that a median may be.
+/// A target that is not a ratio: the maximum of a median.
 struct Bound {
   let series: Series
   let maximum: Double
 }
 
-/// Some works with all who do them, set up and ready to be measured.
+/// Some works with their contenders, set up and ready to measure.
 struct Row {
   var measurements: [Measurement] = []
   var goals: [Goal] = []
   var bounds: [Bound] = []
-  /// What is to be done when all of it was measured.
+  /// Called after all measurements.
   var finish: () throws -> Void = {}
 
-  /// The works in the order of their first measurements, each with all who do it.
+  /// The works in the order of their first measurements, each with its contenders.
   var works: [(work: Work, measurements: [Measurement])] {
     var works: [(work: Work, measurements: [Measurement])] = []
     for measurement in measurements {

@@ -1,7 +1,7 @@
 import Coffer
 import Synchronization
 
-/// Coffer's front door, over a store of its own.
+/// Coffer's `ConnectionProxy`, with its own store.
 final class CofferPeer: Peer, TextStore, Sendable {
   let name: String
   let path: String
@@ -10,7 +10,7 @@ final class CofferPeer: Peer, TextStore, Sendable {
   private static let integers = "integers"
   private let durability = Mutex(ConnectionProxy.Durability.committed)
 
-  /// Makes a store with a key file of its own.
+  /// Creates a store with its own key file.
   init(
     _ name: String = "Coffer", creating path: String, flushPolicy: ConnectionProxy.FlushPolicy = .immediately
   ) throws {
@@ -22,14 +22,14 @@ final class CofferPeer: Peer, TextStore, Sendable {
     proxy = try ConnectionProxy(database: database, flushPolicy: flushPolicy)
   }
 
-  /// Opens a store that is there.
+  /// Opens an existing store.
   init(opening path: String, key: KeySource) throws {
     name = "Coffer"
     self.path = path
     proxy = try ConnectionProxy(database: Database.open(at: path, key: key))
   }
 
-  /// Where the key file of the store at `path` lies.
+  /// The path of the key file of the store at `path`.
   static func keyFile(of path: String) -> String { path + ".key" }
 
   func sum(ofIntegersFor keys: [String]) throws -> Int {
@@ -83,7 +83,7 @@ final class CofferPeer: Peer, TextStore, Sendable {
     try proxy.setObject(text, forKey: key, inCollection: Samples.collection, durability: durability.withLock { $0 })
   }
 
-  /// As a connection finds it that has never seen the proxy's own values.
+  /// As read by a connection that has never seen the proxy's values.
   func committedText(_ key: String) throws -> String? {
     try proxy.readOnlyConnection.database.makeConnection().read {
       try $0.object(forKey: key, inCollection: Samples.collection)
@@ -100,7 +100,7 @@ final class CofferPeer: Peer, TextStore, Sendable {
     }
   }
 
-  /// Closes the store, so that its log is folded in.
+  /// Closes the store, which checkpoints its log.
   func close() throws {
     try proxy.close()
     try proxy.readOnlyConnection.database.close()

@@ -5,13 +5,13 @@ import Foundation
 /// On Linux their files are below the folder that `$HOME` names, and go with it, see `Benchmark.homeFolder`; on Apple systems a
 /// daemon has them, so the suites are removed at the end.
 final class DefaultsPeer: Peer, TextStore, @unchecked Sendable {
-  // Unchecked: `UserDefaults` says of itself that threads may share it.
+  // Unchecked: `UserDefaults` is documented as thread-safe.
   let name = "UserDefaults"
   private let integers: UserDefaults
   private let texts: UserDefaults
   private let suites: [String]
 
-  /// Opens a suite of texts, with one of integers beside it.
+  /// Opens a suite of texts, and one of integers.
   init(suite: String = "coffer-benchmark-\(UUID().uuidString)") throws {
     suites = [suite + "-integers", suite]
     guard let integers = UserDefaults(suiteName: suites[0]), let texts = UserDefaults(suiteName: suites[1]) else {
@@ -21,7 +21,7 @@ final class DefaultsPeer: Peer, TextStore, @unchecked Sendable {
     self.texts = texts
   }
 
-  /// Writes the file of a suite: setting one by one takes a time that grows with the square of their number.
+  /// Writes the file of a suite: setting keys one by one takes quadratic time.
   static func fill(_ suite: String, _ count: Int, byteCount: Int) throws {
     let texts = (0..<count).map { (Samples.key($0), Samples.text($0, version: 0, byteCount: byteCount)) }
     // `NSHomeDirectory()` asks the user database instead.
@@ -75,7 +75,7 @@ final class DefaultsPeer: Peer, TextStore, @unchecked Sendable {
     texts.synchronize()
   }
 
-  /// It has one kind of durability.
+  /// It has only one durability.
   func setSynchronization(_ synchronization: Synchronization) {}
 
   func commit(_ text: String, for key: String) throws {

@@ -6,13 +6,13 @@ struct FilledStores {
   let keyCount: Int
   let byteCount: Int
 
-  /// The key that is read first, and its text.
+  /// The first key read, and its text.
   var sampleKey: String { Samples.key(keyCount / 2) }
   var sampleText: String { Samples.text(keyCount / 2, version: 0, byteCount: byteCount) }
 
   /// The suite of `UserDefaults`.
   var suite: String {
-    // Those of different rows are in folders of the same name.
+    // Those of different rows are in folders with the same name.
     "coffer-benchmark-" + folder.path.split(separator: "/").suffix(2).joined(separator: "-")
   }
 
@@ -24,9 +24,9 @@ struct FilledStores {
     self.byteCount = byteCount
   }
 
-  /// Fills stores below `parent`, unless it has been done.
+  /// Fills stores below `parent`, unless done before.
   ///
-  /// - Parameter kinds: All who take part, where nil.
+  /// - Parameter kinds: nil for all contenders.
   init(below parent: Folder, keyCount: Int, byteCount: Int = 100, kinds: [StoreKind]? = nil) throws {
     let folder = Folder(existing: parent.file("filled-\(keyCount)-\(byteCount)"))
     self.init(existing: folder, keyCount: keyCount, byteCount: byteCount)

@@ -2,7 +2,7 @@ import GRDB
 
 /// GRDB, unencrypted, with a table of the same columns and no change log.
 final class GRDBPeer: Peer, TextStore, Sendable {
-  /// How it reads.
+  /// How to read.
   enum Reading {
     case oneByOne
     case inOneTransaction
@@ -25,7 +25,7 @@ final class GRDBPeer: Peer, TextStore, Sendable {
     if isNew { try create() }
   }
 
-  /// The same database, read in another way.
+  /// The same database, read in a different way.
   init(_ other: GRDBPeer, reading: Reading) {
     name = reading == .inOneTransaction ? "GRDB, one transaction" : other.name
     pool = other.pool
@@ -109,7 +109,7 @@ final class GRDBPeer: Peer, TextStore, Sendable {
     try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(synchronization.rawValue)") }
   }
 
-  /// Closes the database, so that its log is folded in.
+  /// Closes the database, which checkpoints its log.
   func close() throws {
     try pool.close()
   }

@@ -3,8 +3,8 @@ import CLMDB
 /// LMDB, unencrypted: a tree of pages in a mapped file, one named database for texts and one for integers.
 ///
 /// It has no write-ahead log. FULL is its default, which waits for the disk twice a commit; NORMAL is `MDB_NOMETASYNC`,
-/// which waits once, and like SQLite's may lose the latest commits but nothing else. `MDB_NOSYNC`, which never waits, is
-/// left out: after a power cut the file may be damaged, which nobody else here allows.
+/// which waits once, and like SQLite's may lose only the latest commits. `MDB_NOSYNC`, which never waits, is
+/// omitted: after a power cut the file may be damaged, which no other contender allows.
 final class LMDBPeer: Peer, TextStore {
   static let version = String(cString: mdb_version(nil, nil, nil))
   let name = "LMDB"
@@ -20,7 +20,7 @@ final class LMDBPeer: Peer, TextStore {
     guard let environment else { throw Failure(reason: "LMDB made no environment") }
     self.environment = environment
     try Self.check(mdb_env_set_maxdbs(environment, 2))
-    // The bound of the file, not its size.
+    // The maximum size of the file.
     try Self.check(mdb_env_set_mapsize(environment, 16 << 30))
     try Self.check(mdb_env_open(environment, path, UInt32(MDB_NOSUBDIR | MDB_NOTLS), 0o600))
     let transaction = try Self.begin(environment, isNew ? 0 : UInt32(MDB_RDONLY))

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Swift's `Dictionary` behind a mutex, the yardstick: nothing on any disk, nothing from any other process.
+/// Swift's `Dictionary` behind a mutex, the yardstick: no disk, no other processes.
 final class LockedDictionary: Peer, Sendable {
   let name = "locked Dictionary"
   private let integers = Mutex<[String: Int]>([:])

@@ -1,6 +1,6 @@
-/// Something that keeps settings, and answers by string key.
+/// A store of settings by string key.
 ///
-/// The loops stand in the peers, so that a call through this protocol is paid for once in a thousand operations.
+/// The loops are in the peers, so that a call through this protocol is paid once per thousand operations.
 protocol Peer {
   var name: String { get }
 
@@ -8,7 +8,7 @@ protocol Peer {
   func sum(ofIntegersFor keys: [String]) throws -> Int
   /// Reads the text of each key, one after another, and adds up their lengths in bytes.
   func sum(ofLengthsFor keys: [String]) throws -> Int
-  /// The text of a key, nil when there is none.
+  /// The text of a key, nil if there is none.
   func text(_ key: String) throws -> String?
 
   /// Sets the integers of the keys, one after another: `first` and those that follow it.

@@ -1,6 +1,6 @@
 import GRDBSQLite
 
-/// SQLite without a cipher, called as one would from C: what Coffer's transactions execute, and nothing around it.
+/// Unencrypted SQLite through its C API: the statements of Coffer's transactions, and nothing else.
 ///
 /// Tables and statements are those of Coffer's `Schema`, `Session` and `ChangeLog`, change log included. It is for one
 /// thread.
@@ -65,7 +65,7 @@ final class PlainDatabase: TextStore {
       author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL, link BLOB NOT NULL, rewritten BLOB) STRICT;
     """
 
-  /// What is known as of a data version, as in Coffer.
+  /// Known state as of a data version, as in Coffer.
   private struct Known {
     var dataVersion: UInt32
     var collection: Int64
@@ -80,21 +80,21 @@ final class PlainDatabase: TextStore {
   private var known: Known?
   private var statements = [OpaquePointer?](repeating: nil, count: SQL.allCases.count)
 
-  /// Opens the database at `path`, creating it when there is none.
+  /// Opens the database at `path`, creating it if missing.
   init(path: String, isNew: Bool = false) throws {
     var handle: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
     let code = sqlite3_open_v2(path, &handle, flags, nil)
     guard code == SQLITE_OK, let handle else { throw Failure(reason: "SQLite failed with \(code)") }
     self.handle = handle
-    // For the row that several processes write to.
+    // For the row with several writing processes.
     sqlite3_busy_timeout(handle, 10_000)
     guard isNew else { return }
     try execute("PRAGMA journal_mode=WAL")
     try execute(Self.schema)
   }
 
-  /// Closes the database, so that its log is folded in.
+  /// Closes the database, which checkpoints its log.
   func close() throws {
     for statement in statements { sqlite3_finalize(statement) }
     statements = []
@@ -103,7 +103,7 @@ final class PlainDatabase: TextStore {
 
   // MARK: Reading
 
-  /// The text of a key in a transaction of its own, nil when there is none.
+  /// The text of a key in a transaction of its own, nil if there is none.
   func text(_ key: String) throws -> String? {
     try run(.begin)
     let text = try collectionID().flatMap { id in
@@ -159,7 +159,7 @@ final class PlainDatabase: TextStore {
 
   /// Sets the texts of the keys in one transaction, with its row in the change log.
   ///
-  /// - Parameter changes: What that row says of the keys; see `changes(of:)`.
+  /// - Parameter changes: The keys in that row; see `changes(of:)`.
   func set(_ texts: [String], for keys: [String], changes: [UInt8]) throws {
     try run(.beginImmediate)
     isUpdating = true
@@ -190,10 +190,10 @@ final class PlainDatabase: TextStore {
     try set(texts, for: keys, changes: keys.count > 1000 ? Self.unlisted : Self.changes(of: keys))
   }
 
-  /// What Coffer's change log says of more keys than it lists.
+  /// Coffer's change log entry for more keys than it lists.
   private static let unlisted: [UInt8] = [0, 1, 2, 0]
 
-  /// What Coffer's change log says of the keys: a byte for what happened, the length, the key.
+  /// Coffer's change log entry for the keys: a byte for the kind of change, the length, the key.
   static func changes(of keys: [String]) -> [UInt8] {
     [0, 1, 0] + keys.sorted().flatMap { [13, UInt8($0.utf8.count)] + Array($0.utf8) }
   }
@@ -203,13 +203,13 @@ final class PlainDatabase: TextStore {
       let insert = try statement(.insertCollection)
       bind(name, insert, 1)
       guard let id = try first(insert, { sqlite3_column_int64($0, 0) }) else {
-        throw Failure(reason: "a new collection got no id")
+        throw Failure(reason: "a new collection got no ID")
       }
       return id
     }
   }
 
-  /// As Coffer does: an update first, as long as items are there.
+  /// Like Coffer: an update first, as long as items exist.
   private func set(_ text: String, for key: String, in collection: Int64) throws {
     version += 1
     if isUpdating {
@@ -270,7 +270,7 @@ final class PlainDatabase: TextStore {
     try check(sqlite3_exec(handle, sql, nil, nil, nil))
   }
 
-  /// Prepared at its first use.
+  /// Prepared on first use.
   private func statement(_ sql: SQL) throws -> OpaquePointer? {
     if let statement = statements[sql.rawValue] { return statement }
     var statement: OpaquePointer?
@@ -299,14 +299,14 @@ final class PlainDatabase: TextStore {
     try finish(statement)
   }
 
-  /// Runs a statement that gives no row.
+  /// Runs a statement that returns no row.
   private func finish(_ statement: OpaquePointer?) throws {
     let code = sqlite3_step(statement)
     sqlite3_reset(statement)
     try check(code)
   }
 
-  /// What `body` makes of the first row, nil when there is none.
+  /// The result of `body` for the first row, nil if there is none.
   private func first<Result>(_ statement: OpaquePointer?, _ body: (OpaquePointer?) -> Result) throws -> Result? {
     defer { sqlite3_reset(statement) }
     switch sqlite3_step(statement) {

@@ -1,4 +1,4 @@
-/// Swift's `Dictionary` without a mutex, for one thread that only reads: what looking up costs by itself.
+/// Swift's `Dictionary` without a mutex, for one reading thread: the cost of a lookup alone.
 struct PlainDictionary {
   let name = "Dictionary without a lock"
   private let integers: [String: Int]

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The functions of SQLCipher, which is loaded: linked, it would meet the system's SQLite under the same names.
+/// The functions of SQLCipher, which is loaded dynamically: linked, its names would clash with the system's SQLite.
 struct SQLCipherLibrary: Sendable {
   typealias Handle = OpaquePointer
   typealias Destructor = @convention(c) (UnsafeMutableRawPointer?) -> Void
@@ -40,7 +40,7 @@ struct SQLCipherLibrary: Sendable {
   private init() throws {
     var flags = RTLD_NOW | RTLD_LOCAL
     #if os(Linux)
-      // RTLD_DEEPBIND: it has to find its own functions under SQLite's names.
+      // RTLD_DEEPBIND: it must find its own functions under SQLite's names.
       flags |= 0x8
     #endif
     let names = ["libsqlcipher.so.1", "libsqlcipher.so.0", "libsqlcipher.dylib", "libsqlcipher.so"]

@@ -1,16 +1,16 @@
 import Foundation
 import GRDBSQLite
 
-/// SQLCipher by raw key, called as one would from C, with GRDB's table and no change log; for one thread.
+/// SQLCipher with a raw key, through its C API, with GRDB's table and no change log; for one thread.
 ///
-/// Its settings are its defaults but for the page size, 1,024 bytes in version 3: here it is 4,096, as everybody's. Its
-/// statements keep to what the SQLite of version 3 knows, which has no upsert.
+/// Its settings are its defaults except for the page size, 1,024 bytes in version 3: here it is 4,096, as elsewhere. Its
+/// statements work with the SQLite of version 3, which has no upsert.
 final class SQLCipherPeer: Peer, TextStore {
   let name = "SQLCipher"
   private let library: SQLCipherLibrary
   private let handle: OpaquePointer
   private var statements: [OpaquePointer?] = []
-  /// Whether the last key was there already: then the next one likely is, too.
+  /// Whether the last key existed already: then the next one probably does, too.
   private var updatesFirst = false
 
   private enum SQL: Int, CaseIterable {
@@ -36,14 +36,14 @@ final class SQLCipherPeer: Peer, TextStore {
     PRIMARY KEY(collection, key)) WITHOUT ROWID
     """
 
-  /// Makes a database at `path`, with a key that lies beside it.
+  /// Creates a database at `path`, with its key beside it.
   convenience init(creating path: String) throws {
     let key = Self.randomKey()
     try Data(key.utf8).write(to: Self.keyFile(of: path))
     try self.init(path: path, key: key, isNew: true)
   }
 
-  /// The key of a database that is there.
+  /// The key of an existing database.
   static func key(of path: String) throws -> String { try String(contentsOf: keyFile(of: path), encoding: .utf8) }
 
   private static func keyFile(of path: String) -> URL { URL(fileURLWithPath: path + ".key") }
@@ -66,7 +66,7 @@ final class SQLCipherPeer: Peer, TextStore {
     (0..<32).map { _ in String(format: "%02x", UInt8.random(in: .min ... .max)) }.joined()
   }
 
-  /// Closes the database, so that its log is folded in.
+  /// Closes the database, which checkpoints its log.
   func close() throws {
     for statement in statements where statement != nil { _ = library.finalize(statement) }
     statements = []
@@ -203,7 +203,7 @@ final class SQLCipherPeer: Peer, TextStore {
 
   private func execute(_ sql: String) throws { try check(library.execute(handle, sql, nil, nil, nil)) }
 
-  /// Prepared at its first use.
+  /// Prepared on first use.
   private func statement(_ sql: SQL) throws -> OpaquePointer? {
     if let statement = statements[sql.rawValue] { return statement }
     var statement: OpaquePointer?
@@ -226,7 +226,7 @@ final class SQLCipherPeer: Peer, TextStore {
     }
   }
 
-  /// Runs a statement that gives no row.
+  /// Runs a statement that returns no row.
   private func finish(_ statement: OpaquePointer?) throws {
     let code = library.step(statement)
     _ = library.reset(statement)

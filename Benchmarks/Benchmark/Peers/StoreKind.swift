@@ -1,9 +1,9 @@
 import Coffer
 import Foundation
 
-/// Whoever keeps a file, and how it is opened.
+/// The stores that keep a file, and how to open them.
 ///
-/// A new peer is a `TextStore`, a case here, and a name in the rows that it takes part in.
+/// A new peer is a `TextStore`, a case here, and a name in its rows.
 enum StoreKind: String, CaseIterable {
   case coffer = "Coffer"
   case cofferByRawKey = "Coffer, raw key"
@@ -23,10 +23,10 @@ enum StoreKind: String, CaseIterable {
     #endif
   }
 
-  /// The one whose file this is.
+  /// The kind with this file.
   var owner: StoreKind { self == .cofferByRawKey ? .coffer : self }
 
-  /// Makes an empty store.
+  /// Creates an empty store.
   func create(_ stores: FilledStores) throws -> any TextStore {
     let path = stores.path(self)
     switch self {
@@ -39,7 +39,7 @@ enum StoreKind: String, CaseIterable {
     }
   }
 
-  /// What opens the store, once all is at hand that a program would have.
+  /// Opens the store, once everything is loaded that a program would have.
   func opener(_ stores: FilledStores) throws -> () throws -> any TextStore {
     let path = stores.path(self)
     switch self {
@@ -50,7 +50,7 @@ enum StoreKind: String, CaseIterable {
     case .plain: return { try PlainDatabase(path: path) }
     case .grdb: return { try GRDBPeer(path: path) }
     case .sqlCipher:
-      // Coffer's libraries are there before the program begins, too.
+      // Coffer's libraries are also loaded before the program begins.
       _ = try SQLCipherLibrary.shared.get()
       let key = try SQLCipherPeer.key(of: path)
       return { try SQLCipherPeer(path: path, key: key) }

@@ -1,23 +1,23 @@
-/// A store of texts on a disk, open, for one thread: what every contender is measured as that keeps a file.
+/// An open store of texts on disk, for one thread: the interface to every contender with a file.
 ///
-/// The loops stand in the stores, so that a call through this protocol is paid for once in many operations.
+/// The loops are in the stores, so that a call through this protocol is paid once for many operations.
 protocol TextStore {
-  /// The text of a key, nil when there is none.
+  /// The text of a key, nil if there is none.
   func text(_ key: String) throws -> String?
-  /// The text of a key as somebody else finds it who opens the store now.
+  /// The text of a key as read by another connection that opens the store now.
   func committedText(_ key: String) throws -> String?
   /// Reads the text of each key, one after another, and adds up their lengths in bytes.
   func sum(ofLengthsFor keys: [String]) throws -> Int
-  /// The same in one transaction, where there is something like it.
+  /// The same in one transaction, if supported.
   func sum(ofLengthsAtOnceFor keys: [String]) throws -> Int
   /// Reads every key and its text, and adds up their lengths in bytes.
   func scan() throws -> Int
 
   /// Sets the texts of the keys in one transaction, or hands them over to be flushed.
   func set(_ texts: [String], for keys: [String]) throws
-  /// Writes what was handed over, and waits until that is done.
+  /// Writes pending texts, and waits for that.
   func flush() throws
-  /// How durable commits are from now on.
+  /// The durability of later commits.
   func setSynchronization(_ synchronization: Synchronization) throws
   /// Sets one text, and returns when it is committed.
   func commit(_ text: String, for key: String) throws
@@ -25,11 +25,11 @@ protocol TextStore {
   func close() throws
 }
 
-/// How durable a commit is, in the words of SQLite.
+/// The durability of a commit, in SQLite's terms.
 enum Synchronization: String, CaseIterable {
   /// It survives a power cut.
   case full = "FULL"
-  /// It survives the end of the process; a power cut may take the latest ones, and damages nothing.
+  /// It survives the end of the process; a power cut may lose the latest ones, and damages nothing.
   case normal = "NORMAL"
 }
 

@@ -19,7 +19,7 @@ final class UsedStore {
     keys = numbers.map(Samples.key)
   }
 
-  /// The nanoseconds of a read of what is in memory already.
+  /// The nanoseconds of a read of cached values.
   func read() throws -> Double {
     try withStore { store in
       try Measure.nanoseconds(each: Self.keyCount) {
@@ -29,7 +29,7 @@ final class UsedStore {
     }
   }
 
-  /// The nanoseconds of a set, of which nobody waits for the commit.
+  /// The nanoseconds of a set, without waiting for the commit.
   func set() throws -> Double {
     try withStore { store in
       var texts: [String] = []
@@ -63,10 +63,10 @@ final class UsedStore {
   /// The microseconds of one set with its commit.
   func commit() throws -> Double {
     try withStore { store in
-      // It writes all of its file each time.
+      // It rewrites its file each time.
       let count = kind == .defaults ? 3 : Self.keyCount
       let (keys, first) = (keys.prefix(count), newTexts())
-      // What is done once after opening does not count.
+      // One-time work after opening does not count.
       for (key, text) in zip(keys, first) { try store.commit(text, for: key) }
       let passes = (0..<4).map { _ in newTexts() }
       let start = Measure.nanoseconds()

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Places numbers above zero on a logarithmic scale.
+/// Maps positive numbers to a logarithmic scale.
 struct Axis {
   private let from: Double
   private let to: Double
@@ -14,13 +14,13 @@ struct Axis {
     self.end = end
   }
 
-  /// The place of a number, in pixels with one digit after the point.
+  /// The position of a number, in pixels with one decimal.
   subscript(value: Double) -> Double {
     let share = log(value / from) / log(to / from)
     return ((start + share * (end - start)) * 10).rounded() / 10
   }
 
-  /// Powers of ten; between them 2 and 5, where there is room.
+  /// Powers of ten, with 2 and 5 between them if there is room.
   func steps() -> [Double] {
     let decades = log10(to / from)
     let factors: [Double] = decades > 2.5 ? [1] : [1, 2, 5]

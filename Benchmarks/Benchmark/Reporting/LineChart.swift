@@ -94,7 +94,7 @@ struct LineChart {
       .joined(separator: "\n")
   }
 
-  /// Beside the plot, in the order in which the lines end on its right.
+  /// Beside the plot, in the order of the line ends.
   private func legend() -> String {
     let order = lines.indices.sorted { (lines[$0].points.last?.y ?? 0) > (lines[$1].points.last?.y ?? 0) }
     return order.enumerated().map { place, index in
@@ -110,7 +110,7 @@ struct LineChart {
 
   private static func color(_ index: Int) -> Int { index % 6 }
 
-  /// Colours alone do not tell everyone the lines apart.
+  /// Not everyone can distinguish the lines by colour alone.
   private static func mark(_ index: Int, _ x: Double, _ y: Double) -> String {
     let (start, r) = ("class=\"mark c\(color(index))\"", 4.0)
     return switch index % 3 {

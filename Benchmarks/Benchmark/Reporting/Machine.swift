@@ -1,7 +1,7 @@
 import Foundation
 import GRDBSQLite
 
-/// On what, and with what, something was measured.
+/// The machine and the software of the measurement.
 enum Machine {
   /// Names and facts, for a table.
   ///
@@ -53,7 +53,7 @@ enum Machine {
     return line?.split(separator: separator, maxSplits: 1).last.map { $0.trimmingCharacters(in: .whitespaces) }
   }
 
-  /// Of the library that Coffer has loaded into this process.
+  /// Of the library loaded by Coffer in this process.
   private static var openSSL: String {
     typealias Version = @convention(c) (Int32) -> UnsafePointer<CChar>?
     guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "OpenSSL_version"),

@@ -29,7 +29,7 @@ struct Report {
     return lines.joined(separator: "\n")
   }
 
-  /// What stands in no chart: each contender, beside the work's baseline.
+  /// Works without a chart: each contender, beside the baseline.
   func figures() -> String {
     var lines = ["| row | work | contender | median (lowest–highest) | | beside | ratio |"]
     lines.append("| --- | --- | --- | ---: | --- | --- | ---: |")

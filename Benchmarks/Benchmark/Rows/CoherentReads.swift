@@ -1,12 +1,12 @@
 import Coffer
 
-/// P1 with coherence at work: hot reads while another process commits to the same store now and then.
+/// P1 with coherence: hot reads while another process occasionally commits to the same store.
 enum CoherentReads {
   private static let quiet = Work(row: "P1c", name: "hot read, Int, nobody writes", unit: .nanoseconds)
   private static let busy = Work(
     row: "P1c", name: "hot read, Int, another process commits every \(pauseMilliseconds) ms", unit: .nanoseconds)
   static let pauseMilliseconds = 5
-  /// What the other process writes, beside the keys that are read.
+  /// Written by the other process, beside the keys read.
   static let otherKey = "setting.of.another.process"
   private static let window: UInt64 = 200_000_000
 
@@ -34,7 +34,7 @@ enum CoherentReads {
             try require(seen >= latest, "a read went back to an older value")
             (latest, passCount) = (seen, passCount + 1)
           }
-          // The mean: what a commit costs falls on one read.
+          // The mean: one read pays for a commit.
           let time = Double(Measure.nanoseconds() - start) / Double(passCount * (keys.count + 1))
           let last = try child.finish()
           let seen: Int? = try coffer.proxy.object(forKey: otherKey, inCollection: Samples.collection)

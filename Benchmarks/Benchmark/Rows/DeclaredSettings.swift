@@ -1,12 +1,12 @@
 import Coffer
 
-/// What declaring 200 settings costs an opening that declares them as the last one did.
+/// The cost of opening with 200 declared settings, unchanged since the last opening.
 enum DeclaredSettings {
   static let declaring = "Coffer, 200 settings declared"
   private static let plain = "Coffer"
   static let rate = Key("rate", default: 1, limits: .range(1...100), summary: "How many requests a second are answered")
 
-  /// As a program has them: most of them numbers, texts and truth values, two of three with limits.
+  /// As in a typical program: mostly numbers, texts and booleans, two of three with limits.
   static func settings() -> Settings {
     Settings(version: "1.0") {
       rate

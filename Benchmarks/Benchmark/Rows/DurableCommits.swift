@@ -15,7 +15,7 @@ enum DurableCommits {
       let opened = try kinds.map { ($0, try $0.open(stores)) }
       for synchronization in Synchronization.allCases {
         let work = work(synchronization, keyCount)
-        // Of `UserDefaults` there is one kind.
+        // `UserDefaults` has one kind.
         for (kind, store) in opened where kind != .defaults || synchronization == .full {
           let count = commitCount(kind, synchronization, keyCount)
           row.measurements.append(
@@ -36,7 +36,7 @@ enum DurableCommits {
   /// Commits in one measurement.
   private static func commitCount(_ kind: StoreKind, _ synchronization: Synchronization, _ keyCount: Int) -> Int {
     switch kind {
-    // It writes all of its file each time.
+    // It rewrites its file each time.
     case .defaults: keyCount > 1000 ? 1 : 20
     // It waits for the disk each time.
     case .lmdb: 300
@@ -49,13 +49,13 @@ enum DurableCommits {
   ) throws -> Double {
     let numbers = Samples.numbers(count, below: keyCount, seed: round)
     let keys = numbers.map(Samples.key)
-    // Other values than those of any other measurement.
+    // Different values from any other measurement.
     let texts = numbers.enumerated().map { Samples.text($1, version: (round + 1) * 10_000 + $0) }
     let start = Measure.nanoseconds()
     for (key, text) in zip(keys, texts) { try store.commit(text, for: key) }
     let time = Measure.nanoseconds() - start
     let last = try keys.last.flatMap(store.committedText)
-    try require(last == texts.last, "the last commit is not to be seen")
+    try require(last == texts.last, "the last commit is not visible")
     return Double(count) / Double(time) * 1e9
   }
 }

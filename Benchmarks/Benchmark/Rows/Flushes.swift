@@ -1,4 +1,4 @@
-/// P2f: what the flush of a thousand changed keys costs, in all threads together.
+/// P2f: the cost of flushing a thousand changed keys, in all threads together.
 enum Flushes {
   private static let work = Work(
     row: "P2f", name: "flush of 1,000 changed keys, all processor time", unit: .microseconds,
@@ -12,7 +12,7 @@ enum Flushes {
     let changes = PlainDatabase.changes(of: keys)
 
     /// - Parameters:
-    ///   - prepare: What is not the flush: handing over the values, where that is a step of its own.
+    ///   - prepare: Work before the flush: passing the values, if that is a separate step.
     ///   - check: Whether the values have arrived.
     func measurement(
       _ contender: String, runs runCount: Int = 20, prepare: @escaping ([String]) throws -> Void = { _ in },

@@ -1,4 +1,4 @@
-/// P1: reads by string key of what is in memory already.
+/// P1: reads of cached values by string key.
 enum HotReads {
   static let keyCount = 1000
   static let integers = Work(row: "P1", name: "hot read, Int", unit: .nanoseconds, baseline: locked)
@@ -37,7 +37,7 @@ enum HotReads {
   /// The sum of the integers that `peers` sets.
   static func sum(of count: Int) -> Int { count * (count + 1) / 2 }
 
-  /// Everyone whom threads may share, with an integer and a text for each key, all of it read once.
+  /// The thread-safe contenders, with an integer and a text for each key, all read once.
   static func peers(_ folder: Folder, _ keys: [String], _ texts: [String]) throws -> [any Peer & Sendable] {
     let folder = try folder.subfolder("P1")
     let coffer = try CofferPeer(creating: folder.file("Coffer"))
@@ -48,7 +48,7 @@ enum HotReads {
     return peers + [GRDBPeer(grdb, reading: .inOneTransaction)]
   }
 
-  /// The same for those that are for one thread.
+  /// The same for single-threaded ones.
   private static func ownThreadPeers(_ folder: Folder, _ keys: [String], _ texts: [String]) throws -> [any Peer] {
     let folder = try folder.subfolder("P1")
     let peers: [any Peer] = [
@@ -65,7 +65,7 @@ enum HotReads {
     try peer.check(texts, for: keys)
   }
 
-  /// The nanoseconds of a read, where `body` reads each key and adds up what it finds.
+  /// The nanoseconds of a read, where `body` reads each key and adds up the values.
   static func time(_ keys: [String], _ expectedSum: Int, _ body: ([String]) throws -> Int) throws -> Double {
     try Measure.nanoseconds(each: keys.count) {
       let sum = try body(keys)

@@ -1,7 +1,7 @@
 import Coffer
 import Foundation
 
-/// What keys cost: slots, opening, re-encryption.
+/// The cost of keys: slots, opening, re-encryption.
 enum Keys {
   private static let megabyteCount = 100
   private static let valueByteCount = 1900

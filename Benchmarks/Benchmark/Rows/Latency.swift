@@ -1,9 +1,9 @@
 import Coffer
 import Foundation
 
-/// P7: how soon a handler in another process hears of a commit.
+/// P7: how soon a handler in another process is notified of a commit.
 ///
-/// Counted from the beginning of the transaction, and from its return, which the handler may be ahead of.
+/// Measured from the beginning of the transaction, and from its return, which may come after the handler.
 enum Latency {
   private static let median = work("transaction begins → handler in another process, median")
   private static let slow = work("transaction begins → handler in another process, 99th percentile")
@@ -48,7 +48,7 @@ enum Latency {
     }
   }
 
-  /// When commits were heard of.
+  /// When commits were reported.
   private final class Arrivals: @unchecked Sendable {
     // Unchecked: the condition guards the times.
     private let condition = NSCondition()

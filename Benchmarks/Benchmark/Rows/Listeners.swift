@@ -1,7 +1,7 @@
 import Coffer
 import Foundation
 
-/// What listeners cost a commit: one set in a transaction of its own, in memory, so that no disk blurs the figures.
+/// The cost of listeners for a commit: one set in its own transaction, in memory, without the noise of a disk.
 enum Listeners {
   private static let nobody = "nobody listens"
   private static let work = Work(
@@ -43,7 +43,7 @@ enum Listeners {
     return { withExtendedLifetime(observer) {} }
   }
 
-  /// - Parameter listen: Begins to listen, and gives what ends that.
+  /// - Parameter listen: Begins to listen, and returns how to stop.
   private static func time(listen: (Database) throws -> () throws -> Void) throws -> Double {
     let database = try Database.inMemory()
     let connection = try database.makeConnection()
@@ -57,7 +57,7 @@ enum Listeners {
     let time = Measure.nanoseconds() - start
     try end()
     let last: Int? = try connection.read { try $0.object(forKey: Samples.key((commitCount - 1) % 1000)) }
-    try require(last == commitCount - 1, "the last commit is not to be seen")
+    try require(last == commitCount - 1, "the last commit is not visible")
     try database.close()
     return Double(time) / Double(commitCount) / 1000
   }

@@ -1,7 +1,7 @@
 import Coffer
 import Foundation
 
-/// What lists of names cost, and clearing collections, in memory, so that no disk blurs the figures.
+/// The cost of lists of names, and of clearing collections, in memory, without the noise of a disk.
 enum Lists {
   private static let collectionCount = 100
   private static let keyCount = 1000

@@ -21,7 +21,7 @@ enum Opening {
     for keyCount in keyCounts {
       let stores = try FilledStores(below: folder, keyCount: keyCount)
       for kind in StoreKind.contenders(keyCount: keyCount) {
-        // What a process has read of its defaults it keeps.
+        // A process keeps the defaults it has read.
         if kind != .defaults {
           let open = try kind.opener(stores)
           row.measurements.append(Measurement(later(keyCount), kind.rawValue) { _ in try time(stores, open) })
@@ -51,7 +51,7 @@ enum Opening {
     return row
   }
 
-  /// The microseconds of an opening and a first read, as the first thing that a process does.
+  /// The microseconds of opening and a first read at the start of a process.
   static func firstTime(_ stores: FilledStores, _ kind: StoreKind) throws -> Double {
     try Measure.median(of: 5) {
       try ChildProcess.number(
@@ -59,7 +59,7 @@ enum Opening {
     }
   }
 
-  /// The microseconds of an opening and a first read of a store that nobody has open.
+  /// The microseconds of opening and a first read of a store that is not open elsewhere.
   private static func time(_ stores: FilledStores, _ open: () throws -> any TextStore) throws -> Double {
     try Measure.median(of: 21) {
       let start = Measure.nanoseconds()

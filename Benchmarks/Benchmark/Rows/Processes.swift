@@ -1,4 +1,4 @@
-/// What several processes that use one store at once do together.
+/// The total throughput of several processes that use one store.
 enum Processes {
   private static let keyCount = 1000
   private static let milliseconds = 400
@@ -30,7 +30,7 @@ enum Processes {
             for (process, result) in counts.enumerated() {
               let text = try store.text(key(process))
               try require(
-                text == Samples.text(process, version: result.count), "the last commit of a process is not to be seen")
+                text == Samples.text(process, version: result.count), "the last commit of a process is not visible")
             }
             try store.close()
             return counts.reduce(0) { $0 + $1.perSecond }

@@ -1,7 +1,7 @@
 import Coffer
 import Foundation
 
-/// What sealing adds to a value of 100 bytes: one set in a transaction of many, one read of it from the table.
+/// The cost of sealing for a value of 100 bytes: one set in a transaction of many, one read of it from the table.
 enum Sealing {
   private static let plain = "plain collection"
   private static let count = 5000

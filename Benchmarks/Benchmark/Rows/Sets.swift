@@ -1,4 +1,4 @@
-/// P2: `set` as the caller feels it; what is left to other threads is let finish before the next thousand.
+/// P2: `set` as seen by the caller; work of other threads finishes before the next thousand.
 enum Sets {
   private static let integers = Work(row: "P2", name: "set, Int", unit: .nanoseconds, baseline: HotReads.locked)
   private static let texts = Work(

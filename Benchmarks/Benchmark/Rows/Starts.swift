@@ -7,7 +7,7 @@ enum Starts {
   private static let work = Work(
     row: "Start", name: "a command, from start to end", unit: .milliseconds, baseline: "age -d")
   private static let turns = 9
-  /// At most so many times as long as `age -d`.
+  /// The limit, as a multiple of `age -d`.
   private static let limit = 1.35
 
   static func row(_ folder: Folder, _ prefs: String) throws -> Row {

@@ -54,7 +54,7 @@ enum Tables {
     return row
   }
 
-  /// How long a read takes, in microseconds.
+  /// The time of a read, in microseconds.
   private static func timePerRead(
     _ kind: StoreKind, _ stores: FilledStores, _ count: Int, _ round: Int,
     _ body: (any TextStore, [String]) throws -> Int

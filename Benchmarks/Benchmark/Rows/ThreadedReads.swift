@@ -1,4 +1,4 @@
-/// P1t: hot reads on two threads at once, beside the same on one.
+/// P1t: hot reads on two threads, compared with one.
 enum ThreadedReads {
   private static let single = Work(row: "P1t", name: "hot read, Int, 1 thread", unit: .nanoseconds)
   private static let double = Work(row: "P1t", name: "hot read, Int, 2 threads, each", unit: .nanoseconds)

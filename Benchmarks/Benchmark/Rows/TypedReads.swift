@@ -1,6 +1,6 @@
 import Coffer
 
-/// P1k: reads through typed keys of what is in memory already, beside the locked Dictionary by string key.
+/// P1k: reads of cached values through typed keys, compared with the locked Dictionary by string key.
 ///
 /// A program declares its keys as constants, and reading through a constant counts no reference. Keys taken out of an array
 /// are retained and released each time, which takes longer than a read, so the array holds them unmanaged. Beside it, for

@@ -1,6 +1,6 @@
 import Coffer
 
-/// How long a read or a `set` waits at most while much is done at once.
+/// The longest wait of a read or a `set` during large operations.
 enum Waits {
   private static let keyCount = 100_000
 

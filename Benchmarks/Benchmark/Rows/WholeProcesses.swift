@@ -1,6 +1,6 @@
 import Foundation
 
-/// P6: one value read by a whole process, beside tools that answer the same kind of question.
+/// P6: one value read by a whole process, compared with similar tools.
 ///
 /// A time is that from before the start of the process until it has ended, on the wall clock; what the process says has to
 /// be the value. Tools that this system does not have are left out.
@@ -10,7 +10,7 @@ enum WholeProcesses {
   static let value = "solarized-midnight"
   private static let runCount = 7
 
-  /// A command that says the value.
+  /// A command that prints the value.
   struct Command {
     let name: String
     let program: String
@@ -44,7 +44,7 @@ enum WholeProcesses {
           "one value, a whole process: prefs beside sqlite3", at: work, "prefs get", beside: "sqlite3", .atMost(2.7))
       ],
       finish: {
-        // It leaves an agent behind.
+        // It leaves an agent running.
         if Program.path(of: "gpgconf") != nil {
           _ = try Program("gpgconf").output(["--kill", "all"], environment: environment)
         }

@@ -27,7 +27,7 @@ extension Database {
   package func storeOnDisk() throws -> Store {
     try checkUsable()
     guard case .file(let store) = backing else {
-      throw CofferError.unsupported(reason: "a store in memory has no file to look at")
+      throw CofferError.unsupported(reason: "an in-memory store has no file to inspect")
     }
     return store
   }

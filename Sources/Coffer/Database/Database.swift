@@ -321,7 +321,7 @@ public final class Database: Sendable {
   private func report(_ connection: SQLiteConnection) {
     guard let loss = connection.logLoss else { return }
     let problem =
-      "The log did not authenticate from frame \(loss.firstFrame) on; the store is as of the last commit before it."
+      "The log did not authenticate from frame \(loss.firstFrame) on; the store was opened at the last commit before it."
       + loss.copy.sentence
     options.logger.warning("\(path): \(problem)")
     state.withLock { $0.logProblem = problem }
@@ -382,11 +382,11 @@ public final class Database: Sendable {
       } catch StorageError.busy {
         throw CofferError.busy
       } catch {
-        options.logger.warning("\(path): the store was replaced by one that cannot be followed: \(error)")
+        options.logger.warning("\(path): the store was replaced, and the new one cannot be opened: \(error)")
         throw CofferError.storeReplaced(path: path)
       }
       for changes in state.withLock({ $0.proxies.compactMap(\.changes) }) { changes.state.storeWasReplaced() }
-      options.logger.notice("\(path): the store was replaced. Everything is read anew.")
+      options.logger.notice("\(path): the store was replaced. Everything is read again.")
     }
   }
 
@@ -406,8 +406,8 @@ public final class Database: Sendable {
   func reportRollback(from known: Int64, to last: Int64) {
     options.logger.warning(
       """
-      \(path): the store was rolled back, from commit \(known) to \(last): an earlier state was put in its place. \
-      Everything is read anew.
+      \(path): the store was rolled back, from commit \(known) to \(last): it was replaced by an earlier copy. \
+      Everything is read again.
       """)
   }
 

@@ -103,7 +103,7 @@ extension Database {
           try core.expiries.look(session.connection)
         }
       } catch {
-        options.logger.debug("\(path): what has expired is not removed yet. \(error)")
+        options.logger.debug("\(path): expired items are not removed yet. \(error)")
         core.expiries.tryAgainLater()
       }
     }
@@ -131,7 +131,7 @@ extension Session {
     } catch {
       try? connection.rollback()
       end(sequence: nil, isCommitted: false)
-      core.options.logger.debug("What has expired is not removed yet. \(error)")
+      core.options.logger.debug("Expired items are not removed yet. \(error)")
     }
     try beginWrite()
     knownExpiry = nil

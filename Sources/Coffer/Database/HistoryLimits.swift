@@ -18,8 +18,8 @@ public struct HistoryLimits: Sendable, Hashable {
   ///
   /// - Precondition: The count and the age are positive.
   public init(maximumCount: Int = 32, maximumAge: Duration? = .seconds(90 * 86_400)) {
-    precondition(maximumCount > 0, "Keep one earlier value at least, or set no limits to keep none.")
-    precondition(maximumAge.map { $0 > .zero } ?? true, "Keep earlier values for some time, or set no limits.")
+    precondition(maximumCount > 0, "Keep at least one earlier value; to keep none, set no limits.")
+    precondition(maximumAge.map { $0 > .zero } ?? true, "Keep earlier values for a positive time, or set no limits.")
     self.maximumCount = maximumCount
     age = maximumAge.map { max(1, $0.wholeMilliseconds) }
   }
@@ -27,7 +27,7 @@ public struct HistoryLimits: Sendable, Hashable {
   /// Reads the limits stored in the table `collections`.
   init(storedCount count: Int64, age: Int64?) throws {
     guard count > 0, (age ?? 1) > 0 else {
-      throw StorageError.damaged(part: "collections", reason: "the limits of a history make no sense")
+      throw StorageError.damaged(part: "collections", reason: "the limits of a history are invalid")
     }
     maximumCount = Int(clamping: count)
     self.age = age.map { min($0, Self.maximumAge) }

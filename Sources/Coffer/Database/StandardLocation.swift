@@ -28,9 +28,9 @@ public enum StandardLocation {
   private static func path(_ name: String, of identifier: String, in folder: String?) throws -> String {
     guard !["", ".", ".."].contains(identifier),
       !identifier.utf8.contains(where: { $0 == 0 || $0 == UInt8(ascii: "/") })
-    else { throw CofferError.unsupported(reason: "an application's identifier has to be a file name") }
+    else { throw CofferError.unsupported(reason: "an application's identifier must be a valid file name") }
     guard let folder else {
-      throw CofferError.unsupported(reason: "no home folder is known; set HOME, or name the store and its key")
+      throw CofferError.unsupported(reason: "the home folder is unknown; set HOME, or name the store and its key")
     }
     return "\(folder)/\(identifier)/\(name)"
   }

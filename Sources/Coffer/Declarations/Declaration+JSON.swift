@@ -45,12 +45,12 @@ extension Declaration {
   ///
   /// - Throws: `CofferError.malformedSettings`.
   package init(_ value: Value) throws {
-    guard case .dictionary(let members) = value else { throw Self.malformed("it is no object") }
+    guard case .dictionary(let members) = value else { throw Self.malformed("it is not an object") }
     func text(_ name: String) throws -> String? {
       switch members[name] {
       case nil, .null: nil
       case .string(let text): text
-      default: throw Self.malformed("\"\(name)\" is no text")
+      default: throw Self.malformed("\"\(name)\" is not text")
       }
     }
     guard let name = try text("name") else { throw Self.malformed("it has no name") }
@@ -60,12 +60,12 @@ extension Declaration {
     }
     self.init(name, in: try text("collection") ?? "", type: type)
     if let plain = members["default"], plain != .null {
-      guard type != .secret else { throw malformed("a secret has no default") }
+      guard type != .secret else { throw malformed("a secret cannot have a default") }
       guard let value = type.value(plain: plain) else { throw malformed("its default is not of its type") }
       defaultValue = value
     }
     if let limits = members["limits"] {
-      guard case .array(let limits) = limits else { throw malformed("its limits are no list") }
+      guard case .array(let limits) = limits else { throw malformed("its limits are not a list") }
       self.limits = try limits.map { limit in
         guard let limit = SettingLimit(limit, of: type) else { throw malformed("a limit is unknown") }
         return limit
@@ -89,7 +89,7 @@ extension Declaration {
       if let problem = limit.problem { throw Self.malformed("setting \"\(name)\": \(problem)") }
     }
     if let defaultValue, let problem = problem(of: defaultValue) {
-      throw Self.malformed("setting \"\(name)\": its default is to be \(problem)")
+      throw Self.malformed("setting \"\(name)\": its default must be \(problem)")
     }
   }
 }

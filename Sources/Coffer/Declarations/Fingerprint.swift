@@ -1,13 +1,18 @@
-// A fingerprint of declarations. Every opening of declared settings computes it, often as the first thing that a program
-// does. At that point, the first check whether a type conforms to a protocol searches everything that is linked, which costs
-// as much as a thousand comparisons of types.
-
 /// The bytes from which the fingerprint of declarations is made.
+///
+/// They are made from the parts of a key, not from its declaration in JSON, which needs to know what the type conforms to:
+/// the first such check in a process searches everything that is linked, and costs as much as a thousand comparisons of types.
 enum Fingerprint {
-  /// A number for each of the most common types of settings; nil for others, which their declaration distinguishes.
-  static func type<Object>(of object: Object.Type) -> UInt8? {
+  /// What distinguishes a type, a default and limits; nil unless the type is one of the most common ones.
+  static func bytes<Object>(of object: Object.Type, default value: Value?, limits: [SettingLimit]) -> [UInt8]? {
     let id = ObjectIdentifier(object)
-    return types.firstIndex(of: id).map(UInt8.init)
+    guard let type = types.firstIndex(of: id) else { return nil }
+    var bytes = [UInt8(type)]
+    bytes.reserveCapacity(128)
+    if let value { append(value, to: &bytes) }
+    for limit in limits { append(limit, to: &bytes) }
+    bytes.append(0xff)
+    return bytes
   }
 
   private static let types = [
@@ -16,7 +21,7 @@ enum Fingerprint {
     ObjectIdentifier(Double?.self), ObjectIdentifier(String?.self), ObjectIdentifier(Secret?.self),
   ]
 
-  static func append(_ limit: SettingLimit, to bytes: inout [UInt8]) {
+  private static func append(_ limit: SettingLimit, to bytes: inout [UInt8]) {
     switch limit {
     case .range(let minimum, let maximum):
       bytes.append(UInt8(ascii: "r"))
@@ -25,6 +30,7 @@ enum Fingerprint {
     case .choices(let choices):
       bytes.append(UInt8(ascii: "c"))
       for choice in choices { append(choice, to: &bytes) }
+      bytes.append(0xff)
     case .count(let minimum, let maximum):
       bytes.append(UInt8(ascii: "n"))
       append(.int(Int64(minimum)), to: &bytes)
@@ -38,7 +44,7 @@ enum Fingerprint {
     }
   }
 
-  static func append(_ value: Value, to bytes: inout [UInt8]) {
+  private static func append(_ value: Value, to bytes: inout [UInt8]) {
     bytes.append(value.kind.rawValue)
     switch value {
     case .null: break
@@ -54,16 +60,10 @@ enum Fingerprint {
 extension Value {
   /// The value of an object of one of the most common types of settings; nil for others.
   init?<Object>(plain object: Object) {
-    if Object.self == Int.self, let number = object as? Int {
-      self = .int(Int64(number))
-    } else if Object.self == Bool.self, let bool = object as? Bool {
-      self = .bool(bool)
-    } else if Object.self == Double.self, let number = object as? Double {
-      self = .double(number)
-    } else if Object.self == String.self, let text = object as? String {
-      self = .string(text)
-    } else {
-      return nil
-    }
+    let value: Value? = PlainType.match(
+      Object.self, int: .int(Int64(PlainType.same(object, as: Int.self))), bool: .bool(PlainType.same(object)),
+      double: .double(PlainType.same(object)), string: .string(PlainType.same(object)), otherwise: nil)
+    guard let value else { return nil }
+    self = value
   }
 }

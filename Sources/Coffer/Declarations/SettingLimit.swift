@@ -47,7 +47,7 @@ public enum SettingLimit: Hashable, Sendable {
     case .count(0, let maximum?): "at most \(maximum) long"
     case .count(let minimum, let maximum?) where minimum == maximum: "exactly \(minimum) long"
     case .count(let minimum, let maximum?): "\(minimum) to \(maximum) long"
-    case .pattern(let pattern): "text like \(pattern)"
+    case .pattern(let pattern): "text matching \(pattern)"
     case .described(let words): words
     }
   }
@@ -76,9 +76,9 @@ public enum SettingLimit: Hashable, Sendable {
     case .range(let minimum?, let maximum?) where maximum.isLess(than: minimum):
       "its range ends before it begins"
     case .count(let minimum, let maximum) where minimum < 0 || minimum > maximum ?? .max:
-      "its length makes no sense"
-    case .choices(let choices) where choices.isEmpty: "it offers no choice"
-    case .pattern(let pattern) where !Pattern.isValid(pattern): "\(pattern) is no regular expression"
+      "its length limits are invalid"
+    case .choices(let choices) where choices.isEmpty: "it has no choices"
+    case .pattern(let pattern) where !Pattern.isValid(pattern): "\(pattern) is not a regular expression"
     default: nil
     }
   }

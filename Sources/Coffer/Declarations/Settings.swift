@@ -31,7 +31,7 @@ public struct Settings: Sendable {
 
   /// Identifies these declarations.
   ///
-  /// Each opening computes it, from the declarations as they are in the program rather than from JSON.
+  /// Each opening computes it.
   func fingerprint(of application: String) throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(128 * keys.count)
@@ -104,7 +104,7 @@ extension Declaration {
 }
 
 extension [UInt8] {
-  /// Appends text with its length, so that its end is unambiguous.
+  /// Appends text and a byte that no UTF-8 has, so that its end is unambiguous.
   mutating func append(counted text: String) {
     append(contentsOf: text.utf8)
     append(0xff)

@@ -67,7 +67,7 @@ package struct StoredRecord: Sendable, Equatable {
     (self.version, self.digest) = (version, digest)
   }
 
-  /// Whether there is nothing to be had of it at a time: removed, or expired.
+  /// Whether it has no value at a time: removed, or expired.
   package func isAbsent(at time: Int64) -> Bool { isRemoved || expires.map { $0 <= time } ?? false }
 }
 

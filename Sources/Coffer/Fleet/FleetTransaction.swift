@@ -73,7 +73,7 @@ package struct FleetTransaction {
     return (FleetValue(row.item), row.version, row.modified)
   }
 
-  /// Sets an item, or removes it with nil, as somebody set it elsewhere.
+  /// Sets an item, or removes it with nil, as it was set elsewhere.
   ///
   /// - Parameters:
   ///   - author: Who did; see `Author`.
@@ -152,7 +152,7 @@ package struct FleetTransaction {
   ) throws -> [[(Place, ChangeLog.Row)]]? {
     var names: [Int64: String] = [:]
     for name in collections { try session.storedCollection(name).map { names[$0.id] = name } }
-    // Of a collection that was removed, or made anew, the id says nothing here.
+    // The ID of a removed or recreated collection has no meaning here.
     guard names.count == collections.count else { return nil }
     var commits: [(row: ChangeLog.Row, places: [Place])] = []
     var isComplete = true

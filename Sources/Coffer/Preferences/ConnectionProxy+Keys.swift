@@ -27,7 +27,7 @@ extension ConnectionProxy {
   /// Unavailable: explains the error when the value has a different type than the key, which the compiler's own does not.
   @available(
     *, unavailable,
-    message: "the value and the key are of different types: a Key<Int>, for instance, takes and gives an Int"
+    message: "the value and the key are of different types: a Key<Int>, for instance, reads and writes an Int"
   )
   public subscript<Object, Other>(key: Key<Object>) -> Other {
     get { fatalError() }

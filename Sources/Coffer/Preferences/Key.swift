@@ -45,17 +45,16 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     limits: Limit..., summary: String = "", effect: Declaration.Effect = .immediate, since: String? = nil,
     deprecated: String? = nil, formerly formers: Former...
   ) {
-    precondition(limits.allSatisfy { $0.allows(defaultValue) }, "The default of a key has to keep to the key's limits.")
+    precondition(limits.allSatisfy { $0.allows(defaultValue) }, "The default of a key must be within the key's limits.")
     self.defaultValue = defaultValue
     self.limits = limits
     self.formers = formers
     isValid = Self.check(limits)
+    // Not `map(\.limit)`: a key path of a generic type is created for each key, which took most of the time of this.
     super.init(
       name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
-      plain: Fingerprint.type(of: Object.self).map {
-        Plain(type: $0, defaultValue: Value(plain: defaultValue), limits: limits.map(\.limit))
-      })
+      typed: Fingerprint.bytes(of: Object.self, default: Value(plain: defaultValue), limits: limits.map { $0.limit }))
   }
 
   /// Declares a key of an optional type, whose default is nil.
@@ -73,9 +72,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     super.init(
       name: name, collection: collection, isShared: isShared, hasFormers: !formers.isEmpty,
       about: About(summary: summary, effect: effect, since: since, deprecated: deprecated),
-      plain: Fingerprint.type(of: Object.self).map {
-        Plain(type: $0, defaultValue: nil, limits: limits.map(\.limit))
-      })
+      typed: Fingerprint.bytes(of: Object.self, default: nil, limits: limits.map { $0.limit }))
   }
 
   private static func check(_ limits: [Limit]) -> (@Sendable (Object) -> Bool)? {
@@ -175,6 +172,6 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
   private func problem(_ oldName: String, _ oldCollection: String, _ collection: String) -> SettingProblem {
     SettingProblem(
       collection: oldCollection, key: oldName, place: "the store",
-      reason: "not carried over to \(KeyText.of(name, in: collection)), and kept: it cannot be read as the new setting")
+      reason: "kept, and not migrated to \(KeyText.of(name, in: collection)): it cannot be read as the new setting")
   }
 }

@@ -33,46 +33,42 @@ public class Keys: @unchecked Sendable {
     let effect: Declaration.Effect
     let since: String?
     let deprecated: String?
-
   }
 
-  /// The kind of a key of a common type, for its fingerprint; nil for other types, which only their declaration
-  /// distinguishes.
-  private let plain: Plain?
-
-  struct Plain: Sendable {
-    /// The type, as ``Fingerprint`` numbers it.
-    let type: UInt8
-    let defaultValue: Value?
-    let limits: [SettingLimit]
-  }
+  /// What distinguishes this declaration from all others; nil for the less common types, which only JSON distinguishes.
+  ///
+  /// Made with the key, so that openings only hash it.
+  private let distinction: [UInt8]?
 
   private static let count = Atomic<Int>(0)
 
-  init(name: String, collection: String?, isShared: Bool, hasFormers: Bool, about: About, plain: Plain?) {
+  /// - Parameter typed: The distinction of type, default and limits.
+  init(name: String, collection: String?, isShared: Bool, hasFormers: Bool, about: About, typed: [UInt8]?) {
     self.name = name
     self.collection = collection
     self.isShared = isShared
     self.hasFormers = hasFormers
     self.about = about
-    self.plain = plain
+    distinction = typed.map { typed in
+      var bytes = typed
+      bytes.append(isShared ? 1 : 0)
+      bytes.append(about.effect == .immediate ? 0 : 1)
+      for text in [name, collection ?? "", about.summary, about.since ?? "", about.deprecated ?? ""] {
+        bytes.append(counted: text)
+      }
+      return bytes
+    }
     overrideName = collection.map { "\($0)/\(name)" } ?? name
     place = KeyPlaces.Position(number: Self.count.wrappingAdd(1, ordering: .relaxed).oldValue)
   }
 
   /// Appends what distinguishes this declaration from all others.
   func appendFingerprint(to bytes: inout [UInt8]) {
-    guard let plain else { return bytes.append(counted: declaration(in: "").json) }
-    bytes.append(plain.type)
-    bytes.append(isShared ? 1 : 0)
-    bytes.append(about.effect == .immediate ? 0 : 1)
-    bytes.append(counted: name)
-    bytes.append(counted: collection ?? "")
-    bytes.append(counted: about.summary)
-    bytes.append(counted: about.since ?? "")
-    bytes.append(counted: about.deprecated ?? "")
-    if let value = plain.defaultValue { Fingerprint.append(value, to: &bytes) }
-    for limit in plain.limits { Fingerprint.append(limit, to: &bytes) }
+    if let distinction {
+      bytes.append(contentsOf: distinction)
+    } else {
+      bytes.append(counted: declaration(in: "").json)
+    }
   }
 
   // Overridden by `Key`, which knows the type.

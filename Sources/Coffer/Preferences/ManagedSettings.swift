@@ -118,7 +118,7 @@ public struct ManagedSettings: Sendable {
         try read(file: "\(folder)/\(name)", isLocked: isLocked)
       } else if name.hasSuffix(".toml") {
         throw CofferError.malformedSettings(
-          source: "\(folder)/\(name)", reason: "managed settings are JSON or property lists; write it as one of these")
+          source: "\(folder)/\(name)", reason: "managed settings must be JSON or a property list")
       }
     }
   }
@@ -130,7 +130,7 @@ public struct ManagedSettings: Sendable {
     // The route through a link counts too: someone who can write to the link's folder can redirect it.
     for folder in [place, Folders.above(path)] {
       if let whole = Folders.resolved(folder), let problem = FilePermissions.problem(ofWholePath: whole) {
-        throw CofferError.permissionDenied(path: path, reason: "managed settings are not read: \(problem)")
+        throw CofferError.permissionDenied(path: path, reason: "managed settings were not read: \(problem)")
       }
     }
     guard let data = try SettingsFile.contents(of: place) else { return }
@@ -191,7 +191,7 @@ extension ManagedSettings {
       guard let entries = opendir(folder) else {
         if errno == ENOENT || errno == ENOTDIR { return [] }
         throw CofferError.permissionDenied(
-          path: folder, reason: "managed settings cannot be read: the folder may not be")
+          path: folder, reason: "managed settings cannot be read: no permission to list the folder")
       }
       defer { closedir(entries) }
       var names: [ByteString] = []

@@ -59,7 +59,7 @@ final class ManagedSource: Sendable {
       didChange: { [weak proxy = preferences.proxy] in proxy?.state.checkKeysAnew() },
       report: { [weak proxy = preferences.proxy] error in
         proxy?.database.report(
-          error, forKey: nil, inCollection: collection, instead: "what managed settings were before")
+          error, forKey: nil, inCollection: collection, instead: "the last good managed settings")
       })
     state.withLock { $0.handlers = handlers }
     reportOnce()

@@ -57,7 +57,7 @@ public final class Preferences: Sendable {
   let suites: SuiteList
   /// The items of typed keys that no layer overrides.
   let places = KeyPlaces()
-  /// Replacements for values that are bad now; shared by suites, which a program may create anew at each use.
+  /// Replacements for values that are bad now; shared by suites, which a program may create for each use.
   let lastGood: LastGoodValues
   /// Whether a typed key with a collection has further places to search behind it.
   var searchesBehindKeys: Bool { environment != nil || overrides.hasManagedDefaults }
@@ -192,7 +192,8 @@ public final class Preferences: Sendable {
     try registered.add(
       defaults.map { key, object in
         guard let value = try Value.of(object, key, in: collection) else {
-          throw CofferError.notEncodable(collection: collection, key: key, reason: "nil is no default")
+          throw CofferError.notEncodable(
+            collection: collection, key: key, reason: "nil cannot be registered as a default")
         }
         // Fail now rather than at every read.
         _ = try StoredValue(encoding: value, key, in: collection)

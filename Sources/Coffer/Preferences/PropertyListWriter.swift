@@ -17,7 +17,7 @@ struct PropertyListWriter {
     for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
       try checkText(key.string, of: key.string)
       guard contents.updateValue(try exported(value, of: key.string), forKey: key.string) == nil else {
-        throw failure(key.string, "another key differs from it in the form of its Unicode characters alone")
+        throw failure(key.string, "another key differs from it only in Unicode normalization")
       }
     }
     let encoder = PropertyListEncoder()
@@ -53,7 +53,7 @@ struct PropertyListWriter {
     case .null: throw failure(key, "it holds null")
     case .url: throw failure(key, "it holds a URL inside a list")
     case .uuid: throw failure(key, "it holds a UUID")
-    case .secret: throw failure(key, "it is a secret, which an export would show")
+    case .secret: throw failure(key, "it is a secret, which an export would reveal")
     }
   }
 
@@ -61,13 +61,13 @@ struct PropertyListWriter {
 
   private func checkText(_ text: String, of key: String) throws {
     guard format != .xml || XMLPropertyList.holds(text) else {
-      throw failure(key, "XML has no control characters; the binary format has")
+      throw failure(key, "XML cannot hold control characters; the binary format can")
     }
   }
 
   private func check(_ date: Date, of key: String) throws {
     guard format != .xml || XMLPropertyList.holds(date) else {
-      throw failure(key, "XML has no such date that all take alike; the binary format has")
+      throw failure(key, "XML cannot hold this date portably; the binary format can")
     }
   }
 

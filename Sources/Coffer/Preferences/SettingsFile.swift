@@ -15,9 +15,9 @@ enum SettingsFile {
     } catch let error as CocoaError {
       switch error.code {
       case .fileReadNoSuchFile where mayBeMissing: return nil
-      case .fileReadNoSuchFile: throw CofferError.inputOutput(path: path, reason: "there is no such file")
+      case .fileReadNoSuchFile: throw CofferError.inputOutput(path: path, reason: "no such file")
       case .fileReadNoPermission:
-        throw CofferError.permissionDenied(path: path, reason: "the file may not be read")
+        throw CofferError.permissionDenied(path: path, reason: "no permission to read the file")
       default: throw CofferError.inputOutput(path: path, reason: "the file could not be read")
       }
     } catch {
@@ -64,7 +64,7 @@ enum SettingsFile {
 
   private static func settings(_ value: Value, named name: String) throws -> [String: Value] {
     guard case .dictionary(let settings) = value else {
-      throw CofferError.malformedSettings(source: name, reason: "it holds no settings by name")
+      throw CofferError.malformedSettings(source: name, reason: "it is not a dictionary of settings")
     }
     if let key = settings.keys.sorted().first(where: { settings[$0] == .null }) {
       throw CofferError.malformedSettings(source: name, reason: "the value for key \"\(key)\" is null")

@@ -41,7 +41,7 @@ extension Value {
       throw failure(error.reason)
     } catch {
       // Thrown by a type's own `encode(to:)`; its text may quote the value.
-      throw failure("its encoding failed")
+      throw failure("it cannot be encoded")
     }
   }
 
@@ -65,7 +65,7 @@ extension Value {
     case let members as [String: Any]:
       return .dictionary(try members.mapValues { try of($0, depth: depth + 1) ?? .null })
     default:
-      throw ValueCodingError(reason: "\(type(of: object)) is neither Codable nor a type of property lists")
+      throw ValueCodingError(reason: "\(type(of: object)) is neither Codable nor a property list type")
     }
   }
 }

@@ -1,17 +1,17 @@
 import CofferCrypto
 import CofferStorage
 
-/// What chains the rows of the change log: each has a digest of itself and of the one before.
+/// The chain of the change log: each row has a digest of itself and the previous one.
 ///
-/// It has no key, as anyone who writes rows has the key of the store. Rows that were taken out, changed or put
-/// between show, unless somebody made the whole chain anew; then the link that is remembered outside of the store differs.
+/// It has no key, because anyone who writes rows has the key of the store. Rows that were removed, changed or
+/// inserted are detected, unless the whole chain was rebuilt; then the link recorded outside of the store differs.
 final class ChangeChain {
   private static let rewriteLabel = Array("coffer/1 rewrite".utf8)
 
-  /// Made with the first row that is written or checked.
+  /// Created for the first row that is written or checked.
   private var hasher: SHA256.Hasher?
 
-  /// A row of the change log, but for what chains it.
+  /// A row of the change log, without its link.
   struct Row {
     let sequence: Int64
     let noise: [UInt8]
@@ -21,7 +21,7 @@ final class ChangeChain {
     let total: Int64
   }
 
-  /// The link of a row behind one with the link `previous`.
+  /// The link of a row that follows one with the link `previous`.
   func link(_ row: Row, _ keys: [UInt8], after previous: ChangeLink) throws -> ChangeLink {
     try (row.author ?? "").withUTF8Bytes { author in
       let count = ChangeLink.byteCount + 4 * 8 + row.noise.count + 4 + author.count + keys.count
@@ -34,7 +34,7 @@ final class ChangeChain {
         parts.append(row.writer)
         parts.append(row.total)
         row.noise.withUnsafeBytes { parts.append($0) }
-        // No text is so long.
+        // No text is this long.
         parts.append(row.author == nil ? UInt32.max : UInt32(truncatingIfNeeded: author.count))
         parts.append(UnsafeRawBufferPointer(author))
         keys.withUnsafeBytes { parts.append($0) }
@@ -43,7 +43,7 @@ final class ChangeChain {
     }
   }
 
-  /// Puts the parts of a message one behind another, in memory that has room for all of them.
+  /// Writes the parts of a message one after another, into memory with room for all of them.
   private struct Parts {
     var end: UnsafeMutableRawPointer
 
@@ -59,7 +59,7 @@ final class ChangeChain {
     }
   }
 
-  /// What tells that the keys of a row were rewritten in good order; its link stays, for those behind it.
+  /// Authenticates rewritten keys of a row; its link stays, for the following rows.
   func rewritten(_ keys: [UInt8], link: ChangeLink) throws -> [UInt8] {
     try (Self.rewriteLabel + link.bytes + keys).withUnsafeBytes(digest).bytes
   }
@@ -74,20 +74,20 @@ final class ChangeChain {
   }
 }
 
-/// What a look at the chain of the change log found.
+/// The result of verifying the chain of the change log.
 package struct ChangeLogCheck {
-  /// How many commits the log holds.
+  /// The number of commits in the log.
   package private(set) var count = 0
   /// The first and the last of them; nil for an empty log.
   package private(set) var commits: ClosedRange<Int64>?
-  /// Whether there is a chain; a store of a former version gets it with its next commit.
+  /// Whether there is a chain; a store of a previous version gets it with its next commit.
   package let isChained: Bool
-  /// What is wrong, in sentences.
+  /// The problems, as sentences.
   package private(set) var problems: [String] = []
 
   init(isChained: Bool) { self.isChained = isChained }
 
-  /// Looks at the next row.
+  /// Checks the next row.
   mutating func add(
     _ row: ChangeChain.Row, _ keys: [UInt8], link: ChangeLink?, rewritten: [UInt8]?, after previous: ChangeLog.End,
     by chain: ChangeChain
@@ -96,7 +96,7 @@ package struct ChangeLogCheck {
     let isFirst = commits == nil
     let first = commits?.lowerBound ?? row.sequence
     commits = first...max(first, row.sequence)
-    // Salvage begins a log behind all versions that it found.
+    // Salvage starts a log after all versions that it found.
     let isNext = row.sequence == previous.sequence &+ 1 || isFirst && previous.sequence < 0
     guard isNext else {
       let (first, last) = (previous.sequence &+ 1, row.sequence &- 1)
@@ -114,20 +114,20 @@ package struct ChangeLogCheck {
         try chain.link(row, keys, after: previous.link) == link
       }
     if !isWhole {
-      problems.append("Commit \(row.sequence) in the change log was changed, or what was before it.")
+      problems.append("Commit \(row.sequence) in the change log, or one before it, was changed.")
     }
   }
 
-  /// Looks whether the rows that are gone were old enough to be dropped.
+  /// Checks whether the removed rows were old enough.
   ///
-  /// - Parameter start: The last row that was dropped, if any was.
+  /// - Parameter start: The last dropped row, if any.
   mutating func checkStart(_ start: ChangeLog.End, _ end: ChangeLog.End) {
     guard let first = commits?.lowerBound else { return problems.append("The change log is empty.") }
     guard start.sequence >= 0, first == start.sequence &+ 1 else { return }
     // Rows are dropped only beyond these bounds.
     let isBeyondCount = end.sequence &- start.sequence >= ChangeLog.maximumRowCount
     if !isBeyondCount, end.total &- start.total <= ChangeLog.maximumByteCount {
-      problems.append("The commits up to \(start.sequence) were taken out of the change log before their time.")
+      problems.append("The commits up to \(start.sequence) were removed from the change log too early.")
     }
   }
 }

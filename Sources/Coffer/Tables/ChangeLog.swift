@@ -1,10 +1,10 @@
 import CofferCrypto
 import CofferStorage
 
-/// The table `changes`: one row a commit.
+/// The table `changes`: one row per commit.
 ///
 /// Its 16 random bytes blind SQLite's running checksum of the log, which covers plaintext and is not encrypted in the
-/// shared memory: a guessed value cannot be confirmed by it.
+/// shared memory: it cannot confirm a guessed value.
 package struct ChangeLog {
   let connection: SQLiteConnection
   private let chain = ChangeChain()
@@ -13,17 +13,17 @@ package struct ChangeLog {
     self.connection = connection
   }
 
-  /// How many commits are remembered, and how many bytes of their keys.
+  /// The maximum number of commits, and of bytes of their keys.
   static let maximumRowCount: Int64 = 10_000
   static let maximumByteCount: Int64 = 4 << 20
-  /// Old rows are dropped once in so many commits; between, the log may exceed its bounds by as many rows.
+  /// Old rows are dropped once per this many commits; in between, the log may exceed its bounds by as many rows.
   static let sweepInterval: Int64 = 64
-  /// Numbers above this make no sense: no store commits so often, or so much.
+  /// Higher numbers are invalid: no store commits this often, or this much.
   ///
-  /// What is below can be added to without a thought.
+  /// Additions to smaller numbers cannot overflow.
   package static let maximumNumber: Int64 = 1 << 60
 
-  /// The number of the last commit, which is the snapshot a reader sees.
+  /// The number of the last commit, the snapshot that a reader sees.
   package func lastSequence() throws -> Int64 {
     let last = try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
       try Self.check(End(sequence: $0.integer(0), total: $0.integer(1), link: .origin)).sequence
@@ -34,39 +34,39 @@ package struct ChangeLog {
   private static func check(_ end: End) throws -> End {
     guard (0...maximumNumber).contains(end.sequence), (0...maximumNumber).contains(end.total) else {
       throw StorageError.damaged(
-        part: "change log", reason: "it ends with commit \(end.sequence), of \(end.total) bytes")
+        part: "change log", reason: "it ends with commit \(end.sequence), at \(end.total) bytes")
     }
     return end
   }
 
-  /// What the next row goes on from.
+  /// The state from which the next row continues.
   struct End {
     /// The number of the last commit; -1 before the first.
     let sequence: Int64
     let total: Int64
-    /// What the next row is chained to, and what tells that commit, and all before it, from others of the same number.
+    /// The link of the last row, which identifies that commit and all before it.
     let link: ChangeLink
 
     static let none = End(sequence: -1, total: 0, link: .origin)
   }
 
-  /// The link of the commit of this number; nil if the log does not hold it, or not any more.
+  /// The link of the commit with this number; nil if the log does not have it, or no longer.
   func link(of sequence: Int64) throws -> ChangeLink? {
     let statement = try connection.statement("SELECT link FROM changes WHERE sequence = ?")
     statement.bind(sequence, at: 1)
     return try statement.first { try $0.link(0) }
   }
 
-  /// The end of the log, in a write transaction; it stays where it is as long as nothing is appended.
+  /// The end of the log, in a write transaction; it stays the same until a row is appended.
   func end() throws -> End {
     try connection.statement("SELECT sequence, total, link FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
       try Self.check(End(sequence: row.integer(0), total: row.integer(1), link: row.link(2)))
     } ?? .none
   }
 
-  /// Appends a row; `willAppend` hears first which one.
+  /// Appends a row; `willAppend` is called with its number before.
   ///
-  /// - Parameter end: The end of the log, where it is known.
+  /// - Parameter end: The end of the log, if known.
   /// - Returns: The new end.
   @discardableResult
   func append(
@@ -109,7 +109,7 @@ package struct ChangeLog {
     }
   }
 
-  /// Begins the log anew, with a row for nothing, behind `sequence`.
+  /// Restarts the log with an empty row, after `sequence`.
   package func begin(after sequence: Int64) throws {
     try connection.statement("DELETE FROM changes").run()
     try Metadata(connection: connection).setLogStart(nil)
@@ -120,7 +120,7 @@ package struct ChangeLog {
 
   /// Drops the oldest rows beyond the bounds.
   ///
-  /// `total` goes up with `sequence`: the search for the first row to stay reads only those that go.
+  /// `total` increases with `sequence`: the search for the first row to keep reads only the dropped ones.
   private func sweep(sequence: Int64, total: Int64) throws {
     let statement = try connection.statement(
       """
@@ -131,7 +131,7 @@ package struct ChangeLog {
     statement.bind(total - Self.maximumByteCount, at: 2)
     let dropped = try statement.first { try End(sequence: $0.integer(0), total: $0.integer(1), link: $0.link(2)) }
     guard let dropped else { return }
-    // What the first row that stays is chained to.
+    // The link before the first remaining row.
     try Metadata(connection: connection).setLogStart(dropped)
     let deletion = try connection.statement("DELETE FROM changes WHERE sequence <= ?")
     deletion.bind(dropped.sequence, at: 1)
@@ -141,7 +141,7 @@ package struct ChangeLog {
   /// The commits after `sequence`, oldest first; nil when some of them are no longer in the log, or it ends before
   /// `sequence`: the store was put back to an earlier state.
   ///
-  /// - Parameter make: Makes of a row what is wanted; its changes are decoded only where they are asked for.
+  /// - Parameter make: Converts a row; its changes are decoded only on request.
   func rows<Made>(
     after sequence: Int64, _ make: (_ row: Row, _ changes: () throws -> ChangeSet) throws -> Made
   ) throws -> [Made]? {
@@ -150,7 +150,7 @@ package struct ChangeLog {
     return first == sequence + 1 ? rows : nil
   }
 
-  /// A row, but for its changes.
+  /// A row, without its changes.
   struct Row {
     let identity: CommitIdentity
     let time: Int64
@@ -183,10 +183,10 @@ package struct ChangeLog {
     return (first, rows)
   }
 
-  /// Leaves nothing of a removed collection in the log but its id; nil stands for all of them.
+  /// Removes everything about a removed collection from the log, except its ID; nil for all of them.
   func forget(_ collection: Int64?) throws {
     var rows: [(sequence: Int64, keys: [UInt8], mark: [UInt8])] = []
-    // SQLite skips nearly all rows that don't mention the collection, and a look at the bytes the others.
+    // SQLite skips nearly all rows that don't mention the collection, and a check of the bytes the others.
     let statement = try connection.statement(
       "SELECT sequence, keys, link FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
     statement.bind(collection.map(ChangeSet.packed(id:)), at: 1)
@@ -210,7 +210,7 @@ package struct ChangeLog {
 // MARK: - The chain
 
 extension ChangeLog {
-  /// Looks whether each row follows the one before it, and is as it was written.
+  /// Checks that each row follows the previous one, and is unchanged.
   package func checkChain() throws -> ChangeLogCheck {
     var check = ChangeLogCheck(isChained: try Schema.version(connection).isChained)
     let start = try Metadata(connection: connection).logStart() ?? .none
@@ -231,7 +231,7 @@ extension ChangeLog {
     return check
   }
 
-  /// Lays the log of a former version out anew, with a chain, in the transaction that is under way.
+  /// Rebuilds the log of a previous version with a chain, in the current transaction.
   func addChain(_ create: () throws -> Void) throws {
     var rows: [(row: ChangeChain.Row, keys: [UInt8])] = []
     try connection.statement(
@@ -263,7 +263,7 @@ extension Statement.Row {
   }
 }
 
-/// Tells a commit from one that failed and another that took its number.
+/// Distinguishes a commit from a failed one whose number another one took.
 struct CommitIdentity: Equatable, Sendable {
   let sequence: Int64
   let noise: [UInt8]

@@ -1,11 +1,11 @@
-/// What one transaction changes, by key: what its row in the change log says.
+/// The changes of one transaction by key, as in its row in the change log.
 package struct ChangeSet: Equatable, Sendable {
   package struct Change: Equatable, Sendable {
-    /// What became of the key in the transaction as a whole.
+    /// The net effect of the transaction on the key.
     package var kind: ChangeKind
     var changesObject: Bool
     var changesMetadata: Bool
-    /// Whether it was removed because its time had come.
+    /// Whether it was removed because it expired.
     var hasExpired = false
 
     static func whole(_ kind: ChangeKind) -> Change {
@@ -15,22 +15,22 @@ package struct ChangeSet: Equatable, Sendable {
 
   package struct CollectionChange: Equatable, Sendable {
     package var isCleared = false
-    /// True when there were too many keys to list: any key of the collection may have changed.
+    /// True if there were too many keys to list: any key of the collection may have changed.
     package var isUnlisted = false
     package var keys: [ByteString: Change] = [:]
-    /// The keys that clearing removed, as far as someone in this process wants to know; never in the change log.
+    /// The keys removed by clearing, if anyone in this process observes them; never in the change log.
     var clearedKeys: [ByteString] = []
 
     var isEmpty: Bool { !isCleared && !isUnlisted && keys.isEmpty }
   }
 
-  /// More keys than this of one collection are not listed.
+  /// The maximum number of listed keys per collection.
   static let maximumKeyCount = 1000
 
-  /// The collection that was changed last, which most of the time is the only one: it is found without hashing.
+  /// The collection changed last, usually the only one: found without hashing.
   private var latest: CollectionEntry?
   private var others: [Int64: CollectionChange] = [:]
-  /// Everything was removed; `collections` says what came after.
+  /// Everything was removed; `collections` has later changes.
   package private(set) var isAllCleared = false
 
   private struct CollectionEntry {
@@ -48,7 +48,7 @@ package struct ChangeSet: Equatable, Sendable {
     !isAllCleared && latest?.change.isEmpty ?? true && others.values.allSatisfy(\.isEmpty)
   }
 
-  /// Changes what is known of a collection; what is not known yet begins as `new`.
+  /// Changes the entry of a collection; a missing one starts as `new`.
   private mutating func update(
     _ id: Int64, new: @autoclosure () -> CollectionChange = CollectionChange(), _ body: (inout CollectionChange) -> Void
   ) {
@@ -64,7 +64,7 @@ package struct ChangeSet: Equatable, Sendable {
     a.isAllCleared == b.isAllCleared && a.collections == b.collections
   }
 
-  /// - Parameter expectedCount: How many keys will be recorded, as far as that is known; most are of the first collection.
+  /// - Parameter expectedCount: The expected number of keys; most are of the first collection.
   mutating func record(_ key: String, in collection: Int64, _ change: Change, expectedCount: Int = 0) {
     let capacity = latest == nil ? min(expectedCount, Self.maximumKeyCount) : 0
     update(collection, new: CollectionChange(keys: Dictionary(minimumCapacity: capacity))) {
@@ -72,12 +72,12 @@ package struct ChangeSet: Equatable, Sendable {
     }
   }
 
-  /// All items of the collection are removed; what was recorded of its keys no longer matters.
+  /// All items of the collection are removed; its recorded keys no longer matter.
   mutating func recordClearing(of collection: Int64, keys: [ByteString] = []) {
     update(collection) { $0 = CollectionChange(isCleared: true, clearedKeys: $0.clearedKeys + keys) }
   }
 
-  /// What the collection was declared to be has changed: where no key says so, any may have changed.
+  /// The declaration of the collection has changed: if no key is recorded, any may have changed.
   mutating func recordDeclaration(of collection: Int64) {
     update(collection) { if $0.isEmpty { $0 = CollectionChange(isUnlisted: true) } }
   }
@@ -109,7 +109,7 @@ extension ChangeSet.CollectionChange {
   /// These changes and later ones of the same collection.
   func followed(by later: Self) -> Self {
     var both = self
-    // Once cleared is cleared: what was removed is not there any more, whatever came after.
+    // A cleared collection stays cleared: removed keys are gone, whatever came after.
     both.isCleared = isCleared || later.isCleared
     both.isUnlisted = isUnlisted || later.isUnlisted
     both.clearedKeys += later.clearedKeys
@@ -123,7 +123,7 @@ extension ChangeSet.CollectionChange {
 }
 
 extension ChangeSet.Change {
-  /// One change after another of the same key, seen as one; nil when nothing is left of both.
+  /// Two successive changes of the same key, merged; nil if they cancel out.
   fileprivate func followed(by later: Self) -> Self? {
     let kind: ChangeKind
     switch (self.kind, later.kind) {
@@ -161,7 +161,7 @@ extension ChangeSet {
     return bytes
   }
 
-  /// nil when the bytes are no packed list.
+  /// nil if the bytes are not a packed list.
   package init?(packed: [UInt8]) {
     var bytes = packed[...]
     guard let flags = bytes.popFirst(), flags <= 1 else { return nil }
@@ -186,16 +186,16 @@ extension ChangeSet {
     }
   }
 
-  /// An id as it stands in a packed list.
+  /// An ID as encoded in a packed list.
   static func packed(id: Int64) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(varint: UInt64(bitPattern: id))
     return bytes
   }
 
-  /// Whether a packed list has keys of a collection (nil: of any), found without making anything of them.
+  /// Whether a packed list has keys of a collection (nil: of any), without decoding them.
   ///
-  /// True also where the bytes are no packed list: who unpacks them finds out.
+  /// Also true if the bytes are not a packed list: unpacking reports that.
   static func lists(_ collection: Int64?, packed: UnsafeRawBufferPointer) -> Bool {
     var bytes = packed[...].dropFirst()
     while !bytes.isEmpty {
@@ -211,7 +211,7 @@ extension ChangeSet {
     return false
   }
 
-  /// The same, with nothing left of a removed collection (nil: of any) but its id; nil when that changes nothing.
+  /// The same, with only the ID left of a removed collection (nil: of any); nil if that changes nothing.
   func forgetting(_ collection: Int64?) -> ChangeSet? {
     var copy = self
     for (id, change) in collections where !change.keys.isEmpty && (collection == nil || collection == id) {

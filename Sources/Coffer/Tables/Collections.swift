@@ -6,7 +6,7 @@ package struct StoredCollection {
   package enum Flags {
     /// Its values are sealed under the vault's key.
     package static let isSealed: Int64 = 1
-    /// Its items leave their earlier values behind.
+    /// Earlier values of its items are kept.
     package static let keepsHistory: Int64 = 2
     static let known = isSealed | keepsHistory
   }
@@ -14,10 +14,10 @@ package struct StoredCollection {
   /// Above 0.
   let id: Int64
   var isSealed = false
-  /// nil where no history is kept.
+  /// nil without history.
   var history: HistoryLimits?
 
-  /// Refuses a collection in which a newer version may have put something else, or the same in another form.
+  /// Refuses a collection whose contents a newer version may have changed in form.
   package static func check(flags: Int64, of name: String) throws {
     guard flags & ~Flags.known == 0 else {
       throw StorageError.newerFormat(
@@ -25,14 +25,14 @@ package struct StoredCollection {
     }
   }
 
-  /// What stands in a row, if it is an id.
+  /// The ID in a row, if valid.
   static func checkedID(_ id: Int64) throws -> Int64 {
-    guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "there is one with the id \(id)") }
+    guard id > 0 else { throw StorageError.damaged(part: "collections", reason: "a collection has the ID \(id)") }
     return id
   }
 }
 
-/// The table `collections`: names, and what was declared of them.
+/// The table `collections`: names and their properties.
 struct Collections {
   let connection: SQLiteConnection
 
@@ -64,14 +64,14 @@ struct Collections {
     return all
   }
 
-  /// The names by id, also of what cannot be read.
+  /// The names by ID, including unreadable collections.
   func names() throws -> [Int64: String] {
     var names: [Int64: String] = [:]
     try connection.statement("SELECT id, name FROM collections").query { names[$0.integer(0)] = $0.text(1) }
     return names
   }
 
-  /// The names of those that hold something, in their order.
+  /// The names of non-empty ones, in order.
   func namesInUse(at time: Int64) throws -> [String] {
     var names: [String] = []
     let statement = try connection.statement(
@@ -84,7 +84,7 @@ struct Collections {
     return names
   }
 
-  /// The names of the sealed ones, in their order.
+  /// The names of the sealed ones, in order.
   func sealedNames() throws -> [String] {
     var names: [String] = []
     try connection.statement("SELECT name FROM collections WHERE flags & 1 ORDER BY name").query {
@@ -99,7 +99,7 @@ struct Collections {
     let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
     statement.bind(name, at: 1)
     guard let id = try statement.first({ try StoredCollection.checkedID($0.integer(0)) }) else {
-      throw StorageError.damaged(part: "collections", reason: "a new collection got no id")
+      throw StorageError.damaged(part: "collections", reason: "a new collection got no ID")
     }
     return StoredCollection(id: id)
   }
@@ -120,13 +120,13 @@ struct Collections {
       WHERE id = ?1
       """)
     statement.bind(id, at: 1)
-    // What is not bound is NULL.
+    // Unbound parameters are NULL.
     if let limits { statement.bind(Int64(limits.maximumCount), at: 2) }
     if let age = limits?.age { statement.bind(age, at: 3) }
     try statement.run()
   }
 
-  /// Removes a collection's items and their history, and the collection; a sealed one and an environment stay, and empty.
+  /// Removes a collection's items and their history, and the collection; a sealed one and an environment stay, empty.
   func clear(_ id: Int64, isEnvironment: Bool) throws {
     try run("DELETE FROM items WHERE collection = ?", id)
     try run("DELETE FROM history WHERE collection = ?", id)
@@ -137,7 +137,7 @@ struct Collections {
 
   /// The same of all collections.
   func clearAll() throws {
-    // Few have such a name, and what is an environment is known here alone.
+    // Few have such a name, and only this code knows what an environment is.
     let others = try all().filter {
       $0.name.utf8.contains(UInt8(ascii: "@")) && CollectionEnvironment(collection: $0.name) == nil
     }
@@ -148,7 +148,7 @@ struct Collections {
     try run("UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL")
   }
 
-  /// Removes a collection that holds nothing.
+  /// Removes an empty collection.
   func remove(_ id: Int64) throws {
     try run("DELETE FROM collections WHERE id = ?", id)
   }

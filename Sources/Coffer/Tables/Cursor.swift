@@ -1,6 +1,6 @@
 import CofferStorage
 
-/// Which keys of a collection are meant.
+/// A range of keys of a collection.
 ///
 /// ```swift
 /// try transaction.allKeys(inCollection: "ui", within: .prefix("window."))
@@ -9,37 +9,37 @@ import CofferStorage
 public struct KeyRange: Sendable, Hashable {
   /// The first key, as bytes.
   let lower: [UInt8]
-  /// The key behind the last one, as bytes; nil when there is no end.
+  /// The key after the last one, as bytes; nil if there is no end.
   let upper: [UInt8]?
 
   /// All keys.
   public static let all = KeyRange(lower: [], upper: nil)
 
-  /// The keys that begin so, by their UTF-8 bytes.
+  /// The keys with this prefix, by their UTF-8 bytes.
   public static func prefix(_ prefix: String) -> KeyRange {
     let lower = Array(prefix.utf8)
-    // UTF-8 has no byte 255, so the last byte can always go up.
+    // UTF-8 has no byte 255, so the last byte can always be incremented.
     var upper = lower
     guard let last = upper.popLast() else { return .all }
     upper.append(last + 1)
     return KeyRange(lower: lower, upper: upper)
   }
 
-  /// The keys behind this one.
+  /// The keys after this one.
   static func behind(_ key: String) -> KeyRange { KeyRange(lower: Array(key.utf8) + [0], upper: nil) }
 
-  /// The keys from `lower` on, it included, up to `upper`, without it, in the order of their UTF-8 bytes.
+  /// The keys from `lower`, inclusive, up to `upper`, exclusive, in the order of their UTF-8 bytes.
   public static func from(_ lower: String, upTo upper: String? = nil) -> KeyRange {
     KeyRange(lower: Array(lower.utf8), upper: upper.map { Array($0.utf8) })
   }
 }
 
-/// Goes through the items of a collection in the order of their keys; decodes only what it is asked for.
+/// Iterates over the items of a collection in key order; decodes only what is requested.
 ///
-/// Before the transaction changes anything, `loadRest` reads all that is left: so the enumeration sees the rows as of its
-/// start, and SQLite never steps through what changes under it.
+/// Before the transaction changes anything, `loadRest` reads the rest, so the enumeration sees the rows as of its
+/// start, and SQLite never steps through changing rows.
 package final class Cursor {
-  /// What can be asked for beside the key.
+  /// What can be requested besides the key.
   package enum Columns {
     case keys, objects, metadata, rows
   }
@@ -55,10 +55,10 @@ package final class Cursor {
     case beforeStart
     /// On a row of `statement`.
     case reading
-    /// On a row that was read before, nil before the first; the others are in `rest`.
+    /// On a row read in advance, nil before the first; the others are in `rest`.
     case loaded(Row?)
     case atEnd
-    /// Rows are missing from here on, which must not look like an end.
+    /// The remaining rows could not be read, which must not look like an end.
     case failed(any Error)
   }
 
@@ -68,10 +68,10 @@ package final class Cursor {
   private let isSealed: Bool?
   private let range: KeyRange
   private let columns: Columns
-  /// What has expired by then is not there.
+  /// Items expired by then are skipped.
   private let time: Int64
   @exclusivity(unchecked) private var position = Position.beforeStart
-  /// Taken from the connection while it is read, for this cursor alone.
+  /// Taken from the connection during the read, for this cursor alone.
   @exclusivity(unchecked) private var statement: Statement?
   @exclusivity(unchecked) private var rest: ArraySlice<Row> = []
 
@@ -96,16 +96,16 @@ package final class Cursor {
     position = end
   }
 
-  /// The statement that stands on a row.
+  /// The statement, which is on a row.
   @inline(__always)
   private var running: Statement {
-    guard let statement else { preconditionFailure("the cursor stands on no row of a statement") }
+    guard let statement else { preconditionFailure("the cursor is not on a row") }
     return statement
   }
 
   // MARK: Going on
 
-  /// Goes to the next item, if there is one.
+  /// Advances to the next item, if any.
   func advance() throws -> Bool {
     switch position {
     case .reading: return try step()
@@ -122,7 +122,7 @@ package final class Cursor {
     do {
       if try running.step() { return true }
     } catch {
-      // Another step would begin again.
+      // Another step would restart the statement.
       end(.failed(error))
       throw error
     }
@@ -146,7 +146,7 @@ package final class Cursor {
     statement.bind(collection, at: 1)
     statement.bind(text: range.lower, at: 2)
     // "An INTEGER or REAL value is less than any TEXT or BLOB value. … A TEXT value is less than a BLOB value":
-    // https://www.sqlite.org/datatype3.html, 4.1. So a blob stands for no end.
+    // https://www.sqlite.org/datatype3.html, 4.1. So a blob means no end.
     if let upper = range.upper { statement.bind(text: upper, at: 3) } else { statement.bind([UInt8](), at: 3) }
     statement.bind(time, at: 4)
   }
@@ -176,7 +176,7 @@ package final class Cursor {
     }
   }
 
-  /// Reads all items that are left; the cursor stays where it is.
+  /// Reads all remaining items; the cursor does not move.
   func loadRest() throws {
     var row: Row?
     do {
@@ -199,19 +199,19 @@ package final class Cursor {
     Row(key: key, object: try storedObject(), metadata: try metadata(), dates: dates())
   }
 
-  // MARK: The item it stands on
+  // MARK: The current item
 
   package var key: String {
     switch position {
     case .reading: running.row.text(0)
     case .loaded(let row?): row.key
-    case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor stands on no item")
+    case .loaded(nil), .beforeStart, .atEnd, .failed: preconditionFailure("the cursor is not on an item")
     }
   }
 
-  /// The object, where `columns` has it.
+  /// The object, if in `columns`.
   package func object() throws -> HeldValue {
-    guard let object = try storedObject() else { preconditionFailure("the cursor reads no objects") }
+    guard let object = try storedObject() else { preconditionFailure("the cursor does not read objects") }
     return object
   }
 
@@ -225,7 +225,7 @@ package final class Cursor {
     }
   }
 
-  /// The metadata, where `columns` has it and there is some.
+  /// The metadata, if in `columns` and present.
   package func metadata() throws -> StoredValue? {
     switch position {
     case .reading where columns == .metadata || columns == .rows:

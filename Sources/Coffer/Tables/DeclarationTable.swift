@@ -1,12 +1,12 @@
 import CofferStorage
 
-/// The tables `applications` and `declarations`: which settings programs have declared.
+/// The tables `applications` and `declarations`: the declared settings of programs.
 ///
-/// A store gets them with the first declaration, and with them the next version of its tables: until then older programs
+/// They are created with the first declaration, which raises the version of the tables: until then older programs
 /// can open it.
 package struct DeclarationTable {
   let connection: SQLiteConnection
-  /// Whether the tables were there before this transaction; they never go.
+  /// Whether the tables existed before this transaction; they are never removed.
   let isKnown: Bool
 
   package init(connection: SQLiteConnection, isKnown: Bool = false) {
@@ -20,7 +20,7 @@ package struct DeclarationTable {
 
   // MARK: Reading
 
-  /// What an application declared, as a whole.
+  /// All declarations of an application.
   struct Application {
     let version: String?
     let fingerprint: [UInt8]
@@ -35,7 +35,7 @@ package struct DeclarationTable {
     }
   }
 
-  /// How a setting is declared; by whom first, where several did.
+  /// The declaration of a setting; the first one if there are several.
   func declaration(_ key: String, in collection: String) throws -> Declaration? {
     guard try isThere else { return nil }
     if let own = try declared(key, in: collection) { return own }
@@ -102,9 +102,9 @@ package struct DeclarationTable {
 
   // MARK: Writing
 
-  /// Puts an application's declarations in the place of those it made before.
+  /// Replaces the declarations of an application.
   ///
-  /// - Throws: `CofferError.conflictingDeclarations` where another application declares a setting in another way.
+  /// - Throws: `CofferError.conflictingDeclarations` if another application declares a setting differently.
   func replace(
     _ declarations: [Declaration], of application: String, version: String?, fingerprint: [UInt8]
   ) throws {
@@ -139,9 +139,9 @@ package struct DeclarationTable {
     }
   }
 
-  /// Forgets what an application declared.
+  /// Removes the declarations of an application.
   ///
-  /// - Returns: Whether there was anything.
+  /// - Returns: Whether there were any.
   @discardableResult
   func remove(_ application: String) throws -> Bool {
     guard try isThere else { return false }
@@ -156,12 +156,12 @@ package struct DeclarationTable {
   }
 }
 
-/// A declaration, and who made it.
+/// A declaration and its application.
 public struct DeclaredSetting: Hashable, Sendable {
   /// The declaration.
   public let declaration: Declaration
   /// The application that declared the setting: the collection of its `Preferences`.
   public let application: String
-  /// That application's version, as it said.
+  /// The version that the application stated.
   public let version: String?
 }

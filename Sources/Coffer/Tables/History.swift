@@ -1,6 +1,6 @@
 import CofferStorage
 
-/// The table `history`: what items were before.
+/// The table `history`: earlier values of items.
 struct History {
   let connection: SQLiteConnection
 
@@ -59,9 +59,9 @@ struct History {
 
   // MARK: Writing
 
-  /// Keeps what an item is before it changes in commit `version`, and drops what its collection's limits do not allow.
+  /// Keeps an item before it changes in commit `version`, and drops versions beyond the limits of its collection.
   ///
-  /// Values that this same commit set are not kept: no other transaction has seen them.
+  /// Values set in the same commit are not kept: no other transaction has seen them.
   func keep(
     _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64,
     by author: String
@@ -83,11 +83,11 @@ struct History {
     try dropOld(in: collection, limits, time: time)
   }
 
-  /// Keeps a value that was never an item's: what was set elsewhere and has lost.
+  /// Keeps a value that was never in the store: one that was set elsewhere and lost.
   ///
   /// - Parameters:
-  ///   - version: What no other value of the key has.
-  ///   - ended: The number of the commit that is under way.
+  ///   - version: Unique among the values of the key.
+  ///   - ended: The number of the current commit.
   func insert(
     _ item: HeldItem, _ key: String, in collection: StoredCollection, version: Int64, modified: Int64, ended: Int64,
     time: Int64, author: String?, endedBy: String
@@ -102,7 +102,7 @@ struct History {
     statement.bind(modified, at: 7)
     statement.bind(ended, at: 8)
     statement.bind(time, at: 9)
-    // What is not bound is NULL.
+    // Unbound parameters are NULL.
     if let expires = item.dates.expires { statement.bind(expires, at: 10) }
     if let author { statement.bind(author, at: 11) }
     statement.bind(endedBy, at: 12)
@@ -130,9 +130,9 @@ struct History {
     try statement.run()
   }
 
-  /// Drops what has grown too old, in all collections.
+  /// Drops versions that are too old, in all collections.
   func dropOld(time: Int64) throws {
-    // No more than this where no history is kept.
+    // This is all without history.
     guard try connection.statement("SELECT 1 FROM history LIMIT 1").first({ _ in true }) ?? false else { return }
     var kept: [(id: Int64, limits: HistoryLimits)] = []
     try connection.statement("SELECT id, history_count, history_age FROM collections WHERE flags & ~1 = 2").query {
@@ -143,7 +143,7 @@ struct History {
     for (id, limits) in kept { try dropOld(in: id, limits, time: time) }
   }
 
-  /// Drops what new limits of a collection do not allow.
+  /// Drops versions beyond new limits of a collection.
   ///
   /// - Parameter limits: nil to drop all.
   func drop(in collection: Int64, beyond limits: HistoryLimits?, time: Int64) throws {
@@ -164,7 +164,7 @@ struct History {
     try statement.run()
   }
 
-  /// Puts other bytes for the same values in the place of an earlier value's.
+  /// Replaces the bytes of an earlier value by others for the same value.
   func rewrite(_ item: HeldItem, _ key: String, in collection: Int64, version: Int64) throws {
     let statement = try connection.statement(
       "UPDATE history SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2 AND version = ?6")

@@ -6,9 +6,9 @@ import CofferStorage
   import Foundation
 #endif
 
-/// The table `items`: what every key holds now.
+/// The table `items`: the current item of every key.
 ///
-/// What has expired by the time of the reader is not there for it: until somebody removes the row, only
+/// Items that have expired by the reader's time do not exist for it: until the row is removed, only
 /// ``expired(at:)`` finds it.
 package struct Items {
   let connection: SQLiteConnection
@@ -40,7 +40,7 @@ package struct Items {
     package let item: HeldItem
     package let version: Int64
     package let modified: Int64
-    /// Who set it; nil where its collection keeps no history.
+    /// Its author; nil if its collection keeps no history.
     package let author: String?
   }
 
@@ -68,7 +68,7 @@ package struct Items {
     ) { try Self.info($0, collection: name) }
   }
 
-  /// The version of an item, nil when there is none.
+  /// The version of an item; nil if there is none.
   func version(_ key: String, in collection: Int64, at time: Int64) throws -> Int64? {
     try row(
       key, in: collection, at: time,
@@ -89,7 +89,7 @@ package struct Items {
 
   /// - Parameter collection: nil stands for all.
   func count(in collection: Int64?, at time: Int64) throws -> Int {
-    // Counting all and then what has expired, of which there is hardly any, needs no look into each row.
+    // Counting all items and the few expired ones does not read each row.
     let statement = try connection.statement(
       collection == nil
         ? "SELECT (SELECT count(*) FROM items) - (SELECT count(*) FROM items WHERE expires <= ?2)"
@@ -115,7 +115,7 @@ package struct Items {
     return infos
   }
 
-  /// The items of all collections that this version knows which are due before a date, in the order of that.
+  /// The items due before a date, in that order, in all collections that this version can read.
   func due(before date: Int64, at time: Int64) throws -> [ItemInfo] {
     var infos: [ItemInfo] = []
     let statement = try connection.statement(
@@ -129,9 +129,9 @@ package struct Items {
     return infos
   }
 
-  // MARK: What has expired
+  // MARK: Expired items
 
-  /// When the next item expires, after a time; nil where none will.
+  /// When the next item expires after a time; nil if none will.
   func nextExpiry(after time: Int64 = .min) throws -> Int64? {
     let statement = try connection.statement("SELECT expires FROM items WHERE expires > ? ORDER BY expires LIMIT 1")
     statement.bind(time, at: 1)
@@ -158,7 +158,7 @@ package struct Items {
   func items(
     in collection: Int64, isSealed: Bool?, _ range: KeyRange, atMost count: Int
   ) throws -> [(key: String, HeldItem)] {
-    // What has expired, too: it has to be sealed like the rest.
+    // Expired ones, too: they must be sealed like the rest.
     let cursor = Cursor(
       connection: connection, collection: collection, isSealed: isSealed, range: range, columns: .rows, at: .min)
     var items: [(key: String, HeldItem)] = []
@@ -171,8 +171,8 @@ package struct Items {
   /// Sets both values of an item.
   ///
   /// - Parameters:
-  ///   - author: Who does; nil where the collection keeps no history.
-  ///   - isUpdate: Whether it probably changes an item that is there; a wrong guess only takes longer.
+  ///   - author: The author; nil if the collection keeps no history.
+  ///   - isUpdate: Whether the item probably exists; a wrong guess only takes longer.
   /// - Returns: nil for an equal value, which changes nothing: no version, no change, no page.
   func set(
     _ item: HeldItem, _ key: String, in collection: Int64, version: Int64, time: Int64, author: String? = nil,
@@ -181,7 +181,7 @@ package struct Items {
     func run(_ sql: StaticString) throws -> SQLiteConnection.UpsertResult {
       try self.run(sql, item, key, in: collection, version: version, time: time, author: author)
     }
-    // Nearly every item.
+    // The common case.
     let isPlain = item.dates == .none && author == nil
     if isUpdate, isPlain, try run(Self.plainUpdate) != .unchanged { return .updated }
     return switch try run(isPlain ? Self.plainUpsert : Self.upsert) {
@@ -196,15 +196,15 @@ package struct Items {
     SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7, expires = ?8, due = ?9, author = ?10
     WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT ?8 OR due IS NOT ?9
     """
-  /// What is NULL by the statement costs less than what is bound to be.
+  /// A literal NULL in the statement is cheaper than a bound one.
   private static let plainUpsert: StaticString = """
     INSERT INTO items VALUES (?1, ?2, ?6, ?7, ?3, NULL, NULL, NULL, ?5, ?4) ON CONFLICT DO UPDATE
     SET type = ?3, data = ?4, metadata = ?5, version = updated(?6), modified = ?7, expires = NULL, due = NULL, author = NULL
     WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT NULL OR due IS NOT NULL
     """
-  /// Finds the row once and does not open the index of what expires; an upsert searches twice, and opens it.
+  /// Finds the row once and does not open the index of expiries; an upsert searches twice, and opens it.
   ///
-  /// Changes nothing where there is no such item, an equal one, or one with dates or an author: that is for the upsert.
+  /// Changes nothing if the item is missing or equal, or has dates or an author: that is for the upsert.
   private static let plainUpdate: StaticString = """
     UPDATE items SET type = ?3, data = ?4, metadata = ?5, version = ?6, modified = ?7
     WHERE collection = ?1 AND key = ?2 AND (type <> ?3 OR data <> ?4 OR metadata IS NOT ?5)
@@ -220,7 +220,7 @@ package struct Items {
     statement.bind(Int64(item.object.kind.rawValue), at: 3)
     statement.bind(version, at: 6)
     statement.bind(time, at: 7)
-    // What is not bound is NULL.
+    // Unbound parameters are NULL.
     if let metadata = item.metadata { statement.bind(metadata.tagged, at: 5) }
     if let expires = item.dates.expires { statement.bind(expires, at: 8) }
     if let due = item.dates.due { statement.bind(due, at: 9) }
@@ -234,9 +234,9 @@ package struct Items {
     }
   }
 
-  /// Sets one value of an item that is there.
+  /// Sets one value of an existing item.
   ///
-  /// - Parameter value: nil for metadata that is removed.
+  /// - Parameter value: nil to remove metadata.
   /// - Returns: Whether there was anything to change.
   func replace(
     _ part: ItemPart, _ value: StoredValue?, _ key: String, in collection: Int64, version: Int64, time: Int64,
@@ -263,7 +263,7 @@ package struct Items {
     return connection.changeCount > 0
   }
 
-  /// Puts other bytes for the same values in the place of an item's; its version stays.
+  /// Replaces the bytes of an item by others for the same values; its version stays.
   func rewrite(_ item: HeldItem, _ key: String, in collection: Int64) throws {
     let statement = try connection.statement(
       "UPDATE items SET type = ?3, data = ?4, metadata = ?5 WHERE collection = ?1 AND key = ?2")
@@ -297,8 +297,8 @@ extension Statement {
 extension Items {
   /// The item whose type, data, metadata, expiry and due date are the first columns of a row.
   ///
-  /// - Parameter isSealed: Whether all that is in its collection is sealed, and nothing in another one; what is otherwise
-  ///   becomes `StoredValue.misfit`. nil takes both.
+  /// - Parameter isSealed: Whether its collection is sealed, so that all of its values must be, or none; others
+  ///   become `StoredValue.misfit`. nil accepts both.
   package static func item(_ row: borrowing Statement.Row, isSealed: Bool?) throws -> HeldItem {
     HeldItem(
       object: try object(row, typeColumn: 0, isSealed: isSealed), metadata: try metadata(row, 2, isSealed: isSealed),
@@ -318,7 +318,7 @@ extension Items {
       expires: dates.expires.map(Date.init(milliseconds:)), due: dates.due.map(Date.init(milliseconds:)))
   }
 
-  /// The object whose data are in the column after that of its type.
+  /// The object with its data in the column after its type.
   static func object(_ row: borrowing Statement.Row, typeColumn: Int32, isSealed: Bool?) throws -> HeldValue {
     let kind = try kind(row.integer(typeColumn))
     if let isSealed, isSealed != (kind == .sealed) { return .stored(.misfit) }
@@ -327,7 +327,7 @@ extension Items {
 
   private static func kind(_ code: Int64) throws -> Value.Kind {
     guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init) else {
-      throw StorageError.damaged(part: "items", reason: "there is no value of kind \(code)")
+      throw StorageError.damaged(part: "items", reason: "unknown value kind \(code)")
     }
     return kind
   }

@@ -1,6 +1,6 @@
 import CofferStorage
 
-/// The table `meta`: what ties the pages to their envelope.
+/// The table `meta`, which ties the pages to their envelope.
 package struct Metadata {
   let connection: SQLiteConnection
 
@@ -8,12 +8,12 @@ package struct Metadata {
     self.connection = connection
   }
 
-  /// Writes which store this is, and the envelope it was made with.
+  /// Writes the store's ID, and the sequence of its first envelope.
   package func bind(to store: Store) throws {
     let envelope = store.envelope
     try connection.beginWrite(.full)
     do {
-      // A copy may be of a store of a former version.
+      // A copy may be of a store of a previous version.
       try Schema.upgrade(connection)
       try set("store_id", envelope.storeID)
       try setEnvelopeSequence(envelope.sequence)
@@ -25,17 +25,17 @@ package struct Metadata {
     }
   }
 
-  /// Writes which envelope is the newest, in the transaction that is under way.
+  /// Writes the sequence of the newest envelope, in the current transaction.
   func setEnvelopeSequence(_ sequence: UInt64) throws {
     try set("envelope_sequence", Self.bytes(sequence))
   }
 
-  /// The last row that was dropped from the change log for its age; nil where none was.
+  /// The last row dropped from the change log because of its age; nil if there is none.
   func logStart() throws -> ChangeLog.End? {
     let bytes = try connection.statement("SELECT value FROM meta WHERE name = 'log_start'").first { $0.bytes(0) }
     guard let bytes else { return nil }
     guard let link = bytes.dropFirst(16).withUnsafeBytes(ChangeLink.init) else {
-      throw StorageError.damaged(part: "change log", reason: "what it begins with does not parse")
+      throw StorageError.damaged(part: "change log", reason: "its header does not parse")
     }
     func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
     return ChangeLog.End(sequence: number(0..<8), total: number(8..<16), link: link)
@@ -47,7 +47,7 @@ package struct Metadata {
     try set("log_start", numbers + end.link.bytes)
   }
 
-  /// Refuses an envelope that is not this store's newest.
+  /// Refuses an envelope other than this store's newest.
   func check(against store: Store) throws {
     var storeID: [UInt8]?
     var envelopeSequence: [UInt8]?
@@ -62,13 +62,13 @@ package struct Metadata {
       throw StorageError.damaged(part: "envelope", reason: "it belongs to another store")
     }
     guard let bytes = envelopeSequence, bytes.count == 8 else {
-      throw StorageError.damaged(part: "envelope", reason: "the pages do not say which one is theirs")
+      throw StorageError.damaged(part: "envelope", reason: "the pages do not identify it")
     }
     let sequence = bytes.reduce(0) { $0 << 8 | UInt64($1) }
     // It may have been changed since it was read.
     if sequence > store.envelope.sequence { try store.refresh() }
     guard sequence <= store.envelope.sequence else {
-      throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old one was put back")
+      throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old copy was put back")
     }
   }
 

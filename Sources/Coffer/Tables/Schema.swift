@@ -2,19 +2,19 @@ import CofferStorage
 
 /// The tables inside a store.
 package enum Schema {
-  /// `user_version` of the stores this code makes.
+  /// `user_version` of new stores.
   static let version = Version(number: 8)
-  /// `user_version` of the stores in which settings have been declared.
+  /// `user_version` of stores with declared settings.
   static let versionWithDeclarations = Version(number: 9)
-  /// `user_version` of the stores that have been in a fleet, which have the tables of declarations, too; the newest that this
+  /// `user_version` of stores that have been in a fleet, which also have the tables of declarations; the newest that this
   /// code reads.
   static let versionWithFleets = Version(number: 10)
 
-  /// What `user_version` says: which tables there are.
+  /// The meaning of `user_version`: the existing tables.
   package struct Version: Equatable {
     package let number: Int
 
-    /// The former versions 5 to 7 were these three, with a change log whose rows were not chained.
+    /// The previous versions 5 to 7 were these three, with an unchained change log.
     static let former = 5...7
     private static let step = 3
 
@@ -26,7 +26,7 @@ package enum Schema {
     var chained: Version { Version(number: stage) }
   }
 
-  /// What makes the tables, each statement as SQLite keeps it: a store has just these.
+  /// The statements that create the tables, as SQLite stores them: a store has exactly these.
   private static let statements: [StaticString] = [
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) STRICT, WITHOUT ROWID",
     // AUTOINCREMENT: the id of a removed collection never names another one in the change log.
@@ -35,14 +35,14 @@ package enum Schema {
       id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0,
       history_count INTEGER, history_age INTEGER) STRICT
     """,
-    // What may be long comes last: on overflow pages, which reading the columns before it doesn't touch.
+    // Long columns come last, on overflow pages, which reading the columns before does not touch.
     """
     CREATE TABLE items(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
       type INTEGER NOT NULL, expires INTEGER, due INTEGER, author TEXT, metadata BLOB, data BLOB NOT NULL,
       PRIMARY KEY(collection, key)) STRICT, WITHOUT ROWID
     """,
-    // Finds what has expired, and costs nothing where nothing does.
+    // Finds expired items, at no cost if there are none.
     "CREATE INDEX items_by_expiry ON items(expires) WHERE expires IS NOT NULL",
     """
     CREATE TABLE history(
@@ -50,7 +50,7 @@ package enum Schema {
       ended INTEGER NOT NULL, time INTEGER NOT NULL, type INTEGER NOT NULL, expires INTEGER, author TEXT,
       ended_by TEXT, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key, version)) STRICT, WITHOUT ROWID
     """,
-    // Finds what has grown too old without reading the rest.
+    // Finds old versions without reading the rest.
     "CREATE INDEX history_by_time ON history(collection, time)",
     """
     CREATE TABLE vault(
@@ -59,7 +59,7 @@ package enum Schema {
     """,
   ]
 
-  // The noise comes first, so that it stands in the page that the log's checksum covers, never on an overflow page.
+  // The noise comes first, so that it is in the page that the log's checksum covers, never on an overflow page.
   private static let changes: StaticString = """
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
@@ -72,7 +72,7 @@ package enum Schema {
       author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
     """
 
-  /// What is added with the first declaration.
+  /// Added with the first declaration.
   private static let declarationStatements: [StaticString] = [
     """
     CREATE TABLE applications(
@@ -85,7 +85,7 @@ package enum Schema {
     """,
   ]
 
-  /// What is added with the first fleet.
+  /// Added with the first fleet.
   private static let fleetStatements: [StaticString] = [
     """
     CREATE TABLE fleets(
@@ -112,11 +112,11 @@ package enum Schema {
     """,
   ]
 
-  /// What SQLite makes beside: for AUTOINCREMENT, and without a statement the index of UNIQUE.
+  /// What SQLite adds itself: for AUTOINCREMENT, and, without a statement, the index of UNIQUE.
   private static let ownTable: StaticString = "CREATE TABLE sqlite_sequence(name,seq)"
   private static let ownIndex: StaticString = "sqlite_autoindex_collections_1"
 
-  /// Fills an empty database, in one transaction that has its row in the change log like any other.
+  /// Fills an empty database, in one transaction with its row in the change log like any other.
   package static func create(in connection: SQLiteConnection) throws {
     try connection.beginWrite(.full)
     do {
@@ -130,13 +130,13 @@ package enum Schema {
     }
   }
 
-  /// Makes the tables of declarations, in the transaction that is under way.
+  /// Creates the tables of declarations, in the current transaction.
   package static func addDeclarations(to connection: SQLiteConnection) throws {
     for statement in declarationStatements { try connection.execute("\(statement)") }
     try connection.execute("PRAGMA user_version=\(versionWithDeclarations.number)")
   }
 
-  /// Makes the tables of fleets, in the transaction that is under way.
+  /// Creates the tables of fleets, in the current transaction.
   static func addFleets(to connection: SQLiteConnection) throws {
     if try !version(connection).hasDeclarations { try addDeclarations(to: connection) }
     for statement in fleetStatements { try connection.execute("\(statement)") }
@@ -148,9 +148,9 @@ package enum Schema {
     Version(number: try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
   }
 
-  /// Chains the change log of a store of a former version, in the write transaction that is under way.
+  /// Chains the change log of a store of a previous version, in the current write transaction.
   ///
-  /// Programs of that version refuse the store from then on as of a newer format; those that have it open fail to write, as
+  /// Programs of that version then refuse the store as a newer format; those that have it open fail to write, because
   /// their rows have no links.
   static func upgrade(_ connection: SQLiteConnection) throws {
     let version = try version(connection)
@@ -162,7 +162,7 @@ package enum Schema {
     try connection.execute("PRAGMA user_version=\(version.chained.number)")
   }
 
-  /// Refuses tables of another version, and whatever Coffer did not make: SQLite would compute what stands in it.
+  /// Refuses tables of another version, and anything that Coffer did not create: SQLite would evaluate its expressions.
   ///
   /// - Returns: The version of the tables.
   @discardableResult
@@ -173,7 +173,7 @@ package enum Schema {
     return version
   }
 
-  /// What is not as Coffer made it; nil when all is.
+  /// The difference from Coffer's schema; nil if there is none.
   package static func problem(_ connection: SQLiteConnection) throws -> String? {
     let version = try version(connection)
     var expected = statements + [version.isChained ? changes : formerChanges, ownTable, ownIndex]
@@ -181,7 +181,7 @@ package enum Schema {
     if version.hasFleets { expected += fleetStatements }
     var missing = expected[...]
     var foreign: String?
-    // Most often in the order they were made in; VACUUM makes the indexes last.
+    // Usually in order of creation; VACUUM creates the indexes last.
     try connection.statement("SELECT coalesce(sql, name), type, name FROM sqlite_schema").query { row in
       let index = row.withBytes(0) { text in
         missing.firstIndex {
@@ -190,7 +190,7 @@ package enum Schema {
       }
       if let index { missing.remove(at: index) } else if foreign == nil { foreign = "\(row.text(1)) \(row.text(2))" }
     }
-    if let foreign { return "the \(foreign) is not as Coffer makes it" }
+    if let foreign { return "the \(foreign) was not created by Coffer" }
     return missing.isEmpty ? nil : "a table or an index is missing"
   }
 
@@ -203,7 +203,7 @@ package enum Schema {
       throw CofferError.damaged(
         part: "schema",
         reason:
-          "its version is \(found); where a program from before the first release made it, export it with that one")
+          "its version is \(found); if a pre-release version made it, export it with that version")
     }
   }
 }

@@ -1,6 +1,6 @@
 import CofferStorage
 
-/// The table `vault`: the store's one vault, if it has any.
+/// The table `vault`: the store's vault, if it has one.
 struct VaultTable {
   let connection: SQLiteConnection
 
@@ -19,12 +19,12 @@ struct VaultTable {
     }
   }
 
-  /// What authenticates the record, without the rest of it.
+  /// The MAC of the record, without the rest of it.
   func mac() throws -> [UInt8]? {
     try connection.statement("SELECT mac FROM vault ORDER BY generation DESC LIMIT 1").first { $0.bytes(0) }
   }
 
-  /// Puts a record in the place of the one that is there.
+  /// Replaces the record.
   func set(_ record: VaultRecord) throws {
     try connection.statement("DELETE FROM vault").run()
     let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?)")

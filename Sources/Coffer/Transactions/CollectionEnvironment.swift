@@ -26,10 +26,10 @@ public struct CollectionEnvironment: Sendable, CustomStringConvertible {
   public init(_ name: String, of parent: String) throws {
     guard Self.isName(name[...]) else {
       throw CofferError.unsupported(
-        reason: "the environment \"\(name)\": its name is to be letters and digits of ASCII, - and _")
+        reason: "the environment \"\(name)\": its name may have ASCII letters, digits, - and _")
     }
     guard CollectionEnvironment(collection: parent) == nil else {
-      throw CofferError.unsupported(reason: "an environment of \"\(parent)\", which is one itself")
+      throw CofferError.unsupported(reason: "an environment of \"\(parent)\", which is an environment itself")
     }
     (self.name, self.parent) = (name, parent)
   }

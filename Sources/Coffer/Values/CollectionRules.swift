@@ -89,7 +89,7 @@ public struct Serializer: Sendable {
     // Any object can be read as the `Value` that it is.
     guard let decode, type != Value.self else { return try ValueCoder.decode(stored, as: type) }
     guard let object = try decode(Value(stored), type) as? Object else {
-      throw ValueCodingError(reason: "the serializer of its collection gave another type")
+      throw ValueCodingError(reason: "the serializer of its collection returned another type")
     }
     return object
   }

@@ -81,7 +81,7 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 // MARK: - Codable
 
 extension Secret: Codable {
-  private static let standsAlone = "a secret is stored by itself, not inside another value, whose text would show it"
+  private static let standsAlone = "a secret must be stored by itself, not inside another value"
 
   /// Always throws: no encoder's format keeps a secret.
   ///

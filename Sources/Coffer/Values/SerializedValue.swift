@@ -21,7 +21,7 @@ public struct SerializedValue: Hashable, Sendable {
     let stored = Self.stored(kind, bytes)
     // Other bytes for the same value would count as a change when it is set again.
     guard let again = try? Value(stored).stored, again == stored else {
-      throw CofferError.unsupported(reason: "the bytes are no serialized \(kind.name)")
+      throw CofferError.unsupported(reason: "the bytes are not a serialized \(kind.name)")
     }
     self.kind = kind
     self.bytes = bytes

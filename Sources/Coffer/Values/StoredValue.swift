@@ -56,7 +56,7 @@ extension StoredValue {
       throw failure(error.reason)
     } catch {
       // Thrown by a type's own `init(from:)` or a serializer; its text may quote the value.
-      throw failure("its decoding failed")
+      throw failure("it cannot be decoded")
     }
   }
 
@@ -72,7 +72,7 @@ extension StoredValue {
       throw CofferError.notEncodable(collection: collection, key: key, reason: error.reason)
     } catch {
       // Thrown by the type's own `encode(to:)`; its text may quote the value.
-      throw CofferError.notEncodable(collection: collection, key: key, reason: "its encoding failed")
+      throw CofferError.notEncodable(collection: collection, key: key, reason: "it cannot be encoded")
     }
   }
 }

@@ -72,7 +72,7 @@ extension Value {
         bytes.append(contentsOf: entry.key)
         try entry.value.appendElement(to: &bytes, depth: depth + 1)
       }
-    case .secret: throw ValueCodingError(reason: "a secret is stored by itself, not inside a list or a dictionary")
+    case .secret: throw ValueCodingError(reason: "a secret must be stored by itself, not inside a list or a dictionary")
     }
   }
 

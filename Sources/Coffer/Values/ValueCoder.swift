@@ -24,7 +24,7 @@ enum ValueCoder {
       if let json = json(stored), type != Value.self { return try JSONCoding.decode(type, from: json) }
       // In two steps: nil from the initializer would count as an object of an optional type.
       guard let converted = convertible.init(try Value(stored)), let object = converted as? Object else {
-        throw ValueCodingError(reason: "it is of another type, or does not fit")
+        throw ValueCodingError(reason: "it has another type, or does not fit")
       }
       return object
     }
@@ -34,7 +34,7 @@ enum ValueCoder {
     {
       return object
     }
-    guard stored.kind != .secret else { throw ValueCodingError(reason: "a secret reads as nothing but Secret") }
+    guard stored.kind != .secret else { throw ValueCodingError(reason: "a secret can only be read as Secret") }
     // A list or dictionary set by `prefs set`, requested as a `Codable` type.
     return try JSONCoding.decode(type, from: JSONCoding.encode(Value(stored)))
   }

@@ -81,7 +81,7 @@ extension StoredValue {
   /// bytes are not even copied.
   static let misfit = StoredValue(kind: .sealed, bytes: [])
 
-  static let misfitReason = "it is not sealed in a sealed collection, or sealed in another one, or too short"
+  static let misfitReason = "it is unsealed in a sealed collection, sealed in an unsealed one, or too short"
 
   /// The plaintext of a sealed value; nil if it is not a valid value.
   init?(opened plaintext: SecretBytes) {

@@ -28,7 +28,7 @@ extension Session {
   private func storedGeneration() throws -> UInt32 {
     if let generation = transaction.vaultGeneration { return generation }
     guard let record = try vaultRecord() else {
-      throw StorageError.damaged(part: "vault", reason: "a collection is sealed, and there is no vault")
+      throw StorageError.damaged(part: "vault", reason: "a collection is sealed, but there is no vault")
     }
     transaction.vaultGeneration = record.generation
     return record.generation
@@ -88,7 +88,7 @@ extension Session {
   func checkDeclaration(of name: String, isSealed: Bool) throws {
     guard core.vault.isUnlocked else { return }
     guard let mac = try vaultTable.mac() else {
-      throw CofferError.damaged(part: "vault", reason: "it was taken away")
+      throw CofferError.damaged(part: "vault", reason: "its authentication code is missing")
     }
     guard let isListed = try core.vault.lists(name, mac: mac, record: vaultRecord), isListed != isSealed else { return }
     throw WrongDeclaration(name: name, isListed: isListed).error
@@ -117,8 +117,8 @@ extension Session {
 
     package var reason: String {
       isListed
-        ? "the vault's list says that the collection is sealed, and its row does not; sealing it again mends that"
-        : "its row says that the collection is sealed, and the vault's list does not; sealing or unsealing it mends that"
+        ? "the vault lists the collection as sealed, but its row does not; seal it again to repair this"
+        : "its row marks the collection as sealed, but the vault does not list it; seal or unseal it to repair this"
     }
 
     var error: CofferError { .damaged(part: part, reason: reason) }

@@ -157,7 +157,7 @@ extension Database {
         try session.read { try CofferError.translating { try session.followVault() } }
       }
     } catch {
-      options.logger.debug("\(path): whether the vault has a new key is not known. \(error)")
+      options.logger.debug("\(path): could not check whether the vault has a new key. \(error)")
     }
   }
 

@@ -203,7 +203,7 @@ package final class VaultKeys: Sendable {
         throw CofferError.locked(collection: collection)
       }
       let opened = try keys.open(value, part, key, in: collection)
-      // A present value that cannot be opened may be replaced all the same.
+      // A current value that cannot be opened may still be replaced.
       if let present, present.isSealed(under: target),
         (try? keys.open(present, part, key, in: collection))?.isSame(as: opened) ?? false
       {
@@ -263,11 +263,11 @@ extension VaultKeys.Keys {
       }
       do {
         guard let opened = StoredValue(opened: try vaultKey.open(bytes, part, key, in: collection)) else {
-          throw damaged("it is of no kind")
+          throw damaged("its kind is unknown")
         }
         return opened
       } catch CryptoError.authenticationFailed {
-        throw damaged("it does not authenticate; it was changed, or moved from another place")
+        throw damaged("it does not authenticate; it was changed or moved")
       }
     }
   }

@@ -54,7 +54,8 @@ extension Persistable {
   static func key(at index: Index) throws -> String {
     guard ByteString(index.collection) == ByteString(collection) else {
       throw CofferError.unsupported(
-        reason: "the index is one of collection \"\(index.collection)\", and \(Self.self) is kept in \"\(collection)\"")
+        reason:
+          "the index refers to collection \"\(index.collection)\", but \(Self.self) is stored in \"\(collection)\"")
     }
     return index.key
   }

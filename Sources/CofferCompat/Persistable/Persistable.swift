@@ -101,7 +101,7 @@ extension Persistable {
   /// Chosen for any other `metadata`.
   @available(
     *, unavailable,
-    message: "metadata has to be a variable of an optional type: 'var metadata: Date?', or '{ get … set … }'"
+    message: "metadata must be a variable of an optional type: 'var metadata: Date?', or '{ get … set … }'"
   )
   public static func _metadataIsAnOptionalVariable() {}
 }

@@ -1,64 +1,65 @@
-/// What lies between the hosts of a fleet: it keeps objects by name, and changes several at once on the condition that one of
-/// them, the head, is what the writer has seen.
+/// The storage between the hosts of a fleet: it stores objects by name, and changes several atomically on the condition that
+/// one of them, the head, is the one that the writer has seen.
 ///
-/// A carrier is not trusted: what it keeps is sealed, and its answers are verified by those who hold the keys. It can withhold,
-/// and say that it fails.
+/// A carrier is not trusted: its objects are sealed, and its answers verified by holders of the keys. It can withhold data,
+/// and fail.
 ///
-/// Names consist of `a-z`, `0-9`, `-`, `.` and `/`, where `/` begins a folder; none begins with `.` or `/`, and none is longer
+/// Names consist of `a-z`, `0-9`, `-`, `.` and `/`, where `/` begins a folder; no name begins with `.` or `/`, or is longer
 /// than 200 characters.
 public protocol Carrier: Sendable {
-  /// What messages call it: its address, without a password.
+  /// Its name in messages: its address, without a password.
   var description: String { get }
-  /// What one request may hold.
+  /// The limits of one request.
   var limits: CarrierLimits { get }
 
-  /// Hands over all objects, in pieces, as they were at one revision.
+  /// Reads all objects, in batches, as of one revision.
   ///
-  /// - Parameter body: Gets the next objects, in any order, each once. What it throws ends the reading and is thrown.
-  /// - Returns: The revision, from which ``changes(after:)`` goes on.
+  /// - Parameter body: Called with the next objects, in any order, each once. An error that it throws ends the read and is
+  ///   rethrown.
+  /// - Returns: The revision, from which ``changes(after:)`` continues.
   /// - Throws: ``CarrierError``, `CancellationError`.
   func readAll(_ body: (_ objects: [CarrierObject]) throws -> Void) async throws -> CarrierRevision
 
-  /// The objects of these names that there are, as of one revision.
+  /// Those of the named objects that exist, as of one revision.
   ///
   /// - Throws: ``CarrierError``, `CancellationError`.
   func read(_ names: [String]) async throws -> [CarrierObject]
 
-  /// Makes all changes, or none.
+  /// Applies all changes, or none.
   ///
   /// A reader that sees one of them sees all, and sees `condition.name` change last.
   ///
   /// - Parameters:
   ///   - changes: At most ``CarrierLimits/operationCount``, each name once.
-  ///   - condition: What must be so, else nothing is changed.
-  /// - Returns: Whether the condition was met, and the changes are made. Where the answer is lost, an error is thrown and both are
-  ///   possible: read the object of the condition to know.
+  ///   - condition: Must hold, or nothing is changed.
+  /// - Returns: Whether the condition held, and the changes were applied. If the answer is lost, an error is thrown and both
+  ///   are possible: read the object of the condition to find out.
   /// - Throws: ``CarrierError``, `CancellationError`.
   func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool
 
-  /// What changes from a revision on, in its order, until the task that iterates is cancelled.
+  /// The changes since a revision, in order, until the iterating task is cancelled.
   ///
-  /// The stream goes on by itself when a connection is lost and made again, and throws where that has no prospect: a password that is
-  /// refused, for instance.
+  /// The stream reconnects by itself if a connection is lost, and throws if that is pointless, for example because of a
+  /// rejected password.
   func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error>
 }
 
 /// An object of a carrier.
 public struct CarrierObject: Hashable, Sendable {
-  /// What it is called on the carrier.
+  /// Its name on the carrier.
   public var name: String
-  /// What is kept: as a rule, sealed.
+  /// Its contents, usually sealed.
   public var bytes: [UInt8]
 
-  /// An object of this name.
+  /// An object with this name.
   public init(name: String, bytes: [UInt8]) { (self.name, self.bytes) = (name, bytes) }
 }
 
-/// What becomes of an object.
+/// A change of an object.
 public enum CarrierChange: Hashable, Sendable {
-  /// It is there with these bytes, whether it was there before or not.
+  /// It is created or replaced with these bytes.
   case put(CarrierObject)
-  /// It is not there any more.
+  /// It is removed.
   case remove(name: String)
 
   /// The object's name.
@@ -74,40 +75,40 @@ public enum CarrierChange: Hashable, Sendable {
 public struct CarrierCondition: Hashable, Sendable {
   /// The object's name.
   public var name: String
-  /// What it has to have; nil where it has to be absent.
+  /// The required bytes; nil if it must be absent.
   public var bytes: [UInt8]?
 
-  /// A condition on the object of this name.
+  /// A condition on the object with this name.
   public init(name: String, bytes: [UInt8]?) { (self.name, self.bytes) = (name, bytes) }
 }
 
-/// A moment in a carrier's life.
+/// A state in a carrier's history.
 ///
-/// Only the carrier knows what the text means. It does not only go up: a carrier can be restored from a backup.
+/// The text is opaque. Revisions can go back, if a carrier is restored from a backup.
 public struct CarrierRevision: Hashable, Sendable {
-  /// What the carrier calls the moment.
+  /// The carrier's name for the state.
   public var text: String
 
-  /// A revision that a carrier has given before.
+  /// A revision returned by a carrier before.
   public init(text: String) { self.text = text }
 }
 
-/// What a carrier's stream of changes says.
+/// An event in a carrier's stream of changes.
 public enum CarrierEvent: Hashable, Sendable {
-  /// These objects changed, as of a revision, each name once and in no particular order. What one commit changed comes in one
-  /// event, which may be that of several commits.
+  /// These objects changed, as of a revision, each name once and in no particular order. The changes of one commit are in
+  /// one event, which may include several commits.
   case changed([CarrierChange], CarrierRevision)
-  /// What changed is no longer known: everything has to be read anew. The stream ends.
+  /// The changes are no longer known: everything must be read again. The stream ends.
   case readAll
 }
 
-/// What one request to a carrier may hold.
+/// The limits of one request to a carrier.
 public struct CarrierLimits: Hashable, Sendable {
-  /// How many changes a commit may make.
+  /// The maximum number of changes in a commit.
   public var operationCount: Int
-  /// How many bytes the names and objects of a commit may have together.
+  /// The maximum total size of the names and objects of a commit, in bytes.
   public var requestByteCount: Int
-  /// How many bytes an object may have.
+  /// The maximum size of an object, in bytes.
   public var objectByteCount: Int
 
   /// The limits of a carrier.
@@ -118,18 +119,18 @@ public struct CarrierLimits: Hashable, Sendable {
   }
 }
 
-/// Why a carrier does not do what it is asked.
+/// Why a request to a carrier failed.
 public enum CarrierError: Error, Hashable, Sendable {
-  /// It cannot be reached now; trying again later may help.
+  /// It cannot be reached; a later retry may succeed.
   case unreachable(carrier: String, reason: String)
-  /// It does not let this client in: the user, the password or a certificate is refused.
+  /// It denies access to this client: the user, the password or a certificate is refused.
   case refused(carrier: String, reason: String)
   /// The address, or an option of it, is wrong.
   case badAddress(String, reason: String)
-  /// An object, or without a name a whole commit, has more bytes than the carrier takes; nothing was sent.
+  /// An object, or without a name a whole commit, has more bytes than the carrier accepts; nothing was sent.
   case tooLarge(name: String?, byteCount: Int, limit: Int)
-  /// A commit has more changes than the carrier takes at once; nothing was sent.
+  /// A commit has more changes than the carrier accepts; nothing was sent.
   case tooManyChanges(count: Int, limit: Int)
-  /// It answers with something that makes no sense.
+  /// Its answer is invalid.
   case garbled(carrier: String, reason: String)
 }

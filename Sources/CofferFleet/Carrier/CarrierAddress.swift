@@ -1,6 +1,6 @@
 /// An address of a carrier: `scheme://user@host,host/path?option=value`, with percent-encoding as in a URL.
 struct CarrierAddress: Sendable {
-  /// As it was given; it has no password.
+  /// As given; without a password.
   let text: String
   let scheme: String
   let user: String?
@@ -11,7 +11,7 @@ struct CarrierAddress: Sendable {
 
   init(_ text: String) throws(CarrierError) {
     guard let separator = text.firstRange(of: "://") else {
-      throw .badAddress(text, reason: "it has to begin with file:///, etcd:// or etcds://")
+      throw .badAddress(text, reason: "it must begin with file:///, etcd:// or etcds://")
     }
     scheme = text[..<separator.lowerBound].lowercased()
     let parts = text[separator.upperBound...].split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -23,7 +23,7 @@ struct CarrierAddress: Sendable {
         let shown =
           "\(text[..<separator.upperBound])\(user.prefix { $0 != ":" })@\(authority[authority.index(after: at)...])"
         throw .badAddress(
-          shown, reason: "a password does not belong into an address, which others can see; give it separately")
+          shown, reason: "a password must not be in an address, which others can see; give it separately")
       }
       self.user = try Self.decoded(user, of: text)
       authority = authority[authority.index(after: at)...]
@@ -60,11 +60,11 @@ struct CarrierAddress: Sendable {
       } else if let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) {
         bytes.append(high << 4 | low)
       } else {
-        throw .badAddress(text, reason: "after % come two hexadecimal digits; % itself is written %25")
+        throw .badAddress(text, reason: "% must be followed by two hexadecimal digits; write %25 for % itself")
       }
     }
     guard !bytes.contains(0), let decoded = String(validating: bytes, as: UTF8.self) else {
-      throw .badAddress(text, reason: "it stands for bytes that are no text")
+      throw .badAddress(text, reason: "it is not UTF-8 when decoded")
     }
     return decoded
   }

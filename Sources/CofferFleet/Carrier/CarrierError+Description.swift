@@ -1,8 +1,8 @@
 extension CarrierError: CustomStringConvertible {
-  /// What is wrong, in a sentence for people; it names the carrier and never a password.
+  /// The problem, in a sentence for people; it names the carrier and never a password.
   public var description: String {
     switch self {
-    case .unreachable(let carrier, let reason): "\(carrier) cannot be used now: \(reason)"
+    case .unreachable(let carrier, let reason): "\(carrier) is not available: \(reason)"
     case .refused(let carrier, let reason): "\(carrier) refuses access: \(reason)"
     case .badAddress(let address, let reason): "\(address) is not the address of a carrier: \(reason)"
     case .tooLarge(let name?, let byteCount, let limit):
@@ -11,7 +11,7 @@ extension CarrierError: CustomStringConvertible {
       "The commit has \(byteCount) bytes; the carrier takes at most \(limit) at once."
     case .tooManyChanges(let count, let limit):
       "The commit has \(count) changes; the carrier takes at most \(limit) at once."
-    case .garbled(let carrier, let reason): "\(carrier) gives an answer that makes no sense: \(reason)"
+    case .garbled(let carrier, let reason): "\(carrier) sent an invalid answer: \(reason)"
     }
   }
 }

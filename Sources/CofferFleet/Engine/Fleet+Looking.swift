@@ -9,15 +9,15 @@ import CofferCrypto
 
 /// The last change of a shared setting.
 public struct FleetChange: Sendable, Hashable {
-  /// Of which setting it is.
+  /// The collection of the setting.
   public let collection: String
-  /// Of which setting it is.
+  /// The key of the setting.
   public let key: String
   /// The member on whose host the setting was changed; empty for a former member.
   public let member: String
-  /// When, by the clock of that host.
+  /// The time, by the clock of that host.
   public let time: Date
-  /// How many changes of the setting there were, this one included.
+  /// The number of changes of the setting, including this one.
   public let number: Int64
   /// Whether the setting was removed.
   public let isRemoval: Bool
@@ -30,8 +30,8 @@ extension Fleet {
   /// let carrier = try Fleet.carrier(at: "file:///srv/fleets/web")
   /// ```
   ///
-  /// - Parameter password: Asked for where the address of an etcd names a user; in UTF-8.
-  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also where there is a user and no password; what `password` throws.
+  /// - Parameter password: Called if the address of an etcd names a user; in UTF-8.
+  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also for a user without a password; errors of `password`.
   public static func carrier(
     at address: String, password: () throws -> SecretBytes? = { nil }
   ) throws -> any Carrier {
@@ -41,13 +41,13 @@ extension Fleet {
     case "etcd", "etcds":
       return try EtcdCarrier(address: address, password: parts.user == nil ? nil : password())
     default:
-      throw CarrierError.badAddress(address, reason: "it has to begin with file:///, etcd:// or etcds://")
+      throw CarrierError.badAddress(address, reason: "it must begin with file:///, etcd:// or etcds://")
     }
   }
 
-  /// Asks the carrier whether it has what this host has, and changes nothing.
+  /// Asks the carrier whether it has newer commits, and changes nothing.
   ///
-  /// - Returns: Whether it has; false where it has newer commits.
+  /// - Returns: Whether the host is up to date.
   /// - Throws: ``FleetError/rolledBack(seen:found:)`` and others that ``sync()`` throws; ``CarrierError``.
   public func isInStep() async throws -> Bool {
     try await turns.take {
@@ -59,9 +59,9 @@ extension Fleet {
     }
   }
 
-  /// The last change of each shared setting, the newest first.
+  /// The last change of each shared setting, newest first.
   ///
-  /// It is what this host knows. What was set here and is not on the carrier yet is not in it.
+  /// As known on this host, without changes that are not on the carrier yet.
   ///
   /// - Throws: `CofferError`.
   public func changes() throws -> [FleetChange] {

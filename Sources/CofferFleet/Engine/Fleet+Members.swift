@@ -9,9 +9,9 @@ import CofferCrypto
 
 /// A member of a fleet.
 public struct FleetMember: Sendable, Hashable {
-  /// What people call it.
+  /// Its name.
   public let name: String
-  /// What it may do.
+  /// Its role.
   public let role: FleetRole
   /// When it was invited.
   public let invited: Date
@@ -19,17 +19,17 @@ public struct FleetMember: Sendable, Hashable {
   public let isThisStore: Bool
 }
 
-/// A setting that was changed on two hosts at once, and what has become of it.
+/// A setting that was changed concurrently on two hosts, and its outcome.
 public struct FleetConflict: Sendable, Hashable {
   /// Its number on this host.
   public let id: Int64
-  /// Of which setting it is.
+  /// The collection of the setting.
   public let collection: String
-  /// Of which setting it is.
+  /// The key of the setting.
   public let key: String
-  /// The version, in the history of the key, of the value that lost.
+  /// The version of the losing value in the history of the key.
   public let version: Int64
-  /// When it was settled.
+  /// When it was resolved.
   public let time: Date
   /// The member whose value won; empty where the fleet had removed the setting.
   public let winner: String
@@ -40,7 +40,7 @@ public struct FleetConflict: Sendable, Hashable {
 extension Fleet {
   // MARK: Members
 
-  /// Who is a member, as far as this host knows.
+  /// The members, as far as this host knows.
   public var members: [FleetMember] {
     membership.members.members.map {
       FleetMember(
@@ -48,12 +48,13 @@ extension Fleet {
     }
   }
 
-  /// Makes a member, and what makes a store that member: a secret, to be handed over as such.
+  /// Adds a member, and returns its invitation, which is a secret.
   ///
   /// - Parameters:
-  ///   - name: What people call it.
-  ///   - expires: Before when the invitation has to be used; nil for no end.
-  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin, `.memberExists`, `.badName`; what ``sync()`` throws.
+  ///   - name: Its name.
+  ///   - expires: When the invitation expires; nil for never.
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberExists`, `.badName`; what ``sync()``
+  ///   throws.
   public func invite(_ name: String, role: FleetRole, expires: Date? = nil) async throws -> Invitation {
     try Members.check(name: name)
     let fleet = membership.stored.fleet
@@ -71,13 +72,13 @@ extension Fleet {
       member: identity.member, seed: identity.seed)
   }
 
-  /// Takes a member out.
+  /// Removes a member.
   ///
-  /// Nothing that is written once this returns opens with the keys it has: there is a new fleet key, and all
+  /// Its keys open nothing written after this returns: there is a new fleet key, and all
   /// records are sealed under it.
   ///
-  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin, `.memberNotFound`, `.lastAdmin`; what ``sync()``
-  ///   throws. The member is still one then.
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberNotFound`, `.lastAdmin`; what
+  ///   ``sync()`` throws. The member then stays.
   public func remove(_ name: String) async throws {
     try await change { members, _ in
       guard let member = members.member(named: name) else { throw FleetError.memberNotFound(name: name) }
@@ -87,17 +88,17 @@ extension Fleet {
     }
   }
 
-  /// Makes a new fleet key, and seals all records under it: for when a host was lost, after its member was removed, or in any
+  /// Creates a new fleet key, and seals all records under it: after a host was lost and its member removed, or in any
   /// doubt.
   ///
-  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin; what ``sync()`` throws.
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin; what ``sync()`` throws.
   public func renewKey() async throws { try await change { _, _ in true } }
 
-  /// Says which collections are shared.
+  /// Sets the shared collections.
   ///
-  /// What is in a new one on any host is merged; what is in one that is left out stays where it is.
+  /// The contents of a new one are merged from all hosts; those of an omitted one stay where they are.
   ///
-  /// - Throws: ``FleetError/notAllowed(role:)`` where this host is no admin, `.collectionSealed`, `.collectionShared`; what
+  /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionSealed`, `.collectionShared`; what
   ///   ``sync()`` throws.
   public func share(collections: [String]) async throws {
     let names = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
@@ -135,7 +136,7 @@ extension Fleet {
     }
   }
 
-  /// Swaps members and head at once; with a new key, once all records are sealed under it where nobody looks yet.
+  /// Replaces members and head together; with a new key, after sealing all records under it in an unused folder.
   private func publish(_ edition: MembersEdition) async throws -> Bool {
     let old = membership
     let next = try Membership(old.stored, isHeadOpened: false)
@@ -176,7 +177,7 @@ extension Fleet {
 
   /// Seals all records under another key, in a folder of its own that no head is for yet.
   ///
-  /// - Returns: By their old names; nil where somebody else has committed meanwhile.
+  /// - Returns: By their old names; nil if another member has committed meanwhile.
   private func reseal(
     from old: Membership, to next: Membership
   ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
@@ -199,7 +200,7 @@ extension Fleet {
 
   /// Takes from the carrier what no head is for: of earlier keys, and of commits that were cut off.
   ///
-  /// - Returns: False where somebody else has committed meanwhile.
+  /// - Returns: False if another member has committed meanwhile.
   func clean() async throws -> Bool {
     guard let view = try await CarrierView.readAll(carrier), view.head == membership.stored.head else { return false }
     let pieces = Set((membership.head?.pieces ?? []).map { Piece.object($0.id, membership.keys) })
@@ -212,7 +213,7 @@ extension Fleet {
 
   // MARK: Conflicts
 
-  /// Settings that were changed on two hosts at once, and that nobody has looked at yet, in their order.
+  /// The unresolved conflicts: settings changed concurrently on two hosts, in order.
   ///
   /// - Throws: `CofferError`.
   public func conflicts() throws -> [FleetConflict] {
@@ -223,9 +224,9 @@ extension Fleet {
     }
   }
 
-  /// Sets a setting to the value that lost, as a new change, and takes the conflict off the list.
+  /// Sets a setting to the losing value, as a new change, and removes the conflict from the list.
   ///
-  /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError.versionNotFound` where the history does not hold it any more.
+  /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError.versionNotFound` if the history no longer has it.
   public func restore(_ conflict: FleetConflict) throws {
     try check(conflict)
     try connection.readWrite { transaction in
@@ -235,7 +236,7 @@ extension Fleet {
     try dismiss(conflict)
   }
 
-  /// Takes a conflict off the list; the value that lost stays in the history of its key.
+  /// Removes a conflict from the list; the losing value stays in the history of its key.
   ///
   /// - Throws: ``FleetError/conflictNotFound(id:)``; `CofferError`.
   public func dismiss(_ conflict: FleetConflict) throws {
@@ -247,9 +248,9 @@ extension Fleet {
     guard try conflicts().contains(conflict) else { throw FleetError.conflictNotFound(id: conflict.id) }
   }
 
-  /// Says what becomes of settings of a collection that are changed here and elsewhere; on this host alone.
+  /// Sets the rule for settings of a collection that are changed both here and elsewhere; on this host only.
   ///
-  /// Without it the later change wins, and on a reader's host what was set elsewhere.
+  /// By default the later change wins, and on a reader's host the change from elsewhere.
   ///
   /// - Throws: `CofferError`.
   public func setRule(_ rule: FleetRule, forCollection collection: String) throws {

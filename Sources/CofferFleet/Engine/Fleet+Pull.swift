@@ -116,7 +116,7 @@ extension Fleet {
       try await carrier.read(names).map { ($0.name, $0.bytes) }, uniquingKeysWith: { first, _ in first })
     return try zip(head.pieces, names).flatMap { piece, name in
       guard let bytes = objects[name], ConstantTime.isEqual(try bytes.digest, piece.digest) else {
-        throw FleetError.damaged(object: name, reason: "it is not the one that the head names")
+        throw FleetError.damaged(object: name, reason: "it does not match the head")
       }
       return try Piece.changes(in: bytes, name)
     }
@@ -209,7 +209,7 @@ extension Fleet {
     if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
     guard count == head.recordCount, ConstantTime.isEqual(try changed.set.digest, head.setDigest) else {
       throw FleetError.damaged(
-        object: "r", reason: "the records are not those that commit \(head.number) was signed for")
+        object: "r", reason: "the records do not match the signed commit \(head.number)")
     }
     return changed
   }

@@ -4,7 +4,7 @@ import CofferCrypto
 extension Fleet {
   /// Pushes what was changed here.
   ///
-  /// - Returns: Whether that is all; false where somebody else has committed meanwhile.
+  /// - Returns: Whether everything was pushed; false if another member has committed meanwhile.
   func push(_ report: inout SyncReport) async throws -> Bool {
     guard try await settleEarlier() else { return false }
     let collections = membership.members.collections
@@ -31,7 +31,7 @@ extension Fleet {
 
   /// A change that is on its way to the carrier.
   struct Draft {
-    /// What is put in the place of the record, nil to remove it.
+    /// The new record, nil to remove it.
     var object: CarrierObject?
     /// The row that the store had, and the one that it has once the change is there; nil for none.
     var before: StoredRecord?
@@ -105,7 +105,7 @@ extension Fleet {
 
   /// Makes one commit of changes, which others see whole.
   ///
-  /// - Returns: False where somebody else was faster, and nothing was changed.
+  /// - Returns: False if another member was faster, and nothing was changed.
   func commit(_ drafts: [Draft]) async throws -> Bool {
     var set = membership.set
     var count = membership.head?.recordCount ?? 0
@@ -190,7 +190,7 @@ extension Fleet {
 
   // MARK: Settling
 
-  /// Settles the commit that the store is in step with, where nobody has yet.
+  /// Settles the commit that the store is in sync with, unless done already.
   func settleEarlier() async throws -> Bool {
     guard let head = membership.head, !head.pieces.isEmpty else { return true }
     return try await settle(head)

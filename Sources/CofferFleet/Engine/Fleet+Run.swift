@@ -1,18 +1,18 @@
 import Coffer
 
 extension Fleet {
-  /// Stays, and keeps the store in step: what others set is here, and what is set here is there, at once; until the task is
+  /// Keeps the store in sync: exchanges changes in both directions immediately, until the task is
   /// cancelled.
   ///
-  /// Local changes are heard as the store announces them, whichever program made them, and those of the carrier as it streams
-  /// them; nothing is polled. While the carrier cannot be reached, or something is wrong with it, the store serves what it has,
-  /// ``states()`` says so, and this goes on trying.
+  /// The store announces local changes, by any program, and the carrier streams
+  /// its own; nothing is polled. While the carrier cannot be reached, or has a problem, the store serves what it has,
+  /// ``states()`` reports that, and this keeps trying.
   ///
   /// ```swift
   /// let task = Task { try await fleet.run() }
   /// ```
   ///
-  /// - Throws: `CancellationError`; `CofferError` where the store itself fails; ``FleetError/removed`` and `.notJoined`.
+  /// - Throws: `CancellationError`; `CofferError` if the store itself fails; ``FleetError/removed`` and `.notJoined`.
   public func run() async throws {
     let commits = try database.commits()
     let (wakes, wake) = AsyncStream.makeStream(of: Wake.self)
@@ -61,7 +61,7 @@ extension Fleet {
 
   // MARK: Listening
 
-  /// Hears of the carrier's changes.
+  /// Receives the carrier's changes.
   private func watch(_ wake: AsyncStream<Wake>.Continuation) async throws {
     var pause = Self.firstPause
     // Without a revision there is nothing to go on from.

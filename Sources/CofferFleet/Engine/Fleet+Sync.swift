@@ -1,28 +1,28 @@
 import Coffer
 import CofferCrypto
 
-/// What a sync did.
+/// The result of a sync.
 public struct SyncReport: Sendable, Hashable {
-  /// How many settings were changed here by what others did.
+  /// The number of settings changed here by others.
   public internal(set) var pulledCount = 0
-  /// How many settings went to the carrier.
+  /// The number of settings pushed to the carrier.
   public internal(set) var pushedCount = 0
-  /// How many conflicts were settled, and wait for somebody to look.
+  /// The number of conflicts resolved and listed.
   public internal(set) var conflictCount = 0
-  /// How many of the pulled changes this host had made itself, although its store did not have them any more.
+  /// The number of pulled changes that this host had made itself, but that were missing from its store.
   ///
-  /// The store was put back to an earlier state, lost its last commits to a power failure, or is in use on two hosts.
+  /// The store was put back to an earlier state, lost its last commits in a power failure, or is in use on two hosts.
   public internal(set) var recoveredCount = 0
-  /// What does not travel and why, in sentences.
+  /// The settings that cannot be shared and why, as sentences.
   public internal(set) var problems: [String] = []
 }
 
 extension Fleet {
-  /// Takes what others have set, and pushes what was set here.
+  /// Pulls the changes of others, and pushes local ones.
   ///
-  /// - Returns: What it did.
-  /// - Throws: ``FleetError``, ``CarrierError``, `CofferError`, `CancellationError`. What was done until then is done; nothing is
-  ///   lost or half seen.
+  /// - Returns: The result.
+  /// - Throws: ``FleetError``, ``CarrierError``, `CofferError`, `CancellationError`. Completed steps stay; nothing is
+  ///   lost or partially visible.
   @discardableResult
   public func sync() async throws -> SyncReport {
     try await turns.take {
@@ -34,7 +34,7 @@ extension Fleet {
     }
   }
 
-  /// Takes what others have set, and no more.
+  /// Only pulls the changes of others.
   func takeAll() async throws {
     _ = try await turns.take {
       try await reporting {
@@ -45,11 +45,11 @@ extension Fleet {
     }
   }
 
-  /// Goes on from what the carrier has, although that is less than this host has seen, and pushes what the carrier has lost.
+  /// Continues with the carrier's state, although this host has seen a later one, and pushes what the carrier has lost.
   ///
-  /// Call it when ``sync()`` says that the carrier went back, and that is meant: a backup of it was restored. Every host that saw
-  /// more than the carrier has says so, and pushes what it knows when it accepts that. A reader can push nothing: it keeps what
-  /// it has until somebody sets it anew.
+  /// Call it if ``sync()`` reports a rollback of the carrier that is intended, because a backup was restored. Every host
+  /// that saw a later state reports that, and pushes what it knows once it accepts the rollback. A reader cannot push: it
+  /// keeps what it has until someone sets it again.
   ///
   /// - Throws: ``FleetError``, ``CarrierError``, `CofferError`.
   @discardableResult
@@ -88,7 +88,8 @@ extension Fleet {
   /// Pulls and pushes until both sides have the same.
   ///
   /// - Parameters:
-  ///   - pushesFirst: Whether the carrier is taken to be where this host is: what was set here then travels a request sooner.
+  ///   - pushesFirst: Whether the carrier is taken to be where this host is: what was set here then travels a request
+  ///     sooner.
   ///   - comparesAll: Whether all records are read, also where the head is the one that was seen.
   func exchange(
     pushesFirst: Bool = false, comparesAll: Bool = false, _ report: inout SyncReport
@@ -108,7 +109,8 @@ extension Fleet {
   /// How often it is noted that the store was in step, where nothing else has to be.
   private static let noteInterval: Int64 = 3_600_000
 
-  /// Notes now and then that the store is in step: what a fleet has forgotten is told by that from what the carrier has lost.
+  /// Occasionally records that the store is in sync, to distinguish what a fleet has forgotten from what the carrier has
+  /// lost.
   private func noteInStep() throws {
     let now = try connection.readFleets { $0.time }
     guard now - membership.stored.synced > Self.noteInterval else { return }

@@ -7,21 +7,21 @@ import CofferCrypto
   import Foundation
 #endif
 
-/// A store's membership in a fleet: some of its collections are shared with the stores of other hosts, through a carrier that is
-/// trusted with nothing.
+/// A store's membership in a fleet: some of its collections are shared with the stores of other hosts, through a carrier
+/// that is not trusted.
 ///
 /// ```swift
 /// let fleet = try await Fleet.join(invitation, database, at: carrier)
-/// try await fleet.sync()  // Or `run()`, which stays and hears of changes at once.
+/// try await fleet.sync()  // Or `run()`, which keeps the store in sync.
 /// ```
 ///
-/// Programs go on reading and writing their store as ever, offline too. One program of a host syncs it; all others hear of
-/// what came from elsewhere as they hear of any other program's commits.
+/// Programs read and write their store as usual, also offline. One program per host syncs it; all others are notified of
+/// changes from elsewhere as of any other program's commits.
 ///
-/// What was changed on two hosts at once is a conflict: the later change wins, and the other one stays in the history of its
+/// Concurrent changes on two hosts are a conflict: the later change wins, and the other one stays in the history of its
 /// key, see ``conflicts()``.
 ///
-/// After an error the store has what it had, and serves it; ``sync()`` can be called again.
+/// After an error the store keeps and serves its contents; ``sync()`` can be called again.
 public actor Fleet {
   let connection: Connection
   let database: Database
@@ -49,15 +49,15 @@ public actor Fleet {
 
   // MARK: Making and joining
 
-  /// Makes a fleet on a carrier, with this store as its first admin.
+  /// Creates a fleet on a carrier, with this store as its first admin.
   ///
-  /// What is in the collections is pushed by the first sync.
+  /// The first sync pushes the contents of the collections.
   ///
   /// - Parameters:
-  ///   - name: What people call the fleet.
-  ///   - collections: The collections that are shared.
-  ///   - member: What people call this host.
-  ///   - retentionDays: How long a removal is remembered. A host that was away longer takes the fleet's state as it is.
+  ///   - name: The name of the fleet.
+  ///   - collections: The shared collections.
+  ///   - member: The name of this host.
+  ///   - retentionDays: How long removals are remembered. A host that was away longer adopts the fleet's state.
   /// - Throws: ``FleetError/fleetExists(carrier:)``, `.alreadyJoined`, `.collectionSealed`, `.collectionShared`, `.badName`;
   ///   ``CarrierError``; `CofferError`.
   public static func create(
@@ -87,7 +87,7 @@ public actor Fleet {
     let membership = try Membership(stored)
     let head = try membership.nextHead(set: SetHash(), recordCount: 0, time: now)
     let bytes = try head.sealed(membership.keys, by: identity)
-    // The store knows it first: a fleet whose admin is lost would be nobody's.
+    // The store records it first: a fleet whose admin is lost could never be used.
     try connection.writeFleets { transaction in
       try check(collections, transaction)
       try membership.save(transaction)
@@ -98,7 +98,7 @@ public actor Fleet {
         if: CarrierCondition(name: Head.object, bytes: nil))
       guard isMade else { throw FleetError.fleetExists(carrier: carrier.description) }
     } catch {
-      // Where the answer was lost, it may be there all the same.
+      // If the answer was lost, it may still exist.
       let present = try? await carrier.read([Head.object])
       guard present?.first?.bytes == bytes else {
         try connection.writeFleets { try $0.remove(membership.id) }
@@ -110,9 +110,9 @@ public actor Fleet {
     return Fleet(database, connection, carrier, membership)
   }
 
-  /// Makes the store the member that an invitation is for, and takes what the fleet has.
+  /// Joins a fleet with an invitation, and pulls its settings.
   ///
-  /// What the store has in the fleet's collections already is merged as if it had been changed here, see ``conflicts()``, and
+  /// Existing settings in the fleet's collections are merged as if they had been changed here, see ``conflicts()``, and
   /// pushed by the first sync.
   ///
   /// - Throws: ``FleetError/invitationExpired(_:)``, `.fleetNotFound`, `.removed`, `.alreadyJoined`, `.collectionSealed`,
@@ -138,7 +138,7 @@ public actor Fleet {
         identity: invitation.seed, firstAuthority: invitation.firstAuthority, authority: chain.bytes,
         members: chain.members, sum: SetHash().bytes))
     guard membership.me.signingKey == identity.signingKey, membership.me.publicKey == identity.publicKey else {
-      throw FleetError.damaged(object: Members.object, reason: "this member has other keys in it")
+      throw FleetError.damaged(object: Members.object, reason: "it lists other keys for this member")
     }
     let joinsBefore = membership.me.joinsBefore
     if joinsBefore != 0, joinsBefore <= now { throw FleetError.invitationExpired(date(joinsBefore)) }
@@ -147,7 +147,7 @@ public actor Fleet {
     return fleet
   }
 
-  /// The fleets that a store is a member of: the addresses of their carriers.
+  /// The addresses of the carriers of a store's fleets.
   ///
   /// - Throws: `CofferError`.
   public static func carriers(of database: Database) throws -> [String] {
@@ -165,7 +165,7 @@ public actor Fleet {
     return Fleet(database, connection, carrier, try Membership(stored))
   }
 
-  /// Forgets the fleet: the store keeps its settings, and shares them no longer.
+  /// Leaves the fleet: the store keeps its settings, and stops sharing them.
   ///
   /// The member stays in the fleet's list until an admin removes it.
   ///
@@ -192,7 +192,7 @@ public actor Fleet {
 
   // MARK: State
 
-  /// How the fleet stands here, without asking the carrier.
+  /// The state of the fleet here, without contacting the carrier.
   ///
   /// - Throws: `CofferError`.
   public func status() throws -> FleetStatus {
@@ -209,7 +209,7 @@ public actor Fleet {
       unpushedCount: changes.reduce(0) { $0 + $1.count }, conflictCount: conflicts, problems: problems)
   }
 
-  /// How the fleet stands here, now and whenever that changes; a consumer that falls behind gets the newest.
+  /// The state of the fleet here, now and whenever it changes; a slow consumer gets the newest.
   ///
   /// - Throws: `CofferError`.
   public func states() throws -> AsyncStream<FleetStatus> {
@@ -234,7 +234,7 @@ public actor Fleet {
   }
 }
 
-/// How a fleet stands on a host.
+/// The state of a fleet on a host.
 public struct FleetStatus: Sendable, Hashable {
   /// The fleet's name.
   public let fleet: String
@@ -242,35 +242,35 @@ public struct FleetStatus: Sendable, Hashable {
   public let carrier: String
   /// This host's name and role.
   public let member: String
-  /// What it may do.
+  /// Its role.
   public let role: FleetRole
-  /// The collections that are shared.
+  /// The shared collections.
   public let collections: [String]
   /// The number of the last commit that this host has seen.
   public let commit: UInt64
-  /// When it was last in step; nil for never.
+  /// When it was last in sync; nil for never.
   public let lastInStep: Date?
   /// How the last attempt ended.
   public let condition: FleetCondition
-  /// How many settings were changed here and are not on the carrier yet.
+  /// The number of settings changed here that are not on the carrier yet.
   public let unpushedCount: Int
-  /// How many conflicts wait for somebody to look.
+  /// The number of unresolved conflicts.
   public let conflictCount: Int
-  /// What does not travel and why, in sentences.
+  /// The settings that cannot be shared and why, as sentences.
   public let problems: [String]
 }
 
-/// How the last attempt to get in step ended.
+/// The result of the last sync.
 public enum FleetCondition: Sendable, Hashable {
-  /// There was none yet.
+  /// There was no sync yet.
   case unknown
   /// The store has what the carrier has.
   case inStep
   /// The carrier could not be reached, for this reason; the store serves what it has.
   case offline(String)
-  /// Something is wrong that does not mend itself, for this reason; the store serves what it has.
+  /// A problem that needs attention, with its reason; the store serves what it has.
   case stopped(String)
-  /// The store is no member any more.
+  /// The store is no longer a member.
   case left
 }
 

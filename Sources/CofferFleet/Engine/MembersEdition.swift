@@ -55,7 +55,7 @@ struct AuthorityChain {
   /// The object `members`.
   private(set) var members: [UInt8] = []
 
-  /// Begins with the first version, which is known by its digest, and goes on to the last.
+  /// Reads from the first version, identified by its digest, to the last.
   static func read(from carrier: any Carrier, first digest: [UInt8]) async throws -> AuthorityChain {
     guard let first = try await carrier.read([Authority.object(1)]).first else {
       throw FleetError.fleetNotFound(carrier: carrier.description)
@@ -95,7 +95,7 @@ struct AuthorityChain {
       // Another version may have come between.
       if try ConstantTime.isEqual(members.digest, authority.members) { return }
       guard attempt < 3 else {
-        throw FleetError.damaged(object: Members.object, reason: "it is not the one that an admin signed")
+        throw FleetError.damaged(object: Members.object, reason: "it does not match what an admin signed")
       }
     }
   }

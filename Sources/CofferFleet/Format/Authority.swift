@@ -48,11 +48,11 @@ struct Authority: Equatable {
   init(first bytes: [UInt8], digest: [UInt8]) throws {
     let object = Self.object(1)
     guard ConstantTime.isEqual(try bytes.digest, digest) else {
-      throw FleetError.damaged(object: object, reason: "it is of another fleet")
+      throw FleetError.damaged(object: object, reason: "it belongs to another fleet")
     }
     let (authority, signer) = try Self.read(bytes, object)
     guard authority.version == 1, authority.admins.contains(signer) else {
-      throw FleetError.damaged(object: object, reason: "it is not the first")
+      throw FleetError.damaged(object: object, reason: "it is not the first version")
     }
     self = authority
   }
@@ -63,9 +63,9 @@ struct Authority: Equatable {
     let (authority, signer) = try Self.read(bytes, object)
     guard authority.fleet == previous.fleet, authority.version == previous.version + 1,
       ConstantTime.isEqual(authority.previous, digest), authority.epoch >= previous.epoch
-    else { throw FleetError.damaged(object: object, reason: "it does not follow the version before") }
+    else { throw FleetError.damaged(object: object, reason: "it does not follow the previous version") }
     guard previous.admins.contains(signer) else {
-      throw FleetError.damaged(object: object, reason: "who signed it was no admin")
+      throw FleetError.damaged(object: object, reason: "its signer was not an admin")
     }
     self = authority
   }
@@ -83,7 +83,7 @@ struct Authority: Equatable {
     }
     let signed = Array(bytes.dropLast(Ed25519.signatureByteCount))
     guard try SignedObject.authority.isValid(signature, of: signed, by: signer) else {
-      throw FleetError.damaged(object: object, reason: "its signature is wrong")
+      throw FleetError.damaged(object: object, reason: "its signature is invalid")
     }
     return (authority, signer)
   }
@@ -106,7 +106,7 @@ struct Authority: Equatable {
     members = try reader.array(SHA256.byteCount)
     let count = try reader.number(UInt16.self)
     guard (1...Self.maximumAdminCount).contains(Int(count)), version >= 1, version < .max, epoch >= 1 else {
-      throw MalformedObject(reason: "its numbers make no sense")
+      throw MalformedObject(reason: "its numbers are out of range")
     }
     admins = []
     for _ in 0..<count { admins.append(try reader.array(Ed25519.publicKeyByteCount)) }

@@ -52,7 +52,7 @@ struct ByteReader {
   var count: Int { unread.count }
 
   mutating func bytes(_ count: Int) throws(MalformedObject) -> UnsafeRawBufferPointer {
-    guard count >= 0, count <= unread.count else { throw MalformedObject(reason: "it is cut off") }
+    guard count >= 0, count <= unread.count else { throw MalformedObject(reason: "it is truncated") }
     defer { unread = UnsafeRawBufferPointer(rebasing: unread[count...]) }
     return UnsafeRawBufferPointer(rebasing: unread[..<count])
   }
@@ -68,7 +68,7 @@ struct ByteReader {
 
   mutating func text() throws(MalformedObject) -> String {
     guard let text = String(validating: try counted(), as: UTF8.self) else {
-      throw MalformedObject(reason: "a text in it is not UTF-8")
+      throw MalformedObject(reason: "it has text that is not UTF-8")
     }
     return text
   }
@@ -79,7 +79,7 @@ struct ByteReader {
   }
 
   func end() throws(MalformedObject) {
-    guard isAtEnd else { throw MalformedObject(reason: "there is more behind its end") }
+    guard isAtEnd else { throw MalformedObject(reason: "there is data after its end") }
   }
 }
 

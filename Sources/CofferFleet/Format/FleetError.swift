@@ -4,61 +4,61 @@
   import Foundation
 #endif
 
-/// Why an operation on a fleet failed, in cases that a caller can act on.
+/// Why an operation on a fleet failed, as cases that a caller can act on.
 ///
-/// After any error the store has what it had before, and serves it.
+/// After any error the store keeps and serves its contents.
 public enum FleetError: Error, Hashable, Sendable {
   // MARK: What is on the carrier
 
   /// There is no fleet at this carrier.
   case fleetNotFound(carrier: String)
-  /// A fleet is already at this carrier; none is ever replaced.
+  /// There is already a fleet at this carrier; a fleet is never replaced.
   case fleetExists(carrier: String)
-  /// An object does not parse or does not authenticate: it was changed, cut off, or put in the place of another.
+  /// An object does not parse or does not authenticate: it was changed, truncated, or swapped.
   case damaged(object: String, reason: String)
   /// An object was written by a newer version of Coffer.
   case newerFormat(object: String, found: Int, supported: Int)
-  /// The carrier shows an earlier state than this host has seen: it was restored from a backup, or somebody put it back.
+  /// The carrier shows an earlier state than this host has seen: it was restored from a backup, or rolled back.
   ///
-  /// `found` is nil where it has nothing at all. See ``Fleet/acceptRollback()``.
+  /// `found` is nil if it is empty. See ``Fleet/acceptRollback()``.
   case rolledBack(seen: UInt64, found: UInt64?)
   /// The carrier shows a state that does not descend from the one that this host has seen: hosts were shown different ones.
   case forked(seen: UInt64, found: UInt64)
 
   // MARK: Members
 
-  /// This store belongs to no fleet, or not to this one.
+  /// This store does not belong to this fleet.
   case notJoined
-  /// The store is a member of this fleet already.
+  /// The store is already a member of this fleet.
   case alreadyJoined
   /// This member was removed from the fleet.
   case removed
   /// This member's role does not allow it.
   case notAllowed(role: FleetRole)
-  /// There is a member of this name already.
+  /// There is already a member with this name.
   case memberExists(name: String)
-  /// There is no member of this name.
+  /// There is no member with this name.
   case memberNotFound(name: String)
-  /// The last admin cannot be removed: nobody could change the members any more.
+  /// The last admin cannot be removed: the members could never be changed again.
   case lastAdmin
   /// A name is empty, longer than 64 bytes, or has control characters.
   case badName(String)
-  /// The text is no invitation.
+  /// The text is not an invitation.
   case badInvitation(reason: String)
-  /// The invitation was to be used before this date.
+  /// The invitation expired on this date.
   case invitationExpired(Date)
 
   // MARK: This host
 
-  /// A collection is sealed here: its values are ciphertext to everyone but this store's vault, and cannot travel.
+  /// A collection is sealed here: only this store's vault can decrypt its values, so they cannot be shared.
   case collectionSealed(String)
   /// A collection is shared with another fleet.
   case collectionShared(String)
-  /// There is no such conflict, or it was settled.
+  /// There is no such conflict, or it was resolved.
   case conflictNotFound(id: Int64)
   /// More than one carrier object can hold; nothing was sent.
   case tooLarge(object: String, byteCount: Int, limit: Int)
-  /// Others commit all the time, and this host did not get its turn; try again.
+  /// Other hosts kept committing, and this host did not get its turn; try again.
   case busy
 }
 
@@ -67,39 +67,40 @@ extension FleetError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .fleetNotFound(let carrier): "There is no fleet at \(carrier)."
-    case .fleetExists(let carrier): "There is a fleet at \(carrier) already. Choose another prefix or folder."
+    case .fleetExists(let carrier): "There is already a fleet at \(carrier). Choose another prefix or folder."
     case .damaged(let object, let reason):
-      "The object \(object) on the carrier is damaged: \(reason). Nothing of it was taken."
+      "The object \(object) on the carrier is damaged: \(reason). Nothing was taken from it."
     case .newerFormat(let object, let found, let supported):
       "The object \(object) has format \(found), and this program reads up to \(supported). Update it."
     case .rolledBack(let seen, let found):
       """
-      The carrier went back: this host has seen commit \(seen), and finds \(found.map { "commit \($0)" } ?? "nothing"). \
-      Where a backup was restored, accept the rollback to push what the carrier has lost.
+      The carrier was rolled back: this host has seen commit \(seen), and finds \
+      \(found.map { "commit \($0)" } ?? "nothing"). \
+      If a backup was restored, accept the rollback to push what the carrier has lost.
       """
     case .forked(let seen, let found):
       """
       The carrier's commit \(found) does not descend from commit \(seen), which this host has seen. Accept the rollback to \
-      go on from what is there, and push what it lacks.
+      continue from it, and push what it lacks.
       """
-    case .notJoined: "This store belongs to no such fleet."
-    case .alreadyJoined: "This store is a member of the fleet already."
+    case .notJoined: "This store does not belong to that fleet."
+    case .alreadyJoined: "This store is already a member of the fleet."
     case .removed:
       "This member was removed from the fleet. Its settings stay as they are; leave the fleet to forget it."
     case .notAllowed(let role): "A \(role) may not do this."
-    case .memberExists(let name): "There is a member named \(name) already."
+    case .memberExists(let name): "There is already a member named \(name)."
     case .memberNotFound(let name): "There is no member named \(name)."
     case .lastAdmin: "The last admin cannot be removed."
-    case .badName(let name): "\"\(name)\" is no name: it has 1 to 64 bytes, and no control characters."
-    case .badInvitation(let reason): "This is no invitation: \(reason)."
+    case .badName(let name): "\"\(name)\" is not a valid name: use 1 to 64 bytes without control characters."
+    case .badInvitation(let reason): "Not an invitation: \(reason)."
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."
     case .collectionSealed(let name):
-      "The collection \"\(name)\" is sealed, and sealed values do not travel. Unseal it, or leave it out of the fleet."
+      "The collection \"\(name)\" is sealed, and sealed values are never shared. Unseal it, or leave it out of the fleet."
     case .collectionShared(let name): "The collection \"\(name)\" is shared with another fleet."
     case .conflictNotFound(let id): "There is no conflict \(id)."
     case .tooLarge(let object, let byteCount, let limit):
       "\(object) takes \(byteCount) bytes, and the carrier holds objects of up to \(limit)."
-    case .busy: "Others commit all the time, and this host did not get its turn. Try again."
+    case .busy: "Other hosts kept committing, and this host did not get its turn. Try again."
     }
   }
 }

@@ -31,7 +31,7 @@ final class FleetKeys {
 
   static let nameByteCount = 20
 
-  /// What a record is called: nobody without the key learns of which setting it is.
+  /// The name of a record, which reveals its setting only with the key.
   func name(of key: String, in collection: String) throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(text: collection)
@@ -73,7 +73,7 @@ final class FleetKeys {
     _ object: [UInt8], behind count: Int, for purpose: Purpose, at place: [UInt8] = [],
     _ body: (inout ByteReader) throws -> Result
   ) throws -> Result {
-    guard object.count >= count else { throw MalformedObject(reason: "it is cut off") }
+    guard object.count >= count else { throw MalformedObject(reason: "it is truncated") }
     let data = additionalData(purpose, place + object.prefix(count))
     return try ciphers[purpose]!.withOpened(object.dropFirst(count), additionalData: data) { bytes in
       var reader = ByteReader(bytes)

@@ -85,18 +85,20 @@ struct Head: Equatable {
           var reader = ByteReader(plaintext)
           return try Head(&reader)
         }
-        guard head.membersVersion == clearVersion else { throw MalformedObject(reason: "it contradicts itself") }
+        guard head.membersVersion == clearVersion else {
+          throw MalformedObject(reason: "its parts contradict each other")
+        }
         return (head, Self.signedBytes(plaintext, keys), signature)
       }
     }
     func damaged(_ reason: String) -> FleetError { .damaged(object: object, reason: reason) }
     guard head.membersVersion == members.version, ConstantTime.isEqual(head.authority, authority) else {
-      throw damaged("it is of other members")
+      throw damaged("it refers to another version of the members")
     }
-    guard let author = members[head.author] else { throw damaged("its author is no member") }
+    guard let author = members[head.author] else { throw damaged("its author is not a member") }
     guard author.role.mayWrite else { throw damaged("its author, \(author.name), may not write") }
     guard try SignedObject.head.isValid(signature, of: signed, by: author.signingKey) else {
-      throw damaged("its signature is not that of \(author.name)")
+      throw damaged("it was not signed by \(author.name)")
     }
     self = head
   }
@@ -140,14 +142,14 @@ struct Head: Equatable {
     recordCount = try reader.number()
     let ancestorCount = try reader.number(UInt16.self)
     guard ancestorCount <= Self.maximumAncestorCount, number <= Record.maximumCounter else {
-      throw MalformedObject(reason: "its numbers make no sense")
+      throw MalformedObject(reason: "its numbers are out of range")
     }
     for _ in 0..<ancestorCount {
       ancestors.append(Ancestor(number: try reader.number(), digest: try reader.array(SHA256.byteCount)))
     }
     // Newest first, below its own number.
     guard zip([number] + ancestors.map(\.number), ancestors).allSatisfy({ $0 > $1.number }) else {
-      throw MalformedObject(reason: "its ancestors make no sense")
+      throw MalformedObject(reason: "its ancestors are out of order")
     }
     let pieceCount = try reader.number(UInt16.self)
     guard pieceCount <= Self.maximumPieceCount else { throw MalformedObject(reason: "it has too many pieces") }

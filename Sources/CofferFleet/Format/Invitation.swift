@@ -7,18 +7,18 @@ import CofferCrypto
   import Foundation
 #endif
 
-/// What makes a store a member of a fleet: a secret of one line.
+/// An invitation to a fleet for one member: a secret of one line.
 ///
-/// Anyone who has it is that member. Hand it over as you would a private key, and let nobody use it twice.
+/// Anyone who has it is that member. Handle it like a private key, and use it once.
 ///
 /// ```swift
 /// let invitation = try await fleet.invite("web-17", role: .reader)
 /// invitation.text.withUnsafeBytes { FileHandle.standardOutput.write(Data($0)) }
 /// ```
 public struct Invitation: Sendable {
-  /// The carrier's address, as the admin who made the invitation has it.
+  /// The carrier's address, as used by the admin who created the invitation.
   public let carrier: String
-  /// Before when it has to be used; nil for no end.
+  /// When it expires; nil for never.
   public let expires: Date?
 
   let fleet: [UInt8]
@@ -61,7 +61,7 @@ public struct Invitation: Sendable {
     }
   }
 
-  /// Reads an invitation; spaces and line ends around it don't matter.
+  /// Parses an invitation; white space around it is ignored.
   ///
   /// - Throws: ``FleetError/badInvitation(reason:)``.
   public init(text: SecretBytes) throws {
@@ -76,7 +76,7 @@ public struct Invitation: Sendable {
     guard line.starts(with: Self.prefix.utf8) else { throw bad("it does not begin with \(Self.prefix)") }
     line = line.dropFirst(Self.prefix.utf8.count)
     guard line.count <= 2 * Self.maximumByteCount else { throw bad("it is too long") }
-    guard line.count.isMultiple(of: 2) else { throw bad("it is cut off") }
+    guard line.count.isMultiple(of: 2) else { throw bad("it is truncated") }
     var isHexadecimal = true
     func digit(_ index: Int) -> UInt8 {
       switch line[index] {
@@ -94,13 +94,13 @@ public struct Invitation: Sendable {
         bytes[index] = digit(place) << 4 | digit(place + 1)
       }
     }
-    guard isHexadecimal else { throw bad("it has characters that are no hexadecimal digits") }
+    guard isHexadecimal else { throw bad("it has characters that are not hexadecimal digits") }
     self = try bytes.withUnsafeBytes { bytes in
       let count = bytes.count - Self.checksumByteCount
-      guard count > 0 else { throw bad("it is cut off") }
+      guard count > 0 else { throw bad("it is truncated") }
       let body = UnsafeRawBufferPointer(rebasing: bytes[..<count])
       guard try SHA256.digest(body).prefix(Self.checksumByteCount).elementsEqual(bytes[count...]) else {
-        throw bad("it was mistyped or cut off")
+        throw bad("it was mistyped or truncated")
       }
       do {
         var reader = ByteReader(body)
@@ -112,7 +112,7 @@ public struct Invitation: Sendable {
           carrier: String(decoding: reader.rest(), as: UTF8.self),
           expires: expires == 0 ? nil : Date(timeIntervalSince1970: Double(expires) / 1000), fleet: fleet,
           firstAuthority: first, member: member, seed: seed)
-      } catch { throw bad("it is cut off") }
+      } catch { throw bad("it is truncated") }
     }
   }
 }

@@ -1,15 +1,15 @@
 import CofferCrypto
 
-/// What a member of a fleet may do.
+/// The role of a member of a fleet.
 public enum FleetRole: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-  /// Takes what others set.
+  /// Receives settings.
   case reader = 1
-  /// Sets, too.
+  /// Also sets settings.
   case writer = 2
-  /// Sets, and says who is a member.
+  /// Also manages the members.
   case admin = 3
 
-  /// Whether others take what it sets.
+  /// Whether others accept its changes.
   public var mayWrite: Bool { self != .reader }
 
   /// The role's name: `reader`, `writer` or `admin`.
@@ -102,7 +102,7 @@ struct Members: Equatable {
         let wrapped = try reader.array(wrappedByteCount)
         guard id == identity.member.bytes else { continue }
         guard let agreed = try? X25519.agree(identity.agreementKey, with: ephemeralKey) else {
-          throw MalformedObject(reason: "its ephemeral key is of no use")
+          throw MalformedObject(reason: "its ephemeral key is invalid")
         }
         let wrapping = try wrappingKey(agreed, ephemeralKey, identity.publicKey, authority.fleet)
         let data = additionalData(authority.fleet, version, authority.epoch, identity.member)
@@ -116,7 +116,7 @@ struct Members: Equatable {
 
   private static func checkDigest(_ bytes: [UInt8], _ authority: Authority) throws {
     guard ConstantTime.isEqual(try bytes.digest, authority.members) else {
-      throw FleetError.damaged(object: object, reason: "it is not the one that an admin signed")
+      throw FleetError.damaged(object: object, reason: "it does not match what an admin signed")
     }
   }
 
@@ -150,12 +150,12 @@ struct Members: Equatable {
       }
       let sealed = Array(bytes.prefix(5)) + Array(reader.rest())
       let members = try keys.withOpened(sealed, behind: 5, for: .members) { try Members(version, &$0) }
-      guard members.members.map(\.id) == ids else { throw MalformedObject(reason: "it contradicts itself") }
+      guard members.members.map(\.id) == ids else { throw MalformedObject(reason: "its parts contradict each other") }
       return members
     }
     let admins = members.members.filter { $0.role == .admin }.map(\.signingKey)
     guard members.version == authority.version, admins == authority.admins else {
-      throw FleetError.damaged(object: object, reason: "it is of another version")
+      throw FleetError.damaged(object: object, reason: "it does not match its authority")
     }
     self = members
   }
@@ -193,7 +193,7 @@ struct Members: Equatable {
     for _ in 0..<(try reader.number(UInt16.self)) {
       let id = MemberID(bytes: try reader.array(MemberID.byteCount))
       guard let role = FleetRole(rawValue: try reader.number()) else {
-        throw MalformedObject(reason: "a member has a role that is not known")
+        throw MalformedObject(reason: "a member has an unknown role")
       }
       let (signingKey, publicKey) = (
         try reader.array(Ed25519.publicKeyByteCount), try reader.array(X25519.keyByteCount)
@@ -205,7 +205,7 @@ struct Members: Equatable {
           joinsBefore: joinsBefore))
     }
     guard Set(members.map(\.id)).count == members.count else {
-      throw MalformedObject(reason: "a member is in it twice")
+      throw MalformedObject(reason: "it lists a member twice")
     }
     try reader.end()
   }

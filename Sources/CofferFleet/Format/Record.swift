@@ -23,7 +23,7 @@ struct Record: Equatable {
 
   var value: FleetValue? { if case .value(let value) = content { value } else { nil } }
 
-  /// Whether there is nothing to be had of it at a time: removed, or expired.
+  /// Whether it has no value at a time: removed, or expired.
   func isAbsent(at time: Int64) -> Bool { value.map { $0.dates.expires.map { $0 <= time } ?? false } ?? true }
 
   /// Whether both came from the same change.
@@ -62,7 +62,7 @@ struct Record: Equatable {
       try keys.withOpened(bytes, behind: 1, for: .records, at: name) { try Record(&$0) }
     }
     guard try keys.name(of: key, in: collection) == name else {
-      throw FleetError.damaged(object: object, reason: "it is of another setting")
+      throw FleetError.damaged(object: object, reason: "it belongs to another setting")
     }
   }
 
@@ -113,7 +113,7 @@ struct Record: Equatable {
     key = try reader.text()
     writer = try reader.text()
     guard (1...Self.maximumCounter).contains(counter) else {
-      throw MalformedObject(reason: "its counter makes no sense")
+      throw MalformedObject(reason: "its counter is out of range")
     }
     switch kind {
     case Kind.tombstone:
@@ -121,7 +121,7 @@ struct Record: Equatable {
       try reader.end()
     case Kind.value:
       let fields = try reader.number(UInt8.self)
-      guard fields & ~Field.all == 0 else { throw MalformedObject(reason: "it has fields that are not known") }
+      guard fields & ~Field.all == 0 else { throw MalformedObject(reason: "it has unknown fields") }
       let dates = ItemDates(
         expires: fields & Field.expires == 0 ? nil : try reader.number(),
         due: fields & Field.due == 0 ? nil : try reader.number())
@@ -132,7 +132,7 @@ struct Record: Equatable {
       }
       let kind = try reader.number(UInt8.self)
       content = .value(FleetValue(object: try Self.stored(kind, reader.rest()), metadata: metadata, dates: dates))
-    default: throw MalformedObject(reason: "it is of an unknown kind")
+    default: throw MalformedObject(reason: "its kind is unknown")
     }
   }
 

@@ -3,8 +3,8 @@ import CofferCrypto
 /// A hash over a set of objects that takes and gives back one at a time, whatever the order: LtHash16 of Lewi, Kim, Maykov and
 /// Weis, "Securing Update Propagation with Homomorphic Hashing" (2019), with SHAKE128.
 ///
-/// Finding two sets with the same hash is a short-vector problem in a lattice, also for who knows all keys: a reader who has
-/// the carrier in hand can put no other set in the place of the one that a writer signed.
+/// Finding two sets with the same hash is a short-vector problem in a lattice, even with all keys: a reader who controls
+/// the carrier cannot replace the set that a writer signed.
 struct SetHash: Equatable {
   static let laneCount = 1024
 

@@ -32,7 +32,7 @@ extension Database {
       do {
         return try PlainSource(path: path, format: format)
       } catch StorageError.notFound {
-        throw CofferError.inputOutput(path: path, reason: "there is no such file")
+        throw CofferError.inputOutput(path: path, reason: "no such file")
       }
     }
     return try makeConnection().readWrite { transaction in
@@ -45,7 +45,7 @@ extension Database {
           number += 1
           guard try items.set(item, session) else {
             throw CofferError.malformedSettings(
-              source: path, reason: "row \(number), column key: the same key comes twice in its collection")
+              source: path, reason: "row \(number), column key: the key occurs twice in its collection")
           }
           if number % 256 == 0 { try progress(Double(number) / Double(max(source.count, 1))) }
         }

@@ -85,7 +85,7 @@ struct ItemImport {
     } catch let error as CofferError {
       // All of them are reported together at the end.
       guard case .invalidValue(_, _, let reason) = error else { throw error }
-      let problem = SettingProblem(collection: collection, key: key, place: "what is imported", reason: reason)
+      let problem = SettingProblem(collection: collection, key: key, place: "the imported data", reason: reason)
       problems.append((error, problem))
     }
     guard try session.version(key, in: collection) != earlier else { return }

@@ -165,7 +165,7 @@ private struct RowReader {
     case .text(let bytes)?:
       guard let text = String(validating: bytes, as: UTF8.self) else { throw failure(column, "it is not UTF-8") }
       return text
-    default: throw failure(column, "it is no text")
+    default: throw failure(column, "it is not text")
     }
   }
 
@@ -180,7 +180,7 @@ private struct RowReader {
   private func bytes(_ column: String) throws -> [UInt8] {
     switch self[column] {
     case .blob(let bytes)?, .text(let bytes)?: return Array(bytes)
-    default: throw failure(column, "it is no data")
+    default: throw failure(column, "it is not data")
     }
   }
 

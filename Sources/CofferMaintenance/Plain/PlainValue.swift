@@ -66,13 +66,13 @@ enum PlainValue {
   static func value(of column: RecordColumn, type: String?) throws -> Value {
     guard let type else { return try value(of: column) }
     guard let kind = Value.Kind.allCases.first(where: { $0.name == type && $0 != .null && $0 != .sealed }) else {
-      throw ValueCodingError(reason: "there is no type \"\(type)\"")
+      throw ValueCodingError(reason: "unknown type \"\(type)\"")
     }
     if case .blob(let bytes) = column {
       return try kind == .data ? .data(Data(bytes)) : Value(StoredValue(kind: kind, bytes: Array(bytes)))
     }
     guard let value = try readableValue(column, kind) else {
-      throw ValueCodingError(reason: "there is no \(type) in it")
+      throw ValueCodingError(reason: "it is not a valid \(type)")
     }
     return value
   }

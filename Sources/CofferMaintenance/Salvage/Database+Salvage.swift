@@ -22,7 +22,6 @@ extension Database {
   ///   no store.
   /// - Throws: `CofferError.storeExists` if `newPath` exists; `.wrongKey`; `.damaged` if both copies of the envelope
   ///   are damaged; `.busy` if another process writes to the store; the errors of `open`, `create` and `progress`.
-  ///   envelope are; `.busy` when somebody writes to the store; what `open` and `create` throw; what `progress` throws.
   public static func salvage(
     at path: String, key: KeySource, to newPath: String, newKey: KeySource,
     progress: (Double) throws -> Void = { _ in }

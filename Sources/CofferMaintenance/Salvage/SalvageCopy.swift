@@ -23,7 +23,7 @@ final class SalvageCopy {
     let reason: String
   }
 
-  private static let cutOff = "a page that its value lies on is damaged"
+  private static let cutOff = "a page of its value is damaged"
 
   init(_ connection: SQLiteConnection) {
     self.connection = connection
@@ -242,7 +242,7 @@ final class SalvageCopy {
             try !has(key.string, in: id)
           else { continue }
           lost.append(
-            LostRow(collection: id, key: key.string, part: .item, reason: "the page that it lies on is damaged"))
+            LostRow(collection: id, key: key.string, part: .item, reason: "its page is damaged"))
         }
         // Earlier items may have been removed by clearing the collection, or by an unlisted change.
         if change.isCleared || change.isUnlisted { closed.insert(id) }

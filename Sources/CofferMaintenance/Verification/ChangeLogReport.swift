@@ -19,7 +19,7 @@ extension Database {
   /// for problem in try database.verifyChangeLog().problems { print(problem) }
   /// ```
   ///
-  /// Each row has a digest of itself and the row before. Somebody with the store's key can make all of them anew; that shows
+  /// Each row has a digest of itself and the row before. Anyone with the store's key can rebuild all of them; that shows
   /// where the newest one is remembered outside of the store, see `Database.Options.freshness`.
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.

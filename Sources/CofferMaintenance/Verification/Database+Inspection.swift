@@ -148,8 +148,8 @@ public struct LogStatus: Sendable, Equatable {
 
   /// What is wrong, in sentences; empty when it is whole.
   public var problems: [String] {
-    if isHeaderDamaged { return ["The header of the log does not authenticate, and SQLite takes the log for empty."] }
+    if isHeaderDamaged { return ["The header of the log does not authenticate; SQLite treats the log as empty."] }
     guard lostFrameCount > 0 else { return [] }
-    return ["\(lostFrameCount) frames of the log are lost: from the first damaged one on it cannot be read."]
+    return ["\(lostFrameCount) frames of the log are lost: they follow a damaged frame."]
   }
 }

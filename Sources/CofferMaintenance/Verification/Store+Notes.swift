@@ -12,25 +12,25 @@ extension Store {
   func notes() -> [String] {
     let envelope = envelope
     var notes = envelope.slots.filter(\.stretching.isWeakerThanStandard).map { slot in
-      "Slot \(slot.id) stretches its passphrase by \(slot.stretching.name), which is less than what new slots get "
-        + "(\(Slot.Stretching.standard.name)). Change the passphrase, to another one or the same."
+      "Slot \(slot.id) stretches its passphrase by \(slot.stretching.name), which is weaker than for new slots "
+        + "(\(Slot.Stretching.standard.name)). Change the passphrase, to a new one or the same."
     }
     if envelope.epochs.count > 1 {
       notes.append(
-        "A re-encryption is not finished: pages may stand under \(envelope.epochs.count) keys. Rotate again to finish it."
+        "A re-encryption is not finished: pages may be under \(envelope.epochs.count) keys. Rotate again to finish it."
       )
     }
     if owner.isShared {
       notes.append(
-        "Group \(owner.group) shares the store: its members can read and change all that the store's key opens.")
+        "Group \(owner.group) shares the store: its members can read and change everything that the store's key opens.")
     }
     notes += FilePermissions.notes(ofFolderAbove: path, of: owner)
     notes += leftovers().map { name in
-      "\(name) was left over when a store was made here and its program died. Unless one is being made just now, it can "
+      "\(name) was left by a program that died while creating a store here. Unless a store is being created now, it can "
         + "be deleted."
     }
     notes += logCopies().map { name in
-      "\(name) is a copy of a log that did not come back whole, encrypted as it was. When nothing of it is missed, it can "
+      "\(name) is a copy, still encrypted, of a log that could not be recovered completely. If no data is missed, it can "
         + "be deleted."
     }
     return notes + [Self.noteOnSQLite].compactMap(\.self)
@@ -40,8 +40,8 @@ extension Store {
   static var noteOnSQLite: String? {
     guard SQLiteDefects.losesCommitsAtReset else { return nil }
     return
-      "SQLite \(SQLiteDefects.version) may lose commits where two connections fold a log in while a third one writes "
-      + "(https://www.sqlite.org/wal.html#walresetbug). In stores Coffer keeps that from happening; for other databases "
+      "SQLite \(SQLiteDefects.version) may lose commits if two connections checkpoint while a third one writes "
+      + "(https://www.sqlite.org/wal.html#walresetbug). Coffer prevents this in its stores; for other databases "
       + "use SQLite 3.51.3 or later, 3.50.7 or 3.44.6."
   }
 

@@ -83,18 +83,18 @@ struct TableVerification {
       }
       collections[id] = Collection(
         name: name, isSealed: flags & StoredCollection.Flags.isSealed != 0, isReadable: isReadable)
-      if id <= 0 { problems.append("The collection \"\(name)\" has the id \(id).") }
+      if id <= 0 { problems.append("The collection \"\(name)\" has the ID \(id).") }
       let keepsHistory = flags & StoredCollection.Flags.keepsHistory != 0
       let hasLimits = row.integer(3) > 0 && (row.isNull(4) || row.integer(4) > 0)
       if keepsHistory ? !hasLimits : !row.isNull(3) || !row.isNull(4) {
-        problems.append("The limits of the history of \"\(name)\" make no sense.")
+        problems.append("The limits of the history of \"\(name)\" are invalid.")
       }
     }
   }
 
   private mutating func checkVault(_ session: Session) throws {
     let count = try session.connection.statement("SELECT count(*) FROM vault").first { $0.integer(0) } ?? 0
-    if count > 1 { problems.append("There are \(count) vaults in the store.") }
+    if count > 1 { problems.append("The store has \(count) vaults.") }
     var record: VaultRecord?
     do {
       record = try session.vaultRecord()
@@ -129,7 +129,8 @@ struct TableVerification {
       check(row, "An earlier value", session)
       historicItemCount += 1
       if row.integer(8) <= row.integer(7) || row.integer(8) > lastSequence {
-        problems.append("An earlier value for \"\(row.text(6))\" ended with commit \(row.integer(8)), which cannot be.")
+        problems.append(
+          "An earlier value for \"\(row.text(6))\" ended with commit \(row.integer(8)), which is impossible.")
       }
     }
   }
@@ -143,11 +144,11 @@ struct TableVerification {
   private mutating func check(_ row: borrowing Statement.Row, _ what: String, _ session: Session) {
     let key = name(row, 6, of: "key")
     guard let collection = collections[row.integer(5)] else {
-      return problems.append("\(what) for \"\(key)\" is of collection \(row.integer(5)), which there is not.")
+      return problems.append("\(what) for \"\(key)\" refers to collection \(row.integer(5)), which does not exist.")
     }
     let place = "\(what) for \"\(key)\" in \"\(collection.name)\""
     if row.integer(7) <= 0 || row.integer(7) > lastSequence {
-      problems.append("\(place) is of commit \(row.integer(7)), which there is not.")
+      problems.append("\(place) refers to commit \(row.integer(7)), which does not exist.")
     }
     if let problem = Self.problem(row, key, collection, session) { problems.append("\(place) \(problem).") }
   }

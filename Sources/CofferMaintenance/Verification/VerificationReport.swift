@@ -35,13 +35,13 @@ extension PageVerification {
         : "Pages \(range.lowerBound) to \(range.upperBound) do not authenticate."
     }
     if let first = missing.first {
-      problems.append("The file was cut short: pages \(first) to \(missing.upperBound - 1) are missing.")
+      problems.append("The file is truncated: pages \(first) to \(missing.upperBound - 1) are missing.")
     }
     problems += Self.ranges(clear).map { range in
-      "From page \(range.lowerBound) to \(range.upperBound) the bytes are not random, as those of sealed pages are."
+      "Pages \(range.lowerBound) to \(range.upperBound) do not look random, as encrypted pages do."
     }
     problems += Self.problems(tailByteCount: tailByteCount)
-    if opensWithoutKey { problems.append("SQLite opens the file without a key: nothing in it is encrypted.") }
+    if opensWithoutKey { problems.append("SQLite opens the file without a key: it is not encrypted.") }
     return problems
   }
 
@@ -49,7 +49,7 @@ extension PageVerification {
   static func problems(tailByteCount: Int) -> [String] {
     tailByteCount == 0
       ? []
-      : ["\(tailByteCount) bytes stand in the file behind the last page, where Coffer puts none; nothing reads them."]
+      : ["The file has \(tailByteCount) bytes after the last page. Coffer writes none there, and ignores them."]
   }
 
   private static func ranges(_ numbers: [Int]) -> [ClosedRange<Int>] {

@@ -124,7 +124,7 @@ extension Envelope {
       slots = try (0..<slotCount).map { _ in try Slot(encoded: Self.record(from: &reader)) }
       epochs = try (0..<epochCount).map { _ in try Epoch(encoded: Self.record(from: &reader)) }
       guard Set(slots.map(\.id)).count == slots.count, Set(epochs.map(\.number)).count == epochs.count else {
-        throw EnvelopeError.unreadable("a slot or epoch stands twice")
+        throw EnvelopeError.unreadable("a slot or an epoch occurs twice")
       }
       authenticated = Array(bytes[..<reader.position])
       mac = try Array(reader.read(count: SHA256.byteCount))
@@ -132,7 +132,7 @@ extension Envelope {
         throw EnvelopeError.unreadable("padding")
       }
     } catch is ByteReader.Overrun {
-      throw EnvelopeError.unreadable("a record reaches past the end")
+      throw EnvelopeError.unreadable("a record extends past the end")
     }
   }
 

@@ -61,10 +61,10 @@ package struct EnvelopeChange {
   ///   up.
   private mutating func addEpoch() throws {
     guard envelope.hasRoomForEpoch else {
-      throw StorageError.unsupported(reason: "the envelope has no room for another epoch; rotate once more")
+      throw StorageError.unsupported(reason: "the envelope has no room for another epoch; rotate again")
     }
     let (number, isOverflow) = envelope.currentEpoch.addingReportingOverflow(1)
-    guard !isOverflow else { throw StorageError.unsupported(reason: "the store has had all epochs there are") }
+    guard !isOverflow else { throw StorageError.unsupported(reason: "the store has used up all epochs") }
     envelope.epochs.append(
       try Epoch(
         number: number, created: Clock.timestamp, rootKey: rootKey.key, storeID: storeID))

@@ -175,7 +175,7 @@ final class EnvelopeFile: @unchecked Sendable {
       } catch EnvelopeError.unreadable(let what) {
         // Whole as well.
         throw StorageError.damaged(
-          part: "envelope", reason: "copy \(index) holds what this version cannot read: \(what)")
+          part: "envelope", reason: "copy \(index) has a part that this version cannot read: \(what)")
       } catch is EnvelopeError {
         damagedCopies.append(index)
         isForeign = false
@@ -191,8 +191,8 @@ final class EnvelopeFile: @unchecked Sendable {
       throw StorageError.notAStore(
         path: path,
         reason: bytes.starts(with: Array("SQLite format 3".utf8))
-          ? "it is a plain SQLite database" : "it does not begin as one")
+          ? "it is a plain SQLite database" : "it has no header of a store")
     }
-    throw StorageError.damaged(part: "envelope", reason: "neither of its two copies is whole")
+    throw StorageError.damaged(part: "envelope", reason: "both of its copies are damaged")
   }
 }

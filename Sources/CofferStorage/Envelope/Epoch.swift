@@ -56,7 +56,7 @@ package struct Epoch: Equatable, Sendable {
         under: Self.wrappingKey(rootKey: rootKey, storeID: storeID),
         context: Self.header(number: number, created: created) + storeID)
     } catch CryptoError.authenticationFailed {
-      throw StorageError.damaged(part: "envelope", reason: "the key of epoch \(number) does not open")
+      throw StorageError.damaged(part: "envelope", reason: "the key of epoch \(number) does not decrypt")
     }
   }
 

@@ -33,7 +33,7 @@ enum KeyCommand {
     close(readEnd)
     guard let status = try wait(for: child, until: deadline) else {
       end(child)
-      throw failure("did not end within \(limit), and was ended")
+      throw failure("did not end within \(limit) and was killed")
     }
     try check(status)
     return try output.get()

@@ -51,7 +51,7 @@ public enum KeyFile {
   }
 
   private static func dangling(_ path: String) -> StorageError {
-    .keyUnavailable(reason: "the key file \(path) is a symbolic link that leads nowhere; mend the link or remove it")
+    .keyUnavailable(reason: "the key file \(path) is a dangling symbolic link; fix the link or remove it")
   }
 
   /// The key in the file at `path`, which may be a pipe.
@@ -71,7 +71,7 @@ public enum KeyFile {
     let contents = try SecretBytes(count: maximumByteCount) { buffer in
       while count < buffer.count {
         guard KeySource.waitForInput(descriptor, until: deadline) else {
-          throw StorageError.keyUnavailable(reason: "nothing came from the key file \(path) within \(limit)")
+          throw StorageError.keyUnavailable(reason: "the key file \(path) gave no data within \(limit)")
         }
         let result = Platform.read(descriptor, buffer.baseAddress! + count, buffer.count - count)
         if result < 0, errno == EINTR || errno == EAGAIN { continue }
@@ -103,7 +103,7 @@ public enum KeyFile {
         for index in 0..<keyByteCount {
           let position = digits.startIndex + 2 * index
           guard let high = value(ofDigit: digits[position]), let low = value(ofDigit: digits[position + 1]) else {
-            throw StorageError.keyUnavailable(reason: "the text of the key file has a character that is no digit")
+            throw StorageError.keyUnavailable(reason: "the text of the key file has a character that is not a digit")
           }
           buffer[index] = high << 4 | low
         }

@@ -72,10 +72,10 @@ public enum KeySource: Sendable {
   private static func path(ofCredential name: String) throws -> String {
     guard let folder = getenv("CREDENTIALS_DIRECTORY"), folder.pointee != 0 else {
       throw StorageError.keyUnavailable(
-        reason: "there are no credentials: CREDENTIALS_DIRECTORY is not set, as it is in a systemd service")
+        reason: "there are no credentials: CREDENTIALS_DIRECTORY, which systemd sets for a service, is not set")
     }
     guard !name.isEmpty, !name.contains("/"), !name.utf8.contains(0) else {
-      throw StorageError.keyUnavailable(reason: "\"\(name)\" is no name of a credential")
+      throw StorageError.keyUnavailable(reason: "\"\(name)\" is not a valid name of a credential")
     }
     return "\(String(cString: folder))/\(name)"
   }

@@ -64,7 +64,7 @@ public struct RecoveryKey: Sendable {
         for byte in text where !isSeparator(byte) {
           guard count < digitCount else { throw wrong("it has more than \(digitCount) characters") }
           guard let value = value(of: byte) else {
-            throw wrong("group \(count / (digitsOfGroup + 1) + 1) has a character that does not occur in one")
+            throw wrong("group \(count / (digitsOfGroup + 1) + 1) has an invalid character")
           }
           digits[count] = value
           count += 1
@@ -94,7 +94,7 @@ public struct RecoveryKey: Sendable {
   }
 
   private static func wrong(_ what: String) -> StorageError {
-    .keyUnavailable(reason: "this is no recovery key: \(what)")
+    .keyUnavailable(reason: "not a recovery key: \(what)")
   }
 
   private static func isSeparator(_ byte: UInt8) -> Bool {

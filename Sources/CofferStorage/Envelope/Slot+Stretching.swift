@@ -55,7 +55,7 @@ extension Slot.Stretching {
   /// Refuses a cost that is out of bounds.
   func checkCost() throws {
     guard work != nil else {
-      throw StorageError.unsupported(reason: "the cost of a passphrase slot lies outside what is allowed: \(self.name)")
+      throw StorageError.unsupported(reason: "the cost of a passphrase slot is out of bounds: \(self.name)")
     }
   }
 

@@ -123,7 +123,7 @@ extension Slot {
     do {
       return try wrappedKey.unwrap(under: key.wrapping, context: header + owner)
     } catch CryptoError.authenticationFailed {
-      throw StorageError.damaged(part: "key slots", reason: "slot \(id) answers to the key and does not open")
+      throw StorageError.damaged(part: "key slots", reason: "slot \(id) matches the key but does not decrypt")
     }
   }
 
@@ -184,7 +184,7 @@ package struct PreparedSecret: Sendable {
     self.stretching = kind == .passphrase ? stretching : .none
     try self.stretching.checkCost()
     guard kind != .passphrase || stretching != .none else {
-      throw StorageError.unsupported(reason: "a passphrase has to be stretched")
+      throw StorageError.unsupported(reason: "a passphrase must be stretched")
     }
     self.label = label
     created = Clock.timestamp
@@ -201,7 +201,7 @@ extension PasswordHash {
     do {
       return try deriveKey(from: secret, salt: salt, count: 32)
     } catch CryptoError.unavailable(let algorithm) {
-      throw StorageError.unsupported(reason: "the OpenSSL that is installed has no \(algorithm)")
+      throw StorageError.unsupported(reason: "the installed OpenSSL has no \(algorithm)")
     } catch CryptoError.invalidParameter(let what) {
       throw StorageError.unsupported(reason: what)
     }

@@ -26,7 +26,7 @@ extension [Slot] {
         work += slot.stretching.work ?? 0
         guard work <= maximumWork else {
           throw StorageError.unsupported(
-            reason: "slot \(slot.id) was not tried, for the passphrase slots cost more together than an opening may")
+            reason: "slot \(slot.id) was not tried: the total cost of the passphrase slots exceeds the limit")
         }
         guard let slotKey = try slot.key(from: secret, owner: owner) else { continue }
         let key = try slot.unwrap(with: slotKey, owner: owner)
@@ -51,7 +51,7 @@ extension [Slot] {
   private func checkTotalCost() throws {
     guard reduce(0, { $0 + ($1.stretching.work ?? 0) }) <= Slot.Stretching.maximumTotalWork else {
       throw StorageError.unsupported(
-        reason: "the passphrase slots would cost more together than an opening may; choose a lower cost")
+        reason: "the total cost of the passphrase slots would exceed the limit; choose a lower cost")
     }
   }
 

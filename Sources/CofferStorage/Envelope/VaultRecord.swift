@@ -61,7 +61,7 @@ package struct VaultRecord: Equatable, Sendable {
   ) throws {
     guard id.count == Self.idByteCount, let generation = UInt32(exactly: generation), generation > 0,
       mac.count == SHA256.byteCount
-    else { throw Self.damaged("its id, its generation or its MAC makes no sense") }
+    else { throw Self.damaged("its ID, its generation or its MAC is invalid") }
     self.id = id
     self.generation = generation
     self.mac = mac
@@ -76,12 +76,12 @@ package struct VaultRecord: Equatable, Sendable {
     } catch EnvelopeError.newerFormat(let part, let found, let supported) {
       throw StorageError.newerFormat(part: part, found: found, supported: supported)
     } catch EnvelopeError.unreadable(let what) {
-      throw Self.damaged("it holds what this version cannot read: \(what)")
+      throw Self.damaged("it has a part that this version cannot read: \(what)")
     } catch is ByteReader.Overrun {
-      throw Self.damaged("a slot or a name reaches past the end")
+      throw Self.damaged("a slot or a name extends past the end")
     }
     guard (1...[Slot].maximumCount).contains(slots.count), Set(slots.map(\.id)).count == slots.count else {
-      throw Self.damaged("it has \(slots.count) slots, or one twice")
+      throw Self.damaged("it has \(slots.count) slots, or the same slot twice")
     }
   }
 
@@ -92,7 +92,7 @@ package struct VaultRecord: Equatable, Sendable {
       let count: UInt32 = try reader.read()
       guard let name = String(validating: try reader.read(count: Int(count)), as: UTF8.self),
         names.last.map({ $0.utf8.lexicographicallyPrecedes(name.utf8) }) ?? true
-      else { throw damaged("the list of what is sealed makes no sense") }
+      else { throw damaged("the list of sealed collections is invalid") }
       names.append(name)
     }
     return names
@@ -109,7 +109,7 @@ package struct VaultRecord: Equatable, Sendable {
 
   /// The error for a record that is not authentic.
   package static var edited: StorageError {
-    damaged("its slots, or the list of what is sealed, were changed by someone without its key")
+    damaged("its slots, or the list of sealed collections, were changed by someone without its key")
   }
 
   private func code(under key: SecretBytes) throws -> [UInt8] {
@@ -189,7 +189,7 @@ package struct VaultRecord: Equatable, Sendable {
     openedBy sources: [KeySource], dropping dropped: Set<UInt8>
   ) throws -> (record: VaultRecord, key: SecretBytes) {
     let (next, isOverflow) = generation.addingReportingOverflow(1)
-    guard !isOverflow else { throw StorageError.unsupported(reason: "the vault has had all keys there are") }
+    guard !isOverflow else { throw StorageError.unsupported(reason: "the vault has used up all generations") }
     let key = try SecretBytes.random(count: 32)
     let slotKeys = try slots.keys(from: sources, dropping: dropped, owner: id)
     let slots = try slots.rewrapped(key, with: slotKeys, dropping: dropped, owner: id)

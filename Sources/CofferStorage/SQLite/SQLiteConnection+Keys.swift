@@ -9,7 +9,7 @@ extension SQLiteConnection {
   package func changeEnvelope<Result>(
     _ change: (inout EnvelopeChange) throws -> Result
   ) throws -> (result: Result, sequence: UInt64) {
-    guard let context else { throw StorageError.unsupported(reason: "a store in memory has no keys") }
+    guard let context else { throw StorageError.unsupported(reason: "an in-memory store has no keys") }
     let result = try context.store.changeEnvelope(change)
     try context.synchronizeEnvelope()
     return (result, context.store.envelope.sequence)
@@ -33,14 +33,14 @@ extension SQLiteConnection {
     case dropped(sequence: UInt64)
     /// Pages have to be rewritten first.
     case neededByPages
-    /// The log must be checkpointed first, or a checkpoint is under way.
+    /// The log must be checkpointed first, or a checkpoint is running.
     case neededByLog
   }
 
   /// Drops the keys of all epochs but the newest, in the current write transaction, if they are no longer needed.
   package func dropOldEpochs() throws -> EpochDrop {
     guard let file = databaseFile, let store = context?.store else {
-      throw StorageError.unsupported(reason: "a store in memory has no keys")
+      throw StorageError.unsupported(reason: "an in-memory store has no keys")
     }
     return try file.withoutCheckpoints { () throws -> EpochDrop in
       if try store.logNeedsOldEpochs() { return .neededByLog }
@@ -86,7 +86,7 @@ package final class RotationLock {
   /// Takes the lock of the store that `connection` has open; nil when it is held elsewhere.
   package init?(_ connection: SQLiteConnection) throws {
     guard let path = connection.context?.store.path else {
-      throw StorageError.unsupported(reason: "a store in memory has no keys")
+      throw StorageError.unsupported(reason: "an in-memory store has no keys")
     }
     let descriptor = Platform.openForReading(path + "-wal")
     guard descriptor >= 0 else { throw StorageError(errno: errno, path: path + "-wal") }

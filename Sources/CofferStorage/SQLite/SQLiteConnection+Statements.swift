@@ -40,7 +40,7 @@ extension SQLiteConnection {
       handle, UnsafeRawPointer(sql.utf8Start).assumingMemoryBound(to: CChar.self), Int32(sql.utf8CodeUnitCount),
       UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
     try check(code)
-    guard let pointer else { preconditionFailure("there is no statement in \"\(sql)\"") }
+    guard let pointer else { preconditionFailure("no statement in \"\(sql)\"") }
     return Statement(pointer: pointer, connection: self)
   }
 

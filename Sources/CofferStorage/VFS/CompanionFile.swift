@@ -44,13 +44,13 @@ struct CompanionFile {
       if before == after || before == nil && !othersMayMakeFiles { return code }
       close()
       guard before == nil else {
-        throw .permissionDenied(path: path, reason: "another file was put in its place")
+        throw .permissionDenied(path: path, reason: "it was replaced by another file")
       }
       let again = open()
       guard again == SQLITE_OK else { return again }
       guard try inode() == after else {
         close()
-        throw .permissionDenied(path: path, reason: "another file was put in its place")
+        throw .permissionDenied(path: path, reason: "it was replaced by another file")
       }
       return again
     } catch {
@@ -90,7 +90,7 @@ struct CompanionFile {
     }
     guard lstat(store.path, &database) == 0 else { throw StorageError(errno: errno, path: store.path) }
     guard status.st_mode & S_IFMT == S_IFREG else {
-      throw .permissionDenied(path: path, reason: "it is not a regular file, as SQLite makes it; remove it")
+      throw .permissionDenied(path: path, reason: "it is not a regular file; remove it")
     }
     let isMembers =
       store.owner.isShared && status.st_gid == store.owner.group && FileOwner(status).isShared && !othersMayMakeFiles
@@ -98,12 +98,13 @@ struct CompanionFile {
       throw .permissionDenied(
         path: path,
         reason:
-          "it belongs to another user (\(status.st_uid)) than the store (\(database.st_uid)), who could take commits "
-          + "back; remove it")
+          "it belongs to another user (\(status.st_uid)) than the store (\(database.st_uid)), who could undo "
+          + "commits; remove it")
     }
     guard status.st_mode & ~database.st_mode & 0o022 == 0 else {
       throw .permissionDenied(
-        path: path, reason: "others may write it (mode \(String(status.st_mode & 0o777, radix: 8))); make that 600")
+        path: path,
+        reason: "others can write to it (mode \(String(status.st_mode & 0o777, radix: 8))); change that to 600")
     }
     return UInt64(status.st_ino)
   }

@@ -116,7 +116,7 @@ final class DatabaseFile {
       readOnlyAccess?.image == nil
         ? .busy
         : .inputOutput(
-          path: context.store.path, reason: "it was changed while it was open as an unchanging image; open it again"))
+          path: context.store.path, reason: "it was changed while it was open as an immutable image; open it again"))
     return COFFER_IOERR_READ
   }
 
@@ -125,7 +125,7 @@ final class DatabaseFile {
   /// Otherwise SQLite would read a truncated page as zeros.
   private func readPastEnd(_ number: UInt32) -> Int32 {
     if context.isCreating { return COFFER_IOERR_SHORT_READ }
-    context.fail(.damaged(part: "page \(number)", reason: "the file was cut short"))
+    context.fail(.damaged(part: "page \(number)", reason: "the file is truncated"))
     return COFFER_IOERR_DATA
   }
 
@@ -169,7 +169,7 @@ final class DatabaseFile {
     result.pointee = size - Self.shift
     // SQLite would take an emptied store for a new one, and delete its log.
     guard result.pointee > 0 || context.isCreating && result.pointee == 0 else {
-      context.fail(.damaged(part: "page 1", reason: "the file was cut short"))
+      context.fail(.damaged(part: "page 1", reason: "the file is truncated"))
       return COFFER_IOERR_FSTAT
     }
     return SQLITE_OK
@@ -197,7 +197,7 @@ final class DatabaseFile {
 
   // MARK: Shared memory
 
-  /// Blocks checkpoints by other connections while `body` runs; nil when one is under way.
+  /// Blocks checkpoints by other connections while `body` runs; nil while one is running.
   ///
   /// The caller holds the write lock, and makes no checkpoint itself.
   func withoutCheckpoints<Result>(_ body: () throws -> Result) rethrows -> Result? {

@@ -179,7 +179,7 @@ final class LogFile {
       if let code = database.failIfChanged() { return code }
       // According to the wal-index, this frame was committed.
       if code == COFFER_IOERR_SHORT_READ {
-        context.fail(.damaged(part: "log frame \(number)", reason: "the log was cut short"))
+        context.fail(.damaged(part: "log frame \(number)", reason: "the log is truncated"))
         return COFFER_IOERR_DATA
       }
       return code

@@ -35,7 +35,7 @@ extension LogLoss.Copy {
           return
         }
       }
-      self = .missing(reason: "there are \(Self.maximumCount) already; move them away, or remove them")
+      self = .missing(reason: "there are \(Self.maximumCount) copies already; move or remove them")
     } catch {
       self = .missing(reason: (error as? StorageError)?.reason ?? "\(error)")
     }

@@ -7,13 +7,12 @@ struct AppendCommand: ParsableCommand {
     commandName: "append",
     abstract: "Add to an array or a dictionary.",
     discussion: """
-      What is stored decides. To an array the values are added at its end. To a dictionary they are added as NAME VALUE \
-      pairs, or as one JSON object; names that are there get the new value. Where there is no such key yet, an array is \
-      made, with --dict-add a dictionary, unless it is declared as one of the two. Each value is read as the declared type of \
-      elements; where none is declared, as `prefs set` reads it, so a number needs --int. Nothing else can be added to, texts \
-      neither.
+      Values are appended to an array, or added to a dictionary as NAME VALUE pairs or one JSON object; existing names get \
+      the new value. A missing key becomes an array, or a dictionary with --dict-add, unless its declaration says which. \
+      Each value is read as the declared type of the elements; without a declaration, as `prefs set` reads it, so a number \
+      needs --int. Other types, text included, are refused.
 
-      Others who add at the same time lose nothing: value and change are one transaction. Metadata, expiry and due date stay.
+      Concurrent appends lose nothing: reading and writing are one transaction. Metadata, expiry and due date stay.
 
       Examples:
         prefs append editor/recent a.txt b.txt
@@ -26,15 +25,15 @@ struct AppendCommand: ParsableCommand {
   @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
   var key: String
 
-  @Argument(help: "What to add; - alone reads one value from standard input, to the end.")
+  @Argument(help: "The values to add; - alone reads one value from standard input.")
   var values: [String]
 
-  @Flag(help: "Add to a dictionary, which is made when it is missing.")
+  @Flag(help: "Add to a dictionary, creating it if missing.")
   var dictAdd = false
 
   @OptionGroup var types: ValueTypeOptions
 
-  @Flag(help: "Drop one newline at the end of what - gives.")
+  @Flag(help: "Drop one newline at the end of the input from -.")
   var stripNewline = false
 
   @OptionGroup var declared: DeclaredOptions
@@ -44,7 +43,7 @@ struct AppendCommand: ParsableCommand {
   private var isArgument: Bool { values != ["-"] }
 
   mutating func validate() throws {
-    if isArgument, values.contains("-") { throw ValidationError("- stands alone: it is read to the end.") }
+    if isArgument, values.contains("-") { throw ValidationError("- must be the only value.") }
     if isArgument, stripNewline { throw ValidationError("--strip-newline goes with -.") }
   }
 

@@ -5,21 +5,21 @@ import Coffer
 struct BackupCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
-    abstract: "Copy the store, as it is now, into a new one.",
+    abstract: "Copy the store, as it is now, to a new file.",
     discussion: """
-      Others may read and write meanwhile; the copy holds one moment. What opens the store opens the copy, unless \
-      --new-key-file names another key; its other key slots are not copied. Nothing may be at FILE yet.
+      Other programs may read and write meanwhile; the copy is a consistent snapshot. It opens with the same key as the \
+      store, unless --new-key-file names another one; other key slots are not copied. FILE must not exist yet.
 
       Examples:
         prefs backup settings-2026-01-31.coffer
         prefs backup /media/stick/settings.coffer --new-key-file /media/stick/key
       """)
 
-  @Argument(help: ArgumentHelp("Where the copy is made.", valueName: "file"), completion: .file())
+  @Argument(help: ArgumentHelp("Where to write the copy.", valueName: "file"), completion: .file())
   var file: String
 
   @Option(
-    help: ArgumentHelp("Let this key file open the copy; it is made when it is missing.", valueName: "path"),
+    help: ArgumentHelp("Let this key file open the copy; it is created if missing.", valueName: "path"),
     completion: .file())
   var newKeyFile: String?
 

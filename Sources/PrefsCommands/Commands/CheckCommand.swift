@@ -5,12 +5,12 @@ import Coffer
 struct CheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Compare the values with what their settings are declared to be.",
+    abstract: "Check values against the declarations of their settings.",
     discussion: """
-      Looks at the collections for which programs have declared settings, or at the one that is named: for keys that nobody \
-      declares, values of another type or out of their limits, and settings that are deprecated. What an administrator of this \
-      host gives or locks is looked at, too. The exit code is 8 when it finds something; that a setting is deprecated alone does not change it. No values of secrets or sealed collections are \
-      shown.
+      Checks the named collection, or all collections with declared settings, for undeclared keys, values of the wrong \
+      type or outside their limits, and deprecated settings. Values that an administrator of this host sets or locks are \
+      checked, too. The exit code is 8 if there are findings; a deprecated setting alone does not count. Values of secrets \
+      and sealed collections are not shown.
 
       Examples:
         prefs check

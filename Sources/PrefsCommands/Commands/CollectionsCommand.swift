@@ -7,7 +7,7 @@ struct CollectionsCommand: ParsableCommand {
     commandName: "collections",
     abstract: "List the collections.",
     discussion: """
-      One name a line. The default collection has the empty name, shown as "".
+      Prints one name per line. The default collection has the empty name, shown as "".
 
       Examples:
         prefs collections

@@ -5,9 +5,9 @@ import Coffer
 struct CompactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compact",
-    abstract: "Give back the room that removed values have left.",
+    abstract: "Release the space of removed values.",
     discussion: """
-      Rebuilds the store file. That needs room for a copy of it, and other writers wait meanwhile.
+      Rebuilds the store file. This needs space for a second copy, and other writers wait meanwhile.
 
       Examples:
         prefs compact

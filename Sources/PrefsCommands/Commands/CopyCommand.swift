@@ -6,19 +6,19 @@ import CofferMaintenance
 struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "copy",
-    abstract: "Copy settings into another collection or another store.",
+    abstract: "Copy settings to another collection or another store.",
     discussion: """
-      Copies one collection, or with --only some of its keys, or with --to alone all collections: values with their types, \
-      secrets, metadata, expiries and due dates, in one transaction, all of it or nothing. History stays where it is. A key \
-      that is there and differs in any of these is not replaced (exit code 9), unless --merge or --replace is given.
+      Copies one collection, some of its keys with --only, or all collections with --to alone: values with their types, \
+      secrets, metadata, expiries and due dates, in one transaction. History is not copied. An existing key that differs \
+      is not replaced (exit code 9) unless --merge or --replace is given.
 
-      Of an environment named as a collection, as web@staging, what is set there is copied. With --env staging, what shows \
-      in web's environment staging is, with what comes from web itself; --env is for the first name alone, and PREFS_ENV does \
-      not count.
+      An environment named as a collection, such as web@staging, is copied alone: only what is set in it. --env staging \
+      copies the effective values of web in that environment, including those from web itself; --env applies only to the \
+      first name, and PREFS_ENV is ignored.
 
-      What is sealed is opened with the vault of its store, and sealed again with the vault of the other one where the \
-      collection is sealed there, too; where it is not, it is not copied into the clear without --force (exit code 11). The \
-      other store has to be there; `prefs init` makes one, and `prefs backup` a whole copy.
+      Sealed values are opened with the vault of their store and sealed again for the other one. If the target collection \
+      is not sealed, they are not copied unencrypted without --force (exit code 11). The other store must exist; create \
+      one with `prefs init`, or a full copy with `prefs backup`.
 
       Examples:
         prefs copy web web@staging
@@ -33,7 +33,7 @@ struct CopyCommand: ParsableCommand {
   var name: String?
 
   @Argument(
-    help: "The collection to copy it into; of the same name when left out, for --to.",
+    help: "The target collection; with --to, the same name by default.",
     completion: Completions.collections)
   var newName: String?
 
@@ -42,18 +42,18 @@ struct CopyCommand: ParsableCommand {
 
   @Option(
     parsing: .unconditionalSingleValue,
-    help: ArgumentHelp("Only these keys, separated by commas; each has to be there.", valueName: "keys"))
+    help: ArgumentHelp("Only these keys, separated by commas; each must exist.", valueName: "keys"))
   var only: [String] = []
 
-  @Flag(help: "What becomes of items that are there already.")
+  @Flag(help: "How to handle existing items.")
   var mode: MergeMode?
 
   @Flag(
     name: .shortAndLong,
-    help: "Copy the values of sealed collections into the clear, and values that are not as declared.")
+    help: "Also copy sealed values unencrypted, and values that do not match their declarations.")
   var force = false
 
-  @Flag(help: "Change nothing; say what would change.")
+  @Flag(help: "Change nothing; show what would change.")
   var dryRun = false
 
   @OptionGroup var other: OtherStoreOptions
@@ -86,10 +86,10 @@ struct CopyCommand: ParsableCommand {
     if !only.isEmpty, mode == .replace { throw ValidationError("--replace removes all other keys; leave out --only.") }
     guard to == nil else { return try other.check(common) }
     guard let name, let newName else {
-      throw ValidationError("Name the collection and where it goes: another collection, or a store by --to.")
+      throw ValidationError("Name the collection and its target: another collection, or a store with --to.")
     }
     if try (source()?.name ?? name).utf8.elementsEqual(newName.utf8) {
-      throw ValidationError("A collection is not copied onto itself.")
+      throw ValidationError("A collection cannot be copied to itself.")
     }
     if !other.isEmpty { throw ValidationError("The options of the other store are for --to.") }
   }
@@ -146,7 +146,7 @@ struct CopyCommand: ParsableCommand {
         guard mode == nil else { return }
         throw Failure(
           .conflict,
-          "key \"\(key)\" in \(KeyReference.describe(collection)) is there already, and differs; nothing was changed. "
+          "key \"\(key)\" in \(KeyReference.describe(collection)) exists already, with another value; nothing was changed. "
             + "Replace such keys with --merge.")
       })
   }
@@ -170,7 +170,7 @@ struct CopyCommand: ParsableCommand {
     if try target.isSealed(collection: collection.newName) { return }
     throw Failure(
       .refused,
-      "\(KeyReference.describe(sealed)) is sealed, and \(KeyReference.describe(collection.newName)) is not where it "
-        + "goes; nothing was changed. Seal that one first, or copy the values into the clear with --force.")
+      "\(KeyReference.describe(sealed)) is sealed, but \(KeyReference.describe(collection.newName)) in the "
+        + "target is not; nothing was changed. Seal that one first, or copy the values unencrypted with --force.")
   }
 }

@@ -5,10 +5,11 @@ import Coffer
 struct DescribeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "describe",
-    abstract: "Say what a declared setting is.",
+    abstract: "Describe a declared setting.",
     discussion: """
-      Prints its type, its limits, its default, its value and where that comes from, what it means, when a change takes effect, \
-      and which programs declare it. Secrets are shown by their size alone, values of sealed collections not at all.
+      Prints its type, limits, default, current value and the origin of that value, its summary, when a change takes \
+      effect, and which programs declare it. Secrets are shown only by their size, values of sealed collections not at \
+      all.
 
       Examples:
         prefs describe shop/http.port
@@ -77,8 +78,8 @@ struct DescribeCommand: ParsableCommand {
     rows.append(("default", declaration.defaultValue.map(ValueText.text) ?? "none"))
     rows.append(("value", found.value.map(ValueText.text) ?? "none"))
     if let origin = found.origin { rows.append(("from", origin)) }
-    if let problem = found.problem { rows.append(("problem", "it is to be \(problem)")) }
-    rows.append(("effect", declaration.effect == .restart ? "when the program starts the next time" : "at once"))
+    if let problem = found.problem { rows.append(("problem", "it must be \(problem)")) }
+    rows.append(("effect", declaration.effect == .restart ? "when the program next starts" : "immediately"))
     if let since = declaration.since { rows.append(("since", since)) }
     if let deprecated = declaration.deprecated { rows.append(("deprecated", deprecated)) }
     rows.append(("declared by", found.setting.ownerText))

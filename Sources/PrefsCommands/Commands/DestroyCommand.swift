@@ -5,11 +5,11 @@ import Coffer
 struct DestroyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "destroy",
-    abstract: "Remove the store, for good.",
+    abstract: "Delete the store permanently.",
     discussion: """
-      Needs no key, so that a store nobody can open goes, too. NAME is the file name of the store: anyone who types it means \
-      this one. Store, log and shared memory are removed; key files and backups stay. A store that is in use, and a file \
-      that is no store, are refused.
+      Needs no key, so it can also delete a store that no key opens. NAME is the file name of the store, typed as \
+      confirmation. The store, its log and its shared memory are deleted; key files and backups stay. A store in use, or a \
+      file that is not a store, is refused.
 
       Examples:
         prefs destroy --confirm settings.coffer
@@ -18,7 +18,7 @@ struct DestroyCommand: ParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("The file name of the store, to say that you mean it.", valueName: "name"))
+    help: ArgumentHelp("The file name of the store, as confirmation.", valueName: "name"))
   var confirm: String
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -27,7 +27,7 @@ struct DestroyCommand: ParsableCommand {
     let session = try Session(common)
     let name = session.path.split(separator: "/", omittingEmptySubsequences: true).last.map(String.init) ?? ""
     guard CommandArguments.value(confirm).utf8.elementsEqual(name.utf8) else {
-      throw Failure(.usage, "the store is called \"\(name)\", and --confirm says something else; nothing was removed.")
+      throw Failure(.usage, "the store is called \"\(name)\", but --confirm names another one; nothing was removed.")
     }
     try Database.remove(at: session.path)
     common.note("removed the store \(session.path).")
@@ -35,7 +35,7 @@ struct DestroyCommand: ParsableCommand {
       try common.keyFile ?? (common.app == nil ? Environment.variable("PREFS_KEY_FILE") : nil)
       ?? StoreLocation.defaultKeyFile(common.ofSession)
     if KeyFile.exists(at: keyFile) {
-      common.note("the key file \(keyFile) stays; other stores and backups may open with it.")
+      common.note("the key file \(keyFile) was kept; other stores and backups may open with it.")
     }
   }
 }

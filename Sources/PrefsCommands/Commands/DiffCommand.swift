@@ -8,21 +8,21 @@ struct DiffCommand: ParsableCommand {
     commandName: "diff",
     abstract: "Compare two collections, two stores, or a store with a backup or a file.",
     discussion: """
-      Prints a line for each key that both do not hold alike: - for one that only the first has, + for one that only the \
-      second has, ~ for one with another value, type or metadata. Secrets and the values of sealed collections are compared \
-      and never shown. Versions and times do not count.
+      Prints a line for each key that differs: - if only the first side has it, + if only the second has it, ~ if its \
+      value, type or metadata differs. Secrets and sealed values are compared but never shown. Versions and times are \
+      ignored.
 
-      With two names it compares two collections of the store. With --with, the store or one collection of it is compared \
-      with another store, such as a backup, or with a file in any format that `prefs import` reads, as an import would set it; \
-      secrets that an export did not show are left out, and so are metadata where a format has none. A text file beside one \
-      collection holds the settings of that one.
+      With two names, compares two collections of the store. With --with, compares the store, or one collection, with \
+      another store, such as a backup, or with a file in any format that `prefs import` reads, as an import would set it. \
+      Secrets that an export did not show are skipped, as are metadata where the format has none. With a collection, a \
+      text file holds the settings of that collection.
 
-      An environment named as a collection, as web@staging, counts with what shows in it from its parent. With --env the \
-      collections are compared in that environment; one collection without --with is compared with itself there. All \
-      collections are compared each by itself. PREFS_ENV does not count.
+      An environment named as a collection, such as web@staging, is compared including the values it inherits. --env \
+      compares the collections in that environment; one collection without --with is compared with itself there. When \
+      comparing all collections, each counts by itself. PREFS_ENV is ignored.
 
-      The exit codes are those of diff(1): 0 where all is alike, 1 where something differs, and 2 or more for trouble; what \
-      is \"any other failure\" elsewhere is 2 here.
+      The exit codes are those of diff(1): 0 for no differences, 1 for differences, 2 or more for trouble; what is \"any \
+      other failure\" elsewhere is 2 here.
 
       Examples:
         prefs diff web web@staging
@@ -37,7 +37,7 @@ struct DiffCommand: ParsableCommand {
   var name: String?
 
   @Argument(
-    help: "The collection that it is compared with; of the same name when left out, for --with.",
+    help: "The collection to compare with; with --with, the same name by default.",
     completion: Completions.collections)
   var otherName: String?
 
@@ -70,7 +70,7 @@ struct DiffCommand: ParsableCommand {
     try common.checkEnvironment(of: [named, otherNamed])
     guard let with else {
       if otherName == nil, common.env == nil || named == nil {
-        throw ValidationError("Name two collections, an environment of one by --env, or a store or file by --with.")
+        throw ValidationError("Name two collections, an environment of one with --env, or a store or file with --with.")
       }
       if file.format != nil { throw ValidationError("--format is for --with.") }
       if !other.isEmpty { throw ValidationError("The options of the other store are for --with.") }
@@ -129,9 +129,9 @@ struct DiffCommand: ParsableCommand {
   /// Imports the file into an in-memory store and compares with that.
   private func differences(_ database: Database, fromFile path: String) throws -> [DifferenceText] {
     let file = try ImportedFile(path, file, collection: collection, noInput: common.noInput)
-    guard other.isEmpty else { throw Failure(.usage, "\(path) is no store: it takes no key.") }
+    guard other.isEmpty else { throw Failure(.usage, "\(path) is not a store and takes no key.") }
     guard file.isDatabase || otherName == nil else {
-      throw Failure(.usage, "\(path) holds the settings of one collection: name that one.")
+      throw Failure(.usage, "\(path) holds the settings of one collection: name it.")
     }
     let memory = try Database.inMemory()
     _ = try file.importInto(memory)

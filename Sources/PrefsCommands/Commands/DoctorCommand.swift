@@ -8,13 +8,13 @@ struct DoctorCommand: ParsableCommand {
     commandName: "doctor",
     abstract: "Check a store.",
     discussion: """
-      Looks at the permissions of store, key file and their folders, at key slots, both copies of the envelope and the log; \
-      reads and authenticates every page, decodes every value, earlier ones too, and measures how random the bytes on the \
-      disk are. Pages and values of a store above 64 MiB are checked with --deep only. The exit code is 7 when there is a \
-      problem; notes do not change it. Of a store that no longer opens it names what is damaged. Nothing is changed.
+      Checks the permissions of the store, its key file and their folders, the key slots, both copies of the envelope, and \
+      the log; authenticates every page, decodes every value, including earlier ones, and measures how random the bytes on \
+      disk are. In a store above 64 MiB, pages and values are checked only with --deep. The exit code is 7 if there is a \
+      problem; notes do not change it. If the store no longer opens, doctor names what is damaged. Nothing is changed.
 
-      A store in your data folder that is older than the one you used there last does not open, by any command: somebody may \
-      have put an earlier state of it back. Where that was you, --accept-older lets it open from now on.
+      A store in your data folder that is older than the one last used there opens with no command: someone may have put \
+      back an earlier copy. If that was intended, --accept-older accepts it.
 
       Examples:
         prefs doctor
@@ -25,7 +25,7 @@ struct DoctorCommand: ParsableCommand {
   @Flag(help: "Check every page and every value, however large the store is.")
   var deep = false
 
-  @Flag(help: "Accept a store that is older than the one that was used here last.")
+  @Flag(help: "Accept a store that is older than the one last used here.")
   var acceptOlder = false
 
   @Flag(help: "Print a JSON object.")

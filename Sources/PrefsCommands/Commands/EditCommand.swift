@@ -7,16 +7,16 @@ struct EditCommand: ParsableCommand {
     commandName: "edit",
     abstract: "Change a collection in an editor.",
     discussion: """
-      Opens the collection as a file in $VISUAL, $EDITOR or vi, and sets what was changed there in one transaction: a line \
-      that is new sets a key, one that is gone removes it. Keys that were not touched stay as they are, and one with a new value \
-      keeps its metadata, its expiry and its due date. When a key that was changed in the editor has been changed by somebody else meanwhile, nothing is set (exit code 9).
+      Opens the collection as a file in $VISUAL, $EDITOR or vi, and applies your changes in one transaction: a new line \
+      sets a key, a deleted one removes it. Other keys stay as they are, and a changed key keeps its metadata, expiry and \
+      due date. If another program has meanwhile changed a key that you changed, nothing is set (exit code 9).
 
-      The file lies in a folder that only you may enter, in $XDG_RUNTIME_DIR or beside the store, and is overwritten and \
-      removed afterwards. Secrets show as no more than that, and stay as they are, unless --reveal is given; a sealed \
-      collection needs it. The formats are those of `prefs export`.
+      The file is in a folder that only you can enter, in $XDG_RUNTIME_DIR or beside the store, and is overwritten and \
+      removed afterwards. Secrets are shown as placeholders and kept, unless --reveal is given; a sealed collection needs \
+      it. The formats are those of `prefs export`.
 
-      A file that does not parse can be edited again; else it is dropped, with exit code 8. What a killed edit has left \
-      behind is wiped by the next one. Without a terminal, or with --no-input, nothing is opened: scripts take `prefs \
+      A file that does not parse can be edited again; otherwise it is discarded with exit code 8. Files left by a killed \
+      edit are wiped by the next one. Without a terminal, or with --no-input, nothing is opened: scripts use `prefs \
       export` and `prefs import`.
 
       Examples:
@@ -24,7 +24,7 @@ struct EditCommand: ParsableCommand {
         EDITOR='code --wait' prefs edit editor --format json
       """)
 
-  @Argument(help: "The collection; the default collection when left out.", completion: Completions.collections)
+  @Argument(help: "The collection; the default collection if omitted.", completion: Completions.collections)
   var name: String?
 
   @Option(help: "The format of the file.")
@@ -59,17 +59,17 @@ struct EditCommand: ParsableCommand {
     let named = try common.inEnvironment(name.map(CommandArguments.value) ?? common.namedCollection ?? "")
     let collection = named.name
     guard !common.noInput, Terminal.isTerminal(0), Terminal.isThere else {
-      let reason = common.noInput ? "--no-input forbids an editor" : "an editor needs a terminal, and there is none"
+      let reason = common.noInput ? "--no-input forbids starting an editor" : "an editor needs a terminal"
       throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
     }
     if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
     let session = try Session(common, in: [named], force: declared.force)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {
-        common.note("wiped \(folder.path), which a killed prefs edit had left.")
+        common.note("wiped \(folder.path), left by a killed prefs edit.")
       } else {
         Message.error(
-          "\(folder.path), which a killed prefs edit had left, could not be removed whole; remove it by hand.")
+          "\(folder.path), left by a killed prefs edit, could not be removed completely; remove it by hand.")
       }
     }
     try session.using(try session.open()) { database in

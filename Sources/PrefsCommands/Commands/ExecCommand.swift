@@ -15,26 +15,26 @@ struct ExecCommand: ParsableCommand {
     commandName: "exec",
     abstract: "Run a program with settings in its environment.",
     discussion: """
-      The keys of the collections, or of the default one, become variables: in capitals, with _ for every character but \
-      letters of ASCII and digits, and before a digit at the beginning. Two keys that become the same name are an error. \
-      They come before variables of the same name that are there already. Data is written as base64, the rest as \
-      `prefs get` prints it, secrets too; they reach nothing but the environment of CMD. Names that change how programs \
-      are found and loaded (PATH, LD_PRELOAD, BASH_ENV and their like) are warned of; with --allow those that it does not \
-      name are refused (11).
+      The keys of the collections, or of the default one, become variables: upper case, with _ for every character other \
+      than ASCII letters and digits, and before a leading digit. Two keys that become the same name are an error. They \
+      replace existing variables of the same name. Data is passed as base64, other values as `prefs get` prints them, \
+      including secrets, which reach only the environment of CMD. Names that change how programs are found and loaded \
+      (PATH, LD_PRELOAD, BASH_ENV and the like) cause a warning; with --allow, those it does not list are refused (exit \
+      code 11).
 
-      CMD takes the place of prefs: signals, input, output and its exit code are its own. The exit code is 125 when prefs \
-      fails, 126 when CMD cannot be executed, 127 when it is not found.
+      CMD replaces prefs: signals, input, output and the exit code are its own. The exit code is 125 if prefs fails, 126 \
+      if CMD cannot be executed, 127 if it is not found.
 
-      With --watch prefs stays, and starts CMD anew when what it was given changes, by any process: after a moment without \
-      commits it gets SIGTERM, and SIGKILL 10 seconds later; with --signal it gets that signal and goes on. While the \
-      settings cannot be read it goes on with those it has.
+      With --watch, prefs keeps running and restarts CMD when its settings change, in any process: shortly after the last \
+      commit CMD gets SIGTERM, and SIGKILL 10 seconds later. With --signal, CMD gets that signal instead and keeps \
+      running. While the settings cannot be read, CMD keeps those it has.
 
-      With --mask prefs stays, too, and CMD prints into pipes: secrets and values of sealed collections that it was given \
-      appear as <secret>, whole and line by line, and old ones after a change as well. What CMD encodes or cuts in pieces \
-      is not found, nor is a value of fewer than 4 bytes.
+      With --mask, prefs keeps running, too, and CMD prints into pipes: secrets and sealed values passed to it appear as \
+      <secret>, whole or line by line, including earlier ones after a change. Values that CMD encodes or splits are not \
+      found, nor are values shorter than 4 bytes.
 
-      Where prefs stays, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends as CMD does: with its exit code, \
-      or by its signal.
+      While prefs keeps running, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends as CMD does: with its \
+      exit code, or by its signal.
 
       Examples:
         prefs exec -c web -- ./server --port 8080
@@ -46,34 +46,34 @@ struct ExecCommand: ParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("What all names begin with, as it is but in capitals.", valueName: "text"))
+    help: ArgumentHelp("A prefix for all names, converted to upper case.", valueName: "text"))
   var prefix = ""
 
   @Option(
     parsing: .unconditionalSingleValue,
-    help: ArgumentHelp("Only these keys, separated by commas; each has to be there.", valueName: "keys"))
+    help: ArgumentHelp("Only these keys, separated by commas; each must exist.", valueName: "keys"))
   var only: [String] = []
 
   @Option(
     parsing: .unconditionalSingleValue,
     help: ArgumentHelp(
       """
-      Variables, separated by commas, that settings may set although they change how programs load; all others of that \
+      Variables, separated by commas, that settings may set although they change how programs load; all others of this \
       kind are refused.
       """, valueName: "names"))
   var allow: [String] = []
 
-  @Flag(help: "Leave out the variables that prefs was started with.")
+  @Flag(help: "Do not pass on the environment of prefs.")
   var pristine = false
 
-  @Flag(help: "Start the program anew when what it was given changes.")
+  @Flag(help: "Restart the program when its settings change.")
   var watch = false
 
   @Option(
     help: ArgumentHelp("With --watch, send this signal instead: HUP, INT, TERM, USR1 or USR2.", valueName: "name"))
   var signal: String?
 
-  @Flag(help: "Replace secrets in what the program prints.")
+  @Flag(help: "Mask secrets in the output of the program.")
   var mask = false
 
   @Argument(parsing: .postTerminator, help: ArgumentHelp("The program and its arguments.", valueName: "cmd"))
@@ -159,9 +159,9 @@ struct ExecCommand: ParsableCommand {
     guard !refused.isEmpty else { return }
     let list = refused.joined(separator: ", ")
     let reason = "\(refused.count == 1 ? "changes" : "change") how programs are found and loaded"
-    guard allow.isEmpty else { throw Failure(.refused, "\(list) \(reason), and --allow does not name \(refused[0]).") }
+    guard allow.isEmpty else { throw Failure(.refused, "\(list) \(reason), and --allow does not list \(refused[0]).") }
     common.note(
-      "warning: settings set \(list), which \(reason). --allow \(refused.joined(separator: ",")) says that they may.")
+      "warning: settings set \(list), which \(reason). --allow \(refused.joined(separator: ",")) permits that.")
   }
 
   private struct GivenItem {

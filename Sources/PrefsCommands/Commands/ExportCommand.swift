@@ -8,32 +8,32 @@ struct ExportCommand: ParsableCommand {
     commandName: "export",
     abstract: "Write settings, unencrypted, to a file.",
     discussion: """
-      Writes one collection, or all of them by their names, in a format that other programs read. `prefs import` makes the \
-      same values of it again. Secrets and the values of sealed collections show as no more than that, unless --reveal is \
-      given; an import leaves those as they are. The formats env and sqlite, whose readers would take that for the value, \
-      need --reveal for them. A file is only for you to read, and appears whole or not at all, in the place of one that is there.
+      Writes one collection, or all of them by name, in a format that other programs read. `prefs import` restores the \
+      same values from it. Secrets and sealed values are written as placeholders unless --reveal is given; an import \
+      leaves those unchanged. The formats env and sqlite, whose readers would take a placeholder for the value, need \
+      --reveal for them. An output file is readable only by you, and replaces an existing one atomically.
 
-      The format is --format, else what the file's name ends with, else json:
-        json    Text, numbers, truth values, null, lists and dictionaries are JSON's. Dates, data, URLs, UUIDs, JSON of \
-      programs, NaN and infinities have no form there, and stand as dictionaries with one name: \
-      {"$date": "2026-01-31T08:30:00.250Z"}, {"$data": BASE64}, {"$url": …}, {"$uuid": …}, {"$json": …}, \
-      {"$double": "nan"}. A secret is {"$secret": …}; a dictionary that itself looks so is inside of {"$dict": …}. \
-      Integers above 2^53 are exact, though other readers may round them.
+      The format is --format, or else that of the file extension, or else json:
+        json    Text, numbers, booleans, null, lists and dictionaries are JSON's. Dates, data, URLs, UUIDs, JSON values, \
+      NaN and infinities have no JSON form and become dictionaries with one name: {"$date": "2026-01-31T08:30:00.250Z"}, \
+      {"$data": BASE64}, {"$url": …}, {"$uuid": …}, {"$json": …}, {"$double": "nan"}. A secret is {"$secret": …}; a \
+      dictionary that looks like one of these is wrapped in {"$dict": …}. Integers above 2^53 are exact, though other \
+      readers may round them.
         yaml    The same, but data is !!binary, dates are timestamps, NaN and infinities .nan and .inf.
         toml    The same, but dates are TOML's, NaN and infinities nan and inf; nulls are {"$null": true}, integers above \
       2^63-1 {"$int": "…"}. Text with U+0000 is refused.
-        plist   XML to standard output, which takes dates of whole seconds and no control characters; binary into a file, \
-      which takes all. URLs are archived as by UserDefaults; UUIDs and nulls stand there as in toml.
-        env     One collection as lines NAME='value' for a POSIX shell: upper case, _ for other characters. All is text, \
-      as `prefs get` prints it, and comes back as text; data is refused, and so are two keys of one name.
-        sqlite  A database with a table settings: collection, key, type, value, metadata_type, metadata, version, \
-      modified, expires, due; and what is declared in a table declarations: application, version, declaration. Only this one keeps \
-      metadata, declarations, and when items expire or are due for renewal.
+        plist   XML on standard output, which allows only dates of whole seconds and no control characters; binary in a \
+      file, which allows all. URLs are archived as by UserDefaults; UUIDs and nulls as in toml.
+        env     One collection as lines NAME='value' for a POSIX shell: upper case, _ for other characters. All values are \
+      text, as `prefs get` prints them, and are imported as text; data is refused, as are two keys with the same name.
+        sqlite  A database with a table settings (collection, key, type, value, metadata_type, metadata, version, \
+      modified, expires, due) and a table declarations (application, version, declaration). Only this format keeps \
+      metadata, declarations, expiries and due dates.
 
-      With --env, what shows in that environment of the collection is written. Of the format sqlite, which holds collections by \
-      their names, both are: the environment, and the collection that shows behind it.
+      With --env, the effective values in that environment are written. The format sqlite, which stores collections by \
+      name, gets both: the environment and its parent collection.
 
-      What a format cannot hold exactly ends the export with exit code 8, before anything is written.
+      If a format cannot represent a value exactly, the export fails with exit code 8 before anything is written.
 
       Examples:
         prefs export editor --format yaml
@@ -47,15 +47,15 @@ struct ExportCommand: ParsableCommand {
   @Argument(help: "The collection; without it, all of them.", completion: Completions.collections)
   var name: String?
 
-  @Option(help: "What to write.")
+  @Option(help: "The format to write.")
   var format: Format?
 
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("Where to write it; standard output when left out.", valueName: "file"), completion: .file())
+    help: ArgumentHelp("Where to write it; standard output if omitted.", valueName: "file"), completion: .file())
   var output: String?
 
-  @Flag(help: "Write secrets and the values of sealed collections, too.")
+  @Flag(help: "Also write secrets and the values of sealed collections.")
   var reveal = false
 
   @Flag(help: "Print a JSON object about what was written; needs --output.")

@@ -5,11 +5,11 @@ import Coffer
 struct FindCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "find",
-    abstract: "Find keys and texts.",
+    abstract: "Find keys and text values.",
     discussion: """
-      Lists the entries whose key or text contains TEXT, with the values that do. Small letters stand for capitals, too, \
-      unless TEXT has a capital. Texts inside arrays and dictionaries count; secrets and sealed values are never looked at. \
-      Without -c all collections are searched. The exit code is 3 when there is nothing.
+      Lists the entries whose key or text contains TEXT, with the matching values. Matching ignores case unless TEXT has \
+      an upper-case letter. Text inside arrays and dictionaries is searched, too; secrets and sealed values are not. \
+      Without -c, all collections are searched. The exit code is 3 if nothing is found.
 
       Examples:
         prefs find theme
@@ -17,13 +17,13 @@ struct FindCommand: ParsableCommand {
         prefs find -c editor --keys -0 font
       """)
 
-  @Argument(help: "What to look for.")
+  @Argument(help: "The text to look for.")
   var text: String
 
-  @Flag(help: "Look at keys only.")
+  @Flag(help: "Search keys only.")
   var keys = false
 
-  @Flag(help: "Look at values only.")
+  @Flag(help: "Search values only.")
   var values = false
 
   @OptionGroup var form: ListForm
@@ -31,8 +31,8 @@ struct FindCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
-    if keys, values { throw ValidationError("Use --keys or --values; without them both are searched.") }
-    if text.isEmpty { throw ValidationError("Say what to look for.") }
+    if keys, values { throw ValidationError("Use --keys or --values; by default both are searched.") }
+    if text.isEmpty { throw ValidationError("Name the text to look for.") }
   }
 
   private struct Match {

@@ -6,9 +6,9 @@ struct GetCommand: ParsableCommand {
     commandName: "get",
     abstract: "Print one value.",
     discussion: """
-      Prints the value and a newline, also that of a secret. Data goes to a file or a pipe as it is, byte for byte; a \
-      terminal needs --base64 or --hex. What an administrator has locked for the application that the collection is named for, in \
-      /etc/coffer/COLLECTION.d, goes before the stored value; what is a default there shows where none is stored.
+      Prints the value and a newline, including the value of a secret. Data is written byte for byte to a file or a pipe; \
+      on a terminal it needs --base64 or --hex. A value that an administrator has locked in /etc/coffer/COLLECTION.d for \
+      that application overrides the stored one; an administrator's default is used if none is stored.
 
       Examples:
         prefs get editor/theme
@@ -23,13 +23,13 @@ struct GetCommand: ParsableCommand {
 
   @Option(
     name: .customLong("default"), parsing: .unconditional,
-    help: ArgumentHelp("What to print when there is no such key.", valueName: "value"))
+    help: ArgumentHelp("The value to print if the key does not exist.", valueName: "value"))
   var fallback: String?
 
   @Flag(help: "Print a JSON object with key, type, value, version and time.")
   var json = false
 
-  @Flag(name: [.customShort("n"), .long], help: "Leave out the newline at the end.")
+  @Flag(name: [.customShort("n"), .long], help: "Omit the newline at the end.")
   var noNewline = false
 
   @Flag(help: "Print the bytes of the value as base64.")
@@ -39,13 +39,13 @@ struct GetCommand: ParsableCommand {
   var hex = false
 
   @Flag(
-    help: "Print first where it comes from: store, default, parent:COLLECTION, or an administrator's FILE:LINE.")
+    help: "First print the origin: store, default, parent:COLLECTION, or an administrator's FILE:LINE.")
   var showOrigin = false
 
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write to this file, which nobody else can read then, instead of standard output.", valueName: "file"),
+      "Write to this file, readable only by you, instead of standard output.", valueName: "file"),
     completion: .file())
   var output: String?
 
@@ -53,7 +53,7 @@ struct GetCommand: ParsableCommand {
 
   mutating func validate() throws {
     if [json, base64, hex].filter({ $0 }).count > 1 { throw ValidationError("Use one of --json, --base64 and --hex.") }
-    if json, showOrigin { throw ValidationError("--json has the origin already.") }
+    if json, showOrigin { throw ValidationError("--json already includes the origin.") }
     if output == "" { throw ValidationError("--output needs a path.") }
   }
 

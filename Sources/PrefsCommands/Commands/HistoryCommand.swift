@@ -5,14 +5,15 @@ import Coffer
 struct HistoryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "history",
-    abstract: "Show earlier values of a key, or have a collection keep them.",
+    abstract: "Show earlier values of a key, or turn history on or off.",
     discussion: """
-      Lists versions, newest first: number, when it was set, when it ended, by whom it was set, value; --plain leaves out who. Without KEY it lists the keys of a \
-      collection that have earlier values, removed ones included. `prefs restore KEY@VERSION` brings one back.
+      Lists versions, newest first: number, when it was set, when it ended, who set it, value; --plain omits who set it. \
+      Without KEY, lists the keys of a collection that have earlier values, including removed ones. `prefs restore \
+      KEY@VERSION` brings a version back.
 
-      A collection keeps earlier values once --keep says so: 32 of each key for 90 days, unless --count and --age say \
-      otherwise. --off drops them. Sealing a collection turns its history off; --keep turns it on again, and earlier values \
-      are then sealed, too. Secrets and sealed values are not shown, unless --reveal.
+      A collection keeps earlier values after --keep: 32 of each key for 90 days, unless --count and --age say otherwise. \
+      --off deletes them. Sealing a collection turns its history off; --keep turns it on again, and earlier values are \
+      then sealed, too. Secrets and sealed values are shown only with --reveal.
 
       Examples:
         prefs history --keep editor
@@ -32,16 +33,16 @@ struct HistoryCommand: ParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("Keep none in this collection, and drop those there are.", valueName: "collection"))
+    help: ArgumentHelp("Keep none in this collection, and delete those it has.", valueName: "collection"))
   var off: String?
 
-  @Option(help: ArgumentHelp("With --keep: how many of each key.", valueName: "n"))
+  @Option(help: ArgumentHelp("With --keep: how many for each key.", valueName: "n"))
   var count: Int?
 
   @Option(help: ArgumentHelp("With --keep: how long, as in 12h, 30d, 1y or forever.", valueName: "time"))
   var age: HistoryAge?
 
-  @Option(help: ArgumentHelp("Show no more than this.", valueName: "n"))
+  @Option(help: ArgumentHelp("Show at most this many.", valueName: "n"))
   var limit: Int?
 
   @Flag(help: "Show secrets and sealed values.")
@@ -56,7 +57,7 @@ struct HistoryCommand: ParsableCommand {
       throw ValidationError("Use one of KEY, --keep and --off.")
     }
     if keep == nil, count != nil || age != nil { throw ValidationError("--count and --age go with --keep.") }
-    if let count, count < 1 { throw ValidationError("--count needs 1 at least; --off keeps none.") }
+    if let count, count < 1 { throw ValidationError("--count needs at least 1; --off keeps none.") }
     if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
   }
 
@@ -132,9 +133,9 @@ struct HistoryCommand: ParsableCommand {
   private func explainNone(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
     let name = KeyReference.describe(collection)
     if try transaction.historyLimits(forCollection: collection) == nil {
-      common.note("\(name) keeps no history. prefs history --keep has it keep what is overwritten from then on.")
+      common.note("\(name) keeps no history. Run prefs history --keep to keep overwritten values from then on.")
     } else {
-      common.note("nothing was overwritten in \(name) within the limits of its history.")
+      common.note("\(name) has no earlier values within the limits of its history.")
     }
   }
 }

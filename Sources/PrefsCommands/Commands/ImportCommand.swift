@@ -6,27 +6,27 @@ import CofferMaintenance
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Read settings from a file of another program.",
+    abstract: "Import settings from a file.",
     discussion: """
-      Sets everything that the file holds in one transaction: all of it, or nothing. Items that are there already and not in \
-      the file stay; with --replace they go, in the collections that the file has. The store is made when there is none.
+      Sets everything in the file in one transaction. Existing items that are not in the file stay; --replace removes them \
+      from the collections in the file. The store is created if it does not exist.
 
-      The format is --format, else what the file's name ends with or its contents begin like. The formats plist, json, yaml, \
-      toml and env are those of `prefs export`. Their files hold collections by name; with -c, the settings of that one, as \
-      what `defaults export` writes does. With --env, each collection's settings go to that environment of it, which has to be there; \
-      one that is an environment by its name keeps it. A secret that an export did not show stays as it is. These formats have no \
-      metadata, expiries and due dates: items that are there keep their own. A database sets them with its items, and clears them \
-      where it has none; an item of it that has expired is left out.
+      The format is --format, or else that of the file extension, or else detected from the contents. The formats plist, \
+      json, yaml, toml and env are those of `prefs export`. Their files hold collections by name, or with -c the settings \
+      of that collection, such as those that `defaults export` writes. With --env, settings go to that environment of each \
+      collection, which must exist; a collection that is an environment by its name is kept. Secrets that an export did \
+      not show stay unchanged. These formats have no metadata, expiries or due dates, so existing items keep theirs. A \
+      database sets them with its items, or clears them where it has none; expired items in it are skipped.
         plist        XML, binary or the old text form; a URL archived by UserDefaults becomes that URL.
-        yaml         One document of the core schema of YAML 1.2, with timestamps and !!binary: no and off are text. Aliases \
-      are followed within bounds, merge keys and other tags refused.
+        yaml         One document of the core schema of YAML 1.2, with timestamps and !!binary: no and off are text. \
+      Aliases are expanded within limits; merge keys and other tags are refused.
         toml         Dates need an offset; a day alone is its midnight in UTC.
         env          Lines NAME=value with shell quotes, export and comments; all values are text, nothing is expanded.
-        sqlite       What `prefs export` writes, declarations of applications among it that declare nothing here yet.
+        sqlite       Written by `prefs export`, including declarations of applications that declare nothing here yet.
         yapdatabase  A database of YapDatabase.
-        sqlcipher    One of the last two, encrypted by SQLCipher, whose library has to be installed.
-      What is not as it is declared to be is refused as a whole, with all that is wrong, unless --force is given. A name that \
-      occurs twice, text that is not UTF-8, and a number that does not fit are exit code 8.
+        sqlcipher    One of the last two, encrypted with SQLCipher, whose library must be installed.
+      If values do not match their declarations, the whole import is refused and all problems are listed, unless --force \
+      is given. Duplicate names, text that is not UTF-8, and numbers out of range are exit code 8.
 
       Examples:
         prefs import settings.yaml
@@ -39,13 +39,13 @@ struct ImportCommand: ParsableCommand {
   @Argument(help: "The file; - is standard input.", completion: .file())
   var file: String
 
-  @Flag(help: "What becomes of items that the file does not have.")
+  @Flag(help: "How to handle items that the file does not have.")
   var mode: MergeMode = .merge
 
-  @Flag(help: "Change nothing; say what would change.")
+  @Flag(help: "Change nothing; show what would change.")
   var dryRun = false
 
-  @Flag(help: "Show secrets and the values of sealed collections among what would change.")
+  @Flag(help: "With --dry-run: show secrets and the values of sealed collections.")
   var reveal = false
 
   @OptionGroup var options: ImportedFileOptions
@@ -71,12 +71,12 @@ struct ImportCommand: ParsableCommand {
     // Read before a store is created for it.
     var source = try ImportedFile(file, options, collection: collection?.name, noInput: common.noInput)
     if source.isDatabase, !common.collection.isEmpty {
-      throw Failure(.usage, "A database names its collections itself; leave out -c. Nothing was changed.")
+      throw Failure(.usage, "A database has names of collections; omit -c. Nothing was changed.")
     }
     if collection == nil, common.hasEnvironment {
       guard !source.isDatabase else {
         throw Failure(
-          .usage, "A database names its collections itself, environments among them: leave out --env and PREFS_ENV.")
+          .usage, "A database has names of collections and environments: omit --env and PREFS_ENV.")
       }
       let places = try source.collections.map(common.inEnvironmentUnlessOne)
       source = try source.renamingCollections { try common.inEnvironmentUnlessOne($0).name }

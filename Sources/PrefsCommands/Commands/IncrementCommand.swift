@@ -7,9 +7,9 @@ struct IncrementCommand: ParsableCommand {
     commandName: "increment",
     abstract: "Add to a number, and print the sum.",
     discussion: """
-      A missing key counts from 0, and becomes an integer, or a double when N has a point or --double is given. A number that \
-      is stored keeps its type; a sum that does not fit it is refused, with exit code 8. Of several who count at the same \
-      time each gets a number of its own. Metadata, expiry and due date stay.
+      A missing key counts as 0, and becomes an integer, or a double if N has a point or --double is given. A stored \
+      number keeps its type; a sum out of its range is refused with exit code 8. Concurrent increments each get a distinct \
+      result. Metadata, expiry and due date stay.
 
       Examples:
         prefs increment visits

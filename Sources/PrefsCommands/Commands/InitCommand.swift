@@ -7,8 +7,8 @@ struct InitCommand: ParsableCommand {
     commandName: "init",
     abstract: "Make a store.",
     discussion: """
-      Without options the store opens with a random key, kept in a file that only you can read. The first `prefs set` does \
-      the same by itself.
+      By default the store opens with a random key, kept in a file that only you can read. The first `prefs set` does the \
+      same automatically.
 
       Examples:
         prefs init
@@ -23,7 +23,7 @@ struct InitCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Share the store with the members of this group, and a key file that is made.", valueName: "name"))
+      "Share the store, and a new key file, with the members of this group.", valueName: "name"))
   var group: String?
 
   @OptionGroup var stretching: StretchingOptions
@@ -36,7 +36,7 @@ struct InitCommand: ParsableCommand {
       throw ValidationError("Use --passphrase or a key, not both.")
     }
     if stretching.areGiven, !passphrase, common.passphraseFd == nil {
-      throw ValidationError("Only a passphrase is stretched. Add --passphrase.")
+      throw ValidationError("Only a passphrase can be stretched. Add --passphrase.")
     }
   }
 
@@ -47,6 +47,6 @@ struct InitCommand: ParsableCommand {
     } catch CofferError.unsupported(let reason) where group != nil {
       throw Failure(.usage, "the store cannot be shared: \(reason).")
     }
-    common.note("made the store \(session.path).")
+    common.note("created the store \(session.path).")
   }
 }

@@ -7,11 +7,11 @@ struct InjectCommand: ParsableCommand {
     commandName: "inject",
     abstract: "Fill settings into a template.",
     discussion: """
-      Each {{prefs:COLLECTION/KEY}} or {{prefs:KEY}} is replaced by the value, as `prefs get` prints it, secrets too; \
-      everything else stays as it is, byte for byte. Spaces inside the braces don't count. {{prefs:KEY|TEXT}} gives TEXT \
-      where there is no such key. In a reference with several slashes, the first collection that has the key counts. All \
-      values come from one moment. When a key is missing, nothing is written, and the exit code is 3; a placeholder that is \
-      not of these forms is exit code 8.
+      Replaces each {{prefs:COLLECTION/KEY}} or {{prefs:KEY}} by the value, as `prefs get` prints it, including secrets; \
+      everything else is copied byte for byte. Spaces inside the braces are ignored. {{prefs:KEY|TEXT}} gives TEXT if the \
+      key does not exist. In a reference with several slashes, the first collection that has the key is used. All values \
+      are from one snapshot. If a key is missing, nothing is written and the exit code is 3; a malformed placeholder is \
+      exit code 8.
 
       Examples:
         prefs inject server.conf.in -o server.conf
@@ -25,7 +25,7 @@ struct InjectCommand: ParsableCommand {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write to this file, which nobody else can read then, instead of standard output.", valueName: "file"),
+      "Write to this file, readable only by you, instead of standard output.", valueName: "file"),
     completion: .file())
   var output: String?
 

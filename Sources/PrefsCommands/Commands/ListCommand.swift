@@ -6,12 +6,13 @@ struct ListCommand: ParsableCommand {
     commandName: "list",
     abstract: "List the keys of a collection.",
     discussion: """
-      One key a line, sorted by UTF-8 bytes. Control characters in names are shown as escapes; -0 and --json give names as \
-      they are. With --all, settings that are declared and not set stand there with their defaults. -l, --values and --all mark those, \
-      what shows from the collection behind an environment, and what an administrator of this host has locked or gives as a \
-      default. Secrets, and values of sealed collections, are shown by their size alone, unless --reveal.
+      Prints one key per line, sorted by UTF-8 bytes. Control characters in names are escaped; -0 and --json print names \
+      unchanged. --all adds settings that are declared but not set, with their defaults. -l, --values and --all mark \
+      these, values inherited from the collection of an environment, and values that an administrator of this host has \
+      locked or set as a default. Secrets and sealed values are shown only by their size, unless --reveal is given.
 
-      With -l, what expires or should be renewed says when. --due lists that alone, with exit code 16 where there is any.
+      With -l, expiries and due dates are shown. --due lists only the items due for renewal; the exit code is 16 if there \
+      are any.
 
       Examples:
         prefs list editor
@@ -24,7 +25,7 @@ struct ListCommand: ParsableCommand {
         prefs list editor -0 | xargs -0 -n 1 echo
       """)
 
-  @Argument(help: "The collection; the default collection when left out.", completion: Completions.collections)
+  @Argument(help: "The collection; the default collection if omitted.", completion: Completions.collections)
   var name: String?
 
   @Flag(name: .customShort("l"), help: "Add type, size, version and time of the last change.")
@@ -33,16 +34,16 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Add the values.")
   var values = false
 
-  @Flag(help: "Add the settings that are declared and not set, with their defaults.")
+  @Flag(help: "Add settings that are declared but not set, with their defaults.")
   var all = false
 
   @Option(
     help: ArgumentHelp(
-      "Only what should be renewed by then, a date or a time from now; of all collections, unless one is named.",
+      "Only items due for renewal by then, a date or a time from now; in all collections by default.",
       valueName: "date"))
   var due: DueDate?
 
-  @Flag(help: "With values: show secrets, too.")
+  @Flag(help: "With values: also show secrets.")
   var reveal = false
 
   @OptionGroup var form: ListForm
@@ -50,7 +51,9 @@ struct ListCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
-    if due != nil, long || values || all { throw ValidationError("--due takes none of -l, --values and --all.") }
+    if due != nil, long || values || all {
+      throw ValidationError("--due cannot be combined with -l, --values or --all.")
+    }
     if reveal, !values { throw ValidationError("--reveal goes with --values.") }
     if let name, let collection = common.collection.last, name != collection {
       throw ValidationError("Name one collection.")
@@ -80,13 +83,13 @@ struct ListForm: ParsableArguments {
   @Flag(help: "Print one JSON array.")
   var json = false
 
-  @Flag(help: "Print one record a line: fields separated by tabs, escapes with backslashes, nothing aligned.")
+  @Flag(help: "Print one record per line: fields separated by tabs, escapes with backslashes, no alignment.")
   var plain = false
 
-  @Flag(name: .customShort("0"), help: "End each record with a NUL instead of a newline; nothing is escaped.")
+  @Flag(name: .customShort("0"), help: "End each record with NUL instead of a newline, without escapes.")
   var nul = false
 
-  @Flag(help: "Write a long list straight to the terminal, and not through PAGER.")
+  @Flag(help: "Do not pipe a long list through PAGER.")
   var noPager = false
 
   enum Choice {

@@ -148,7 +148,7 @@ struct ListRequest: Request {
     let others = try transaction.allCollections().filter { !$0.isEmpty }
     if collection.isEmpty, !others.isEmpty {
       let shown = others.prefix(5).map { "\"\($0)\"" }.joined(separator: ", ")
-      options.note("the default collection is empty; there are others: \(shown)\(others.count > 5 ? ", …" : "").")
+      options.note("the default collection is empty; the others are: \(shown)\(others.count > 5 ? ", …" : "").")
     }
   }
 

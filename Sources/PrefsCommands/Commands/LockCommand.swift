@@ -7,8 +7,8 @@ struct LockCommand: ParsableCommand {
     commandName: "lock",
     abstract: "Lock the vault.",
     discussion: """
-      Wipes the key that `prefs unlock` has kept, if it is there. It asks for nothing. A command that is running has its \
-      own copy until it ends.
+      Wipes the key that `prefs unlock` has kept, if any. It asks for nothing. A running command keeps its own copy until \
+      it ends.
 
       Examples:
         prefs lock

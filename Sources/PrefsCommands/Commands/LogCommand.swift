@@ -14,14 +14,15 @@ struct LogCommand: ParsableCommand {
     commandName: "log",
     abstract: "Show who changed what, and when.",
     discussion: """
-      One change a line, the newest first: number of the commit, time, who made it, what happened, and the key. What happens \
-      is said as `prefs watch` says it. The store remembers its last 10,000 commits; of a key whose collection keeps a history, \
-      earlier changes are shown, too, within the limits of that.
+      Prints one change per line, newest first: number of the commit, time, author, kind of change as in `prefs watch`, \
+      and key. The store remembers its last 10,000 commits; for keys with history, earlier changes are shown, too, within \
+      the limits of the history.
 
-      Who made a commit is the program, the user it ran as, the host, and, where --actor or PREFS_ACTOR named one, the \
-      person or job on whose behalf: a note for people who share a store, not evidence. Anyone who has the key can write any.
+      The author of a commit is the program, its user, the host, and the person or job that --actor or PREFS_ACTOR named: \
+      a note for people who share a store, not evidence. Anyone with the key can write any author.
 
-      --verify looks whether commits were taken out of the log or changed in it, and shows none; the exit code is 7 then.
+      --verify checks whether commits were removed from the log or changed in it, and prints none; the exit code is 7 if \
+      so.
 
       Examples:
         prefs log
@@ -32,16 +33,16 @@ struct LogCommand: ParsableCommand {
       """)
 
   @Argument(
-    help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections when left out.", completion: Completions.keys)
+    help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections if omitted.", completion: Completions.keys)
   var what: String?
 
-  @Option(help: ArgumentHelp("Only what was committed since then: a date, or a time until now.", valueName: "date"))
+  @Option(help: ArgumentHelp("Only commits since then: a date, or a time before now.", valueName: "date"))
   var since: PastDate?
 
-  @Option(help: ArgumentHelp("Show no more than this.", valueName: "n"))
+  @Option(help: ArgumentHelp("Show at most this many.", valueName: "n"))
   var limit: Int?
 
-  @Flag(help: "Look whether the log is whole, and show nothing of it.")
+  @Flag(help: "Verify that the log is complete and unchanged; print no commits.")
   var verify = false
 
   @OptionGroup var form: ListForm
@@ -51,7 +52,7 @@ struct LogCommand: ParsableCommand {
   mutating func validate() throws {
     if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
     if verify, what != nil || since != nil || limit != nil {
-      throw ValidationError("--verify looks at the whole log, and takes no setting, --since or --limit.")
+      throw ValidationError("--verify checks the whole log; omit the setting, --since and --limit.")
     }
   }
 
@@ -100,7 +101,7 @@ struct LogCommand: ParsableCommand {
     let range = report.commits.map { ", \($0.lowerBound) to \($0.upperBound)" } ?? ""
     let what = DisplayText.count(report.count, "commit", "commits") + range
     return report.isChained
-      ? "The log is whole: \(what).\n" : "The log has no chain yet, and gets one with the next change: \(what).\n"
+      ? "The log is intact: \(what).\n" : "The log is not chained yet; the next change starts the chain: \(what).\n"
   }
 
   /// The changes in a key's history from commits that the change log no longer contains, oldest first.

@@ -5,11 +5,11 @@ import Coffer
 struct RenameCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename",
-    abstract: "Give a value another key, in the same collection or another.",
+    abstract: "Move a value to another key, in the same collection or another.",
     discussion: """
-      The value moves with its metadata, its expiry and its due date, in one transaction. A key that is there is not replaced without --force (exit code \
-      9), and a sealed value is not moved to where it would be unencrypted (exit code 11). Where history is kept, earlier \
-      values stay with the old key.
+      The value moves with its metadata, expiry and due date, in one transaction. An existing key is not replaced without \
+      --force (exit code 9), nor is a sealed value moved to a collection that is not sealed (exit code 11). Earlier values \
+      in the history stay with the old key.
 
       Examples:
         prefs rename editor/font-size editor/size
@@ -26,7 +26,7 @@ struct RenameCommand: ParsableCommand {
   @Flag(
     name: .shortAndLong,
     help:
-      "Replace a key that is there, and move sealed values into the clear and values to where they are not as declared."
+      "Replace an existing key; also move sealed values unencrypted, and values that do not match the declaration there."
   )
   var force = false
 
@@ -64,8 +64,8 @@ struct RenameCommand: ParsableCommand {
     if becomesClear, try !transaction.isSealed(collection: to.collection) {
       throw Failure(
         .refused,
-        "\(KeyReference.describe(from.collection)) is sealed, and \(KeyReference.describe(to.collection)) is not; "
-          + "nothing was changed. Move the value into the clear with --force.")
+        "\(KeyReference.describe(from.collection)) is sealed, but \(KeyReference.describe(to.collection)) is not; "
+          + "nothing was changed. Move the value unencrypted with --force.")
     }
   }
 }

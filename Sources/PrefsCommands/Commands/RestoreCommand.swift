@@ -7,9 +7,9 @@ struct RestoreCommand: ParsableCommand {
     commandName: "restore",
     abstract: "Bring back an earlier value.",
     discussion: """
-      The value comes back with its metadata as a new version; what is there now becomes history in its turn. Removed keys \
-      come back, too. `prefs history KEY` lists the versions. A value that expires later does so still; one whose time has \
-      passed comes back for good. History keeps no due dates: set them anew.
+      The value is restored with its metadata as a new version; the current one becomes history. Removed keys can be \
+      restored, too. `prefs history KEY` lists the versions. An expiry in the future still applies; one in the past is \
+      dropped. History has no due dates: set them again.
 
       Examples:
         prefs restore editor/theme@12

@@ -5,11 +5,12 @@ import Coffer
 struct RestoreStoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore-store",
-    abstract: "Put a backup in the place of the store.",
+    abstract: "Replace the store by a backup.",
     discussion: """
-      The backup stays, and its copy opens with the same keys. The store that was there is kept beside it, with its log, as \
-      STORE-replaced-1 or the next number. While other programs have the store open it is refused; with --force they go over to \
-      the other store by themselves, except those that opened it with a passphrase, which have to open it again.
+      The backup is kept, and its copy opens with the same keys. The previous store is kept beside it, with its log, as \
+      STORE-replaced-1 or the next free number. If other programs have the store open, the command is refused; with \
+      --force, they switch to the new store by themselves, except those that opened it with a passphrase, which must open \
+      it again.
 
       Examples:
         prefs backup monday.coffer
@@ -20,7 +21,7 @@ struct RestoreStoreCommand: ParsableCommand {
   @Argument(help: "The backup.", completion: .file())
   var backup: String
 
-  @Flag(help: "Also while other programs have the store open.")
+  @Flag(help: "Restore even while other programs have the store open.")
   var force = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -38,10 +39,10 @@ struct RestoreStoreCommand: ParsableCommand {
       } catch CofferError.busy where !force {
         throw Failure(
           .busy,
-          "other programs have \(session.path) open. End them, or have them go over to the backup by --force; "
+          "other programs have \(session.path) open. End them, or make them switch to the backup with --force; "
             + "nothing was changed.")
       }
     }
-    common.note("\(session.path) is now a copy of \(backup)." + (earlier.map { " What was there is \($0)." } ?? ""))
+    common.note("\(session.path) is now a copy of \(backup)." + (earlier.map { " The previous store is \($0)." } ?? ""))
   }
 }

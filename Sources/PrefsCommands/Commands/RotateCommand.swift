@@ -7,11 +7,10 @@ struct RotateCommand: ParsableCommand {
     commandName: "rotate",
     abstract: "Re-encrypt the store under a new key.",
     discussion: """
-      Everything is encrypted anew, while others read and, for the while, wait to write. The slots stay as they are. With \
-      --new-root-key the key behind the slots is replaced, too: who had a slot that is gone, or a copy of the key, reads \
-      nothing that is written from then on. That needs the secret of every slot that is to stay; the one the store was \
-      opened with is kept by itself, and passphrases are asked for. With --vault it is the key of the vault that is \
-      replaced, in the same way.
+      Encrypts everything again, while others read and, meanwhile, wait to write. The slots stay. With --new-root-key, the \
+      key behind the slots is replaced, too: anyone with a removed slot or a copy of the old key can read nothing written \
+      afterwards. That needs the secret of every slot that stays; the slot that opened the store is kept automatically, \
+      and passphrases are asked for. With --vault, the key of the vault is replaced in the same way.
 
       Examples:
         prefs rotate
@@ -20,12 +19,12 @@ struct RotateCommand: ParsableCommand {
         prefs rotate --vault
       """)
 
-  @Flag(help: "Replace the root key as well.")
+  @Flag(help: "Also replace the root key.")
   var newRootKey = false
 
   @OptionGroup var keep: KeepOptions
 
-  @Flag(help: "Print a JSON object with what was done.")
+  @Flag(help: "Print a JSON object about the rotation.")
   var json = false
 
   @OptionGroup var whose: SlotOptions
@@ -36,7 +35,7 @@ struct RotateCommand: ParsableCommand {
     if newRootKey, whose.vault { throw ValidationError("Use --new-root-key or --vault, not both.") }
     if !newRootKey, !whose.vault, !keep.isEmpty {
       throw ValidationError(
-        "Without --new-root-key all slots stay. Leave out --drop and the options that begin with --keep.")
+        "Without --new-root-key all slots stay. Omit --drop and the --keep options.")
     }
   }
 
@@ -72,7 +71,7 @@ struct RotateCommand: ParsableCommand {
       ])
       try StandardOutput.write(object + "\n")
     }
-    let ending = dropped.isEmpty ? "" : " Gone: \(SlotText.list(dropped))."
+    let ending = dropped.isEmpty ? "" : " Dropped: \(SlotText.list(dropped))."
     let what = whose.vault ? "the vault of \(session.path), which is locked now," : session.path
     common.note("encrypted \(what) under a new key.\(ending)")
   }
@@ -84,16 +83,16 @@ struct KeepOptions: ParsableArguments {
     help: ArgumentHelp("Keep the slot that this key file opens.", valueName: "path"), completion: .file())
   var keepKeyFile: [String] = []
 
-  @Option(help: ArgumentHelp("Keep the slot that what this command prints opens.", valueName: "command"))
+  @Option(help: ArgumentHelp("Keep the slot that the output of this command opens.", valueName: "command"))
   var keepKeyCommand: [String] = []
 
-  @Option(help: ArgumentHelp("Keep the slot with the passphrase that this descriptor gives.", valueName: "n"))
+  @Option(help: ArgumentHelp("Keep the slot that the passphrase from this descriptor opens.", valueName: "n"))
   var keepPassphraseFd: [Int32] = []
 
-  @Option(help: ArgumentHelp("Keep the slot with the recovery key that this descriptor gives.", valueName: "n"))
+  @Option(help: ArgumentHelp("Keep the slot that the recovery key from this descriptor opens.", valueName: "n"))
   var keepRecoveryKeyFd: [Int32] = []
 
-  @Option(parsing: .unconditionalSingleValue, help: ArgumentHelp("Let this slot go.", valueName: "slot"))
+  @Option(parsing: .unconditionalSingleValue, help: ArgumentHelp("Drop this slot.", valueName: "slot"))
   var drop: [String] = []
 
   var isEmpty: Bool {

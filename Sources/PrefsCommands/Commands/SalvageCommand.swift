@@ -6,11 +6,11 @@ import CofferMaintenance
 struct SalvageCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "salvage",
-    abstract: "Save what is readable of a damaged store.",
+    abstract: "Recover what is readable from a damaged store.",
     discussion: """
-      Writes everything that still authenticates into a new store, and lists what is lost. The damaged store is only read, \
-      and nobody may write to it meanwhile. What opens it opens the new one, too, unless --new-key-file names another key. \
-      The exit code is 7 when something is lost; the new store is there then as well.
+      Writes everything that still authenticates to a new store, and lists what is lost. The damaged store is only read; \
+      no program may write to it meanwhile. The new store opens with the same key, unless --new-key-file names another \
+      one. The exit code is 7 if something is lost; the new store is written in any case.
 
       Examples:
         prefs salvage -o saved.coffer
@@ -19,11 +19,11 @@ struct SalvageCommand: ParsableCommand {
 
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("Where the new store is made; nothing may be there.", valueName: "path"), completion: .file())
+    help: ArgumentHelp("The new store; the file must not exist.", valueName: "path"), completion: .file())
   var output: String
 
   @Option(
-    help: ArgumentHelp("Let this key file open the new store; it is made when it is missing.", valueName: "path"),
+    help: ArgumentHelp("Let this key file open the new store; it is created if missing.", valueName: "path"),
     completion: .file())
   var newKeyFile: String?
 

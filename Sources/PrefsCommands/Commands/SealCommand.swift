@@ -5,12 +5,12 @@ import Coffer
 struct SealCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "seal",
-    abstract: "Seal a collection: its values open with the vault only.",
+    abstract: "Seal a collection: its values can be read only with the vault.",
     discussion: """
-      The values of a sealed collection are encrypted one by one under the key of the vault, which stays locked while the \
-      store is open: `prefs unlock` unlocks it for a while. Names stay readable to anyone who opens the store. The first \
-      collection makes the vault, and asks for a passphrase for it. What is in the collection is sealed, its history \
-      dropped, and the store vacuumed, so that no plaintext is left.
+      The values of a sealed collection are encrypted one by one with the key of the vault, which stays locked while the \
+      store is open; `prefs unlock` unlocks it for a while. Names of keys stay readable to anyone who can open the store. \
+      Sealing the first collection creates the vault and asks for its passphrase. Existing values are sealed, their \
+      history is dropped, and the store is vacuumed so that no plaintext is left.
 
       Examples:
         prefs seal tokens
@@ -43,7 +43,8 @@ struct SealCommand: ParsableCommand {
     let vault = database.vault
     guard try !vault.exists() else {
       if stretching.areGiven {
-        throw Failure(.usage, "the vault is there already. prefs key change --vault stretches its passphrase anew.")
+        throw Failure(
+          .usage, "the vault exists already. prefs key change --vault changes how its passphrase is stretched.")
       }
       _ = try VaultAccess(vault: vault, session: session).unlock(with: vaultKey.source(session.options))
       return
@@ -51,6 +52,6 @@ struct SealCommand: ParsableCommand {
     let hash = try stretching.hash()
     try vault.create(key: vaultKey.sourceForNewVault(session.lookup), stretching: hash)
     common.note(
-      "made the vault. Without what unlocks it nobody reads its values again: prefs key add --vault adds more.")
+      "created the vault. If its key is lost, so are its values; add another one with prefs key add --vault.")
   }
 }

@@ -6,13 +6,13 @@ struct SetCommand: ParsableCommand {
     commandName: "set",
     abstract: "Write one value.",
     discussion: """
-      The value is read as the type that its setting is declared with, else as that of the value that is there. Where \
-      there is neither, it is a string unless it begins with one of { [ ( < " and parses as JSON or a property list: numbers, \
-      truth values and other types then need --type, or one of its short forms. A value that is not as declared, or does not \
-      read as the type that is there, is refused with exit code 8.
+      The value is read as the declared type of its setting, or else as the type of the existing value. Otherwise it is a \
+      string, unless it begins with one of { [ ( < " and parses as JSON or a property list: numbers, booleans and other \
+      types then need --type, or one of its short forms. A value that does not match the declaration, or the existing \
+      type, is refused with exit code 8.
 
-      With --expires-in or --expires-at the key is gone from then on, for every program at once. Setting a key anew without \
-      them, or without --due, clears expiry and due date; append, increment, edit and import keep them.
+      With --expires-in or --expires-at, the key is gone from that time on, for every program at once. Setting a key again \
+      without them, or without --due, clears its expiry or due date; append, increment, edit and import keep them.
 
       Examples:
         prefs set editor/theme dark
@@ -32,7 +32,7 @@ struct SetCommand: ParsableCommand {
   var key: String
 
   @Argument(
-    help: "The value; - reads it from standard input, to the end.", completion: Completions.choices)
+    help: "The value; - reads it from standard input.", completion: Completions.choices)
   var value: String?
 
   @Option(
@@ -52,20 +52,20 @@ struct SetCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Read the value from this file.", valueName: "file"), completion: .file())
   var valueFile: String?
 
-  @Flag(help: "Drop one newline at the end of what - or --value-file gives.")
+  @Flag(help: "Drop one newline at the end of the input from - or --value-file.")
   var stripNewline = false
 
   @Flag(
     help: """
-      The value is a secret, text or bytes, which no list shows: never an argument, but from -, --value-file, or asked for \
+      The value is a secret, text or bytes, that no list shows: never an argument, but from -, --value-file, or asked for \
       twice without echo.
       """)
   var secret = false
 
-  @Option(help: ArgumentHelp("Write only over this version of the value; 0 stands for none.", valueName: "n"))
+  @Option(help: ArgumentHelp("Write only if the value has this version; 0 means that there is none.", valueName: "n"))
   var ifVersion: Int64?
 
-  @Flag(help: "Write only when there is no such key yet.")
+  @Flag(help: "Write only if the key does not exist.")
   var ifAbsent = false
 
   @OptionGroup var lifetime: LifetimeOptions
@@ -105,7 +105,7 @@ struct SetCommand: ParsableCommand {
       throw ValidationError(
         name.isEmpty
           ? "The value is missing. Give VALUE, - or --value-file."
-          : "The value is missing. It is an argument of its own: prefs set \(name) VALUE.")
+          : "The value is missing. It must be a separate argument: prefs set \(name) VALUE.")
     }
     if stripNewline, valueFile == nil, value != "-" {
       throw ValidationError("--strip-newline goes with - or --value-file.")

@@ -50,7 +50,7 @@ struct SetRequest: Request {
       guard !namesType, declaration == nil, case .string(let text) = newValue else { return false }
       return text.hasPrefix("{") || text.hasPrefix("[")
     }
-    if isText { options.note("stored as text. --dict and --array make other types of it, or say why not.") }
+    if isText { options.note("stored as text. --dict and --array parse it, or report why it cannot be parsed.") }
   }
 
   private var isArgument: Bool { value != nil && value != "-" }
@@ -144,9 +144,9 @@ struct SetRequest: Request {
       let way: String
       if let declaration {
         if options.allowsUndeclared { return try ValueReader(type: .auto, encoding: encoding).value(bytes) }
-        way = "It is declared as \(declaration.type); --force sets it all the same."
+        way = "It is declared as \(declaration.type); --force sets it anyway."
       } else {
-        way = kind.map { "The value there is of type \($0.name); another type needs --type." } ?? ""
+        way = kind.map { "The existing value has type \($0.name); another type needs --type." } ?? ""
       }
       throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message) Nothing was changed. \(way)")
     }

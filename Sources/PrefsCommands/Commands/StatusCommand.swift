@@ -12,10 +12,10 @@ import CofferMaintenance
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show the numbers of a store, for people and for monitoring.",
+    abstract: "Show statistics of a store, for people and for monitoring.",
     discussion: """
-      Sizes, how much there is, the last commit and who made it, when something expires next, and what should be renewed. \
-      Nothing is checked; `prefs doctor` does that. With --json, one object whose members stay the same.
+      Shows sizes, counts, the last commit and its author, the next expiry, and items due for renewal. Nothing is \
+      verified; use `prefs doctor` for that. With --json, prints one object with stable members.
 
       Examples:
         prefs status

@@ -8,8 +8,8 @@ struct UnlockCommand: ParsableCommand {
     abstract: "Unlock the vault for a while.",
     discussion: """
       Until the time is over, or `prefs lock`, commands of this user read and write sealed collections without asking. The \
-      key of the vault is kept in the kernel's keyring, or by an agent of this user where that is not to be had; it never \
-      reaches a disk.
+      key of the vault is kept in the kernel's keyring, or by an agent of this user if there is no keyring; it is never \
+      written to disk.
 
       Examples:
         prefs unlock

@@ -5,9 +5,9 @@ import Coffer
 struct UnsealCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unseal",
-    abstract: "Take back that a collection is sealed.",
+    abstract: "Unseal a collection.",
     discussion: """
-      Its values lie in the store as all others from then on: anyone who opens the store reads them.
+      Its values are then stored like all others: anyone who can open the store can read them.
 
       Examples:
         prefs unseal tokens

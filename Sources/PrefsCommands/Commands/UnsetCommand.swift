@@ -7,8 +7,8 @@ struct UnsetCommand: ParsableCommand {
     commandName: "unset",
     abstract: "Remove keys.",
     discussion: """
-      Everything goes in one transaction. When a key is missing the others are removed all the same, and the exit code is 3; \
-      with --force that is no error.
+      Removes everything in one transaction. If a key is missing, the others are still removed, and the exit code is 3; \
+      with --force that is not an error.
 
       Examples:
         prefs unset editor/theme
@@ -26,10 +26,10 @@ struct UnsetCommand: ParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("Remove the keys that match; COLLECTION/GLOB also serves.", valueName: "glob"))
+    help: ArgumentHelp("Remove the keys that match; COLLECTION/GLOB also works.", valueName: "glob"))
   var match: String?
 
-  @Flag(name: .shortAndLong, help: "Do not ask before --all, and do not mind missing keys.")
+  @Flag(name: .shortAndLong, help: "Do not ask before --all, and ignore missing keys.")
   var force = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
@@ -105,7 +105,7 @@ struct UnsetCommand: ParsableCommand {
     let keys = DisplayText.count(count, "key", "keys")
     let answer = common.noInput ? nil : try Terminal.confirm("Remove \(keys) of \(name)?")
     guard let answer else {
-      throw Failure(.usage, "--all removes \(keys) of \(name). Confirm with --force; there is nobody to ask.")
+      throw Failure(.usage, "--all removes \(keys) of \(name). Confirm with --force; there is no terminal to ask on.")
     }
     guard answer else { throw Failure(.other, "nothing was removed.") }
   }

@@ -7,18 +7,18 @@ struct WatchCommand: ParsableCommand {
     commandName: "watch",
     abstract: "Print changes as they are committed, by any process.",
     discussion: """
-      One change a line: the number of the commit, what happened, and the key. Commits come in their order, and each key \
-      once for each commit that changed it. What happens is one of inserted, updated, removed, expired and touched; for a collection \
-      cleared, when it was removed as a whole, and unlisted, when too many of its keys changed to be listed: any of them \
-      may have. everything, without a key, says that any key of the store may have changed.
+      Prints one change per line: number of the commit, kind of change, and key. Commits are in order, and each key is \
+      listed once for each commit that changed it. The kind is inserted, updated, removed, expired or touched; for a \
+      collection, cleared if it was removed as a whole, or unlisted if too many of its keys changed to be listed. \
+      everything, without a key, means that any key of the store may have changed.
 
-      --since first prints what was committed after that number, and then goes on, with no commit left out or told twice. \
-      The store remembers the last 10,000 commits; where that is not enough, everything says so.
+      --since first prints the commits after that number and then continues, without omitting or repeating one. The store \
+      remembers the last 10,000 commits; if that is not enough, everything is printed.
 
-      With --json there are also the time, and who made the commit, as `prefs log` shows it.
+      With --json, the time and the author of the commit are included, as in `prefs log`.
 
-      --values adds the value that the key has when the line is printed; secrets and sealed values are not shown, unless \
-      --reveal. The command goes on until a signal ends it, or nobody reads its output any more.
+      --values adds the value that the key has when the line is printed; secrets and sealed values are shown only with \
+      --reveal. The command runs until a signal ends it or its output is closed.
 
       Examples:
         prefs watch
@@ -28,22 +28,22 @@ struct WatchCommand: ParsableCommand {
       """)
 
   @Argument(
-    help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections when left out.", completion: Completions.keys)
+    help: "COLLECTION or COLLECTION/KEY; with -c a key. All collections if omitted.", completion: Completions.keys)
   var what: String?
 
-  @Option(help: ArgumentHelp("Begin after the commit of this number.", valueName: "n"))
+  @Option(help: ArgumentHelp("Begin after the commit with this number.", valueName: "n"))
   var since: UInt64?
 
   @Flag(help: "Add the values.")
   var values = false
 
-  @Flag(help: "With values: show secrets and sealed values, too.")
+  @Flag(help: "With values: also show secrets and sealed values.")
   var reveal = false
 
-  @Flag(help: "Print one JSON object a line.")
+  @Flag(help: "Print one JSON object per line.")
   var json = false
 
-  @Flag(help: "Print fields separated by tabs: number, what happened, collection, key, value.")
+  @Flag(help: "Print fields separated by tabs: number, kind of change, collection, key, value.")
   var plain = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions

@@ -51,7 +51,7 @@ package struct Findings {
     }
     problems = permissionProblems
     problems += status.damagedEnvelopeCopies.map { copy in
-      "Copy \(copy) of the envelope is damaged. The other is sound; the next change writes it anew."
+      "Copy \(copy) of the envelope is damaged. The other is intact; the next change rewrites this one."
     }
     overdue = try database.makeConnection().read { try $0.itemsDue(before: Date()) }.map { item in
       "\(KeyReference.text(item.key, in: item.collection)) should have been renewed "
@@ -60,7 +60,7 @@ package struct Findings {
     // The log no longer contains the part that was lost when the store was opened.
     problems += status.logProblem.map { [$0] } ?? status.log.problems
     problems += PrivateFolder.leftovers(besides: path).map { folder in
-      "\(folder) was left over when `prefs edit` was killed, with settings in plaintext. The next `prefs edit` wipes it."
+      "\(folder) was left by a killed `prefs edit`, and holds settings in plaintext. The next `prefs edit` wipes it."
     }
     guard deep || status.pageCount * status.pageSize <= Self.quickByteCount else {
       problems += status.tailProblems
@@ -72,7 +72,7 @@ package struct Findings {
     isDamaged = !report.problems.isEmpty
     problems += report.problems
     if report.entropyBitsPerByte < Self.leastEntropy {
-      problems.append("The bytes of the file are not random, as encrypted ones are.")
+      problems.append("The bytes of the file do not look random, as encrypted bytes do.")
     }
   }
 

@@ -18,7 +18,7 @@ package struct FindingsText {
     var lines = table.lines()
     if findings.problems.isEmpty {
       lines.append(style.good("No problems found."))
-      if findings.report == nil { lines.append(" Pages and values were not checked; --deep does that.") }
+      if findings.report == nil { lines.append(" Pages and values were not checked; use --deep for that.") }
       lines.append("\n")
     } else {
       lines += list(
@@ -28,7 +28,7 @@ package struct FindingsText {
       lines += list(DisplayText.count(findings.notes.count, "note", "notes") + ":", findings.notes)
     }
     if findings.isDamaged {
-      lines.append("What is readable can be saved into a new store: prefs salvage -o NEW\n")
+      lines.append("To recover what is readable to a new store, run: prefs salvage -o NEW\n")
     }
     return lines.joined()
   }
@@ -70,7 +70,7 @@ package struct FindingsText {
     let entropy = Self.rounded(report.entropyBitsPerByte)
     let least = Self.rounded(report.leastPageEntropyBitsPerByte)
     table.add([
-      "encrypted", "\(verdict), \(entropy) of 8 bits of entropy in a byte of the file, no page below \(least)",
+      "encrypted", "\(verdict), \(entropy) of 8 bits of entropy per byte of the file, no page below \(least)",
     ])
   }
 
@@ -80,9 +80,9 @@ package struct FindingsText {
   }
 
   private static func describe(_ log: LogStatus) -> String {
-    guard log.byteCount > 0 else { return "there is none, or it is empty" }
+    guard log.byteCount > 0 else { return "none, or empty" }
     let frames = DisplayText.count(log.frameCount, "frame", "frames")
-    return "\(DisplayText.byteCount(log.byteCount)), \(frames) of whole commits"
+    return "\(DisplayText.byteCount(log.byteCount)), \(frames) of complete commits"
   }
 
   /// Three decimals, without the start-up cost of a formatter.

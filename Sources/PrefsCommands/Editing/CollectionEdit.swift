@@ -47,7 +47,7 @@ struct CollectionEdit {
       if let earlier, Self.isSame(earlier.value, setting.value) { continue }
       guard let value = setting.value else {
         throw Failure(
-          .format, "key \"\(setting.key)\" is set to what stands for a secret that is not shown. Nothing was changed.")
+          .format, "key \"\(setting.key)\" is set to the placeholder of a hidden secret. Nothing was changed.")
       }
       do {
         try managed.requireUnlocked(setting.key, in: collection)
@@ -71,7 +71,7 @@ struct CollectionEdit {
         let reason = declaration.problem(of: value, showsValue: !isSealed)
       else { continue }
       let name = KeyReference.text(change.key, in: collection)
-      throw Failure(.format, "\(name) is \(reason). Nothing was changed; --force sets it all the same.")
+      throw Failure(.format, "\(name) is \(reason). Nothing was changed; --force sets it anyway.")
     }
   }
 

@@ -37,6 +37,6 @@ struct EditedFile {
     // An editor that saves to a new file has unlinked this one.
     PrivateFolder.overwrite(descriptor)
     close(descriptor)
-    if !folder.wipe() { Message.error("\(folder.path) could not be removed whole; remove it by hand.") }
+    if !folder.wipe() { Message.error("\(folder.path) could not be removed completely; remove it by hand.") }
   }
 }

@@ -26,13 +26,14 @@ struct EnvironmentVariables: Equatable {
   mutating func add(_ key: String, in collection: String, _ value: Value, isSecret: Bool) throws {
     let name = EnvironmentName.of(key, prefix: prefix)
     let source = "key \"\(key)\" in \(KeyReference.describe(collection))"
-    guard !name.isEmpty else { throw Failure(.format, "\(source) has no name as a variable. Give a --prefix.") }
+    guard !name.isEmpty else { throw Failure(.format, "\(source) cannot be the name of a variable. Give a --prefix.") }
     if let other = sources.updateValue(source, forKey: name) {
       throw Failure(.conflict, "\(other) and \(source) would both be \(name). Choose one with --only.")
     }
     let bytes = if case .data = value { Array(ValueText.text(value).utf8) } else { ValueText.bytes(value) }
     guard !bytes.contains(0) else {
-      throw Failure(.format, "the value of \(source) holds a NUL, which no environment can. Choose others with --only.")
+      throw Failure(
+        .format, "the value of \(source) contains NUL, which a variable cannot hold. Choose others with --only.")
     }
     values[name] = bytes
     if isSecret { secretNames.insert(name) }

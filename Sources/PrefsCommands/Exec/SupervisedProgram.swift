@@ -90,7 +90,7 @@ final class SupervisedProgram {
       case let signal?: pass(signal, isThereAlready: signals.isFromKernel)
       }
       if let time = killAt, time <= .now {
-        talking.detail("the program did not end within \(Self.patience), and is killed")
+        talking.detail("the program did not end within \(Self.patience) and is killed")
         kill(child, SIGKILL)
         killAt = nil
       }
@@ -105,7 +105,7 @@ final class SupervisedProgram {
 
   private func start() throws {
     for secret in given.secrets where description.output?.add(secret.value) == false {
-      talking.note("warning: \(secret.name), or a line of it, is too short to be masked in what the program prints.")
+      talking.note("warning: \(secret.name), or a line of it, is too short to be masked in the output.")
     }
     let environment = given.block(addingInherited: description.addsInherited)
     child = try ProgramStart(words: description.words, environment: environment).start(output: description.output)
@@ -143,7 +143,7 @@ final class SupervisedProgram {
       take(now)
     } catch {
       lookAt = .now + Self.patience
-      if !isUnreadable { talking.note("the program goes on with the settings it has: \(error)") }
+      if !isUnreadable { talking.note("the program keeps the settings it has: \(error)") }
       isUnreadable = true
     }
   }
@@ -152,13 +152,13 @@ final class SupervisedProgram {
     if replacement != nil {
       replacement = now
     } else if now == given {
-      talking.detail("nothing that the program was given has changed")
+      talking.detail("no setting of the program has changed")
     } else if let signal = description.signal {
-      talking.detail("what the program was given has changed: it gets signal \(signal)")
+      talking.detail("the settings of the program have changed: sending signal \(signal)")
       given = now
       kill(child, signal)
     } else {
-      talking.detail("what the program was given has changed: it is started anew")
+      talking.detail("the settings of the program have changed: restarting it")
       replacement = now
       kill(child, SIGTERM)
       // A stopped process would not notice.

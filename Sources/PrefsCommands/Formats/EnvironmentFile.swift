@@ -15,9 +15,9 @@ enum EnvironmentFile {
   /// - Throws: ``FormatProblem``.
   static func variable(_ value: Value) throws -> Value {
     let value = ValueText.revealed(value)
-    if case .data = value { throw FormatProblem("a variable holds text, and this is data") }
+    if case .data = value { throw FormatProblem("a variable can hold only text, and this is data") }
     let text = ValueText.text(value)
-    if Redaction.isPlaceholder(text) { throw FormatProblem("it would be taken for a secret that is not shown") }
+    if Redaction.isPlaceholder(text) { throw FormatProblem("it would be read as a hidden secret") }
     if text.utf8.contains(0) { throw FormatProblem("it holds the character U+0000") }
     return .string(text)
   }
@@ -27,7 +27,7 @@ enum EnvironmentFile {
   /// - Throws: ``FormatProblem``.
   static func name(_ key: String) throws -> String {
     let name = EnvironmentName.of(key, prefix: "")
-    guard !name.isEmpty else { throw FormatProblem("an empty key has no name as a variable") }
+    guard !name.isEmpty else { throw FormatProblem("an empty key cannot be the name of a variable") }
     return name
   }
 

@@ -76,7 +76,7 @@ struct EnvironmentReader {
         if following == UInt8(ascii: "#") {
           skipLine()
         } else if isQuoted {
-          throw FormatProblem("something stands behind the closing quote, line \(line(at: position))")
+          throw FormatProblem("text after the closing quote, line \(line(at: position))")
         } else if !result.isEmpty {
           result.append(contentsOf: bytes[start..<position])
         }

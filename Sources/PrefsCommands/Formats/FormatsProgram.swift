@@ -31,7 +31,7 @@ package enum FormatsProgram {
     guard status == 0, let first = answer.first, let kind = Answer(rawValue: first) else {
       let signal = status & 0x7f
       let end = signal == 0 ? "exit code \(status >> 8 & 0xff)" : "signal \(signal)"
-      throw FormatProblem("what reads \(format.rawValue) could not take it, and ended with \(end)")
+      throw FormatProblem("the reader for \(format.rawValue) failed with \(end)")
     }
     switch kind {
     case .tree: return try TreeBytes.tree(answer.dropFirst())

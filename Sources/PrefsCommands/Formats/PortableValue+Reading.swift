@@ -12,7 +12,7 @@ extension PortableValue {
   /// - Throws: ``FormatProblem``.
   package static func value(_ tree: Value) throws -> Value {
     let value = try unwrapped(tree, isWhole: true)
-    guard value != .null else { throw FormatProblem("null is not a value; leave the key out") }
+    guard value != .null else { throw FormatProblem("null is not a value; omit the key") }
     return value
   }
 
@@ -23,7 +23,7 @@ extension PortableValue {
       guard members.count == 1, let (name, content) = members.first, let mark = Mark(rawValue: name) else {
         return .dictionary(try members.mapValues { try unwrapped($0) })
       }
-      if mark == .secret, !isWhole { throw FormatProblem("a secret is no part of another value") }
+      if mark == .secret, !isWhole { throw FormatProblem("a secret cannot be part of another value") }
       return try value(of: mark, content)
     case .data where isWhole: return URLArchive.unwrapped(tree)
     default: return tree
@@ -69,7 +69,7 @@ extension PortableValue {
     case (.dictionary, .dictionary(let members)): return .dictionary(try members.mapValues { try unwrapped($0) })
     default: break
     }
-    throw FormatProblem("what stands after \(mark.rawValue) is none; a dictionary of this name is written as $dict")
+    throw FormatProblem("the value of \(mark.rawValue) is invalid; wrap a dictionary with this name in $dict")
   }
 
   private static func special(_ text: String) -> Double? {

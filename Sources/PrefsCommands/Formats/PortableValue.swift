@@ -47,7 +47,7 @@ package enum PortableValue {
     let native: NativeKinds
 
     func tree(_ value: Value, depth: Int) throws -> Value {
-      guard depth <= PortableValue.depthLimit else { throw FormatProblem("it nests too deep") }
+      guard depth <= PortableValue.depthLimit else { throw FormatProblem("it is nested too deeply") }
       switch value {
       case .null: return native.null ? .null : wrapped(.null, .bool(true))
       case .bool, .int: return value

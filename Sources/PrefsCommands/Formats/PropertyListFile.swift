@@ -30,7 +30,8 @@ enum PropertyListFile {
       let seconds = date.timeIntervalSinceReferenceDate
       guard seconds == seconds.rounded(), XMLPropertyList.holds(date) else {
         throw FormatProblem(
-          "XML has whole seconds from 15 October 1582 to the year 9999; the binary form, which -o writes, has all")
+          "XML can hold only whole seconds from 15 October 1582 to the year 9999; the binary form, from -o, can hold all"
+        )
       }
     case .array(let elements): try elements.forEach(check)
     case .dictionary(let members):
@@ -44,7 +45,7 @@ enum PropertyListFile {
 
   private static func check(_ text: String) throws {
     guard XMLPropertyList.holds(text) else {
-      throw FormatProblem("XML has no control characters; the binary form, which -o writes, has")
+      throw FormatProblem("XML cannot hold control characters; the binary form, which -o writes, can")
     }
   }
 }

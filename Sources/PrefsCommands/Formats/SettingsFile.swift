@@ -32,7 +32,7 @@ struct SettingsFile {
       guard case .dictionary(let members) = tree else {
         throw Failure(
           .format,
-          "\(name): \"\(collection)\" is no collection. Name the collection that its settings belong to with -c; "
+          "\(name): \"\(collection)\" is not a collection. Name the collection for these settings with -c; "
             + "nothing was changed.")
       }
       return try Self.settings(members, of: collection, named: name)
@@ -47,7 +47,7 @@ struct SettingsFile {
     for collection in collections {
       let name = try rename(collection)
       if names.values.contains(name) {
-        throw Failure(.format, "two collections of the file are \"\(name)\". Nothing was changed.")
+        throw Failure(.format, "two collections in the file would be \"\(name)\". Nothing was changed.")
       }
       names[collection] = name
     }
@@ -65,7 +65,7 @@ struct SettingsFile {
   private static func members(named name: String, _ tree: () throws -> Value) throws -> [String: Value] {
     do {
       guard case .dictionary(let members) = try tree() else {
-        throw FormatProblem("it holds no settings by name")
+        throw FormatProblem("it is not a dictionary of settings")
       }
       return members
     } catch let problem as FormatProblem {

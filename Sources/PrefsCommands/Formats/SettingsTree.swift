@@ -32,7 +32,7 @@ package struct SettingsTree {
       try naming(name, "") { try check(name: name) }
       guard collections.updateValue(.dictionary(try settings(of: name, transaction)), forKey: name) == nil else {
         throw CofferError.notExportable(
-          collection: name, key: "", reason: "another collection differs from it in the form of its Unicode characters")
+          collection: name, key: "", reason: "another collection differs from it only in Unicode normalization")
       }
     }
     if format == .toml { return Array(TOMLWriter.text(ofCollections: collections).utf8) }
@@ -102,8 +102,8 @@ package struct SettingsTree {
       guard contents.updateValue(tree, forKey: name) == nil else {
         throw FormatProblem(
           format == .env
-            ? "another key has the name \(name), too"
-            : "another key differs from it in the form of its characters alone")
+            ? "another key also has the name \(name)"
+            : "another key differs from it only in Unicode normalization")
       }
     }
   }
@@ -126,7 +126,7 @@ package struct SettingsTree {
   }
 
   private func check(name: String) throws {
-    if !format.native.nul, name.utf8.contains(0) { throw FormatProblem("its name holds the character U+0000") }
+    if !format.native.nul, name.utf8.contains(0) { throw FormatProblem("its name contains the character U+0000") }
     if format == .plist, !isBinary { try PropertyListFile.check(.string(name)) }
   }
 

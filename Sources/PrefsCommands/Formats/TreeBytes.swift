@@ -51,7 +51,7 @@ package struct TreeBytes {
         bytes += name.utf8
         try append(member, to: &bytes)
       }
-    case .url, .uuid, .json, .secret: throw FormatProblem("a value has no form there")
+    case .url, .uuid, .json, .secret: throw FormatProblem("a value cannot be represented")
     }
   }
 
@@ -62,7 +62,7 @@ package struct TreeBytes {
   // MARK: - Reading
 
   private var rest: ArraySlice<UInt8>
-  private static let damaged = FormatProblem("the answer of what reads it is damaged")
+  private static let damaged = FormatProblem("the answer of the reader is malformed")
 
   /// - Throws: ``FormatProblem`` if the bytes are not a valid tree.
   package static func tree(_ bytes: ArraySlice<UInt8>) throws -> Value {

@@ -15,14 +15,14 @@ struct ImportText {
     var lines = report.changes.map(line)
     lines.append(
       "\(items) in \(collections): \(report.insertedCount) new, \(report.updatedCount) changed, "
-        + "\(report.unchangedCount) as they were"
+        + "\(report.unchangedCount) unchanged"
         + (report.removedCount == 0 ? "" : "; \(DisplayText.count(report.removedCount, "other", "others")) removed"))
     if report.declaredCount > 0 {
       lines.append("\(DisplayText.count(report.declaredCount, "setting", "settings")) declared")
     }
     if report.opaqueCount > 0 {
       lines.append(
-        "\(DisplayText.count(report.opaqueCount, "value is", "values are")) in a form of the application's own, kept as data"
+        "\(DisplayText.count(report.opaqueCount, "value is", "values are")) in a format of the application, kept as data"
       )
     }
     if report.expiredCount > 0 {
@@ -31,7 +31,7 @@ struct ImportText {
     }
     if report.redactedCount > 0 {
       lines.append(
-        "\(DisplayText.count(report.redactedCount, "secret", "secrets")) not shown in the file, left as they are")
+        "\(DisplayText.count(report.redactedCount, "secret", "secrets")) hidden in the file, left unchanged")
     }
     if isDryRun { lines.append("Nothing was changed.") }
     return lines.joined(separator: "\n") + "\n"

@@ -4,7 +4,7 @@ import CofferMaintenance
 
 /// The options that describe a file to import.
 struct ImportedFileOptions: ParsableArguments {
-  @Option(help: "What it is.")
+  @Option(help: "The format of the file.")
   var format: Format?
 
   @Option(help: ArgumentHelp("Read the passphrase of the file from this file descriptor.", valueName: "n"))
@@ -117,7 +117,7 @@ private struct File {
     let bytes = try readBytes()
     if path != "-", bytes.starts(with: "SQLite format 3\0".utf8) { return (.sqlite, nil) }
     guard let format = SettingsFormat(contents: bytes).flatMap(Self.format) else {
-      throw Failure(.usage, "\(shownName) does not tell its format. Name it with --format.")
+      throw Failure(.usage, "\(shownName) does not show its format. Name it with --format.")
     }
     return (format, bytes)
   }

@@ -7,8 +7,8 @@ enum MergeMode: String, EnumerableFlag {
 
   static func help(for value: MergeMode) -> ArgumentHelp? {
     value == .merge
-      ? "Keep the items that do not come, and replace those that do."
-      : "Remove the items that do not come, in the collections that do."
+      ? "Keep other items, and replace those that are also in the source."
+      : "Remove other items from the collections in the source."
   }
 
   var ofImport: ImportMode { self == .merge ? .merge : .replace }

@@ -69,7 +69,7 @@ struct KeyReplacement {
     }
     return Failure(
       .refused,
-      "a new key needs the secret of every slot that is to stay. Give that of \(ways.joined(separator: ", of ")), or let "
+      "a new key needs the secret of every slot that stays. Give that of \(ways.joined(separator: ", of ")), or let "
         + "it go with --drop. Nothing was changed.")
   }
 }

@@ -10,13 +10,13 @@ enum SlotReference {
     let argument = CommandArguments.value(argument)
     let matches = slots.filter { String($0.id) == argument || (!$0.label.isEmpty && $0.label == argument) }
     guard let slot = matches.first else {
-      throw Failure(.notFound, "there is no key slot \"\(argument)\"; known are \(SlotText.list(slots)).")
+      throw Failure(.notFound, "there is no key slot \"\(argument)\"; the slots are \(SlotText.list(slots)).")
     }
     guard matches.count == 1 else {
       throw Failure(
         .usage,
-        "\"\(argument)\" may be \(SlotText.list(matches)). Give a number that is nobody's label, or label "
-          + "them anew.")
+        "\"\(argument)\" is ambiguous: \(SlotText.list(matches)). Give a number that is not a label, or label "
+          + "them again.")
     }
     return slot
   }
@@ -26,7 +26,7 @@ enum SlotReference {
 
   static func check(label: String?) throws {
     if let label, label.utf8.count > labelLimit {
-      throw ValidationError("A label has \(labelLimit) bytes at most.")
+      throw ValidationError("A label can have at most \(labelLimit) bytes.")
     }
   }
 }

@@ -24,7 +24,7 @@ enum SlotText {
       case .credential: "a credential\(label)"
       }
     }
-    return "What opens it: " + ways.joined(separator: "; or ") + "."
+    return "It opens with: " + ways.joined(separator: "; or ") + "."
   }
 
   /// The slots in columns, for display.

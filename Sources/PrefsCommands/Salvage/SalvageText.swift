@@ -28,7 +28,7 @@ struct SalvageText {
     table.add([
       "pages",
       "\(report.pageCount), "
-        + (damaged == 0 ? style.good("all of them whole") : style.bad("\(damaged) of them damaged")),
+        + (damaged == 0 ? style.good("all intact") : style.bad("\(damaged) of them damaged")),
     ])
     if let log { table.add(["log", log]) }
     if let envelope { table.add(["envelope", envelope]) }
@@ -42,7 +42,7 @@ struct SalvageText {
   }
 
   private var envelope: String? {
-    report.damagedEnvelopeCopies.first.map { "copy \($0) is damaged, the other one served" }
+    report.damagedEnvelopeCopies.first.map { "copy \($0) is damaged, the other one was used" }
   }
 
   private var damagedPages: [String] {
@@ -58,16 +58,16 @@ struct SalvageText {
     case .items: "held items"
     case .history: "held earlier values"
     case .collections: "held names of collections"
-    case .vault: "held what opens sealed collections"
-    case .changeLog: "held the log of changes, which begins anew"
-    case .structure: "held what was made anew"
+    case .vault: "held the vault of sealed collections"
+    case .changeLog: "held the change log, which starts again"
+    case .structure: "held what was rebuilt"
     case .nothing: "was free"
     case .unknown: "may have held anything"
     }
   }
 
   private var renamedCollections: [String] {
-    list("Collections whose names are lost are now called:", report.renamedCollections) { $0 }
+    list("New names of collections whose names are lost:", report.renamedCollections) { $0 }
   }
 
   private var lostItems: [String] {
@@ -96,9 +96,9 @@ struct SalvageText {
     var reasons: [String] = []
     if !report.lostItems.isEmpty { reasons.append("what is listed above") }
     if report.damagedPages.contains(where: { [.items, .unknown].contains($0.contents) }) {
-      reasons.append("what else lay on the damaged pages")
+      reasons.append("anything else on the damaged pages")
     }
-    if report.lostLogFrameCount > 0 { reasons.append("the commits in the frames of the log that are lost") }
+    if report.lostLogFrameCount > 0 { reasons.append("the commits in the lost frames of the log") }
     if reasons.isEmpty { reasons.append("the names, or the earlier values, on the damaged pages") }
     return style.bad("Something is lost:") + " " + reasons.joined(separator: ", and ") + ".\n"
   }

@@ -12,19 +12,19 @@ package struct CommonOptions: ParsableArguments, Talking {
 
   @Option(
     help: ArgumentHelp(
-      "The store, the key file and the collection of an application's Preferences, unless others are named.",
+      "Use the store, the key file and the collection of an application's Preferences by default.",
       valueName: "identifier"))
   var app: String?
 
   @Option(
     name: [.customShort("c"), .long], parsing: .unconditionalSingleValue,
-    help: ArgumentHelp("The collection; KEY is then taken whole, slashes included.", valueName: "name"),
+    help: ArgumentHelp("The collection; KEY may then contain slashes.", valueName: "name"),
     completion: Completions.collections)
   package var collection: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "The collection's environment, as `prefs env` makes them; what is not set there shows from the collection.",
+      "An environment of the collection, see `prefs env`; values not set there come from the collection.",
       valueName: "name"), completion: Completions.environments)
   package var env: String?
 
@@ -42,7 +42,7 @@ package struct CommonOptions: ParsableArguments, Talking {
 
   @Option(
     help: ArgumentHelp(
-      "On whose behalf a change is made, for prefs log; else PREFS_ACTOR.", valueName: "name"))
+      "The person or job behind a change, for prefs log; by default PREFS_ACTOR.", valueName: "name"))
   var actor: String?
   @Option(help: ArgumentHelp("Unlock the vault with this key file.", valueName: "path"), completion: .file())
   package var vaultKeyFile: String?
@@ -50,7 +50,7 @@ package struct CommonOptions: ParsableArguments, Talking {
   @Option(help: ArgumentHelp("Read the key of the vault from this file descriptor.", valueName: "n"))
   package var vaultKeyFd: Int32?
 
-  @Flag(help: "Make no store: a missing one is an error.")
+  @Flag(help: "Do not create a store: a missing one is an error.")
   var mustExist = false
 
   @Flag(help: "Never ask; fail instead.")
@@ -62,10 +62,10 @@ package struct CommonOptions: ParsableArguments, Talking {
   @Option(help: ArgumentHelp("Colour: auto, always or never.", valueName: "when"))
   var color: ColorChoice = .auto
 
-  @Flag(name: .shortAndLong, help: "Leave out notes and hints.")
+  @Flag(name: .shortAndLong, help: "Omit notes and hints.")
   package var quiet = false
 
-  @Flag(name: .shortAndLong, help: "Say which store and which key are used.")
+  @Flag(name: .shortAndLong, help: "Show which store and which key are used.")
   package var verbose = false
 
   package mutating func validate() throws {
@@ -103,7 +103,7 @@ package struct CommonOptions: ParsableArguments, Talking {
 
   func checkCollectionCount() throws {
     guard collection.count <= 1 else {
-      throw Failure(.usage, "-c names one collection here, and was given \(collection.count) times.")
+      throw Failure(.usage, "-c was given \(collection.count) times; only one collection is possible here.")
     }
   }
 

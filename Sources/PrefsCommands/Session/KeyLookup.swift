@@ -28,7 +28,7 @@ struct KeyLookup {
     } catch CofferError.wrongKey {
       throw Failure(
         .wrongKey,
-        "wrong key: no slot of the store \(store) answers to it. \(SlotText.ways(slots)) Nothing was changed.")
+        "wrong key: it opens no slot of the store \(store). \(SlotText.ways(slots)) Nothing was changed.")
     } catch CofferError.keyUnavailable(let reason) where slots.count > 1 {
       throw Failure(
         .keyUnavailable, "\(CofferError.keyUnavailable(reason: reason).description) \(SlotText.ways(slots))")
@@ -58,11 +58,11 @@ struct KeyLookup {
   private func missing(_ keyFile: String, _ slots: [SlotInfo]) -> Failure {
     if KeyFile.isDangling(keyFile) {
       return Failure(
-        .keyUnavailable, "the key file \(keyFile) is a symbolic link that leads nowhere. Mend the link, or remove it.")
+        .keyUnavailable, "the key file \(keyFile) is a dangling symbolic link. Fix the link, or remove it.")
     }
     return Failure(
       .keyUnavailable,
-      "the store opens with a key file, and there is none at \(keyFile). Name it with --key-file or PREFS_KEY_FILE."
+      "the store opens with a key file, but there is none at \(keyFile). Name it with --key-file or PREFS_KEY_FILE."
         + (slots.count > 1 ? " \(SlotText.ways(slots))" : ""))
   }
 
@@ -99,7 +99,7 @@ struct KeyLookup {
   /// The key file at `path`, created if it is missing.
   func newKeyFile(_ path: String, group: String? = nil) throws -> KeySource {
     if try KeyFile.create(at: path, group: group) {
-      options.note("made the key file \(path). Keep a copy of it: what it alone opens is lost without it.")
+      options.note("created the key file \(path). Keep a copy of it: a store that only it opens is lost without it.")
     }
     return options.keyFile(at: path)
   }

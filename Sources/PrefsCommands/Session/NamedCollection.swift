@@ -90,7 +90,7 @@ extension CommonOptions {
     for collection in collections {
       guard let collection else { throw ValidationError("--env is for one collection. Name it.") }
       if CollectionEnvironment(collection: collection) != nil {
-        throw ValidationError("\(collection) is an environment by its name; leave out --env.")
+        throw ValidationError("\(collection) already names an environment; omit --env.")
       }
       do {
         _ = try CollectionEnvironment(env, of: collection)
@@ -119,6 +119,6 @@ extension CollectionEnvironment {
     return Failure(
       .notFound,
       "there is no environment \"\(name)\" of \(KeyReference.describe(parent))"
-        + (near.map { "; did you mean \"\($0)\"?" } ?? ". It is made by: prefs env create \(collection)"))
+        + (near.map { "; did you mean \"\($0)\"?" } ?? ". Create it with: prefs env create \(collection)"))
   }
 }

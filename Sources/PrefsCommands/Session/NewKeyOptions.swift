@@ -6,20 +6,20 @@ struct NewKeyOptions: ParsableArguments {
   @Flag(help: "A passphrase, asked for twice without echo.")
   var passphrase = false
 
-  @Option(help: ArgumentHelp("The passphrase that this file descriptor gives.", valueName: "n"))
+  @Option(help: ArgumentHelp("A passphrase, read from this file descriptor.", valueName: "n"))
   var newPassphraseFd: Int32?
 
-  @Option(help: ArgumentHelp("A key file; it is made when it is missing.", valueName: "path"), completion: .file())
+  @Option(help: ArgumentHelp("A key file; it is created if missing.", valueName: "path"), completion: .file())
   var newKeyFile: String?
 
-  @Option(help: ArgumentHelp("What this command line prints: 32 bytes, or a key file.", valueName: "command"))
+  @Option(help: ArgumentHelp("The output of this command line: 32 bytes, or a key file.", valueName: "command"))
   var keyCommand: String?
 
-  @Option(help: ArgumentHelp("The credential of systemd with this name.", valueName: "name"))
+  @Option(help: ArgumentHelp("The systemd credential with this name.", valueName: "name"))
   var credential: String?
 
   @Option(
-    parsing: .unconditional, help: ArgumentHelp("What the slot is called, up to 64 bytes.", valueName: "text"))
+    parsing: .unconditional, help: ArgumentHelp("A label for the slot, up to 64 bytes.", valueName: "text"))
   var label: String?
 
   @OptionGroup var stretching: StretchingOptions
@@ -42,7 +42,7 @@ struct NewKeyOptions: ParsableArguments {
       throw ValidationError("--\(option) needs a value.")
     }
     try DescriptorOptions.check([newPassphraseFd].compactMap(\.self))
-    if stretching.areGiven, isRandomKey { throw ValidationError("Only a passphrase is stretched.") }
+    if stretching.areGiven, isRandomKey { throw ValidationError("Only a passphrase can be stretched.") }
     try SlotReference.check(label: label)
   }
 

@@ -138,7 +138,7 @@ package struct Session {
     let source = try lookup.sourceForNewStore(withPassphrase: false)
     do {
       let database = try Database.create(at: path, key: source, options: databaseOptions())
-      options.note("made the store \(path).")
+      options.note("created the store \(path).")
       return database
     } catch CofferError.storeExists {
       // Another process has just created it.
@@ -163,7 +163,7 @@ package struct Session {
 
   // MARK: - Transactions
 
-  // Where a transaction needs the vault, it is unlocked if that is possible, and the transaction begins anew.
+  // If a transaction needs the vault, it is unlocked if possible, and the transaction starts over.
 
   /// Opens the store, reads in one transaction, and closes it.
   func read<R>(_ body: (borrowing ReadTransaction) throws -> R) throws -> R {

@@ -4,14 +4,14 @@ import Coffer
 /// The options for the cost of each guess at a passphrase.
 struct StretchingOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp("Stretch the passphrase by scrypt with 2^N rounds, 14 to 21; 17 unless told.", valueName: "n"))
+    help: ArgumentHelp("Stretch the passphrase by scrypt with 2^N rounds, 14 to 21; 17 by default.", valueName: "n"))
   var cost: UInt8?
 
   @Option(
-    help: ArgumentHelp("Measure which cost of scrypt takes this long here, and use it.", valueName: "seconds"))
+    help: ArgumentHelp("Measure which cost of scrypt takes this many seconds here, and use it.", valueName: "seconds"))
   var calibrate: Double?
 
-  @Flag(help: "Stretch by Argon2id (64 MiB, 3 passes), where OpenSSL has it: 3.2 and later.")
+  @Flag(help: "Stretch by Argon2id (64 MiB, 3 passes); needs OpenSSL 3.2 or later.")
   var argon2id = false
 
   @Option(help: ArgumentHelp("Stretch by PBKDF2-HMAC-SHA512, for FIPS 140, with N iterations.", valueName: "n"))
@@ -40,7 +40,7 @@ struct StretchingOptions: ParsableArguments {
     if let pbkdf2 { return .pbkdf2HMACSHA512(iterations: pbkdf2) }
     guard argon2id else { return .standard }
     guard PasswordHash.isArgon2idAvailable else {
-      throw Failure(.other, "the OpenSSL that is installed has no Argon2id; it came with 3.2. Use --cost.")
+      throw Failure(.other, "the installed OpenSSL has no Argon2id; 3.2 introduced it. Use --cost.")
     }
     // RFC 9106, 4: the second recommended option.
     return .argon2id(memoryKiB: 64 << 10, iterations: 3, lanes: 4)

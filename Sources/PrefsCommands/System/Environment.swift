@@ -18,6 +18,6 @@ package enum Environment {
   }
 
   private static func noHome() throws -> String {
-    throw Failure(.other, "no home directory is known. Set HOME, or name the places with --store and --key-file.")
+    throw Failure(.other, "the home directory is unknown. Set HOME, or use --store and --key-file.")
   }
 }

@@ -55,7 +55,7 @@ package enum FileDescriptor {
       var count = 0
       while count < buffer.count {
         if let deadline, let time, !KeySource.waitForInput(descriptor, until: deadline) {
-          throw Failure(.keyUnavailable, "\(name) did not come to its end within \(time).")
+          throw Failure(.keyUnavailable, "\(name) did not end within \(time).")
         }
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
         let read: Int
@@ -68,7 +68,7 @@ package enum FileDescriptor {
         count += read
       }
       guard count <= limit else {
-        throw Failure(.keyUnavailable, "\(name) holds more than \(limit >> 10) KiB, the largest secret here.")
+        throw Failure(.keyUnavailable, "\(name) holds more than \(limit >> 10) KiB, the largest secret possible.")
       }
       if droppingNewline, count > 0, buffer[count - 1] == UInt8(ascii: "\n") { count -= 1 }
       guard count > 0 else { throw Failure(.keyUnavailable, "\(name) is empty.") }

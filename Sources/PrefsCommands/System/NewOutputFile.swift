@@ -18,7 +18,7 @@ struct NewOutputFile {
     guard descriptor >= 0 else {
       let code = errno
       throw code == EEXIST
-        ? Failure(.conflict, "\(path) exists already, and is not replaced. Name another file.")
+        ? Failure(.conflict, "\(path) exists already and is not replaced. Name another file.")
         : Failure.system(path, errno: code)
     }
   }

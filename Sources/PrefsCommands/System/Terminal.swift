@@ -37,7 +37,7 @@ package enum Terminal {
     // Nonblocking: the read returns between lines, so that signals are noticed (see HiddenInput).
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      throw Failure(.keyUnavailable, "there is no terminal to ask for a secret on.")
+      throw Failure(.keyUnavailable, "there is no terminal to ask for a secret.")
     }
     defer { close(descriptor) }
     return try FileDescriptor.secret(capacity: 4 << 10) { buffer in
@@ -152,7 +152,7 @@ private struct HiddenInput {
       } else if code == EAGAIN || code == EINTR {
         pause()
       } else {
-        throw Failure(.keyUnavailable, "the terminal went away: \(Failure.systemMessage(code)).")
+        throw Failure(.keyUnavailable, "the terminal is gone: \(Failure.systemMessage(code)).")
       }
     }
     throw Failure(.keyUnavailable, "the line is longer than a terminal can take.")

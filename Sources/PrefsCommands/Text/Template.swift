@@ -32,14 +32,14 @@ struct Template {
       }
       let line = bytes[inside...].prefix { $0 != UInt8(ascii: "\n") }
       guard let end = Self.find(Self.closing, in: bytes, from: inside), end < line.endIndex else {
-        throw Failure(.format, "\(place(start)): {{prefs: has no }} on its line.")
+        throw Failure(.format, "\(place(start)): {{prefs: has no closing }} on its line.")
       }
       let content = bytes[inside..<end]
       let bar = content.firstIndex(of: UInt8(ascii: "|"))
       let key = Self.trimmed(content[..<(bar ?? content.endIndex)])
       guard key.count <= Self.nameByteLimit else {
         throw Failure(
-          .format, "\(place(start)): the name of the key has \(key.count) bytes; \(Self.nameByteLimit) are the most.")
+          .format, "\(place(start)): the name of the key has \(key.count) bytes; the limit is \(Self.nameByteLimit).")
       }
       guard let text = String(validating: key, as: UTF8.self) else {
         throw Failure(.format, "\(place(start)): the name of the key is not valid UTF-8.")
@@ -68,7 +68,7 @@ struct Template {
     }
     guard isLonger ?? true else {
       throw Failure(
-        .format, "\(place(start)): {{prefs is no placeholder; write {{prefs:KEY}} or {{prefs:COLLECTION/KEY}}.")
+        .format, "\(place(start)): {{prefs is not a placeholder; write {{prefs:KEY}} or {{prefs:COLLECTION/KEY}}.")
     }
     return nil
   }

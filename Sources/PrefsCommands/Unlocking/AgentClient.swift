@@ -43,7 +43,7 @@ struct AgentClient {
     try? key.withUnsafeBytes { try FileDescriptor.writeAll($0, to: ends[1], named: "a pipe") }
     close(ends[1])
     guard let kept = self.key(), kept.isEqual(to: key) else {
-      throw Failure(.other, "the agent that is to keep the key ended at once.")
+      throw Failure(.other, "the agent for the key ended immediately.")
     }
   }
 
@@ -65,7 +65,7 @@ struct AgentClient {
       // It may have ended by itself just now.
       return read(descriptor, &byte, 1) == 0 || errno == ECONNRESET
     }
-    guard hasEnded ?? true else { throw Failure(.other, "the agent that keeps the key does not answer. End it.") }
+    guard hasEnded ?? true else { throw Failure(.other, "the agent that keeps the key does not respond. End it.") }
   }
 
   private func ask<R>(_ request: AgentRequest, _ answer: (Int32) throws -> R) throws -> R? {

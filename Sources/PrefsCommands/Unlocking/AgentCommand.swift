@@ -20,7 +20,7 @@ struct AgentCommand: ParsableCommand {
 
   mutating func run() throws {
     guard isListening(AgentProcess.listener), !Terminal.isTerminal(0) else {
-      throw Failure(.usage, "prefs unlock starts the agent where it is needed. It is not for use by hand.")
+      throw Failure(.usage, "prefs unlock starts the agent when needed. Do not start it by hand.")
     }
     signal(SIGPIPE, SIG_IGN)
     let key = try FileDescriptor.readSecret(0, named: "the pipe with the key", droppingNewline: false)

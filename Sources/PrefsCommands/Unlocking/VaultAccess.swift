@@ -37,7 +37,7 @@ struct VaultAccess {
   /// - Throws: ``Failure`` with the status `notFound` when there is no vault.
   func requireVault() throws {
     guard try vault.exists() else {
-      throw Failure(.notFound, "the store has no vault yet. prefs seal makes it, with the first collection.")
+      throw Failure(.notFound, "the store has no vault yet. prefs seal creates it with the first collection.")
     }
   }
 
@@ -96,7 +96,7 @@ extension Session {
     do {
       return try body()
     } catch CofferError.wrongKey {
-      throw Failure(.wrongKey, "wrong key: no slot of the vault of \(path) answers to it. Nothing was changed.")
+      throw Failure(.wrongKey, "wrong key: it opens no slot of the vault of \(path). Nothing was changed.")
     }
   }
 

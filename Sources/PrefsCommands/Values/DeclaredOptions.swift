@@ -2,6 +2,6 @@ import ArgumentParser
 
 /// The option for values that violate their declarations.
 struct DeclaredOptions: ParsableArguments {
-  @Flag(name: .shortAndLong, help: "Set a value that is not as its setting is declared, too.")
+  @Flag(name: .shortAndLong, help: "Also set a value that does not match its declaration.")
   var force = false
 }

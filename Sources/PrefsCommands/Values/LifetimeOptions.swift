@@ -9,17 +9,17 @@ import Coffer
 
 /// The options for a value's expiry and due date.
 struct LifetimeOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The value is gone after this long, as in 90s, 2h or 30d.", valueName: "time"))
+  @Option(help: ArgumentHelp("The value expires after this long, as in 90s, 2h or 30d.", valueName: "time"))
   var expiresIn: Lifetime?
 
   @Option(
     help: ArgumentHelp(
-      "The value is gone from this moment on, as in 2027-01-31 or 2027-01-31T08:30:00+01:00.", valueName: "date"))
+      "The value expires at this time, as in 2027-01-31 or 2027-01-31T08:30:00+01:00.", valueName: "date"))
   var expiresAt: Moment?
 
   @Option(
     help: ArgumentHelp(
-      "The value should be renewed by then: a date, or a time from now. Nothing vanishes; list --due and doctor tell.",
+      "The value is due for renewal then: a date, or a time from now. It stays; list --due and doctor report it.",
       valueName: "date"))
   var due: DueDate?
 

@@ -19,13 +19,13 @@ enum Sum {
       return .double(sum)
     }
     guard let number = integer(present) else {
-      throw Failure(.format, "it is of type \(present.kind.name), and only numbers can be counted.")
+      throw Failure(.format, "it has type \(present.kind.name), but must be a number.")
     }
-    guard let step = integer(step) else { throw Failure(.format, "it is an integer, and so must be what is added.") }
+    guard let step = integer(step) else { throw Failure(.format, "it is an integer, so N must be one, too.") }
     let sum = number + step
     if let small = Int64(exactly: sum) { return .int(small) }
     guard let large = UInt64(exactly: sum) else {
-      throw Failure(.format, "the sum is no integer from \(Int64.min) to \(UInt64.max).")
+      throw Failure(.format, "the sum is not an integer from \(Int64.min) to \(UInt64.max).")
     }
     return .uint64(large)
   }
@@ -40,7 +40,7 @@ enum Sum {
 
   private static func double(_ value: Value) throws -> Double {
     if case .double(let number) = value { return number }
-    guard let number = integer(value) else { throw Failure(.format, "what is added is no number.") }
+    guard let number = integer(value) else { throw Failure(.format, "N is not a number.") }
     return Double(number)
   }
 }

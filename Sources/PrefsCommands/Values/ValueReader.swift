@@ -81,7 +81,7 @@ package struct ValueReader {
     switch text.lowercased() {
     case "true", "yes", "on", "1": return true
     case "false", "no", "off", "0": return false
-    default: throw Failure(.format, "not a truth value. Use true or false, yes or no, on or off, 1 or 0.")
+    default: throw Failure(.format, "not a boolean. Use true or false, yes or no, on or off, 1 or 0.")
     }
   }
 
@@ -96,7 +96,7 @@ package struct ValueReader {
 
   private func url(_ text: String) throws -> URL {
     guard !text.isEmpty, let url = URL(string: text, encodingInvalidCharacters: false) else {
-      throw Failure(.format, "not a URL. Spaces and other reserved characters have to be percent-encoded.")
+      throw Failure(.format, "not a URL. Spaces and other reserved characters must be percent-encoded.")
     }
     return url
   }
@@ -113,7 +113,7 @@ package struct ValueReader {
     case .raw: return Data(bytes)
     case .hex:
       guard let decoded = HexText.bytes(String(decoding: bytes, as: UTF8.self)) else {
-        throw Failure(.format, "not hexadecimal: pairs of the digits 0-9 and a-f are needed.")
+        throw Failure(.format, "not hexadecimal: use pairs of the digits 0-9 and a-f.")
       }
       return Data(decoded)
     case .base64:
@@ -121,7 +121,7 @@ package struct ValueReader {
         throw Failure(
           .format,
           "not base64. Data on the command line is base64, or hexadecimal with --hex; "
-            + "- and --value-file take the bytes as they are.")
+            + "- and --value-file read raw bytes.")
       }
       return decoded
     }
@@ -131,7 +131,7 @@ package struct ValueReader {
 
   private func json(_ text: String) throws -> Value {
     let value = try parsedJSON(text)
-    guard value != .null else { throw Failure(.format, "null is not a value. Use prefs unset to remove one.") }
+    guard value != .null else { throw Failure(.format, "null is not a value. Use prefs unset to remove a value.") }
     // Kept as text: programs store their Codable types as JSON text, and read it back as such.
     return .json(JSONText.text(value, bigIntegers: .numbers))
   }

@@ -7,11 +7,11 @@ import PrefsCommands
 struct ConflictsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "conflicts",
-    abstract: "List settings that were changed on two hosts at once, or settle them.",
+    abstract: "List settings that were changed concurrently on two hosts, or resolve them.",
     discussion: """
-      Each line has a number, the setting, the version in its history of the value that lost, who lost to whom, and when. \
-      `prefs history` shows that value. --restore sets it again, as a new change, which travels; --dismiss takes the conflict off the list and \
-      leaves things as they are.
+      Each line has a number, the setting, the version of the losing value in its history, the two members, and the time. \
+      `prefs history` shows that value. --restore sets it again, as a new change that is shared; --dismiss removes the \
+      conflict from the list and changes nothing else.
 
       Examples:
         prefs fleet conflicts
@@ -22,16 +22,16 @@ struct ConflictsCommand: AsyncParsableCommand {
   @Flag(help: "Print a JSON array.")
   var json = false
 
-  @Option(help: ArgumentHelp("Set the setting to the value that lost in this conflict.", valueName: "n"))
+  @Option(help: ArgumentHelp("Set the setting to the losing value of this conflict.", valueName: "n"))
   var restore: [Int64] = []
 
-  @Option(help: ArgumentHelp("Take this conflict off the list.", valueName: "n"))
+  @Option(help: ArgumentHelp("Remove this conflict from the list.", valueName: "n"))
   var dismiss: [Int64] = []
 
   @OptionGroup var one: OneFleetOptions
 
   mutating func validate() throws {
-    if json, !(restore.isEmpty && dismiss.isEmpty) { throw ValidationError("--json goes with the list.") }
+    if json, !(restore.isEmpty && dismiss.isEmpty) { throw ValidationError("--json is only for the list.") }
   }
 
   mutating func run() async throws {

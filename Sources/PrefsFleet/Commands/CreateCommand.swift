@@ -15,9 +15,9 @@ import PrefsCommands
 struct CreateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "create",
-    abstract: "Make a fleet, with this store as its first admin.",
+    abstract: "Create a fleet, with this store as its first admin.",
     discussion: """
-      What is in the collections is pushed at once. A fleet that is at the address already is never replaced.
+      The contents of the collections are pushed immediately. An existing fleet at the address is never replaced.
 
       Examples:
         prefs fleet create team --at etcd://127.0.0.1:2379/coffer -c web -c flags
@@ -25,25 +25,25 @@ struct CreateCommand: AsyncParsableCommand {
         prefs fleet create team --at 'etcds://coffer@etcd-1,etcd-2/team?ca=/etc/coffer/ca.pem' -c web --password-file pw
       """)
 
-  @Argument(help: "What the fleet is called.")
+  @Argument(help: "The name of the fleet.")
   var name: String
 
   @Option(help: ArgumentHelp("The carrier: etcd://…, etcds://… or file:///…", valueName: "address"))
   var at: String
 
-  @Option(help: ArgumentHelp("What this host is called in the fleet; its host name otherwise.", valueName: "name"))
+  @Option(help: ArgumentHelp("The name of this host in the fleet; by default its host name.", valueName: "name"))
   var `as`: String?
 
   @Option(
     help: ArgumentHelp(
-      "How long a removal is remembered: a host that was away longer takes the fleet's state as it is.",
+      "How long removals are remembered: a host that was away longer adopts the state of the fleet.",
       valueName: "days"))
   var retention = 90
 
   @OptionGroup var options: FleetOptions
 
   mutating func validate() throws {
-    if options.common.namedCollections.isEmpty { throw ValidationError("Name the collections to be shared with -c.") }
+    if options.common.namedCollections.isEmpty { throw ValidationError("Name the collections to share with -c.") }
     guard (1...36_500).contains(retention) else {
       throw ValidationError("--retention needs a number of days from 1 to 36500.")
     }
@@ -57,7 +57,7 @@ struct CreateCommand: AsyncParsableCommand {
         retentionDays: retention)
       let report = try await fleet.sync()
       let settings = DisplayText.count(report.pushedCount, "setting", "settings")
-      options.common.note("made the fleet \"\(name)\", with \(settings).")
+      options.common.note("created the fleet \"\(name)\", with \(settings).")
       try report.checkProblems()
     }
   }

@@ -13,18 +13,18 @@ import PrefsCommands
 struct InviteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "invite",
-    abstract: "Make a member, and print the invitation that makes a store that member.",
+    abstract: "Add a member, and print the invitation for its store.",
     discussion: """
-      A reader takes what others set; a writer sets, too; an admin also says who is a member. The invitation is a secret of one \
-      line: anyone who has it is that member. Hand it over as you would a private key, and let one host use it. A stolen one is of no use \
-      any more after `prefs fleet remove NAME`.
+      A reader receives settings; a writer also sets them; an admin also manages members. The invitation is a secret of \
+      one line: anyone who has it is that member. Handle it like a private key, and use it on one host only. `prefs fleet \
+      remove NAME` makes a stolen one useless.
 
       Examples:
         prefs fleet invite web-17 --role reader > web-17.invitation
         prefs fleet invite build --role writer --expires 7d | ssh build prefs fleet join -
       """)
 
-  @Argument(help: "What the member is called.")
+  @Argument(help: "The name of the member.")
   var name: String
 
   @Option(help: ArgumentHelp("reader, writer or admin.", valueName: "role"))
@@ -32,7 +32,7 @@ struct InviteCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The invitation has to be used by then: a date, or a time from now, as in 7d.", valueName: "date"))
+      "The invitation expires then: a date, or a time from now, as in 7d.", valueName: "date"))
   var expires: DueDate?
 
   @OptionGroup var one: OneFleetOptions

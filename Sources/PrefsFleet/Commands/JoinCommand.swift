@@ -7,11 +7,11 @@ import PrefsCommands
 struct JoinCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "join",
-    abstract: "Make this store the member that an invitation is for.",
+    abstract: "Join a fleet with an invitation.",
     discussion: """
-      The invitation comes from standard input or a file, as arguments can be seen by others. Afterwards it is in the store, sealed, and the \
-      file can go. What the store has in the fleet's collections already is merged as if it had been changed now: what lost is \
-      listed by `prefs fleet conflicts`.
+      The invitation is read from standard input or a file, because others can see arguments. It is then kept in the \
+      store, sealed, and the file can be deleted. Existing settings in the fleet's collections are merged as if they had \
+      been changed now; `prefs fleet conflicts` lists those that lost.
 
       Examples:
         prefs fleet join - < web-17.invitation
@@ -23,7 +23,7 @@ struct JoinCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The carrier's address from here, where it is not that of the invitation.", valueName: "address"))
+      "The address of the carrier from here, if it differs from that in the invitation.", valueName: "address"))
   var at: String?
 
   @OptionGroup var options: FleetOptions
@@ -36,8 +36,8 @@ struct JoinCommand: AsyncParsableCommand {
     guard !file.hasPrefix("coffer-fleet-") else {
       throw Failure(
         .usage,
-        "an invitation is a secret, and arguments can be seen by others: it is to be taken for known now. Remove that member, "
-          + "invite it anew, and give the invitation to `prefs fleet join -` on standard input.")
+        "an invitation is a secret, and others can see arguments: consider it disclosed. Remove that member, "
+          + "invite it again, and give the invitation to `prefs fleet join -` on standard input.")
     }
     let invitation = try Invitation(text: text())
     let carrier = try options.carrier(at: at ?? invitation.carrier)
@@ -47,7 +47,7 @@ struct JoinCommand: AsyncParsableCommand {
       let status = try await fleet.status()
       options.common.note(
         "joined the fleet \"\(status.fleet)\" as \(status.member), a \(status.role). "
-          + "`prefs fleet run` keeps the store in step.")
+          + "`prefs fleet run` keeps the store in sync.")
       try report.checkProblems()
     }
   }

@@ -6,9 +6,9 @@ import PrefsCommands
 struct LeaveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "leave",
-    abstract: "Forget the fleet: the store keeps its settings, and shares them no longer.",
+    abstract: "Leave the fleet: the store keeps its settings and stops sharing them.",
     discussion: """
-      The carrier is not asked. The member stays in the fleet's list until an admin removes it.
+      The carrier is not contacted. The member stays in the list of the fleet until an admin removes it.
 
       Examples:
         prefs fleet leave
@@ -21,7 +21,7 @@ struct LeaveCommand: AsyncParsableCommand {
       let status = try await fleet.status()
       try await fleet.leave()
       one.common.note(
-        "left the fleet \"\(status.fleet)\". An admin takes the member off its list: "
+        "left the fleet \"\(status.fleet)\". An admin can remove the member: "
           + "prefs fleet remove \(status.member)")
     }
   }

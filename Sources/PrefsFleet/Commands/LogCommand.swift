@@ -7,17 +7,18 @@ import PrefsCommands
 struct LogCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "log",
-    abstract: "Show the last change of each shared setting, the newest first.",
+    abstract: "Show the last change of each shared setting, newest first.",
     discussion: """
-      Each line has the time by the clock of the host that made the change, its member, what happened, the setting, and how often it \
-      was changed. It is what this store knows, without what it has not pushed yet. `prefs log` shows who made a change there.
+      Each line has the time, by the clock of the host that made the change, its member, the kind of change, the setting, \
+      and the number of its changes. It shows what this store knows, without changes it has not pushed yet. `prefs log` \
+      shows who made a change there.
 
       Examples:
         prefs fleet log
         prefs fleet log --limit 20 --json
       """)
 
-  @Option(help: ArgumentHelp("Show no more than this.", valueName: "n"))
+  @Option(help: ArgumentHelp("Show at most this many.", valueName: "n"))
   var limit: Int?
 
   @Flag(help: "Print a JSON array.")

@@ -7,7 +7,7 @@ import PrefsCommands
 struct MembersCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "members",
-    abstract: "List who is a member, as far as this store knows.",
+    abstract: "List the members, as far as this store knows.",
     discussion: """
       Examples:
         prefs fleet members
@@ -48,16 +48,16 @@ struct MembersCommand: AsyncParsableCommand {
 struct RemoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
-    abstract: "Take a member out, and renew the fleet's key.",
+    abstract: "Remove a member, and renew the key of the fleet.",
     discussion: """
-      Nothing that is written afterwards opens with the keys that the member has. What it could read before, it may have kept: change \
-      the secrets among that.
+      Nothing written afterwards can be read with the keys that the member has. It may have kept what it could read \
+      before: change the secrets among that.
 
       Examples:
         prefs fleet remove web-17
       """)
 
-  @Argument(help: "What the member is called.")
+  @Argument(help: "The name of the member.")
   var name: String
 
   @OptionGroup var one: OneFleetOptions
@@ -72,9 +72,9 @@ struct RemoveCommand: AsyncParsableCommand {
 struct RenewKeyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "renew-key",
-    abstract: "Make a new fleet key, and seal all records under it.",
+    abstract: "Create a new fleet key, and seal all records with it.",
     discussion: """
-      For when it is in doubt who has seen the key that there is. `prefs fleet remove` does it, too.
+      Use it if the current key may be known to others. `prefs fleet remove` does the same.
 
       Examples:
         prefs fleet renew-key
@@ -92,9 +92,9 @@ struct RenewKeyCommand: AsyncParsableCommand {
 struct ShareCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "share",
-    abstract: "Say which collections are shared, from now on and by all hosts.",
+    abstract: "Choose which collections all hosts share from now on.",
     discussion: """
-      Name all of them. What is in a new one on any host is merged; what is in one that is left out stays where it is.
+      Name all of them. The contents of a new one are merged from all hosts; those of an omitted one stay where they are.
 
       Examples:
         prefs fleet share -c web -c flags -c limits
@@ -103,7 +103,7 @@ struct ShareCommand: AsyncParsableCommand {
   @OptionGroup var one: OneFleetOptions
 
   mutating func validate() throws {
-    if one.common.namedCollections.isEmpty { throw ValidationError("Name the collections to be shared with -c.") }
+    if one.common.namedCollections.isEmpty { throw ValidationError("Name the collections to share with -c.") }
   }
 
   mutating func run() async throws {
@@ -115,10 +115,10 @@ struct ShareCommand: AsyncParsableCommand {
 struct RuleCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rule",
-    abstract: "Say which change wins on this host where a setting was changed on two at once.",
+    abstract: "Choose which change wins on this host after concurrent changes of a setting.",
     discussion: """
-      later: the later change, which is so unless said otherwise. theirs: what was set elsewhere, which is so on a reader's host. \
-      ours: what was set here. The one that loses stays in the history of its key, and is listed by `prefs fleet conflicts`.
+      later: the later change, the default. theirs: the change from elsewhere, the rule on a reader's host. ours: the \
+      change made here. The losing value stays in the history of its key, and `prefs fleet conflicts` lists it.
 
       Examples:
         prefs fleet rule limits ours

@@ -6,13 +6,14 @@ import PrefsCommands
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Stay, and keep the store in step with its fleets.",
+    abstract: "Keep the store in sync with its fleets, until ended.",
     discussion: """
-      What others set is here, and what is set here is there, at once. While the carrier cannot be reached, programs go on with the \
-      store as it is, and this goes on trying. One process a host is enough: all programs of the host hear of what it brings.
+      Changes are exchanged immediately in both directions. While the carrier is unreachable, programs keep using the \
+      store, and this command keeps trying. One process per host is enough: all programs on the host are notified of the \
+      changes it receives.
 
-      SIGTERM and SIGINT end it, with the exit code 0. It tells systemd when it stands and how (Type=notify); the unit prefs-fleet@USER runs \
-      it for the store of a user.
+      SIGTERM and SIGINT end it with exit code 0. It reports readiness and status to systemd (Type=notify); the unit \
+      prefs-fleet@USER runs it for the store of a user.
 
       Examples:
         prefs fleet run

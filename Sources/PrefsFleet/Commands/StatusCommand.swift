@@ -7,10 +7,10 @@ import PrefsCommands
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show how this store stands in its fleets.",
+    abstract: "Show the state of this store in its fleets.",
     discussion: """
-      It asks the carrier whether there are newer commits, and takes none. With --json, one object for each fleet, whose members stay \
-      the same; its condition is inStep, behind, offline or stopped.
+      Asks the carrier whether there are newer commits, and pulls none. With --json, prints one object per fleet with \
+      stable members; condition is inStep, behind, offline or stopped.
 
       Examples:
         prefs fleet status

@@ -7,10 +7,10 @@ import PrefsCommands
 struct SyncCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sync",
-    abstract: "Take what others have set, and push what was set here, once.",
+    abstract: "Pull and push changes once.",
     discussion: """
-      For cron, where a host need not hear of changes at once. Where a value does not travel, because it is larger than the carrier \
-      takes, the others do, and the exit code is 11.
+      For cron, on a host that does not need changes immediately. A value larger than the carrier allows is not shared; \
+      the others are, and the exit code is 11.
 
       Examples:
         prefs fleet sync
@@ -41,11 +41,11 @@ struct SyncCommand: AsyncParsableCommand {
 struct AcceptRollbackCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept-rollback",
-    abstract: "Go on from a carrier that went back, and push what it has lost.",
+    abstract: "Continue with a carrier that was rolled back, and push what it has lost.",
     discussion: """
-      For when the carrier was restored from a backup, and that is meant. Every host that saw more than the carrier has says so, and \
-      stops until this is run there; run it first where the most was seen. A reader can push nothing: it keeps what it has until \
-      somebody sets it anew.
+      For a carrier that was intentionally restored from a backup. Every host that has seen a later state reports it, and \
+      stops until this command is run there; run it first on the host with the latest state. A reader cannot push: it \
+      keeps its values until someone sets them again.
 
       Examples:
         prefs fleet accept-rollback

@@ -32,7 +32,7 @@ export class Changes {
     const count = changes.length === 1 ? "1 change is not saved." : `${changes.length} changes are not saved.`;
     this.bar.hidden = changes.length === 0;
     this.bar.replaceChildren(
-      element("span", {}, count, problems > 0 && ` ${problems} cannot be saved as it is.`,
+      element("span", {}, count, problems > 0 && ` ${problems} cannot be saved.`,
         conflicts > 0 && ` ${conflicts} changed meanwhile.`),
       element("button", { type: "button", id: "discard", onclick: () => this.discard() }, "Discard"),
       element("button", { type: "button", id: "review", onclick: () => this.hooks.review(changes) }, "Show the difference"),
@@ -90,7 +90,7 @@ export class Changes {
     const change = changes.length === 1 ? changes[0]
       : changes.find(({ setting }) => setting.collection === collection && setting.key === key);
     if (change && error.kind === "format") {
-      change.problem = reason ? `The value is to be ${reason}.` : error.message;
+      change.problem = reason ? `The value must be ${reason}.` : error.message;
       this.draw();
       this.hooks.refused(change);
     } else {
@@ -128,7 +128,7 @@ export class Changes {
     } catch (error) {
       if (error.kind === "locked" && await this.hooks.unlock()) return this.undo(number);
       const isConflict = error.kind === "conflict";
-      message(isConflict ? "It is not undone: somebody has changed it since." : visible(error.message), { isError: true });
+      message(isConflict ? "It cannot be undone: it has changed since." : visible(error.message), { isError: true });
       if (!isConflict && error.kind !== "notFound") return;
     }
     this.undos = this.undos.filter((other) => other !== number);

@@ -155,7 +155,7 @@ export class Details {
   limitsText() {
     const declaration = this.setting.declaration;
     const words = this.setting.limitWords ?? [];
-    return words.length > 0 ? visible(`It is to be ${words.join("; ")}.`) : declaration ? "" : "No program declares it.";
+    return words.length > 0 ? visible(`It must be ${words.join("; ")}.`) : declaration ? "" : "No program declares it.";
   }
 
   typeMenu() {
@@ -178,7 +178,7 @@ export class Details {
     const facts = [
       ["Type", declaration?.type ?? setting.type],
       ["Default", declaration && (declaration.default === undefined ? "none" : JSON.stringify(declaration.default))],
-      ["Effect", declaration && (declaration.effect === "restart" ? "when the program starts the next time" : "at once")],
+      ["Effect", declaration && (declaration.effect === "restart" ? "when the program next starts" : "immediately")],
       ["Since", declaration?.since], ["Deprecated", declaration?.deprecated], ["Declared by", setting.declaredBy],
       ["Value from", origin], ["Changed", timeText(setting.modified)], ["By", authorText(setting.author)],
       ["Expires", timeText(setting.expires)], ["Renew by", timeText(setting.due)],
@@ -296,7 +296,7 @@ export class Details {
 
   versions({ keeps, versions }) {
     if (versions.length === 0) {
-      return [element("p", {}, keeps ? "Nothing was overwritten yet." : "This collection keeps no history. “prefs history --keep” turns it on.")];
+      return [element("p", {}, keeps ? "Nothing was overwritten yet." : "This collection keeps no history. Turn it on with “prefs history --keep”.")];
     }
     return [element("ol", {}, versions.map((version) => element("li", {},
       element("p", { class: "line" }, element("strong", {}, shortValue(version)),

@@ -31,7 +31,7 @@ export async function askPassphrase() {
   const input = element("input", { type: "password", id: "passphrase", autocomplete: "off", required: true });
   const problem = element("p", { class: "problem", role: "alert" });
   const isOpen = await open("The vault is locked", [
-    element("p", {}, "Sealed collections have a passphrase of their own. It goes to the program that serves this page, and to nothing else; the vault is locked again after a while."),
+    element("p", {}, "Sealed collections have their own passphrase. It is sent only to the program that serves this page. The vault is locked again after a while."),
     element("label", {}, "Passphrase ", input), problem,
   ], [cancel, { label: "Unlock", isMain: true, act: async (close) => {
     try {
@@ -55,7 +55,7 @@ export function review(changes, save) {
     return element("li", {}, element("strong", {}, visible(nameOf(setting))),
       isHidden ? element("p", { class: "difference" }, newText(change)) : difference(now, newText(change)),
       change.problem && element("p", { class: "problem" }, change.problem),
-      change.theirs && element("p", { class: "problem" }, `${authorText(change.theirs.author)} has changed it meanwhile: ${shortValue(change.theirs)}`));
+      change.theirs && element("p", { class: "problem" }, `${authorText(change.theirs.author)} changed it in the meantime: ${shortValue(change.theirs)}`));
   });
   const mayBeSaved = !changes.some(({ problem, theirs }) => problem || theirs);
   const buttons = [{ ...cancel, label: "Back" }];
@@ -63,7 +63,7 @@ export function review(changes, save) {
     buttons.push({ label: changes.length > 1 ? `Save ${changes.length} changes as one` : "Save", isMain: true,
       act: (close) => { close(true); save(); } });
   }
-  return open("What will change", [element("p", {}, "All of it is saved in one transaction, or none."), element("ul", { class: "review" }, rows)], buttons);
+  return open("What will change", [element("p", {}, "All changes are saved in one transaction, or none."), element("ul", { class: "review" }, rows)], buttons);
 }
 
 /// Asks for the name of a new setting.
@@ -87,12 +87,12 @@ export async function examine() {
   const list = (title, sentences) => sentences.length > 0
     && [element("h3", {}, title), element("ul", {}, sentences.map((text) => element("li", {}, visible(text))))];
   return open("The state of the store", [
-    element("p", { id: "verdict" }, report.ok ? "No problems found." : "There are problems."),
+    element("p", { id: "verdict" }, report.ok ? "No problems found." : "Problems found."),
     list("Problems", report.problems), list("Notes", report.notes),
     element("dl", {}, [
       ["Store", report.path], ["Values checked", report.checkedValues], ["Pages checked", report.checkedPages],
-      ["Entropy of a byte", report.entropyBitsPerByte && `${report.entropyBitsPerByte} of 8 bits`],
-      ["Fleet", fleets.map(({ carrier, synced }) => `${carrier}, ${synced ? `in step since ${timeText(synced)}` : "never in step yet"}`).join("; ") || undefined],
+      ["Entropy per byte", report.entropyBitsPerByte && `${report.entropyBitsPerByte} of 8 bits`],
+      ["Fleet", fleets.map(({ carrier, synced }) => `${carrier}, ${synced ? `in sync since ${timeText(synced)}` : "never synced"}`).join("; ") || undefined],
       ["Opens with", report.slots?.map(({ kind, label }) => label ? `${kind} “${label}”` : kind).join(", ")],
     ].filter(([, value]) => value !== undefined).map(([name, value]) => [element("dt", {}, name), element("dd", {}, visible(String(value)))])),
   ], [{ label: "Close", isMain: true, act: (close) => close() }]);
@@ -102,7 +102,7 @@ export async function examine() {
 export async function exportSettings(filter) {
   try {
     download(new Blob([await text("export", filter)], { type: "application/json" }), "settings.json");
-    message("The settings that the list shows are in settings.json, in plaintext but for secrets.");
+    message("The settings that the list shows are in settings.json, in plaintext except for secrets.");
   } catch (error) {
     message(visible(error.message), { isError: true });
   }

@@ -75,7 +75,7 @@ function choiceEditor({ text, label, changed, choices }) {
   return {
     node: menu,
     read() {
-      if (!texts.includes(menu.value)) throw new Error(`The value is to be one of ${texts.join(", ")}.`);
+      if (!texts.includes(menu.value)) throw new Error(`The value must be one of ${texts.join(", ")}.`);
       return menu.value;
     },
   };
@@ -89,7 +89,7 @@ function dateEditor({ text, label, changed }) {
   return {
     node: element("span", { class: "line" }, input, element("small", {}, zone)),
     read() {
-      if (input.value === "") throw new Error("A date and a time are needed.");
+      if (input.value === "") throw new Error("Enter a date and a time.");
       // What was not touched keeps what a clock does not show.
       return input.value === start || `${input.value}` === start ? text : new Date(input.value).toISOString();
     },
@@ -147,7 +147,7 @@ function treeEditor({ type, text, label, changed }) {
 }
 
 function checkTree(node) {
-  if (node.kind === "number" && problemOfText(node.text, "double")) throw new Error(`${node.text || "An empty text"} is no number.`);
+  if (node.kind === "number" && problemOfText(node.text, "double")) throw new Error(`${node.text || "An empty text"} is not a number.`);
   if (node.kind === "array") node.elements.forEach(checkTree);
   if (node.kind === "object") {
     const names = new Set(node.members.map(({ name }) => name));

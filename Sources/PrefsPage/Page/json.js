@@ -11,7 +11,7 @@ export function parse(text) {
   };
   const string = () => {
     const match = /^"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/.exec(text.slice(place));
-    if (!match) fail("a text does not end, or is not one");
+    if (!match) fail("a string is unterminated or malformed");
     place += match[0].length;
     return JSON.parse(match[0]);
   };
@@ -28,7 +28,7 @@ export function parse(text) {
     }
   };
   const value = (depth) => {
-    if (depth > 190) fail("it nests too deep");
+    if (depth > 190) fail("it is nested too deeply");
     space();
     switch (text[place]) {
       case "{": return { kind: "object", members: list("}", () => {
@@ -45,7 +45,7 @@ export function parse(text) {
       case "n": take("null"); return { kind: "null" };
       default: {
         const match = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/.exec(text.slice(place));
-        if (!match) fail("that is no value");
+        if (!match) fail("invalid value");
         place += match[0].length;
         return { kind: "number", text: match[0] };
       }
@@ -53,7 +53,7 @@ export function parse(text) {
   };
   const tree = value(0);
   space();
-  if (place < text.length) fail("something follows the value");
+  if (place < text.length) fail("text after the value");
   return tree;
 }
 

@@ -9,21 +9,21 @@ export function baseType(type) { return type.replace(/<.*$/, ""); }
 export function problemOfText(text, type) {
   switch (type) {
     case "int": {
-      if (!integer.test(text.trim())) return "A whole number is needed.";
+      if (!integer.test(text.trim())) return "Enter a whole number.";
       const number = BigInt(text.trim());
       if (number < -(2n ** 63n) || number >= 2n ** 64n) return "The number is too large.";
       return undefined;
     }
     case "double":
       if (/^[+-]?(inf(inity)?|nan)$/i.test(text.trim())) return undefined;
-      return text.trim() === "" || !Number.isFinite(Number(text)) ? "A number is needed, such as 1.5." : undefined;
-    case "bool": return /^(true|false)$/.test(text.trim()) ? undefined : "True or false is needed.";
-    case "date": return Number.isNaN(Date.parse(text)) ? "A date is needed, such as 2026-01-31T08:30:00Z." : undefined;
+      return text.trim() === "" || !Number.isFinite(Number(text)) ? "Enter a number, such as 1.5." : undefined;
+    case "bool": return /^(true|false)$/.test(text.trim()) ? undefined : "Enter true or false.";
+    case "date": return Number.isNaN(Date.parse(text)) ? "Enter a date, such as 2026-01-31T08:30:00Z." : undefined;
     case "uuid":
       return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text.trim()) ? undefined
-        : "A UUID is needed, such as 6F9619FF-8B86-D011-B42D-00C04FC964FF.";
-    case "url": return text.trim() === "" || /\s/.test(text.trim()) ? "A URL is needed; spaces are written %20." : undefined;
-    case "secret": return text === "" ? "A secret is not empty." : undefined;
+        : "Enter a UUID, such as 6F9619FF-8B86-D011-B42D-00C04FC964FF.";
+    case "url": return text.trim() === "" || /\s/.test(text.trim()) ? "Enter a URL; write %20 for a space." : undefined;
+    case "secret": return text === "" ? "A secret must not be empty." : undefined;
     case "json": try { JSON.parse(text); return undefined; } catch { return "JSON is needed."; }
     default: return undefined;
   }
@@ -33,7 +33,7 @@ export function problemOfText(text, type) {
 export function problemOfLimits(value, type, declaration) {
   for (const limit of declaration?.limits ?? []) {
     const reason = refusal(value, type, limit);
-    if (reason) return `The value is to be ${reason}.`;
+    if (reason) return `The value must be ${reason}.`;
   }
   return undefined;
 }

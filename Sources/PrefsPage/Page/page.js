@@ -83,9 +83,9 @@ function failed(error) {
 function over() {
   details.hide();
   document.body.className = "over";
-  const hint = "Press Enter in the terminal where “prefs ui” runs, or start it again. A page that was loaded anew has to be opened anew.";
+  const hint = "Press Enter in the terminal where “prefs ui” runs, or start it again. A reloaded page must be opened again.";
   document.body.replaceChildren(element("main", { class: "over" }, element("h1", {}, "This page has ended"),
-    element("p", {}, hint), element("p", {}, "What was not saved is not saved.")));
+    element("p", {}, hint), element("p", {}, "Unsaved changes are lost.")));
 }
 
 // Keys and buttons
@@ -156,7 +156,7 @@ async function start() {
   } catch (error) {
     return over();
   }
-  node("store").textContent = visible(about.store) + (about.readOnly ? " (only to be read)" : "");
+  node("store").textContent = visible(about.store) + (about.readOnly ? " (read-only)" : "");
   node("new").hidden = about.readOnly;
   node("undo").hidden = about.readOnly;
   document.title = `Settings: ${about.store.split("/").at(-1)}`;

@@ -5,7 +5,7 @@ let session;
 /// What went wrong with a call: `kind` is the word of the tool's exit codes.
 export class CallError extends Error {
   constructor(status, answer) {
-    super(answer.message ?? "The program does not answer. It has ended, or this page's session has.");
+    super(answer.message ?? "The program does not answer. It has ended, or the session of this page has.");
     this.kind = answer.error ?? (status === 403 ? "session" : "other");
     this.answer = answer;
   }

@@ -51,7 +51,7 @@ final class BrowserOpener: Sendable {
   private func start(_ file: String) throws {
     // The port and its connections are not the browser's.
     for descriptor in Int32(3)..<256 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
-    // Nobody waits for the program.
+    // The program is not waited for.
     signal(SIGCHLD, SIG_IGN)
     #if canImport(Darwin)
       let opener = "open"

@@ -13,7 +13,7 @@ import Synchronization
 final class Credentials: Sendable {
   /// How long a token waits to be used.
   static let tokenLifetime = Duration.seconds(60)
-  /// More pages than these are not open at once; the oldest has to begin anew.
+  /// The maximum number of open pages; beyond it the oldest must start over.
   private static let sessionLimit = 32
 
   private struct State {
@@ -29,7 +29,7 @@ final class Credentials: Sendable {
     self.now = now
   }
 
-  /// A token for one page, in the place of any that was not used.
+  /// A token for one page, which replaces an unused one.
   func makeToken() throws -> String {
     let text = try RandomText.make()
     state.withLock { $0.token = (SecretBytes(copying: text), now() + Self.tokenLifetime) }

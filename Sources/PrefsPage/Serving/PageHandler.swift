@@ -85,7 +85,7 @@ struct PageHandler: HTTPHandler {
       store.lock()
       events.send("vault", #"{"unlocked":false}"#)
       return "{}"
-    default: throw Failure(.usage, "there is no call of this name.")
+    default: throw Failure(.usage, "unknown request.")
     }
   }
 
@@ -123,7 +123,7 @@ struct PageHandler: HTTPHandler {
 
   // MARK: - Answers
 
-  /// The same for every reason: what is wrong is nobody's business.
+  /// The same for every reason, to reveal nothing.
   private static var refused: HTTPResponse { response(.forbidden, nil, Data(), closes: true) }
 
   private static func json(_ status: HTTPStatusCode, _ text: String) -> HTTPResponse {
@@ -146,7 +146,7 @@ struct PageHandler: HTTPHandler {
       return json(
         .conflict,
         self.error(
-          "conflict", "Somebody else has changed it meanwhile; nothing was changed.",
+          "conflict", "It was changed elsewhere in the meantime; nothing was changed.",
           [("settings", JSONText.array(conflict.settings))]))
     case CofferError.locked(let collection):
       return json(
@@ -210,7 +210,7 @@ final class VaultClock: Sendable {
     (self.store, self.events, self.time) = (store, events, time)
   }
 
-  /// Begins the time anew.
+  /// Restarts the timer.
   func start() {
     let own = round.withLock { round in
       round += 1

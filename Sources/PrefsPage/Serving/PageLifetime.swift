@@ -1,6 +1,6 @@
 import Synchronization
 
-/// When the page is over: a while after its last tab, or when nobody has used it for long.
+/// When the page is over: a while after its last tab, or when it has been unused for long.
 final class PageLifetime: Sendable {
   enum End: Equatable {
     case lastTabClosed, idle
@@ -25,7 +25,7 @@ final class PageLifetime: Sendable {
     state = Mutex(State(lastUse: now()))
   }
 
-  /// Somebody did something.
+  /// The page was used.
   func use() { state.withLock { $0.lastUse = now() } }
 
   func openTab() { state.withLock { $0.tabs += 1 } }

@@ -60,7 +60,7 @@ struct PageServer {
     }
     do { try await listening.value } catch {
       throw Failure(
-        .inputOutput, "\(name) cannot be listened at: \(outcome.withLock { $0 } ?? error). Name another one.")
+        .inputOutput, "cannot listen at \(name): \(outcome.withLock { $0 } ?? error). Name another one.")
     }
     if case .ip4(_, let port)? = await server.listeningAddress { return port }
     return 0
@@ -82,7 +82,7 @@ struct PageServer {
 
   // MARK: - Sockets
 
-  /// Removes a socket that nobody listens at any more.
+  /// Removes a socket without a listener.
   ///
   /// - Throws: ``Failure`` where something else is in the way.
   private static func makeWay(_ path: String) throws {
@@ -92,12 +92,12 @@ struct PageServer {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
     guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == geteuid() else {
-      throw Failure(.conflict, "\(path) is there already, and is no socket of yours.")
+      throw Failure(.conflict, "\(path) exists already and is not a socket of yours.")
     }
     let probe = try Socket(domain: Int32(AF_UNIX))
     defer { try? probe.close() }
     if (try? probe.connect(to: .unix(path: path))) != nil {
-      throw Failure(.conflict, "somebody listens at \(path) already.")
+      throw Failure(.conflict, "another program already listens at \(path).")
     }
     unlink(path)
   }

@@ -5,7 +5,7 @@ struct RequestGate: Sendable {
   /// Where the page is reached.
   enum Place: Sendable {
     case loopback(port: UInt16)
-    /// Behind a proxy that somebody put in front of a socket: only it knows the page's own address.
+    /// Behind a reverse proxy in front of a socket: only the proxy knows the page's own address.
     case socket
   }
 

@@ -41,7 +41,9 @@ struct PageRequest {
   func objects(_ name: String) throws -> [PageRequest] {
     guard case .array(let elements)? = members[name] else { throw Failure(.usage, "\"\(name)\" is not a list.") }
     return try elements.map { element in
-      guard case .dictionary(let members) = element else { throw Failure(.usage, "\"\(name)\" holds no objects.") }
+      guard case .dictionary(let members) = element else {
+        throw Failure(.usage, "\"\(name)\" is not a list of objects.")
+      }
       return PageRequest(members)
     }
   }
@@ -49,7 +51,7 @@ struct PageRequest {
   /// Which settings a list is to show.
   func filter() throws -> SettingFilter {
     let kind = try optionalText("filter") ?? SettingFilter.Kind.all.rawValue
-    guard let kind = SettingFilter.Kind(rawValue: kind) else { throw Failure(.usage, "there is no such filter.") }
+    guard let kind = SettingFilter.Kind(rawValue: kind) else { throw Failure(.usage, "unknown filter.") }
     return SettingFilter(
       collection: try optionalText("collection"), kind: kind, search: try optionalText("search") ?? "")
   }

@@ -7,7 +7,7 @@ import PrefsCommands
   import Foundation
 #endif
 
-/// Somebody else has changed what a change was made for; nothing was changed.
+/// The setting has changed meanwhile; nothing was changed.
 struct ChangeConflict: Error {
   /// The settings as they are now, as JSON.
   let settings: [String]
@@ -102,7 +102,7 @@ extension PageStore {
   func change(_ request: PageRequest) throws -> String {
     let changes = try request.objects("changes").map(Change.init)
     guard !changes.isEmpty, changes.count <= Self.changeLimit else {
-      throw Failure(.usage, "one to \(Self.changeLimit) changes are made at once.")
+      throw Failure(.usage, "make 1 to \(Self.changeLimit) changes at once.")
     }
     try requireWritable()
     for change in changes { try check(change) }
@@ -118,7 +118,7 @@ extension PageStore {
 
   private func requireWritable() throws {
     guard !isReadOnly else {
-      throw Failure(.refused, "this page only reads: it was started so, or the store can only be read.")
+      throw Failure(.refused, "this page is read-only: it was started read-only, or the store is read-only.")
     }
   }
 
@@ -192,12 +192,12 @@ extension PageStore {
 
   // MARK: - Undoing
 
-  /// Brings back what a save of this page has changed, where nobody has changed it since.
+  /// Restores what a save of this page has changed, unless it has changed since.
   ///
   /// - Throws: ``ChangeConflict``.
   func undo(_ request: PageRequest) throws -> String {
     guard let number = try request.integer("undo"), let record = undoing.withLock({ $0.record(number) }) else {
-      throw Failure(.notFound, "there is nothing to undo under this number.")
+      throw Failure(.notFound, "there is no change with this number to undo.")
     }
     try requireWritable()
     let json = json

@@ -112,7 +112,7 @@ final class PageStore: Sendable {
   func reveal(_ request: PageRequest) throws -> String {
     let (collection, key) = try name(in: request)
     let value = try unlocking { try connection.read { try $0.value(forKey: key, inCollection: collection) } }
-    guard let value else { throw Failure(.notFound, "the setting is gone.") }
+    guard let value else { throw Failure(.notFound, "the setting no longer exists.") }
     let revealed = ValueText.revealed(value)
     return JSONText.object([
       ("kind", JSONText.quoted(value.kind.name)), ("text", JSONText.quoted(try EditedText.text(of: revealed))),

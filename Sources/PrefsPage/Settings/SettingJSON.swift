@@ -120,10 +120,10 @@ enum EditedText {
   /// - Throws: ``Failure`` with the status `format`; its message never holds the value.
   static func value(_ text: String, type: String, _ declaration: Declaration?) throws -> Value {
     if type == Value.Kind.secret.name {
-      guard !text.isEmpty else { throw Failure(.format, "a secret is not empty.") }
+      guard !text.isEmpty else { throw Failure(.format, "a secret must not be empty.") }
       return .secret(Secret(text))
     }
-    guard let valueType = ValueType(rawValue: type) else { throw Failure(.usage, "there is no type \"\(type)\".") }
+    guard let valueType = ValueType(rawValue: type) else { throw Failure(.usage, "unknown type \"\(type)\".") }
     switch valueType {
     case .array, .dict: return try composed(text, valueType, declaration)
     default:

@@ -26,7 +26,7 @@ struct SettingsIndex: Sendable {
 
   // MARK: - Following the store
 
-  /// Reads everything anew.
+  /// Reads everything again.
   mutating func rebuild(_ transaction: borrowing ReadTransaction) throws {
     reader = try SettingReader(transaction)
     settings = []

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// A package of its own: whoever builds Coffer does not fetch GRDB.
+// A separate package, so that building Coffer does not fetch GRDB.
 let package = Package(
   name: "CofferObserverComparison",
   platforms: [.macOS(.v15)],

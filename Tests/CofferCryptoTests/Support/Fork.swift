@@ -6,10 +6,10 @@
   import Darwin
 #endif
 
-/// Runs `body` in a forked child, and gives what it wrote into its buffer; nil when the child gave up three times.
+/// Runs `body` in a forked child, and returns what it wrote to its buffer; nil if the child gave up three times.
 ///
 /// Swift hides `fork`, as a child of a process with threads may do little: a lock that another thread held stays locked in
-/// it for ever. This child draws from OpenSSL all the same; when it hangs, it is ended and the fork is tried again.
+/// it for ever. This child still draws from OpenSSL; when it hangs, it is ended and the fork is tried again.
 func inForkedChild(
   byteCount: Int, seconds: UInt32 = 20, _ body: (UnsafeMutableRawBufferPointer) -> Bool
 ) -> [UInt8]? {

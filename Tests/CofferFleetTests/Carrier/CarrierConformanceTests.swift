@@ -12,7 +12,7 @@ struct CarrierConformanceTests {
     #expect(try await carrier.read([]).isEmpty)
   }
 
-  @Test("makes all changes of a commit whose condition is met, and none otherwise", arguments: CarrierKind.allCases)
+  @Test("applies all changes of a commit if its condition holds, and none otherwise", arguments: CarrierKind.allCases)
   func conditions(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     let other = try carrier.other()
@@ -32,7 +32,7 @@ struct CarrierConformanceTests {
     #expect(try await carrier.contents().objects.isEmpty)
   }
 
-  @Test("reads the objects of given names that there are", arguments: CarrierKind.allCases)
+  @Test("reads those of the named objects that exist", arguments: CarrierKind.allCases)
   func reading(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     try await carrier.swapHead(from: nil, to: [1], (0..<300).prefix(100).map { .put("records/\($0)", [UInt8($0)]) })
@@ -42,7 +42,7 @@ struct CarrierConformanceTests {
     #expect(objects.allSatisfy { $0.name == "records/\($0.bytes[0])" })
   }
 
-  @Test("hands over many objects in pieces, each once", arguments: CarrierKind.allCases)
+  @Test("passes many objects in batches, each once", arguments: CarrierKind.allCases)
   func manyObjects(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     var expected: [String: [UInt8]] = [:]
@@ -57,7 +57,7 @@ struct CarrierConformanceTests {
     #expect(try await carrier.contents().objects == expected)
   }
 
-  @Test("ends a reading with the error that its reader throws", arguments: CarrierKind.allCases)
+  @Test("ends a read with the error that its reader throws", arguments: CarrierKind.allCases)
   func readerThrows(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     try await carrier.swapHead(from: nil, to: [1])
@@ -88,7 +88,7 @@ struct CarrierConformanceTests {
     }
   }
 
-  @Test("is never seen between two commits", arguments: CarrierKind.allCases)
+  @Test("never shows a state between two commits", arguments: CarrierKind.allCases)
   func atomicity(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     let other = try carrier.other()
@@ -111,7 +111,7 @@ struct CarrierConformanceTests {
 
   // MARK: - Changes
 
-  @Test("tells every later change in its order, none twice", arguments: CarrierKind.allCases)
+  @Test("reports every later change in order, none twice", arguments: CarrierKind.allCases)
   func changes(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     let other = try carrier.other()
@@ -137,7 +137,7 @@ struct CarrierConformanceTests {
     #expect(records.count == 20 && Set(records) == Set((1...20).map { "records/\($0)" }))
   }
 
-  @Test("tells the changes of one commit in one event", arguments: CarrierKind.allCases)
+  @Test("reports the changes of one commit in one event", arguments: CarrierKind.allCases)
   func wholeCommits(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     let other = try carrier.other()
@@ -207,7 +207,7 @@ struct CarrierConformanceTests {
     #expect(try await carrier.contents().objects.isEmpty)
   }
 
-  @Test("takes what is as large as may be", arguments: CarrierKind.allCases)
+  @Test("accepts objects of the largest size", arguments: CarrierKind.allCases)
   func largest(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     let limits = carrier.limits

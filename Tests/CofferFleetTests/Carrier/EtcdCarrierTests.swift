@@ -13,7 +13,7 @@ struct EtcdCarrierTests {
 
   // MARK: - The stream of changes
 
-  @Test("says that everything is to be read when what came in between was compacted")
+  @Test("asks for a full read if the changes in between were compacted")
   func compaction() async throws {
     let server = try await EtcdServer()
     let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
@@ -27,7 +27,7 @@ struct EtcdCarrierTests {
     #expect(try await log.next() == nil)
   }
 
-  @Test("goes on while etcd compacts what has been heard")
+  @Test("continues while etcd compacts revisions already reported")
   func compactionDuringWatch() async throws {
     let server = try await EtcdServer()
     let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
@@ -38,14 +38,14 @@ struct EtcdCarrierTests {
       try await carrier.swapHead(from: [head], to: [head + 1])
       try await server.compact()
     }
-    // Those that the stream had not heard may be gone; then it says so.
+    // Changes not yet streamed may be gone; then the stream reports that.
     do {
       let heads = try await told.map { $0.name }
       #expect(heads == Array(repeating: "head", count: 5))
     } catch is StreamEnded {}
   }
 
-  @Test("goes on where it was when etcd is killed and begins again, with what changed meanwhile")
+  @Test("continues where it was after etcd is killed and restarted, with the changes made meanwhile")
   func restart() async throws {
     let server = try await EtcdServer()
     let address = server.address(prefix: prefix)
@@ -60,7 +60,7 @@ struct EtcdCarrierTests {
     }
   }
 
-  @Test("goes on at another member when the leader of three is killed, and no acknowledged commit is lost")
+  @Test("continues with another member when the leader of three is killed, and loses no acknowledged commit")
   func lostLeader() async throws {
     let server = try await EtcdServer(.init(memberCount: 3))
     let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
@@ -80,7 +80,7 @@ struct EtcdCarrierTests {
           head = try #require(try await carrier.bytes("head")?.first)
         }
       } catch let error as CarrierError {
-        // The answer was lost, or no leader is elected yet: what is there tells.
+        // The answer was lost, or no leader is elected yet: read the state to find out.
         guard case .unreachable = error else { throw error }
         try await waiting(upTo: .seconds(30)) {
           guard let now = try? await carrier.bytes("head")?.first else { return false }
@@ -97,7 +97,7 @@ struct EtcdCarrierTests {
   }
 
   @Test(
-    "says that everything is to be read when etcd was restored from a snapshot, to watches and after a reconnection")
+    "asks for a full read after etcd is restored from a snapshot, in watches and after a reconnection")
   func restoredSnapshot() async throws {
     let server = try await EtcdServer()
     let address = server.address(prefix: prefix)
@@ -114,14 +114,14 @@ struct EtcdCarrierTests {
     #expect(try await carrier.contents().objects == ["head": [1]])
   }
 
-  @Test("says that everything is to be read after a revision of another cluster or carrier")
+  @Test("asks for a full read after a revision of another cluster or carrier")
   func revisionOfAnotherCarrier() async throws {
     let carrier = try EtcdCarrier(address: try await EtcdServer.common().address(prefix: prefix))
     #expect(try await EventLog(carrier, after: CarrierRevision(text: "0123456789abcdef")).next() == .readAll)
     #expect(try await EventLog(carrier, after: CarrierRevision(text: "17-5")).next() == .readAll)
   }
 
-  @Test("is asked for anew when nothing was heard for so long, and misses nothing")
+  @Test("is watched again after a long silence, and misses nothing")
   func silence() async throws {
     let server = try await EtcdServer(.init(arguments: ["--experimental-watch-progress-notify-interval", "60s"]))
     let address = server.address(prefix: prefix)
@@ -133,7 +133,7 @@ struct EtcdCarrierTests {
     let log = EventLog(carrier, after: try await carrier.contents().revision)
     async let told = log.changes(upTo: "head", [9])
     for head in UInt8(1)...8 {
-      // It asks anew on another connection.
+      // It asks again on another connection.
       let count = relay.connectionCount
       try await waiting(upTo: .seconds(30)) { relay.connectionCount > count }
       try await writer.swapHead(from: [head], to: [head + 1])
@@ -141,7 +141,7 @@ struct EtcdCarrierTests {
     #expect(try await told.map { $0.object?.bytes } == (2...9).map { [$0] })
   }
 
-  @Test("is heard at another member when the one that is listened to hangs")
+  @Test("is watched through another member when the current one hangs")
   func hangingMember() async throws {
     let server = try await EtcdServer(.init(memberCount: 3))
     let carrier = try EtcdCarrier(
@@ -157,7 +157,7 @@ struct EtcdCarrierTests {
     #expect(try await told == [.put("head", [2])])
   }
 
-  @Test("takes the objects of others' prefixes for none of its own")
+  @Test("ignores objects under other prefixes")
   func prefixes() async throws {
     let server = try await EtcdServer.common()
     let carrier = try EtcdCarrier(address: server.address(prefix: prefix))
@@ -196,7 +196,7 @@ struct EtcdCarrierTests {
 
   // MARK: - Users
 
-  @Test("lets a user with the password in, and says of another one what is wrong, without it")
+  @Test("accepts a user with the password, and reports a wrong one without showing it")
   func users() async throws {
     let server = try await EtcdServer()
     try server.enableUsers(prefix: prefix)
@@ -244,7 +244,7 @@ struct EtcdCarrierTests {
     #expect(try await log.changes(upTo: "head", [3]) == [.put("head", [3])])
   }
 
-  @Test("goes on without a token where etcd knows no users")
+  @Test("continues without a token if etcd has no users")
   func noUsers() async throws {
     let carrier = try EtcdCarrier(
       address: try await EtcdServer.common().address(prefix: prefix, user: "web"), password: SecretBytes(copying: "any")
@@ -254,7 +254,7 @@ struct EtcdCarrierTests {
 
   // MARK: - Certificates
 
-  @Test("is reached by TLS with a client's certificate, and with none or another authority it is not")
+  @Test("is reached over TLS with a client certificate, and not without one or with another authority")
   func certificates() async throws {
     let certificates = try TestCertificates()
     let server = try await EtcdServer(.init(tls: certificates))
@@ -273,7 +273,7 @@ struct EtcdCarrierTests {
       await expectRefusal("127.0.0.1") { try await stranger.swapHead(from: [2], to: [3]) }
       await expectRefusal("127.0.0.1") { _ = try await EventLog(stranger, after: revision).next() }
     }
-    // That etcd refuses a client it says by an alert, which is lost where the connection is reset before it is read.
+    // etcd refuses a client by an alert, which is lost if the connection is reset before it is read.
     for query in [others.query(authority: certificates.authority), certificates.query(hasClient: false)] {
       let stranger = try EtcdCarrier(address: server.address(prefix: prefix, query: query))
       await #expect(throws: CarrierError.self) { try await stranger.contents() }
@@ -300,7 +300,7 @@ extension EtcdServer {
     try control(["compact", "--physical", String(revision)])
   }
 
-  /// Kills all members, and begins anew with their data.
+  /// Kills all members, and restarts them with their data.
   func restart() async throws {
     for member in members { member.kill() }
     for member in members { try member.start() }

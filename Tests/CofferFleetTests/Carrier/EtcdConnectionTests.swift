@@ -3,9 +3,9 @@ import Testing
 
 @testable import CofferFleet
 
-@Suite("An etcd that cannot be talked to", .timeLimit(.minutes(1)))
+@Suite("An etcd that fails to answer", .timeLimit(.minutes(1)))
 struct EtcdConnectionTests {
-  @Test("is unreachable where nothing listens, for reading and writing, and its stream waits until cancelled")
+  @Test("is unreachable if nothing listens, for reads and writes, and its stream waits until cancelled")
   func refusedConnection() async throws {
     let port = try LoopbackPort.free(count: 1)[0]
     let carrier = try EtcdCarrier(address: "etcd://127.0.0.1:\(port)/test")
@@ -21,7 +21,7 @@ struct EtcdConnectionTests {
   }
 
   @Test(
-    "is garbled when it says something else than etcd does",
+    "is garbled when its answer is not etcd's",
     arguments: [
       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
       "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n[1,]", "HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\n<html>",
@@ -69,7 +69,7 @@ struct EtcdConnectionTests {
     #expect(try await listening.value == nil)
   }
 
-  @Test("is passed over for the next one, also when it talks nonsense", .enabled(if: EtcdServer.isInstalled))
+  @Test("is skipped for the next one, also when its answer is invalid", .enabled(if: EtcdServer.isInstalled))
   func nextEndpoint() async throws {
     let etcd = try await EtcdServer.common()
     let dead = try LoopbackPort.free(count: 1)[0]
@@ -89,7 +89,7 @@ struct EtcdConnectionTests {
     #expect(try await EtcdCarrier(address: address).swapHead(from: nil, to: [1]))
   }
 
-  @Test("does not get a commit after another member has, whose answer was lost")
+  @Test("gets no commit again that another member took without answering")
   func lostAnswer() async throws {
     let first = try LoopbackServer(saying: "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")
     let second = try LoopbackServer(
@@ -103,7 +103,7 @@ struct EtcdConnectionTests {
   // MARK: - A member behind the others
 
   @Test(
-    "goes on where only the member that is asked has not come so far yet, and not where the whole etcd has gone back")
+    "continues if only the queried member lags behind, and not if the whole etcd was rolled back")
   func lowerRevision() async throws {
     for (cluster, event) in [
       (7, CarrierEvent.changed([.put("head", [2])], CarrierRevision(text: "1-8"))), (6, .readAll),
@@ -124,7 +124,7 @@ struct EtcdConnectionTests {
     }
   }
 
-  @Test("tells a commit that comes in fragments as one")
+  @Test("reports a commit that arrives in fragments as one")
   func fragments() async throws {
     let server = try LoopbackServer { _ in
       let header = "\"header\":{\"cluster_id\":\"1\",\"revision\":\"9\"}"
@@ -150,7 +150,7 @@ struct EtcdConnectionTests {
   // MARK: - Addresses
 
   @Test(
-    "has an address whose parts make sense",
+    "refuses an address with invalid parts",
     arguments: [
       "etcd://host", "etcd://host/", "etcd:///prefix", "etcd://a,,b/prefix", "http://host/prefix",
       "etcd://host/prefix?ca=/ca.pem",

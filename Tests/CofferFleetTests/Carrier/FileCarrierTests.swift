@@ -16,7 +16,7 @@ struct FileCarrierTests {
 
   // MARK: - Files
 
-  @Test("lays objects out as documented, for the user and the group alone")
+  @Test("stores objects as documented, only for the user and the group")
   func layout() async throws {
     try await carrier.swapHead(from: nil, to: [1], [.put("records/a", [2, 3])])
     let path = try path(of: "records/a")
@@ -29,7 +29,7 @@ struct FileCarrierTests {
     #expect(!FileManager.default.fileExists(atPath: folder.file("pending")))
   }
 
-  @Test("ignores files of others, and leaves them alone")
+  @Test("ignores other files and leaves them alone")
   func foreignFiles() async throws {
     try await carrier.swapHead(from: nil, to: [1])
     let head = URL(filePath: try path(of: "head"))
@@ -43,7 +43,7 @@ struct FileCarrierTests {
     #expect(names.allSatisfy { FileManager.default.fileExists(atPath: shard.appending(path: $0).path) })
   }
 
-  @Test("says that a file is incomplete, and takes it neither for an object nor for an absent one")
+  @Test("reports an incomplete file, and treats it neither as an object nor as missing")
   func partialCopy() async throws {
     try await carrier.swapHead(from: nil, to: [1], [.put("records/a", [2, 3])])
     let path = URL(filePath: try path(of: "head"))
@@ -56,7 +56,7 @@ struct FileCarrierTests {
     }
   }
 
-  @Test("that is missing is not made by a commit that asks for a head")
+  @Test("that is missing is not created by a commit that expects a head")
   func missingFolder() async throws {
     let carrier = try FileCarrier(address: "file://\(folder.file("mount"))")
     await expectUnreachable("is it mounted") { _ = try await carrier.contents() }
@@ -68,7 +68,7 @@ struct FileCarrierTests {
 
   // MARK: - A writer that is killed
 
-  @Test("shows a commit whose writer was killed at any moment whole, or not at all")
+  @Test("shows a commit whose writer was killed at any moment completely or not at all")
   func killedWriter() async throws {
     let changes: [CarrierChange] = [.put("records/a", [2]), .put("records/c", [2]), .remove(name: "records/b")]
     for steps in 0...4 {
@@ -92,7 +92,7 @@ struct FileCarrierTests {
     }
   }
 
-  @Test("ignores a commit that a copy still has when it is long done")
+  @Test("ignores the record of an old commit that a copy still has")
   func staleCommit() async throws {
     try await carrier.swapHead(from: nil, to: [1])
     let pending = try PendingCommit(
@@ -104,7 +104,7 @@ struct FileCarrierTests {
     #expect(try await carrier.contents().objects == ["head": [3], "records/a": [1], "records/b": [1]])
   }
 
-  @Test("takes no part of a damaged commit, or one of a newer version, and says so")
+  @Test("applies nothing of a damaged commit, or of one by a newer version, and reports it")
   func damagedCommit() async throws {
     try await carrier.swapHead(from: nil, to: [1])
     let pending = try PendingCommit(
@@ -130,7 +130,7 @@ struct FileCarrierTests {
 
   // MARK: - What other tools bring
 
-  @Test("tells of files that another tool puts there, puts back and removes, each once")
+  @Test("reports files that another tool adds, restores and removes, each once")
   func otherTools() async throws {
     try await carrier.swapHead(from: nil, to: [1], [.put("records/a", [1])])
     let old = try Data(contentsOf: URL(filePath: try path(of: "records/a")))
@@ -154,7 +154,7 @@ struct FileCarrierTests {
     #expect(try await carrier.contents().revision == revision)
   }
 
-  @Test("trusts the times of a file only when they are some seconds old")
+  @Test("trusts the times of a file only once they are some seconds old")
   func lateTimes() async throws {
     try await carrier.swapHead(from: nil, to: [1])
     let path = try path(of: "head")
@@ -167,7 +167,7 @@ struct FileCarrierTests {
     #expect(FileStamp(of: "/none") == nil)
   }
 
-  @Test("waits for a file that is being copied, and tells of it when it is whole")
+  @Test("waits for a file that is being copied, and reports it when complete")
   func slowCopy() async throws {
     try await carrier.swapHead(from: nil, to: [1], [.put("records/a", [1])])
     let log = EventLog(carrier, after: try await carrier.contents().revision)
@@ -181,7 +181,7 @@ struct FileCarrierTests {
     #expect(changes.filter { $0.name == "records/a" } == [.put("records/a", [7, 8, 9])])
   }
 
-  @Test("gives the same state the same revision, also in a copy, and another one another")
+  @Test("gives equal states equal revisions, also in a copy, and others different ones")
   func revisions() async throws {
     try await carrier.swapHead(from: nil, to: [1], [.put("records/a", [1])])
     let first = try await carrier.contents().revision
@@ -195,7 +195,7 @@ struct FileCarrierTests {
     #expect(try await carrier.contents().revision == first)
   }
 
-  @Test("that has changed since a revision of another run has to be read anew, and the stream ends")
+  @Test("that changed since a revision of another run must be read again, and the stream ends")
   func oldRevision() async throws {
     try await carrier.swapHead(from: nil, to: [1])
     let revision = try await carrier.contents().revision
@@ -210,7 +210,7 @@ struct FileCarrierTests {
     #expect(try await changed.next() == nil)
   }
 
-  @Test("is read without a lock where there is no lock file, as in a copy that may not be written to")
+  @Test("is read without a lock if there is no lock file, as in a read-only copy")
   func copyWithoutLock() async throws {
     try await carrier.swapHead(from: nil, to: [1])
     try FileManager.default.removeItem(atPath: folder.file("lock"))
@@ -232,7 +232,7 @@ struct FileCarrierTests {
     #expect(try await carrier.bytes("head") == [2])
   }
 
-  @Test("is refused where the user may not write, with nothing changed", .enabled(if: geteuid() != 0))
+  @Test("is refused if the user may not write, and nothing changes", .enabled(if: geteuid() != 0))
   func notWritable() async throws {
     try await carrier.swapHead(from: nil, to: [1])
     try FileManager.default.setAttributes([.posixPermissions: 0o500], ofItemAtPath: folder.file("temporary"))
@@ -247,7 +247,7 @@ struct FileCarrierTests {
   // MARK: - Addresses
 
   @Test(
-    "has an address that names a folder and nothing else",
+    "has an address that names only a folder",
     arguments: [
       "file://", "file:///", "file://host/path", "file:///path?ca=x", "/path", "file:///bad%zz", "http:///path",
     ])

@@ -11,7 +11,7 @@ enum CarrierKind: CaseIterable, CustomTestStringConvertible {
   var testDescription: String { self == .file ? "a folder" : "etcd" }
 }
 
-/// An empty carrier of its own, with what it lies in.
+/// A new empty carrier, with its storage.
 struct TestCarrier: Carrier {
   private let carrier: any Carrier
   private let makeOther: @Sendable () throws -> any Carrier
@@ -93,10 +93,10 @@ extension CarrierChange {
 
 private struct HandedOverTwice: Error { let name: String }
 
-/// Events of a stream, as they come, for a test that makes changes meanwhile.
+/// The events of a stream, for a test that makes changes meanwhile.
 actor EventLog {
   private var iterator: AsyncThrowingStream<CarrierEvent, any Error>.Iterator
-  /// Kept, with what it lies in.
+  /// Kept, with its storage.
   private let carrier: any Carrier
 
   init(_ carrier: any Carrier, after revision: CarrierRevision) {

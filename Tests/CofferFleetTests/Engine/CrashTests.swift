@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferFleet
 
-@Suite("A host that is cut off")
+@Suite("A host that loses its connection")
 struct CrashTests {
   struct CutOff: Error {}
 
@@ -43,7 +43,7 @@ struct CrashTests {
       await hosts[0].fleet.setOnStep { _ in try countdown.step() }
       do { try await body(hosts[0]) } catch is CutOff {}
       let hasEnded = countdown.hasEnded.withLock { $0 }
-      // Others see all or nothing meanwhile, and go on.
+      // Others meanwhile see all or nothing, and continue.
       try await hosts[1].sync()
       try await check(hosts[0], hosts[1])
       try hosts[0].restart(carrier)
@@ -60,7 +60,7 @@ struct CrashTests {
   private static let narrow = CarrierLimits(operationCount: 8, requestByteCount: 80_000, objectByteCount: 4_000)
 
   @Test(
-    "between any two steps of a commit loses nothing, shows no half of it, and makes no conflict of it",
+    "between any two steps of a commit loses nothing, shows no partial commit, and causes no conflict",
     arguments: [3, 120])
   func pushing(keyCount: Int) async throws {
     try await cuttingOff(limits: Self.narrow) { a, b in
@@ -78,7 +78,7 @@ struct CrashTests {
     }
   }
 
-  @Test("and changes what it was pushing before it tries again makes no conflict with itself")
+  @Test("and changes the pushed setting before it retries has no conflict with itself")
   func changedMeanwhile() async throws {
     try await cuttingOff(limits: Self.narrow) { a, _ in
       try a.set("first", "x")
@@ -91,7 +91,7 @@ struct CrashTests {
     }
   }
 
-  @Test("and removes what it was pushing before it tries again has it removed everywhere")
+  @Test("and removes what it was pushing before the retry has it removed everywhere")
   func removedMeanwhile() async throws {
     let carrier = MemoryCarrier()
     let hosts = try await fleet(of: "a", "b", on: carrier)
@@ -104,7 +104,7 @@ struct CrashTests {
     for host in hosts { #expect(try host.get("x") == nil) }
   }
 
-  @Test("between any two steps of taking what others did takes it again, once")
+  @Test("between any two steps of a pull repeats it, once")
   func pulling() async throws {
     try await cuttingOff(limits: Self.narrow) { a, b in
       for index in 0..<5 { try b.set("\(index)", "\(index)") }
@@ -116,7 +116,7 @@ struct CrashTests {
     }
   }
 
-  @Test("between any two steps of removing a member leaves the member in or out, and the rest in step")
+  @Test("between any two steps of removing a member leaves the member in or out, and the others in sync")
   func removing() async throws {
     try await cuttingOff(limits: Self.narrow) { a, b in
       for index in 0..<150 { try a.set("\(index)", "\(index)") }
@@ -131,7 +131,7 @@ struct CrashTests {
     }
   }
 
-  @Test("from the carrier before or after a commit was made knows which it was the next time")
+  @Test("before or after its commit took effect finds out which the next time")
   func lostAnswers() async throws {
     for failure in [MemoryCarrier.Failure.before, .after] {
       let carrier = MemoryCarrier()
@@ -148,7 +148,7 @@ struct CrashTests {
     }
   }
 
-  @Test("while it makes a fleet has none, or has it")
+  @Test("while it creates a fleet has none, or a complete one")
   func creating() async throws {
     for failure in [MemoryCarrier.Failure.before, .after] {
       let carrier = MemoryCarrier()
@@ -168,7 +168,7 @@ struct CrashTests {
     }
   }
 
-  @Test("is not hindered by another program of the same host that syncs, too")
+  @Test("is not disturbed by another program of the same host that also syncs")
   func twoPrograms() async throws {
     let carrier = MemoryCarrier()
     let hosts = try await fleet(of: "a", "b", on: carrier)

@@ -21,7 +21,7 @@ struct FleetFaultTests {
     try await waiting(upTo: .seconds(90)) { try hosts.allSatisfy { try $0.contents() == contents } }
   }
 
-  @Test("goes on while leaders are killed and come back, and loses nothing")
+  @Test("continues while leaders are killed and restarted, and loses nothing")
   func leaders() async throws {
     let server = try await EtcdServer(.init(memberCount: 3))
     let address = server.address(prefix: "fleet")

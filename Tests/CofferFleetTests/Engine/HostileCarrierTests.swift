@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferFleet
 
-@Suite("A carrier that is not to be trusted")
+@Suite("An untrusted carrier")
 struct HostileCarrierTests {
   let carrier = MemoryCarrier()
 
@@ -32,7 +32,7 @@ struct HostileCarrierTests {
     }
   }
 
-  @Test("gets no byte of any object past a host")
+  @Test("cannot change a byte of any object unnoticed")
   func flippedBytes() async throws {
     let (a, b) = try await pair()
     try a.set("new", "x")
@@ -53,7 +53,7 @@ struct HostileCarrierTests {
     #expect(try b.get("x") == "new")
   }
 
-  @Test("drops no record, puts none back, swaps no two and adds none")
+  @Test("cannot drop, roll back, swap or add records")
   func mixedRecords() async throws {
     let (a, b) = try await pair()
     let early = carrier.objects
@@ -79,7 +79,7 @@ struct HostileCarrierTests {
     #expect(try b.contents() == a.contents())
   }
 
-  @Test("that forgets its changes, or a commit among them, hides nothing")
+  @Test("that drops its changes, or one commit, hides nothing")
   func lostEvents() async throws {
     let (a, b) = try await pair()
     for round in 1...3 {
@@ -92,7 +92,7 @@ struct HostileCarrierTests {
     }
   }
 
-  @Test("that goes back is noticed, and obeyed only when that is accepted: what it lost is pushed again")
+  @Test("that is rolled back is noticed, and used again only once that is accepted: what it lost is pushed again")
   func rollback() async throws {
     let (a, b) = try await pair()
     let backup = carrier.objects
@@ -107,7 +107,7 @@ struct HostileCarrierTests {
     for host in [a, b] {
       try await expectRefusal(by: host, "back")
       guard case .stopped(let reason) = try await host.fleet.status().condition else { return }
-      #expect(reason.contains("went back"))
+      #expect(reason.contains("was rolled back"))
       // It serves what it has.
       #expect(try host.contents() == ["x": "new", "z": "old z", "w": "added"])
     }
@@ -132,7 +132,7 @@ struct HostileCarrierTests {
     await #expect(throws: FleetError.rolledBack(seen: seen, found: nil)) { try await a.sync() }
   }
 
-  @Test("that shows two hosts two states is found out when one of them reaches the other", arguments: 1...3)
+  @Test("that shows two hosts different states is detected when one sees the other's", arguments: 1...3)
   func fork(count: Int) async throws {
     let (a, b) = try await pair()
     let common = carrier.objects
@@ -153,7 +153,7 @@ struct HostileCarrierTests {
     }
   }
 
-  @Test("that holds commits back shows no half of any")
+  @Test("that withholds commits shows no partial commit")
   func withheldHead() async throws {
     let (a, b) = try await pair()
     let old = carrier.objects
@@ -167,7 +167,7 @@ struct HostileCarrierTests {
     try await expectRefusal(by: a, "an earlier head")
   }
 
-  @Test("gives a head that a reader made no hearing, also where the reader has the carrier in hand")
+  @Test("cannot pass off a head made by a reader, even a reader who controls the carrier")
   func forgingReader() async throws {
     let (a, b) = try await pair()
     let reader = try await Host("r").join(a, carrier, role: .reader)
@@ -176,7 +176,7 @@ struct HostileCarrierTests {
     try await reader.sync()
     #expect(try reader.get("x") == "forged")
     let before = carrier.objects
-    // What the program refuses, somebody may do by hand.
+    // What the program refuses can be done by hand.
     let membership = await reader.fleet.membership
     let forged = Record(
       collection: "web", key: "x", counter: 99, clock: HybridClock(milliseconds: 2_000_000),
@@ -199,7 +199,7 @@ struct HostileCarrierTests {
     try await b.sync()
   }
 
-  @Test("slips nobody a key of its own: other members than an admin signed are refused")
+  @Test("cannot insert its own key: members that no admin signed are refused")
   func forgedMembers() async throws {
     let (a, b) = try await pair()
     let before = carrier.objects

@@ -9,7 +9,7 @@ import Testing
 struct MemberTests {
   let carrier = MemoryCarrier()
 
-  @Test("come by invitation, with what the fleet has, and are known to all")
+  @Test("join by invitation, receive the fleet's settings, and are known to all")
   func joining() async throws {
     let hosts = try await fleet(of: "a", "b", "c", on: carrier)
     try hosts[0].set("1", "x")
@@ -22,7 +22,7 @@ struct MemberTests {
     }
   }
 
-  @Test("are changed by admins alone")
+  @Test("are changed only by admins")
   func roles() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     await #expect(throws: FleetError.notAllowed(role: .writer)) { try await hosts[1].fleet.invite("c", role: .reader) }
@@ -45,7 +45,7 @@ struct MemberTests {
     #expect(try late.get("x") == "1")
   }
 
-  @Test("read nothing that is written once they are removed, with all the keys they had")
+  @Test("read nothing that is written after their removal, with all the keys they had")
   func removal() async throws {
     let hosts = try await fleet(of: "a", "b", "c", on: carrier)
     try hosts[0].set("before", "x")
@@ -76,7 +76,7 @@ struct MemberTests {
     }
   }
 
-  @Test("cannot come back with a head of their own once they are removed")
+  @Test("cannot return with a head of their own after their removal")
   func removedWriter() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     try hosts[0].set("1", "x")
@@ -95,7 +95,7 @@ struct MemberTests {
     try await hosts[0].sync()
   }
 
-  @Test("keep what they changed while the key was renewed, and go on")
+  @Test("keep the changes they made while the key was renewed, and continue")
   func renewal() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     for index in 0..<200 { try hosts[0].set("\(index)", "\(index)") }
@@ -111,7 +111,7 @@ struct MemberTests {
     #expect(folders.count == 1)
   }
 
-  @Test("join with an invitation for as long as it is good, on one store once, and in its own fleet")
+  @Test("join with an invitation until it expires, once on one store, and only in its own fleet")
   func invitations() async throws {
     let hosts = try await fleet(of: "a", on: carrier)
     hosts[0].setTime(1_000_000)
@@ -129,7 +129,7 @@ struct MemberTests {
     let other = MemoryCarrier("memory:other")
     _ = try await fleet(of: "x", on: other)
     let third = try Host("c")
-    await #expect(throws: FleetError.damaged(object: "authority/0000000001", reason: "it is of another fleet")) {
+    await #expect(throws: FleetError.damaged(object: "authority/0000000001", reason: "it belongs to another fleet")) {
       try await Fleet.join(invitation, third.database, at: other)
     }
     await #expect(throws: FleetError.fleetNotFound(carrier: "memory:none")) {
@@ -138,7 +138,7 @@ struct MemberTests {
     #expect(try Fleet.carriers(of: third.database) == [])
   }
 
-  @Test("share other collections when an admin says so: what is there already is merged")
+  @Test("share other collections when an admin chooses them: existing settings are merged")
   func collections() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     for host in hosts { try host.set("by \(host.name)", host.name, in: "flags") }

@@ -4,7 +4,7 @@ import Testing
 @testable import Coffer
 @testable import CofferFleet
 
-@Suite("A setting that is changed on two hosts at once")
+@Suite("A setting changed concurrently on two hosts")
 struct MergeTests {
   let carrier = MemoryCarrier()
 
@@ -50,7 +50,7 @@ struct MergeTests {
     }
   }
 
-  @Test("is no conflict where both set the same, or both removed it")
+  @Test("has no conflict if both set the same value, or both removed it")
   func equal() async throws {
     let (a, b) = try await pair()
     for value in ["same", nil] {
@@ -64,7 +64,7 @@ struct MergeTests {
     #expect(try await b.fleet.conflicts() == [])
   }
 
-  @Test("keeps the change where the other removed it, whoever came first")
+  @Test("keeps the change if the other host removed it, in either order")
   func changeBeatsRemoval() async throws {
     for isFirstRemoving in [true, false] {
       let (a, b) = try await pair()
@@ -78,7 +78,7 @@ struct MergeTests {
     }
   }
 
-  @Test("converges where the clocks are equal")
+  @Test("converges if the clocks are equal")
   func ties() async throws {
     let (a, b) = try await pair()
     try a.set("by a", "x")
@@ -88,7 +88,7 @@ struct MergeTests {
     #expect(try await b.fleet.conflicts().count == 1)
   }
 
-  @Test("is not won by a clock that is more than a day ahead, and is by one that is less")
+  @Test("is not won by a clock more than a day ahead, but by one less than a day ahead")
   func wrongClocks() async throws {
     for (lead, winner) in [(2 * 86_400, "b"), (86_400 - 100, "a")] {
       let (a, b) = try await pair()
@@ -104,7 +104,7 @@ struct MergeTests {
     }
   }
 
-  @Test("takes theirs, or keeps ours, where a rule says so")
+  @Test("takes theirs or keeps ours if a rule says so")
   func rules() async throws {
     for (rule, winner) in [(FleetRule.theirsWins, "a"), (.oursWins, "b")] {
       let (a, b) = try await pair()
@@ -121,7 +121,7 @@ struct MergeTests {
     }
   }
 
-  @Test("stays a reader's own affair until the fleet changes it, too")
+  @Test("stays local to a reader until the fleet changes it, too")
   func readers() async throws {
     let (a, b) = try await pair(b: .reader)
     try b.set("own", "x")
@@ -137,7 +137,7 @@ struct MergeTests {
     #expect(try await b.fleet.conflicts().map(\.loser) == ["b"])
   }
 
-  @Test("is merged when a store joins that has the collection already")
+  @Test("is merged when a store joins that already has the collection")
   func joining() async throws {
     let (a, _) = try await pair()
     let c = try Host("c")
@@ -151,7 +151,7 @@ struct MergeTests {
   }
 
   @Test(
-    "is settled for a host that was away longer than removals are remembered: what it changed is offered as conflicts")
+    "is resolved for a host that was away longer than removals are kept: its changes are offered as conflicts")
   func longAway() async throws {
     let a = try await Host("a").create(carrier, retentionDays: 1)
     let b = try await Host("b").join(a, carrier)
@@ -160,7 +160,7 @@ struct MergeTests {
     for host in [a, b] { try await host.sync() }
     for key in ["removed", "changed here"] { try a.set(nil, key) }
     try await a.sync()
-    // Two days later nobody remembers.
+    // Two days later it is no longer remembered.
     for host in [a, b] { host.setTime(1_000_000 + 2 * 86_400) }
     let count = carrier.objects.count
     try await a.sync()

@@ -36,7 +36,7 @@ struct ModelTests {
   }
 
   @Test(
-    "end with the same contents on all hosts, with nothing lost and no transaction half seen",
+    "end with the same contents on all hosts, with nothing lost and no partial transaction seen",
     arguments: 0..<historyCount)
   func histories(seed: Int) async throws {
     let dice = Dice(seed: UInt64(seed))

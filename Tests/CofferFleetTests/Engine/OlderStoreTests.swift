@@ -23,7 +23,7 @@ struct OlderStoreTests {
     return (a, b, older)
   }
 
-  @Test("gets back what it had pushed, says so, and has lost only what it had not")
+  @Test("recovers what it had pushed, reports it, and loses only what it had not pushed")
   func pushed() async throws {
     let (a, b, older) = try await pair()
     try a.set("not pushed", "u")
@@ -37,7 +37,7 @@ struct OlderStoreTests {
     #expect(try await a.fleet.conflicts() == [])
   }
 
-  @Test("pushes what is set on it since, and keeps what it had pushed in the history")
+  @Test("pushes later changes, and keeps what it had pushed in the history")
   func changedSince() async throws {
     let (a, b, older) = try await pair()
     try a.restart(carrier, with: older)
@@ -50,7 +50,7 @@ struct OlderStoreTests {
     #expect(try a.history("y").first == "added")
   }
 
-  @Test("hears of what the other one pushed where two hosts use copies of one store")
+  @Test("reports what the other pushed if two hosts use copies of one store")
   func twoHosts() async throws {
     let (a, _, _) = try await pair()
     let folder = a.folder + ".copy"

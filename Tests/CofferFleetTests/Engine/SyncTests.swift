@@ -9,7 +9,7 @@ import Testing
 struct SyncTests {
   let carrier = MemoryCarrier()
 
-  @Test("brings a setting with all that belongs to it from one host to another, and its removal")
+  @Test("transfers a setting with its metadata from one host to another, and its removal")
   func settings() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     let (a, b) = (hosts[0], hosts[1])
@@ -40,7 +40,7 @@ struct SyncTests {
     #expect(try await b.sync() == SyncReport())
   }
 
-  @Test("goes both ways, and costs nothing but a look where nothing changed")
+  @Test("syncs both ways, and only checks the head if nothing changed")
   func bothWays() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     try hosts[1].set("from b", "x")
@@ -52,7 +52,7 @@ struct SyncTests {
     #expect(carrier.requestCount == requests)
   }
 
-  @Test("names a change's author in the history of another host")
+  @Test("shows the author of a change in the history of another host")
   func authors() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     try await hosts[1].connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "web") }
@@ -66,7 +66,7 @@ struct SyncTests {
     #expect(item?.author?.program.isEmpty == false)
   }
 
-  @Test("shows a transaction whole, also where it takes many requests")
+  @Test("shows a transaction completely, even if it takes many requests")
   func largeTransactions() async throws {
     let carrier = MemoryCarrier(
       limits: CarrierLimits(operationCount: 8, requestByteCount: 100_000, objectByteCount: 100_000))
@@ -113,7 +113,7 @@ struct SyncTests {
     #expect(try hosts[1].contents() == ["1": "new"])
   }
 
-  @Test("leaves a value that is too large for the carrier on its host, says so each time, and goes on with the rest")
+  @Test("leaves a value too large for the carrier on its host, reports it each time, and shares the rest")
   func tooLarge() async throws {
     let carrier = MemoryCarrier(
       limits: CarrierLimits(operationCount: 64, requestByteCount: 100_000, objectByteCount: 50_000))
@@ -133,7 +133,7 @@ struct SyncTests {
     #expect(try hosts[1].get("large") == "smaller")
   }
 
-  @Test("lets a setting expire on each host by itself, and pushes nothing for it")
+  @Test("lets a setting expire on each host separately, and pushes nothing for it")
   func expiry() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     for host in hosts { host.setTime(1_000_000) }
@@ -148,7 +148,7 @@ struct SyncTests {
       #expect(try await host.sync().pushedCount == 1)
       #expect(try host.get("lease") == nil)
     }
-    // Set anew, it is there again.
+    // Set again, it is there again.
     try hosts[1].set("y", "lease")
     for host in [hosts[1], hosts[0]] { try await host.sync() }
     #expect(try hosts[0].get("lease") == "y")
@@ -163,7 +163,7 @@ struct SyncTests {
     #expect(carrier.objects.isEmpty)
   }
 
-  @Test("is made at most once on a carrier, and a store has a collection in one fleet only")
+  @Test("is created at most once on a carrier, and a store shares a collection in one fleet only")
   func twice() async throws {
     let hosts = try await fleet(of: "a", on: carrier)
     let other = try Host("b")
@@ -176,7 +176,7 @@ struct SyncTests {
     #expect(try Fleet.carriers(of: hosts[0].database) == ["memory:team"])
   }
 
-  @Test("goes on where it was after a restart, and tells nothing where a store belongs to no fleet")
+  @Test("continues where it was after a restart, and reports nothing if a store belongs to no fleet")
   func restart() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     try hosts[0].set("1", "x")
@@ -192,7 +192,7 @@ struct SyncTests {
     #expect(try hosts[1].get("x") == "1")
   }
 
-  @Test("hears of changes while it stays, and brings its own, until it is cancelled", .timeLimit(.minutes(1)))
+  @Test("receives and sends changes while it runs, until it is cancelled", .timeLimit(.minutes(1)))
   func staying() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     let tasks = hosts.map { host in Task { [fleet = host.fleet] in try await fleet.run() } }
@@ -210,7 +210,7 @@ struct SyncTests {
     }
   }
 
-  @Test("serves what it has while the carrier is away, says so, and brings everything later")
+  @Test("serves its values while the carrier is unreachable, reports that, and syncs everything later")
   func offline() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     carrier.cut(true)
@@ -228,7 +228,7 @@ struct SyncTests {
     #expect(try await hosts[0].fleet.status().condition == .inStep)
   }
 
-  @Test("has the tables of FORMAT.md in its stores, and the next version of tables, and none where there is no fleet")
+  @Test("adds the tables of FORMAT.md and the next table version to its stores, and to no others")
   func tables() async throws {
     func words(_ text: String) -> String { text.split { $0 == " " || $0 == "\n" }.joined(separator: " ") }
     let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../../FORMAT.md")
@@ -253,7 +253,7 @@ struct SyncTests {
     try await host.sync()
   }
 
-  @Test("is kept in a folder as well")
+  @Test("works with a folder, too")
   func folder() async throws {
     let place = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)").path
     defer { try? FileManager.default.removeItem(atPath: place) }
@@ -274,7 +274,7 @@ struct SyncTests {
     for host in [b, late] { #expect(try host.contents() == ["a": "3", "b": "3"]) }
   }
 
-  @Test("sends no name and no value in clear, of settings, collections, members or the fleet")
+  @Test("sends no plaintext of names and values of settings, collections, members or the fleet")
   func canaries() async throws {
     let admin = try await Host("canary-host-1").create(carrier, collections: ["canary-collection"])
     let other = try await Host("canary-host-2").join(admin, carrier, role: .admin)

@@ -65,7 +65,7 @@ struct FleetVectorTests {
     return records
   }
 
-  @Test("reads as it says, and a host that is invited to it joins")
+  @Test("reads as documented, and an invited host can join")
   func reading() async throws {
     let vector = try JSONDecoder().decode(Vector.self, from: Data(contentsOf: Self.path))
     let carrier = MemoryCarrier()
@@ -87,7 +87,7 @@ struct FleetVectorTests {
     #expect(port?.value.object == StoredValue(kind: .int, bytes: [0, 0, 0, 0, 0, 0, 0x1f, 0x90]))
   }
 
-  @Test("can be made anew", .enabled(if: ProcessInfo.processInfo.environment["COFFER_FLEET_VECTOR"] != nil))
+  @Test("can be created again", .enabled(if: ProcessInfo.processInfo.environment["COFFER_FLEET_VECTOR"] != nil))
   func writing() async throws {
     let limits = CarrierLimits(operationCount: 16, requestByteCount: 70_000, objectByteCount: 4_000)
     let carrier = MemoryCarrier("file:///srv/team", limits: limits)
@@ -131,7 +131,7 @@ struct FleetVectorTests {
     try write(membership, invitation, carrier.objects, to: path)
   }
 
-  @Test("can be kept in a folder", .enabled(if: ProcessInfo.processInfo.environment["COFFER_FLEET_FOLDER"] != nil))
+  @Test("can be stored in a folder", .enabled(if: ProcessInfo.processInfo.environment["COFFER_FLEET_FOLDER"] != nil))
   func writingFolder() async throws {
     let path = ProcessInfo.processInfo.environment["COFFER_FLEET_FOLDER"] ?? ""
     let carrier = try FileCarrier(address: "file://\(path)")

@@ -39,7 +39,7 @@ struct FormatTests {
   // MARK: Vectors
 
   /// Computed by Tests/Interop/fleet_reader.py as well.
-  @Test("have the names, keys and hashes that FLEET.md gives")
+  @Test("have the names, keys and hashes of FLEET.md")
   func vectors() throws {
     #expect(try keys.object(keys.name(of: "port", in: "web")).hasPrefix("r/0102030405060708/"))
     #expect(Authority.object(12) == "authority/0000000012")
@@ -56,7 +56,7 @@ struct FormatTests {
     #expect(empty.hex == "e5a00aa9991ac8a5ee3109844d84a55583bd20572ad3ffcd42792f3c36b183ad")
   }
 
-  @Test("tell sets apart that differ by one name or one object, and not by their order")
+  @Test("distinguish sets that differ by one name or one object, whatever their order")
   func setHash() throws {
     func digest(_ elements: [(UInt8, UInt8)]) throws -> [UInt8] {
       var set = SetHash()
@@ -75,7 +75,7 @@ struct FormatTests {
 
   // MARK: Records
 
-  @Test("give back every record as it was, under the name of its setting")
+  @Test("return every record unchanged, under the name of its setting")
   func records() throws {
     for record in [full, record(.tombstone), record(.value(FleetValue(object: StoredValue(kind: .string, bytes: []))))]
     {
@@ -85,7 +85,7 @@ struct FormatTests {
     }
   }
 
-  @Test("open with no byte of a record changed, under no other name, and under no other key")
+  @Test("refuse a record with a changed byte, under another name, or under another key")
   func tamperedRecords() throws {
     let object = try full.sealed(keys)
     let name = try #require(keys.name(ofObject: object.name))
@@ -106,7 +106,7 @@ struct FormatTests {
     #expect(throws: FleetError.self) { try Record(opening: object.bytes, named: name, later) }
   }
 
-  @Test("of a newer version are told from damaged ones")
+  @Test("of a newer version are distinguished from damaged ones")
   func newer() throws {
     var object = try full.sealed(keys)
     let name = try #require(keys.name(ofObject: object.name))
@@ -116,7 +116,7 @@ struct FormatTests {
     }
   }
 
-  @Test("refuse a value that is malformed or of a kind that does not travel, also where it is sealed by a member")
+  @Test("refuse a malformed value, or one of a kind that is never shared, even if sealed by a member")
   func malformedValues() throws {
     for value in [
       StoredValue(kind: .int, bytes: [1]), StoredValue(kind: .string, bytes: [0xff]),
@@ -152,7 +152,7 @@ struct FormatTests {
       pieces: [Head.PieceReference(id: [UInt8](0..<8), digest: [UInt8](repeating: 4, count: 32))])
   }
 
-  @Test("open a head that a member with the right to write has signed")
+  @Test("open a head signed by a member who may write")
   func heads() throws {
     let bytes = try head().sealed(keys, by: identity)
     let opened = try Head(opening: bytes, keys, members: members(), authority: head().authority)
@@ -166,7 +166,7 @@ struct FormatTests {
     }
   }
 
-  @Test("refuse a head that a reader, a stranger or another member in the author's name has signed")
+  @Test("refuse a head signed by a reader, a stranger, or another member in the author's name")
   func forgedHeads() throws {
     let reader = try Identity.make(fleet: fleet)
     let members = members([(reader, .reader)])
@@ -178,16 +178,16 @@ struct FormatTests {
     #expect(throws: FleetError.damaged(object: "head", reason: "its author, host 1, may not write")) {
       try open(by: reader, as: reader)
     }
-    #expect(throws: FleetError.damaged(object: "head", reason: "its signature is not that of host 0")) {
+    #expect(throws: FleetError.damaged(object: "head", reason: "it was not signed by host 0")) {
       try open(by: reader, as: identity)
     }
     let stranger = try Identity.make(fleet: fleet)
-    #expect(throws: FleetError.damaged(object: "head", reason: "its author is no member")) {
+    #expect(throws: FleetError.damaged(object: "head", reason: "its author is not a member")) {
       try open(by: stranger, as: stranger)
     }
   }
 
-  @Test("hand the fleet key to each member, and to nobody else, with nothing of it changed")
+  @Test("give the fleet key to each member, and only to members, unchanged")
   func memberObjects() throws {
     let other = try Identity.make(fleet: fleet)
     let edition = try MembersEdition(first: members([(other, .reader)]), fleet: fleet, by: identity, time: 1)
@@ -203,7 +203,7 @@ struct FormatTests {
     for index in edition.membersBytes.indices {
       var bytes = edition.membersBytes
       bytes[index] ^= 1
-      #expect(throws: FleetError.damaged(object: "members", reason: "it is not the one that an admin signed")) {
+      #expect(throws: FleetError.damaged(object: "members", reason: "it does not match what an admin signed")) {
         try Members.fleetKey(in: bytes, of: first, for: other)
       }
     }
@@ -216,7 +216,7 @@ struct FormatTests {
     }
   }
 
-  @Test("follow each other in versions that an admin of the one before has signed")
+  @Test("form versions, each signed by an admin of the previous one")
   func authorities() throws {
     let writer = try Identity.make(fleet: fleet)
     var all = members([(writer, .writer)])
@@ -229,25 +229,26 @@ struct FormatTests {
       return try Authority(authority.signed(by: signer), after: first, digest: digest)
     }
     #expect(try second(by: identity).version == 2)
-    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "who signed it was no admin")) {
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "its signer was not an admin")) {
       try second(by: writer)
     }
-    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "it does not follow the version before"))
-    {
+    #expect(
+      throws: FleetError.damaged(object: "authority/0000000002", reason: "it does not follow the previous version")
+    ) {
       try second(by: identity, version: 3)
     }
     all.members[1].role = .admin
-    // Who makes itself an admin is none before.
+    // A member that makes itself an admin was not one before.
     var forged = first
     (forged.version, forged.previous, forged.admins) = (2, digest, [writer.signingKey])
-    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "who signed it was no admin")) {
+    #expect(throws: FleetError.damaged(object: "authority/0000000002", reason: "its signer was not an admin")) {
       try Authority(forged.signed(by: writer), after: first, digest: digest)
     }
   }
 
   // MARK: Invitations
 
-  @Test("give back an invitation, and refuse it with any digit mistyped")
+  @Test("decode an invitation, and refuse it with any digit mistyped")
   func invitations() throws {
     let seed = try SecretBytes.random(count: 32)
     let invitation = Invitation(

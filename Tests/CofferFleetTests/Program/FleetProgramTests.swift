@@ -13,7 +13,7 @@ import Testing
 
 @Suite("The program prefs fleet")
 struct FleetProgramTests {
-  @Test("A fleet is made, joined and used by three stores", arguments: CarrierKind.allCases)
+  @Test("A fleet is created, joined and used by three stores", arguments: CarrierKind.allCases)
   func wholeFleet(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let (office, web, lab) = (try ToolHost("office"), try ToolHost("web-17"), try ToolHost("lab"))
@@ -40,7 +40,7 @@ struct FleetProgramTests {
     #expect(members.map { $0["role"] as? String } == ["admin", "reader", "writer"])
     #expect(members.map { $0["isThisStore"] as? Bool } == [false, false, true])
 
-    // Removed, it is told so, and reads nothing that is written later.
+    // After its removal it gets an error, and reads nothing written later.
     try office.succeed("remove", "lab")
     try office.set("web/theme", "light")
     try office.succeed("sync")
@@ -54,7 +54,7 @@ struct FleetProgramTests {
     #expect(try web.get("web/theme") == "light")
   }
 
-  @Test("A conflict is listed, and what lost can be set again", arguments: CarrierKind.allCases)
+  @Test("A conflict is listed, and the losing value can be set again", arguments: CarrierKind.allCases)
   func conflicts(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", at: place.address)
@@ -79,7 +79,7 @@ struct FleetProgramTests {
     for host in hosts { #expect(try host.get("web/theme") == "dark") }
   }
 
-  @Test("A change travels at once while both sides run, whoever makes it", arguments: CarrierKind.allCases)
+  @Test("A change is shared immediately while both sides run, in either direction", arguments: CarrierKind.allCases)
   func running(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", "web-17", at: place.address)
@@ -94,7 +94,7 @@ struct FleetProgramTests {
     for host in running { #expect(host.end() == 0) }
   }
 
-  @Test("SIGINT ends it in order, too")
+  @Test("SIGINT also ends it cleanly")
   func interrupted() async throws {
     let place = try await CarrierPlace(.file)
     let running = try RunningFleet(try toolFleet("office", at: place.address)[0])
@@ -102,7 +102,7 @@ struct FleetProgramTests {
     #expect(running.end(SIGINT) == 0)
   }
 
-  @Test("Killed at any moment, it goes on where it was", arguments: CarrierKind.allCases)
+  @Test("Killed at any moment, it continues where it was", arguments: CarrierKind.allCases)
   func killed(_ kind: CarrierKind) async throws {
     let place = try await CarrierPlace(kind)
     let hosts = try toolFleet("office", "lab", at: place.address)
@@ -121,7 +121,7 @@ struct FleetProgramTests {
     #expect(running.end() == 0 && other.end() == 0)
   }
 
-  @Test("A carrier that is away is told, and what was set meanwhile travels when it is back")
+  @Test("An unreachable carrier is reported, and changes made meanwhile are shared when it is back")
   func away() async throws {
     guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
     let server = try await EtcdServer.common()
@@ -137,7 +137,7 @@ struct FleetProgramTests {
     let status = try hosts[0].fleet("status", "--json").json()
     #expect(status["condition"] as? String == "offline" && status["unpushed"] as? Int == 1)
     let sync = try hosts[0].fleet("sync", "--json")
-    #expect(sync.code == 18 && sync.message.contains("cannot be used now"), "\(sync)")
+    #expect(sync.code == 18 && sync.message.contains("is not available"), "\(sync)")
     #expect(try sync.json()["error"] as? String == "unreachable")
 
     relay.mend()
@@ -146,7 +146,7 @@ struct FleetProgramTests {
     for host in running { #expect(host.end() == 0) }
   }
 
-  @Test("A carrier that went back is refused, until that is accepted")
+  @Test("A carrier that was rolled back is refused, until that is accepted")
   func rollback() async throws {
     let place = try await CarrierPlace(.file)
     let folder = String(place.address.dropFirst("file://".count))
@@ -161,11 +161,11 @@ struct FleetProgramTests {
     try FileManager.default.removeItem(atPath: folder)
     try FileManager.default.moveItem(atPath: folder + ".backup", toPath: folder)
     let refused = try hosts[1].fleet("sync")
-    #expect(refused.code == 7 && refused.message.contains("went back"), "\(refused)")
+    #expect(refused.code == 7 && refused.message.contains("was rolled back"), "\(refused)")
     #expect(try hosts[1].fleet("status", "--json").json()["condition"] as? String == "stopped")
     #expect(try hosts[1].get("web/theme") == "dark")
     try hosts[0].set("web/later", "1")
-    try running.say("stopped: The carrier went back")
+    try running.say("stopped: The carrier was rolled back")
     #expect(running.end() == 0)
 
     // Each host that saw more has to accept it.
@@ -178,7 +178,7 @@ struct FleetProgramTests {
     }
   }
 
-  @Test("It tells systemd when it stands, and how")
+  @Test("It reports readiness and status to systemd")
   func notification() async throws {
     let place = try await CarrierPlace(.file)
     let host = try toolFleet("office", at: place.address)[0]

@@ -7,9 +7,9 @@ import Testing
 @testable import CofferFleet
 @testable import PrefsFleet
 
-@Suite("What prefs fleet refuses, and how it says so")
+@Suite("Errors of prefs fleet")
 struct FleetRefusalTests {
-  @Test("Without a store, or without a fleet in it, each command says what to do")
+  @Test("Without a store, or without a fleet, each command says what to do")
   func nothingThere() throws {
     let host = try ToolHost("office")
     #expect(try host.fleet("status").code == 4)
@@ -53,7 +53,7 @@ struct FleetRefusalTests {
     #expect(!run.message.contains(invitation.dropFirst(40).prefix(20)))
   }
 
-  @Test("An invitation that is cut off, mistyped or none says so, and not what it was")
+  @Test("An invitation that is truncated, mistyped or invalid is an error that does not show it")
   func badInvitation() async throws {
     let place = try await CarrierPlace(.file)
     let office = try toolFleet("office", at: place.address)[0]
@@ -65,7 +65,7 @@ struct FleetRefusalTests {
     for text in texts {
       let lab = try ToolHost("lab")
       let run = try lab.fleet("join", "-", input: text)
-      #expect(run.code == 8 && run.message.contains("no invitation"), "\(run)")
+      #expect(run.code == 8 && run.message.contains("Not an invitation"), "\(run)")
       #expect(!run.message.contains(invitation.dropFirst(40).prefix(20)))
       #expect(try lab.fleet("status").code == 4, "a store was made for nothing")
     }
@@ -73,7 +73,7 @@ struct FleetRefusalTests {
     #expect(try ToolHost("lab").fleet("join", "/nowhere/invitation").code == 14)
   }
 
-  @Test("An invitation whose time is over, and one of a member that was removed, are refused")
+  @Test("An expired invitation, and one of a removed member, are refused")
   func staleInvitations() async throws {
     let place = try await CarrierPlace(.file)
     let admin = try Host("office")
@@ -92,7 +92,7 @@ struct FleetRefusalTests {
     try invitation.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("A carrier that is dead, or no carrier, says which and what to do")
+  @Test("An unreachable or invalid carrier is an error that says what to do")
   func deadCarrier() async throws {
     let office = try ToolHost("office")
     let port = try LoopbackPort.free(count: 1)[0]
@@ -107,7 +107,7 @@ struct FleetRefusalTests {
     #expect(missing.code == 18 && missing.message.contains("/nowhere/at/all"), "\(missing)")
   }
 
-  @Test("A user in the carrier's address wants a password, which comes from a file alone")
+  @Test("A user in the carrier's address needs a password, which comes only from a file")
   func password() throws {
     let office = try ToolHost("office")
     let create = ["fleet", "create", "team", "--at", "etcd://coffer@127.0.0.1:9/x", "-c", "web"]
@@ -127,7 +127,7 @@ struct FleetRefusalTests {
     }
   }
 
-  @Test("The password of an etcd's user opens it, and a wrong one is refused")
+  @Test("The password of an etcd user is accepted, and a wrong one is refused")
   func users() async throws {
     guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
     let server = try await EtcdServer()
@@ -149,7 +149,7 @@ struct FleetRefusalTests {
     #expect(try office.fleet("sync", "--password-file", right).code == 0)
   }
 
-  @Test("What is too large stays, the rest travels, and the exit code says so")
+  @Test("A value that is too large stays, the rest is shared, and the exit code shows it")
   func tooLarge() async throws {
     let place = try await CarrierPlace(.file)
     let hosts = try toolFleet("office", "lab", at: place.address)
@@ -178,7 +178,7 @@ struct FleetRefusalTests {
     #expect(run.code == 11 && run.message.contains("sealed"), "\(run)")
   }
 
-  @Test("A store that can only be read shows how it stands, and takes nothing")
+  @Test("A read-only store shows its status, and pulls nothing")
   func readOnly() async throws {
     let place = try await CarrierPlace(.file)
     let host = try toolFleet("office", at: place.address)[0]
@@ -202,7 +202,7 @@ struct FleetRefusalTests {
     #expect(try run("sync") == 14)
   }
 
-  @Test("Several fleets in one store are synced together, and named where one is meant")
+  @Test("Several fleets of one store are synced together, and named to choose one")
   func severalFleets() async throws {
     let (first, second) = (try await CarrierPlace(.file), try await CarrierPlace(.file))
     let host = try toolFleet("office", at: first.address)[0]

@@ -106,7 +106,7 @@ final class RunningFleet: @unchecked Sendable {
   private let process: SpawnedProcess
   /// Kept, with its home.
   private let host: ToolHost
-  /// Ends the process where that of the tests goes without doing so; an end of its input tells it.
+  /// Ends the process if the tests' process ends without doing so, which closes its input.
   private let watchdog: SpawnedProcess
   private let life: Int32
   private let messages: Int32

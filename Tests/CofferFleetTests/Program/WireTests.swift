@@ -4,9 +4,9 @@ import Testing
 
 @testable import CofferFleet
 
-@Suite("What a fleet says to its carrier")
+@Suite("What a fleet sends to its carrier")
 struct WireTests {
-  @Test("Of all that was ever sent and received, nothing is a name or a value")
+  @Test("Nothing ever sent or received is a name or a value")
   func canary() async throws {
     guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
     let relay = try RecordingRelay(to: try await EtcdServer.common().members[0].clientPort)
@@ -44,7 +44,7 @@ struct WireTests {
     }
   }
 
-  @Test("Where the environment asks for them, libcurl writes no keys of connections to a file")
+  @Test("libcurl writes no connection keys to a file, even if the environment asks for it")
   func keyLog() async throws {
     guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
     let certificates = try TestCertificates()
@@ -59,7 +59,7 @@ struct WireTests {
   }
 }
 
-/// Bytes of HTTP with JSON in it, and what its base64 stands for.
+/// Bytes of HTTP with JSON in it, and its decoded base64.
 private struct Wire {
   private let text: Data
   private let decoded: Data

@@ -41,7 +41,7 @@ final class Host: @unchecked Sendable {
     return (database, try database.makeConnection())
   }
 
-  /// Ends the program and starts it anew, with `store` in place of its store if there is one.
+  /// Restarts the program, with `store` in place of its store unless nil.
   ///
   /// - Returns: The store file as it was.
   @discardableResult

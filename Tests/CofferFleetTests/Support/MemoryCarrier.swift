@@ -19,7 +19,7 @@ final class MemoryCarrier: Carrier {
     var isCut = false
     /// Everything that was ever sent.
     var sent: [UInt8] = []
-    /// Fails the commits for which it says so: before they are made, or after it.
+    /// Decides which commits fail: before they are applied, or afterwards.
     var failure: (@Sendable ([CarrierChange]) -> Failure?)?
     var requestCount = 0
   }
@@ -50,7 +50,7 @@ final class MemoryCarrier: Carrier {
   /// Forgets what changed, as after a compaction.
   func compact() { state.withLock { $0.log = [] } }
 
-  /// Has everything be as it is in `objects`, as a restored backup does; what changed is not known any more.
+  /// Resets everything to `objects`, as restoring a backup does; the changes are then unknown.
   func putBack(_ objects: [String: [UInt8]]) {
     state.withLock { state in
       state.objects = objects

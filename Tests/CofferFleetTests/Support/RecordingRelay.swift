@@ -7,7 +7,7 @@ import Foundation
   import Musl
 #endif
 
-/// A port of loopback behind which another one is reached, which keeps what passes and can be cut.
+/// A loopback port that forwards to another one, records the traffic and can be cut.
 final class RecordingRelay: Sendable {
   private let socket: LoopbackSocket
   private let target: Int

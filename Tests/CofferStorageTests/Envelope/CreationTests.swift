@@ -7,7 +7,7 @@ import Testing
 @testable import CofferStorage
 
 @Suite("Creating a store") struct CreationTests {
-  @Test("shows nothing under its name before it is whole, and leaves nothing when it fails")
+  @Test("shows nothing under its name before it is complete, and leaves nothing if it fails")
   func failure() throws {
     struct Mine: Error {}
     let folder = try ScratchFolder()
@@ -22,7 +22,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
   }
 
-  @Test("publishes nothing when the disk fills while the log is folded in")
+  @Test("publishes nothing if the disk fills during the checkpoint")
   func diskFull() throws {
     let recorder = RecordingVFS()
     let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
@@ -39,7 +39,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
   }
 
-  @Test("lets only one of many creators win, and its store is the one that stays")
+  @Test("lets exactly one of many creators win, and keeps its store")
   func race() async throws {
     let folder = try ScratchFolder()
     let path = folder.file("new.coffer")
@@ -66,7 +66,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".tmp") }.isEmpty)
   }
 
-  @Test("is opened by one shared object however often, for as long as someone holds it")
+  @Test("is opened once and shared by everyone who has it open")
   func shared() throws {
     let store = try SmallStore(rows: 1)
     let first = try Store.open(at: store.path, key: store.key)
@@ -75,7 +75,7 @@ import Testing
     #expect(throws: StorageError.wrongKey) { try Store.open(at: store.path, key: .key(.random(count: 32))) }
   }
 
-  @Test("takes paths with every character that a URI would mind")
+  @Test("accepts paths with all characters that are special in a URI")
   func paths() throws {
     let folder = try ScratchFolder()
     for name in ["a b", "a?b", "a#b", "a%41b", "é🗝", "a&b=c"] {
@@ -89,7 +89,7 @@ import Testing
 }
 
 @Suite("A key file") struct KeyFileTests {
-  @Test("comes back as the key it was made with, and is never replaced")
+  @Test("reads back as the key it was created with, and is never replaced")
   func roundTrip() throws {
     let folder = try ScratchFolder()
     let path = folder.file("deep/er/key")
@@ -103,7 +103,7 @@ import Testing
     #expect(text.utf8.count == 78)
   }
 
-  @Test("may hold 32 raw bytes, capital digits, or Windows line ends, and nothing else")
+  @Test("may hold 32 raw bytes, upper-case digits, or Windows line ends, and nothing else")
   func forms() throws {
     let folder = try ScratchFolder()
     let path = folder.file("key")

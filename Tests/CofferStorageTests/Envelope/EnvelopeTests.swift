@@ -35,7 +35,7 @@ import Testing
     SecretBytes(count: text.utf8.count) { $0.copyBytes(from: text.utf8) }
   }
 
-  @Test("comes back from its bytes, and opens by each of its slots")
+  @Test("decodes from its bytes, and opens with each of its slots")
   func roundTrip() throws {
     let made = try Made()
     let bytes = try made.envelope.encoded(rootKey: made.rootKey)
@@ -47,7 +47,7 @@ import Testing
     #expect(try read.open(.passphrase(made.passphrase)).key.isEqual(to: made.rootKey))
   }
 
-  @Test("tells a wrong key apart")
+  @Test("detects a wrong key")
   func wrongKey() throws {
     let made = try Made()
     let read = try Envelope(copy: made.envelope.encoded(rootKey: made.rootKey)[...])
@@ -56,7 +56,7 @@ import Testing
     #expect(throws: StorageError.wrongKey) { try read.open(.passphrase(made.key)) }
   }
 
-  @Test("shows every flipped bit")
+  @Test("detects every flipped bit")
   func flippedBits() throws {
     let made = try Made()
     let bytes = try made.envelope.encoded(rootKey: made.rootKey)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("does not open when it was edited by someone who can make checksums, but has no key")
+  @Test("does not open if it was edited with correct checksums but without the key")
   func forged() throws {
     let made = try Made()
     let bytes = try made.envelope.encoded(rootKey: made.rootKey)
@@ -86,7 +86,7 @@ import Testing
     #expect(refusals == 689)
   }
 
-  @Test("refuses costs outside its bounds before it spends them")
+  @Test("refuses costs outside its bounds before it computes")
   func costs() throws {
     let storeID = [UInt8](repeating: 1, count: 16)
     for hash: PasswordHash in [
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test("tries cheap slots first, and no more of them than an opening may cost")
+  @Test("tries cheap slots first, up to the total cost of an opening")
   func totalCost() throws {
     let owner = try RandomSource.bytes(count: 16)
     let key = try SecretBytes.random(count: 32)
@@ -127,12 +127,12 @@ import Testing
     }
   }
 
-  @Test("takes no slot with which an opening could cost too much")
+  @Test("accepts no slot with which an opening could cost too much")
   func addedCost() throws {
     let made = try Made()
     var slots = made.envelope.slots
     let cheap = slots[1].encoded
-    // Two of the costliest, which nobody has to compute for this.
+    // Two of the most expensive ones, which are never computed here.
     for id: UInt8 in [2, 3] {
       var costly = cheap
       costly[0] = id
@@ -153,7 +153,7 @@ import Testing
     _ = try slots.replace(2, with: secret, wrapping: made.rootKey, owner: made.envelope.storeID)
   }
 
-  @Test("reads a slot whose cost nothing can hold, and skips it", arguments: [1, 2, 3])
+  @Test("reads a slot of impossible cost, and skips it", arguments: [1, 2, 3])
   func absurdCost(_ algorithm: UInt8) throws {
     let made = try Made()
     var bytes = made.envelope.slots[1].encoded
@@ -195,7 +195,7 @@ import Testing
     try store.overwrite(bytes)
   }
 
-  @Test("opens when one of its copies is damaged, whichever it is", arguments: [0, 1])
+  @Test("opens if either of its copies is damaged", arguments: [0, 1])
   func oneCopy(_ copy: Int) throws {
     let store = try SmallStore(rows: 10)
     let original = try store.bytes()[..<Layout.envelopeByteCount]
@@ -220,12 +220,12 @@ import Testing
       bytes[100] ^= 1
       bytes[Layout.envelopeCopyByteCount + 500] ^= 1
     }
-    #expect(throws: StorageError.damaged(part: "envelope", reason: "neither of its two copies is whole")) {
+    #expect(throws: StorageError.damaged(part: "envelope", reason: "both of its copies are damaged")) {
       try store.connect()
     }
   }
 
-  @Test("of a newer format is refused by its number")
+  @Test("of a newer format is refused by its version number")
   func newerFormat() throws {
     let store = try SmallStore(rows: 10)
     try edited(store) { bytes in
@@ -248,7 +248,7 @@ import Testing
   }
 
   @Test(
-    "is refused as one of a newer format where it has what this version does not know, in either copy",
+    "is refused as a newer format if either copy has parts unknown to this version",
     arguments: [
       (0, 11, 2, "suite of algorithms", 1), (1, 15, 4, "set of flags", 0), (0, 59, 6, "kind of slot", 5),
       (1, 60, 4, "stretching of a slot", 3),
@@ -264,7 +264,7 @@ import Testing
   }
 
   @Test(
-    "is the copy of the higher sequence; the MAC of the other one, which may be of another root key, is not looked at")
+    "is the copy with the higher sequence; the MAC of the other one, perhaps under another root key, is ignored")
   func otherCopy() throws {
     let store = try SmallStore(rows: 10)
     let before = try Array(store.bytes()[..<Layout.envelopeCopyByteCount])
@@ -291,7 +291,7 @@ import Testing
     #expect(try Array(store.bytes()[..<Layout.envelopeByteCount]) == after + after)
   }
 
-  @Test("is the first copy where both have one sequence and differ, and the next write makes the other one like it")
+  @Test("is the first copy if both have the same sequence but differ, and the next write makes them equal")
   func equalSequences() throws {
     let store = try SmallStore(rows: 10)
     let first = try Array(store.bytes()[..<Layout.envelopeCopyByteCount])
@@ -314,7 +314,7 @@ import Testing
     }
   }
 
-  @Test("that was changed as often as its sequence counts takes no further change, and stays as it is")
+  @Test("that has used up its sequence numbers refuses further changes, and stays as it is")
   func lastSequence() throws {
     let store = try SmallStore(rows: 10)
     var envelope = try Envelope(copy: store.bytes()[..<Layout.envelopeCopyByteCount])
@@ -323,7 +323,7 @@ import Testing
     try edited(store) { $0.replaceSubrange(..<Layout.envelopeByteCount, with: copy + copy) }
     let connection = try store.connect()
     try connection.beginWrite(.full)
-    #expect(throws: StorageError.unsupported(reason: "the envelope was changed as often as is possible")) {
+    #expect(throws: StorageError.unsupported(reason: "the envelope has used up all of its sequence numbers")) {
       try connection.changeEnvelope { try $0.setLabel("another", ofSlot: 0) }
     }
     try connection.commit()
@@ -332,7 +332,7 @@ import Testing
     #expect(try store.contents().count == 10)
   }
 
-  @Test("has no page beyond the last that SQLite counts, however large the file says it is")
+  @Test("has no page beyond SQLite's last, whatever size the file claims")
   func pageNumbers() {
     #expect(Layout.pageCount(inFileOf: 0) == 0)
     #expect(Layout.pageCount(inFileOf: Int64(Layout.envelopeByteCount + 2 * Layout.pageByteCount) - 1) == 1)
@@ -342,7 +342,7 @@ import Testing
   }
 
   #if os(Linux)
-    @Test("has pages to be read, however large the file says it is")
+    @Test("has readable pages, whatever size the file claims")
     func largestFile() throws {
       let store = try SmallStore(rows: 10)
       // A file system in memory takes any length.

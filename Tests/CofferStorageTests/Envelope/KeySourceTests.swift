@@ -5,7 +5,7 @@ import Testing
 
 @testable import CofferStorage
 
-@Suite("What gives a key") struct KeySourceTests {
+@Suite("A source of a key") struct KeySourceTests {
   private let folder: ScratchFolder
 
   init() throws {
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("has its time: a command that goes on is ended", arguments: ["", "echo key; ", "echo key; exec >&-; "])
+  @Test("is limited in time: a command that hangs is ended", arguments: ["", "echo key; ", "echo key; exec >&-; "])
   func endlessCommand(_ beginning: String) throws {
     let pidFile = folder.file("pid")
     var limit = Duration.milliseconds(200)
@@ -39,7 +39,7 @@ import Testing
     #expect(kill(child, 0) != 0 && errno == ESRCH)
   }
 
-  @Test("has its time: a command that minds no SIGTERM is ended, too")
+  @Test("is limited in time: a command that ignores SIGTERM is killed")
   func stubbornCommand() throws {
     expectUnavailable("did not end within") {
       _ = try KeyCommand.output(of: "trap '' TERM; while :; do sleep 0.1; done", within: .milliseconds(500))
@@ -47,7 +47,7 @@ import Testing
   }
 
   #if os(Linux)
-    @Test("has its time: what a command has started is ended with it")
+    @Test("is limited in time: the children of a command are ended with it")
     func commandOfCommand() throws {
       let path = folder.file("process")
       expectUnavailable("did not end within") {
@@ -56,7 +56,7 @@ import Testing
       }
       let process = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
       func isRunning() -> Bool {
-        // One that has ended may still wait for somebody to ask how.
+        // One that has ended may still wait to be reaped.
         let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
         return status.map { !$0.contains(") Z ") } ?? false
       }
@@ -66,16 +66,16 @@ import Testing
     }
   #endif
 
-  @Test("has its time: a pipe that nobody writes into is given up, and one that somebody does is read")
+  @Test("is limited in time: a pipe without a writer is abandoned, and one with a writer is read")
   func pipe() throws {
     let path = folder.file("pipe")
     try #require(mkfifo(path, 0o600) == 0)
-    expectUnavailable("nothing came from the key file \(path)") {
+    expectUnavailable("the key file \(path) gave no data") {
       _ = try KeyFile.read(at: path, within: .milliseconds(20))
     }
     let key = [UInt8](repeating: 7, count: 32)
     let writer = Thread {
-      // Opens when somebody reads.
+      // Opens when there is a reader.
       let descriptor = open(path, O_WRONLY)
       _ = write(descriptor, key, 16)
       _ = key[16...].withUnsafeBytes { write(descriptor, $0.baseAddress, 16) }
@@ -85,25 +85,25 @@ import Testing
     #expect(try KeyFile.read(at: path).withUnsafeBytes(Array.init) == key)
   }
 
-  @Test("is no symbolic link that leads nowhere: none is made over it, and none is there")
+  @Test("is never a dangling symbolic link: no key is created over it, and none is found")
   func danglingLink() throws {
     let path = folder.file("key")
     try #require(symlink(folder.file("nothing"), path) == 0)
-    expectUnavailable("leads nowhere") { _ = try KeyFile.make(at: path) }
-    expectUnavailable("leads nowhere") { _ = try KeyFile.read(at: path) }
+    expectUnavailable("dangling symbolic link") { _ = try KeyFile.make(at: path) }
+    expectUnavailable("dangling symbolic link") { _ = try KeyFile.read(at: path) }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["key"])
   }
 
-  @Test("is made once, and only who made it is told so")
+  @Test("is created once, and reported only to its creator")
   func making() throws {
     #expect(try KeyFile.make(at: folder.file("key")))
     #expect(try !KeyFile.make(at: folder.file("key")))
   }
 
-  @Test("opens no file of one byte, which is not called empty")
+  @Test("refuses a file of one byte, without calling it empty")
   func oneByte() throws {
     let path = folder.file("store")
-    for (bytes, reason) in [("", "the file is empty"), ("x", "it does not begin as one")] {
+    for (bytes, reason) in [("", "the file is empty"), ("x", "it has no header of a store")] {
       try Data(bytes.utf8).write(to: URL(fileURLWithPath: path))
       #expect(throws: StorageError.notAStore(path: path, reason: reason)) {
         try Store.open(at: path, key: .key(.random(count: 32)))

@@ -13,7 +13,7 @@ import Testing
       var wrong = text
       wrong[position] = text[position] == UInt8(ascii: "7") ? UInt8(ascii: "8") : UInt8(ascii: "7")
       let group = position / 6 + 1
-      #expect(throws: StorageError.keyUnavailable(reason: "this is no recovery key: group \(group) was mistyped")) {
+      #expect(throws: StorageError.keyUnavailable(reason: "not a recovery key: group \(group) was mistyped")) {
         try Store.open(at: store.path, key: .recoveryKey(wrong.withUnsafeBytes { SecretBytes(copying: $0) }))
       }
       found += 1
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test("costs what was calibrated, within the bounds")
+  @Test("has the calibrated cost, within the bounds")
   func calibration() throws {
     guard case .scrypt(let quick, _, _) = try PasswordHash.calibrated(for: .milliseconds(1)),
       case .scrypt(let slow, _, _) = try PasswordHash.calibrated(for: .milliseconds(400))

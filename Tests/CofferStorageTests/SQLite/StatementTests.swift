@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A statement")
 struct StatementTests {
-  @Test("whose value is beyond SQLite's limit is not run, whatever others are run meanwhile, and can be used again")
+  @Test("whose value exceeds SQLite's limit is not run, even among others, and can be used again")
   func failedBinding() throws {
     let store = try SmallStore()
     let connection = try store.connect()

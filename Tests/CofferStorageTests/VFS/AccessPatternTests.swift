@@ -4,7 +4,7 @@ import Testing
 @testable import CofferStorage
 
 @Suite("Access patterns") struct AccessPatternTests {
-  @Test("keeps the cache of one connection right after another one committed")
+  @Test("keeps the cache of one connection correct after another one committed")
   func changeCounter() throws {
     let store = try SmallStore(rows: 200)
     let (reader, writer) = (try store.connect(), try store.connect())

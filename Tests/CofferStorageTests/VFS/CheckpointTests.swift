@@ -8,10 +8,10 @@ import Testing
 @testable import CofferStorage
 
 @Suite("A checkpoint") struct CheckpointTests {
-  /// Has a writer begin the log anew just after a checkpoint has read the wal-index header.
+  /// Makes a writer restart the log just after a checkpoint has read the wal-index header.
   ///
-  /// Between that and what follows from it, SQLite calls no VFS. But where the two copies of the header differ, it reads
-  /// them again with the write lock held, which it then gives back: so they are made to differ.
+  /// Between that and its use, SQLite makes no VFS calls. But if the two copies of the header differ, it reads
+  /// them again with the write lock held, which it then releases: so they are made to differ.
   private final class Interleaving: Sendable {
     private enum Step { case reading, readingAgain, hasRead, done }
 
@@ -66,13 +66,13 @@ import Testing
     #expect(interleaving.isDone)
     for number in 31..<40 { try writer.commit("\(number)") }
     #expect(try connect().contents() == (10..<40).map { "\($0)=1" })
-    // The next one goes on as ever.
+    // The next one continues as usual.
     try other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     #expect(try connect().contents().count == 30)
     #expect(try writer.connection.logByteCount == 0)
   }
 
-  @Test("loses no commit where a writer begins the log anew after it has read the header")
+  @Test("loses no commit if a writer restarts the log after it has read the header")
   func reset() throws {
     let recorder = RecordingVFS()
     let store = try SmallStore(vfs: recorder.encrypting())
@@ -89,7 +89,7 @@ import Testing
     try interleave(in: recorder) { try SQLiteConnection(inMemory: store, busyTimeout: .zero, vfs: recorder.name) }
   }
 
-  @Test("is known to be unsafe in SQLite itself up to 3.51.2, but for the versions that were mended")
+  @Test("is known to be unsafe in SQLite itself up to 3.51.2, except in the fixed versions")
   func versions() {
     for version: Int32 in [3_007_000, 3_040_001, 3_044_005, 3_045_000, 3_050_006, 3_051_002] {
       #expect(SQLiteDefects.losesCommitsAtReset(version: version), "\(version)")

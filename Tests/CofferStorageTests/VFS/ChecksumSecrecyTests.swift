@@ -22,7 +22,7 @@ import Testing
     return sum
   }
 
-  @Test("stand nowhere in anything that was written: not one of those that belong to the log's frames")
+  @Test("are never written: not one of those of the log's frames")
   func notWritten() throws {
     let recorder = RecordingVFS()
     let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)

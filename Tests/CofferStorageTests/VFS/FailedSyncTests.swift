@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test("is told as the full disk that it is", arguments: ["-wal", "test.coffer"])
+  @Test("is reported as a full disk", arguments: ["-wal", "test.coffer"])
   func error(_ suffix: String) throws {
     let full = StorageError.diskFull(path: store.path)
     failSyncs(of: suffix, count: 1) {
@@ -53,7 +53,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("of the log is not hidden by the next one: what only an earlier commit wrote is on the disk then, too")
+  @Test("of the log is not hidden by the next one, which also syncs what only an earlier commit wrote")
   func earlierCommits() throws {
     // More syncs fail than the system has errors to report, and another connection makes the one that succeeds.
     for (number, writer) in [connection, try store.connect()].enumerated() {
@@ -71,7 +71,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("of the log is not hidden from who asks for what is committed to be synced")
+  @Test("of the log is not hidden from a caller who asks for a sync")
   func synced() throws {
     try connection.write(.normal) { try connection.set("key", "value") }
     failSyncs(of: "-wal", count: 2) {
@@ -84,7 +84,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("of the envelope leaves nothing of a slot that was removed, once something else is written")
+  @Test("of the envelope leaves nothing of a removed slot after the next write")
   func envelope() throws {
     try addSlot()
     failSyncs(of: "test.coffer", count: 1) {

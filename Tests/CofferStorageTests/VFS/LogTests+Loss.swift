@@ -15,7 +15,7 @@ extension LogTests {
     return log
   }
 
-  @Test("that is cut by frames which are swapped, taken out or old is missed, where frames of its generation follow")
+  @Test("that ends at swapped, missing or old frames is detected if frames of its generation follow")
   func foreignFrames() throws {
     let (store, connection) = try threeCommits()
     let old = try store.copyAsAfterCrash().bytes("-wal")
@@ -27,26 +27,34 @@ extension LogTests {
     }
     let copy = try store.copyAsAfterCrash()
     let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
-    func loss(_ change: (inout [UInt8]) -> Void) throws -> UInt32? {
+    func loss(
+      leaving contents: [String] = ["a=1", "b=1", "c=1", "d=1"], _ change: (inout [UInt8]) -> Void
+    ) throws -> UInt32? {
       var changed = log
       change(&changed)
       try copy.overwrite(file)
       try copy.overwrite(changed, suffix: "-wal")
       let recovering = try copy.connect()
       defer { try? recovering.close() }
-      #expect(try recovering.contents() == ["a=1", "b=1", "c=1", "d=1"])
+      #expect(try recovering.contents() == contents)
       return recovering.logLoss?.firstFrame
     }
     // Swapped; an old frame; one that is missing, while the last one is still in its place.
     #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(3)]) } == 2)
     #expect(try loss { $0.replaceSubrange(frame(2), with: old[frame(2)]) } == 2)
     #expect(try loss { $0.replaceSubrange(frame(2), with: log[frame(4)]) } == 2)
+    // The last two swapped look like an end, a limit that SECURITY.md names.
+    let swapped = Array(log[frame(4)] + log[frame(3)])
+    #expect(
+      try loss(leaving: ["a=1", "b=1", "c=1", "d=1", "e=1"]) {
+        $0.replaceSubrange(frame(3).lowerBound..<frame(4).upperBound, with: swapped)
+      } == nil)
     // What an earlier generation left is no loss.
     #expect(try loss { $0.replaceSubrange(frame(2).lowerBound..., with: old[frame(2).lowerBound...]) } == nil)
     try connection.close()
   }
 
-  @Test("that loses frames is kept as a copy before a commit writes over them, once, and never over another file")
+  @Test("that loses frames is copied before a commit overwrites them, once, and never over another file")
   func copyOfLog() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
@@ -77,7 +85,7 @@ extension LogTests {
     #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-3"))
   }
 
-  @Test("that loses frames as the last connection closes is kept as a copy, too")
+  @Test("that loses frames as the last connection closes is copied, too")
   func copyOnClosing() throws {
     let (store, connection) = try threeCommits()
     var log = try store.bytes("-wal")
@@ -96,7 +104,7 @@ extension LogTests {
     #expect(try store.contents() == ["a=1"])
   }
 
-  @Test("that somebody has made longer than the disk is copied as far as it goes, and looked through no further")
+  @Test("that was extended beyond the size of the disk is copied and searched only as far as possible")
   func sparseLog() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
@@ -114,7 +122,7 @@ extension LogTests {
     try recovering.close()
   }
 
-  @Test("that loses frames on a full disk is opened and written all the same, and says that there is no copy")
+  @Test("that loses frames on a full disk is still opened and written, and reports that there is no copy")
   func copyOnFullDisk() throws {
     let (store, connection) = try threeCommits()
     let recorder = RecordingVFS()

@@ -25,14 +25,14 @@ import Testing
     return start..<start + Layout.frameByteCount
   }
 
-  @Test("gives all commits back after a crash")
+  @Test("restores all commits after a crash")
   func recovery() throws {
     let (store, connection) = try threeCommits()
     #expect(try store.copyAsAfterCrash().contents() == ["a=1", "b=1", "c=1"])
     try connection.close()
   }
 
-  @Test("ends at its last whole commit when its tail is torn, at every length")
+  @Test("ends at its last complete commit when its tail is torn, at every length")
   func tornTail() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
@@ -47,7 +47,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("goes on behind its last commit when one frame of a transaction that was cut off follows")
+  @Test("continues after its last commit if one frame of an interrupted transaction follows")
   func cutOffTransaction() throws {
     let (store, connection) = try threeCommits()
     try connection.beginWrite(.normal)
@@ -69,7 +69,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("makes up for holes that a checkpoint left when it was cut off: nothing is damaged, or in clear")
+  @Test("repairs holes left by an interrupted checkpoint: nothing is damaged or unencrypted")
   func holes() throws {
     let store = try SmallStore()
     let connection = try store.connect()
@@ -84,7 +84,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("ends before a frame with a flipped bit, wherever it is, and says so; never a wrong value")
+  @Test("ends before a frame with a flipped bit, anywhere, and reports it; never returns a wrong value")
   func flippedBits() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
@@ -102,7 +102,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("takes no frame from another place, another log, or its own past")
+  @Test("accepts no frame from another place, another log, or its own past")
   func moved() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()
@@ -124,7 +124,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("gives no old frame back to a reader when one was put in a new one's place")
+  @Test("returns no old frame to a reader if one replaced a new one")
   func oldGeneration() throws {
     let (store, connection) = try threeCommits()
     let old = try store.copyAsAfterCrash().bytes("-wal")
@@ -174,7 +174,7 @@ import Testing
     #expect(try store.contents().count == 4002)
   }
 
-  @Test("forgets what a savepoint rolled back after spilling, through a crash")
+  @Test("drops what a savepoint rolled back after spilling, through a crash")
   func savepoint() throws {
     let store = try SmallStore()
     let connection = try store.connect()
@@ -192,7 +192,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("folds into the database, in part and whole, while a reader keeps its snapshot")
+  @Test("is checkpointed, in part and completely, while a reader keeps its snapshot")
   func checkpoint() throws {
     let (store, connection) = try threeCommits()
     let reader = try store.connect()
@@ -211,7 +211,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("heals a page 1 that a checkpoint left torn")
+  @Test("repairs a page 1 that a checkpoint left torn")
   func tornPage1() throws {
     let (store, connection) = try threeCommits()
     // Page 1 is in the log when something changed it.
@@ -226,7 +226,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("holds its salts and checksums enciphered: the header and each frame's tail are noise")
+  @Test("encrypts its salts and checksums: the header and each frame's tail look random")
   func headersAreEnciphered() throws {
     let (store, connection) = try threeCommits()
     let log = try store.copyAsAfterCrash().bytes("-wal")
@@ -236,7 +236,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("of one connection serves a second one that has a large log before it", arguments: [100, 5000])
+  @Test("of one connection is read by a second one, which finds a large log", arguments: [100, 5000])
   func reopened(rows: Int) throws {
     let store = try SmallStore()
     let connection = try store.connect()
@@ -253,7 +253,7 @@ import Testing
     #expect(try store.contents().count == rows)
   }
 
-  @Test("that cannot be read is no log without old epochs")
+  @Test("that cannot be read is not treated as a log without old epochs")
   func unreadableEpochs() throws {
     let (store, connection) = try threeCommits()
     try connection.close()
@@ -262,13 +262,13 @@ import Testing
     #expect(throws: StorageError.self) { try opened.logNeedsOldEpochs() }
   }
 
-  @Test("does not end where it is not known whether a frame authenticates: that is an error, and nothing is lost")
+  @Test("does not end at a frame that may or may not authenticate: that is an error, and nothing is lost")
   func unreadableFrame() throws {
     let (store, connection) = try threeCommits()
     let recorder = RecordingVFS()
     let copy = try store.copyAsAfterCrash(vfs: recorder.encrypting())
     try connection.close()
-    // The frame names an epoch that is not known, so that the envelope is looked at, which the disk does not give.
+    // The frame names an unknown epoch, so that the envelope is read, which the disk refuses.
     var log = try copy.bytes("-wal")
     let whole = log
     log[frame(2).lowerBound + Layout.frameHeaderByteCount + PageCodec.epochOffset] ^= 1
@@ -291,7 +291,7 @@ import Testing
     #expect(try copy.contents() == ["a=1", "b=1", "c=1"])
   }
 
-  @Test("moves the counter of commits when it is recovered empty: no number comes twice")
+  @Test("advances the commit counter when it is recovered empty: no number is used twice")
   func recoveredEmpty() throws {
     let store = try SmallStore()
     let connection = try store.connect()
@@ -318,7 +318,7 @@ import Testing
     try connection.close()
   }
 
-  @Test("leaves nothing of the process's memory in the wal-index where it has a header and no frame")
+  @Test("leaks no process memory into the wal-index if it has a header and no frame")
   func clearedIndex() throws {
     let (store, connection) = try threeCommits()
     let copy = try store.copyAsAfterCrash()

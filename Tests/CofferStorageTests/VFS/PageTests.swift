@@ -36,7 +36,7 @@ import Testing
     #expect(try store.contents().count == 500)
   }
 
-  @Test("do not open in another one's place, from another store, or as zeros")
+  @Test("do not open in another page's place, from another store, or as zeros")
   func moved() throws {
     let store = try SmallStore(rows: 500)
     let bytes = try store.bytes()
@@ -58,7 +58,7 @@ import Testing
     expectDamage(store, page: 3)
   }
 
-  @Test("that were cut off are missed, at every page boundary and inside a page")
+  @Test("that were truncated are detected, at every page boundary and inside a page")
   func cut() throws {
     let store = try SmallStore(rows: 500)
     let bytes = try store.bytes()
@@ -86,7 +86,7 @@ import Testing
 }
 
 @Suite("The VFS refuses") struct RefusalTests {
-  @Test("every file but a store and its log")
+  @Test("every file except a store and its log")
   func otherFiles() throws {
     let store = try SmallStore(rows: 10)
     let connection = try store.connect()
@@ -104,7 +104,7 @@ import Testing
     #expect(try connection.contents().count == 10)
   }
 
-  @Test("a rollback journal that someone put beside the store")
+  @Test("a rollback journal planted beside the store")
   func journal() throws {
     let store = try SmallStore(rows: 10)
     let journal = store.path + "-journal"
@@ -128,7 +128,7 @@ import Testing
     sqlite3_close(handle)
   }
 
-  @Test("a database that is copied in with SQLite's backup, and gives its own away whole")
+  @Test("a database copied in with SQLite's backup, and exports its own completely")
   func backup() throws {
     let store = try SmallStore(rows: 500)
     let connection = try store.connect()
@@ -150,7 +150,7 @@ import Testing
     #expect(try Store.open(at: other.path, key: other.key).verifyPages { _ in }.damaged.isEmpty)
   }
 
-  @Test("nothing of a VACUUM, which leaves every page sealed and every row there")
+  @Test("nothing of a VACUUM, which keeps every page sealed and every row")
   func vacuum() throws {
     let store = try SmallStore(rows: 5000)
     let connection = try store.connect()

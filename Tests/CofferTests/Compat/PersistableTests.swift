@@ -32,7 +32,7 @@ private struct Account: Persistable, Equatable {
   }
 }
 
-/// Metadata that is no part of what is encoded, and an identifier that is no text.
+/// Metadata that is not encoded, and an identifier that is not text.
 private struct Film: Persistable, Equatable {
   static let collection = "films"
   let identifier: Int
@@ -42,7 +42,7 @@ private struct Film: Persistable, Equatable {
   enum CodingKeys: CodingKey { case identifier, title }
 }
 
-/// Metadata that is part of what is encoded.
+/// Metadata that is encoded.
 private struct Song: Persistable, Equatable {
   static let collection = "songs"
   let identifier: UUID
@@ -88,14 +88,14 @@ private struct Day: Persistable, Equatable {
     }
   }
 
-  @Test("lose the metadata that they no longer have when they are written again")
+  @Test("lose metadata set to nil when they are written again")
   func metadata() throws {
     try connection.write([Account(identifier: "x", isLocked: true), Account(identifier: "y", isLocked: true)])
     try connection.write(Account(identifier: "y"))
     #expect(try connection.readMetadata(Account.self, keys: ["y", "none", "x"]) == [nil, nil, ["locked": true]])
   }
 
-  @Test("are read with the metadata that is stored, and keep it when written back, be it encoded in them or not")
+  @Test("are read with their stored metadata, and keep it when written back, encoded in them or not")
   func metadataWithItem() throws {
     let (first, second) = (Date(timeIntervalSince1970: 1), Date(timeIntervalSince1970: 2))
     let (film, song) = (Film(identifier: 7, metadata: first), Song(identifier: UUID(), metadata: first))
@@ -124,7 +124,7 @@ private struct Day: Persistable, Equatable {
     }
   }
 
-  @Test("are known by numbers, UUIDs, or what they make a key of")
+  @Test("are identified by numbers, UUIDs, or a key they compute")
   func identifiers() throws {
     let song = Song(identifier: UUID())
     try connection.write([Film(identifier: 7), Film(identifier: -1)])
@@ -143,7 +143,7 @@ private struct Day: Persistable, Equatable {
     #expect(try connection.read { try $0.allCollections() } == ["days"])
   }
 
-  @Test("come in the order of their keys, or of the keys asked for")
+  @Test("are returned in the order of their keys, or of the requested keys")
   func order() throws {
     try connection.readWrite { transaction in
       try transaction.write([c, a, b])
@@ -154,7 +154,7 @@ private struct Day: Persistable, Equatable {
     #expect(try connection.readAll(Account.self).isEmpty)
   }
 
-  @Test("are told from the keys that are missing, also where each operation commits by itself")
+  @Test("are distinguished from missing keys, also if each operation commits by itself")
   func filterExisting() throws {
     try connection.write([a, c])
     try connection.writeWithoutTransaction { transaction in
@@ -164,7 +164,7 @@ private struct Day: Persistable, Equatable {
     }
   }
 
-  @Test("are read in one snapshot, also where each operation commits by itself")
+  @Test("are read in one snapshot, also if each operation commits by itself")
   func oneSnapshot() throws {
     try connection.write([a, b])
     let other = try database.makeConnection()
@@ -180,7 +180,7 @@ private struct Day: Persistable, Equatable {
     }
   }
 
-  @Test("of another type than what is stored are an error that names collection and key")
+  @Test("of another type than the stored one are an error that names collection and key")
   func wrongType() throws {
     try connection.readWrite { try $0.setObject(7, forKey: "b", inCollection: "photos", withMetadata: "m") }
     try connection.write([a, c])
@@ -200,7 +200,7 @@ private struct Day: Persistable, Equatable {
   func wrongIndex() throws {
     try connection.write(a)
     #expect(try connection.read(Photo.self, index: a.index) == a)
-    let reason = "the index is one of collection \"photos\", and Account is kept in \"accounts\""
+    let reason = "the index refers to collection \"photos\", but Account is stored in \"accounts\""
     #expect(throws: CofferError.unsupported(reason: reason)) { try connection.read(Account.self, index: a.index) }
     #expect(throws: CofferError.unsupported(reason: reason)) { try connection.read(Account.self, indexes: [a.index]) }
   }
@@ -211,7 +211,7 @@ private struct Day: Persistable, Equatable {
     #expect(Set([Photo.index(forKey: "\u{e9}"), Photo.index(forKey: "e\u{301}")]).count == 2)
   }
 
-  @Test("are removed by themselves or by key, and absent ones change nothing")
+  @Test("are removed by value or by key, and absent ones change nothing")
   func remove() throws {
     try connection.write([a, b, c, Photo(identifier: "d"), Photo(identifier: "e")])
     try connection.remove(a)
@@ -224,7 +224,7 @@ private struct Day: Persistable, Equatable {
     #expect(try connection.read { try $0.snapshot() } == snapshot)
   }
 
-  @Test("are written all or none, also where the error is caught, and where each operation commits by itself")
+  @Test("are written all or none, also if the error is caught, and if each operation commits by itself")
   func allOrNone() throws {
     let broken = Photo(identifier: "b", isEncodable: false)
     let error = CofferError.notEncodable(collection: "photos", key: "b", reason: "it cannot be encoded")

@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test("is a store of its own with the same contents, opened by the key it was given")
+  @Test("is a separate store with the same contents, opened by its own key")
   func contents() throws {
     let shares = Lock<[Double]>([])
     let passphrase = KeySource.passphrase(SecretBytes(copying: "another".utf8))
@@ -41,7 +41,7 @@ import Testing
     #expect(try connection.read { try !$0.hasObject(forKey: "new") })
   }
 
-  @Test("has the state of its beginning, while a writer goes on")
+  @Test("has the state of its start, while a writer continues")
   func writer() throws {
     let isWritten = Lock(false)
     try database.backup(to: copyPath, key: store.key) { [connection] _ in
@@ -73,7 +73,7 @@ import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("precious".utf8))
   }
 
-  @Test("of a store in memory puts it on disk")
+  @Test("of an in-memory store writes it to disk")
   func inMemory() throws {
     let memory = try Database.inMemory()
     try memory.makeConnection().readWrite { try $0.setObject("v", forKey: "k") }
@@ -83,7 +83,7 @@ import Testing
     #expect(try copy.makeConnection().read { try $0.object(forKey: "k") } == "v")
   }
 
-  @Test("after a vacuum is smaller than before, and all is there")
+  @Test("after a vacuum is smaller, and complete")
   func vacuum() throws {
     try connection.readWrite { transaction in
       for number in 100..<3000 { try transaction.removeObject(forKey: "\(number)") }

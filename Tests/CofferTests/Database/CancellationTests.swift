@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("has its turn before those who come later: nobody gets ahead of it in line")
+  @Test("has its turn before later ones: none gets ahead of it in line")
   func turn() async throws {
     let gate = WriterGate()
     let (isInLine, hasTurn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -72,7 +72,7 @@ import Testing
     try await expectEnd(of: database.makeConnection(), whileHeldBy: database.makeConnection())
   }
 
-  @Test("of another database, as another process has it, ends at once, and writes nothing")
+  @Test("of another database, as in another process, ends at once, and writes nothing")
   func lock() async throws {
     let store = try TemporaryStore()
     let database = try store.open(busyTimeout: .seconds(Int64.max))

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(
-    "flushes what its proxies have pending, whatever their policy, those included that were released",
+    "flushes the pending changes of its proxies, whatever their policy, including released ones",
     arguments: [ConnectionProxy.FlushPolicy.immediately, .after(.seconds(3600)), .manually])
   func flushes(_ policy: ConnectionProxy.FlushPolicy) throws {
     for round in 0..<20 {
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test("has everything on its proxies and preferences throw .closed, what they had in memory included")
+  @Test("makes everything on its proxies and preferences throw .closed, even for values in memory")
   func everythingThrows() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -54,7 +54,7 @@ import Testing
     #expect(try reopened(store, "a") == 1)
   }
 
-  @Test("stays open where a flush fails: nothing is lost, all goes on, and closing works when the disk does")
+  @Test("leaves it open if a flush fails: nothing is lost, and closing works once the disk does")
   func failingFlush() throws {
     let store = try TemporaryStore()
     let database = try store.open(busyTimeout: .milliseconds(1))
@@ -74,7 +74,7 @@ import Testing
     #expect(try reopened(store, "second") == 2)
   }
 
-  @Test("stores each change that another thread is told was accepted, and refuses the rest")
+  @Test("stores each change accepted from another thread, and refuses the rest")
   func racingChanges() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -140,7 +140,7 @@ import Testing
     #expect(try reopened(store, "a") == 1)
   }
 
-  @Test("by a handler of commits, while another thread closes it, too, ends both")
+  @Test("in a commit handler, while another thread also closes it, ends both")
   func inHandler() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -166,7 +166,7 @@ import Testing
     #expect(try reopened(store, "a") == 1)
   }
 
-  @Test("while a proxy's own closing fails leaves that proxy closed, and nothing it accepted is lost")
+  @Test("while closing a proxy fails leaves that proxy closed, and loses nothing it accepted")
   func besideFailingProxy() throws {
     let store = try TemporaryStore()
     let database = try store.open(busyTimeout: .milliseconds(1))
@@ -210,7 +210,7 @@ import Testing
       }
     }
 
-    /// As somebody does who puts an older state in the place of the newest.
+    /// Replaces the newest state by an older one, as an attacker would.
     func rollBack() throws {
       let connection = try SQLiteConnection(
         store: Store.open(at: store.path, key: store.key), busyTimeout: .seconds(5))
@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test("is read as it is by a proxy, which goes on from there and tells that everything may have changed")
+  @Test("is read in its older state by a proxy, which continues and reports that everything may have changed")
   func proxy() async throws {
     let fixture = try Fixture()
     let proxy = fixture.proxy
@@ -237,7 +237,7 @@ import Testing
     #expect(try await fixture.database.makeConnection().read { try $0.object(forKey: "n") } == 6)
   }
 
-  @Test("is told to listeners for commits as a change of everything, and what follows by key")
+  @Test("is reported to commit listeners as a change of everything, and later commits by key")
   func listeners() throws {
     let fixture = try Fixture()
     let notices = Lock<[Commit]>([])

@@ -17,7 +17,7 @@ import Testing
     try bytes.write(to: URL(fileURLWithPath: store.path))
   }
 
-  /// Expects `body` to throw what `isExpected` takes, and everything in the folder to stay as it was.
+  /// Expects `body` to throw an error that `isExpected` accepts, and the folder to stay unchanged.
   private func expectRefusal(
     _ isExpected: (CofferError) -> Bool, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
   ) throws {
@@ -35,7 +35,7 @@ import Testing
     #expect(try contents() == before, sourceLocation: sourceLocation)
   }
 
-  @Test("that does not exist is an error, and makes none")
+  @Test("that does not exist is an error, and creates none")
   func missing() throws {
     try expectRefusal({ $0 == .storeNotFound(path: store.path) }) {
       _ = try Database.open(at: store.path, key: store.key)
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test("tells other files from stores: empty ones, text, plain SQLite, folders, links")
+  @Test("distinguishes other files from stores: empty ones, text, plain SQLite, folders, links")
   func notAStore() throws {
     func expectNotAStore(sourceLocation: SourceLocation = #_sourceLocation) throws {
       try expectRefusal(
@@ -70,7 +70,7 @@ import Testing
     try expectNotAStore()
   }
 
-  @Test("tells a wrong key from a missing one and from one that is none")
+  @Test("distinguishes a wrong key, a missing one and an invalid one")
   func keys() throws {
     try store.open().close()
     let other = try TemporaryStore()
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test("with a passphrase tells the wrong one from the right one")
+  @Test("with a passphrase accepts only the right one")
   func passphrase() throws {
     let right = KeySource.passphrase(SecretBytes(copying: "correct horse".utf8))
     let database = try Database.create(at: store.path, key: right)
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test("makes files that only their owner can read, and the folders above them")
+  @Test("creates files that only their owner can read, and their folders")
   func modes() throws {
     let path = "\(store.folder)/new/folder/settings.coffer"
     let database = try Database.create(at: path, key: store.key)
@@ -168,7 +168,7 @@ import Testing
     #expect(try store.bytes("-wal") == log)
   }
 
-  @Test("after closing refuses everything, and opens again")
+  @Test("after closing refuses everything, and can open again")
   func close() throws {
     let database = try store.open()
     let connection = try database.makeConnection()

@@ -6,8 +6,8 @@ import Testing
 @testable import Coffer
 @testable import CofferMaintenance
 
-/// Stores whose pages are authentic, since whoever made them had the key, and that hold what Coffer never writes.
-@Suite("A store that somebody made with its key") struct HostileStoreTests {
+/// Stores with authentic pages, made with the key, and contents that Coffer never writes.
+@Suite("A store that an attacker made with its key") struct HostileStoreTests {
   private let store: TemporaryStore
   private let database: Database
 
@@ -49,14 +49,14 @@ import Testing
     "DROP TABLE meta; CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB CHECK(length(value) > 0)) STRICT, WITHOUT ROWID",
   ]
 
-  @Test("is not opened where the schema is another than Coffer's: a view, a trigger, an expression", arguments: schemas)
+  @Test("is not opened if the schema is not Coffer's: a view, a trigger, an expression", arguments: schemas)
   func schema(_ sql: String) throws {
     try execute(sql)
     #expect { try store.open() } throws: { error in
       guard case .damaged(part: "schema", _)? = error as? CofferError else { return false }
       return true
     }
-    // Whoever had it open before is not made to compute any of it, and hears of it when the store is verified.
+    // Programs that already have it open compute nothing of it, and a verification reports it.
     let connection = try database.makeConnection()
     try? connection.readWrite { try $0.setObject(1, forKey: "new", inCollection: "c") }
     if sql == Self.endless {
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test("is opened after a vacuum, a backup, a re-encryption and a salvage, which make the schema anew")
+  @Test("is opened after a vacuum, a backup, a re-encryption and a salvage, which recreate the schema")
   func sameSchema() throws {
     try database.makeConnection().vacuum()
     try database.rotate()
@@ -107,14 +107,14 @@ import Testing
   }()
 
   @Test(
-    "ends no program by its numbers, wherever they are at their ends: they are errors, or harmless", arguments: numbers)
+    "crashes no program with extreme numbers: they are errors, or harmless", arguments: numbers)
   func ends(_ sql: String) throws {
     let proxy = try ConnectionProxy(database: database)
     _ = try proxy.object(forKey: "k1", inCollection: "c", as: String.self)
-    // A change that is refused by a table is none.
+    // A change that a table refuses does not count.
     guard (try? execute(sql)) != nil else { return }
     for database in [self.database, try? store.open()].compactMap({ $0 }) {
-      // Whatever this gives, it comes back.
+      // Whatever the result, it returns.
       let connection = try database.makeConnection()
       _ = try? connection.read { transaction in
         _ = try? transaction.snapshot()
@@ -150,26 +150,28 @@ import Testing
   // MARK: What does not belong there
 
   @Test(
-    "is not found to be whole, whatever in it Coffer would not have written",
+    "is never found intact if it has anything that Coffer would not have written",
     arguments: [
       ("INSERT INTO vault VALUES (1, x'00', x'00', x'00', x'00')", "The vault is damaged"),
       ("UPDATE changes SET keys = x'ff' WHERE sequence = 2", "Commit 2 in the change log does not parse."),
       (
         "UPDATE items SET collection = 7 WHERE key = 'k3'",
-        "The value for \"k3\" is of collection 7, which there is not."
+        "The value for \"k3\" refers to collection 7, which does not exist."
       ),
-      ("UPDATE history SET collection = 7", "An earlier value for \"k0\" is of collection 7, which there is not."),
+      (
+        "UPDATE history SET collection = 7", "An earlier value for \"k0\" refers to collection 7, which does not exist."
+      ),
       ("UPDATE collections SET flags = flags | 8", "The store's collection \"c\" is newer (10)"),
       ("UPDATE collections SET flags = flags | 1", "The declaration of \"c\" is damaged"),
-      ("UPDATE collections SET history_count = NULL", "The limits of the history of \"c\" make no sense."),
-      ("UPDATE collections SET id = -4", "The collection \"c\" has the id -4."),
+      ("UPDATE collections SET history_count = NULL", "The limits of the history of \"c\" are invalid."),
+      ("UPDATE collections SET id = -4", "The collection \"c\" has the ID -4."),
       (
         "UPDATE items SET type = 14 WHERE key = 'k3'",
-        "The value for \"k3\" in \"c\" is damaged: it is not sealed in a sealed"
+        "The value for \"k3\" in \"c\" is damaged: it is unsealed in a sealed"
       ),
       (
         "UPDATE items SET type = 99 WHERE key = 'k3'",
-        "The value for \"k3\" in \"c\" is damaged: there is no value of kind 99"
+        "The value for \"k3\" in \"c\" is damaged: unknown value kind 99"
       ),
       (
         "UPDATE items SET metadata = x'' WHERE key = 'k3'",
@@ -177,9 +179,9 @@ import Testing
       ),
       (
         "UPDATE items SET version = 500 WHERE key = 'k3'",
-        "The value for \"k3\" in \"c\" is of commit 500, which there is not."
+        "The value for \"k3\" in \"c\" refers to commit 500, which does not exist."
       ),
-      ("UPDATE history SET ended = 500", "An earlier value for \"k0\" ended with commit 500, which cannot be."),
+      ("UPDATE history SET ended = 500", "An earlier value for \"k0\" ended with commit 500, which is impossible."),
       (
         "UPDATE items SET key = CAST(x'6bff' AS TEXT) WHERE key = 'k3'",
         "The name of the key \"k\u{fffd}\" is not UTF-8."
@@ -193,7 +195,7 @@ import Testing
     #expect(problems.contains { $0.hasPrefix(sentence) }, "\(problems)")
   }
 
-  @Test("tells what stands behind the last page, and reads none of it")
+  @Test("reports bytes after the last page, and reads none of them")
   func tail() throws {
     try database.close()
     let opened = try store.open()
@@ -204,7 +206,7 @@ import Testing
       // Sparse: reading it would take hours.
       #expect(truncate(store.path, off_t(Layout.envelopeByteCount + pageCount * Layout.pageByteCount + size)) == 0)
       let opened = try store.open()
-      let sentence = "\(count) bytes stand in the file behind the last page"
+      let sentence = "The file has \(count) bytes after the last page."
       #expect(try opened.status().tailProblems.first?.hasPrefix(sentence) ?? false)
       let report = try opened.verify()
       #expect(report.pageCount == pageCount)

@@ -8,7 +8,7 @@ import Testing
 @Suite("A rotation that is killed") struct KilledRotationTests {
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 
-  @Test("loses nothing, 4 times with 2 MB (100 times with 20 MB with COFFER_SOAK), beside one who reads and writes")
+  @Test("loses nothing, 4 times with 2 MB (100 times with 20 MB with COFFER_SOAK), beside a reader and writer")
   func killed() throws {
     let store = try TemporaryStore()
     let (rounds, megabytes) = Self.isSoak ? (100, 20) : (4, 2)
@@ -24,7 +24,7 @@ import Testing
     for _ in 0..<rounds {
       let rotator = try store.startFollower("rotate")
       try rotator.expectLine("begins")
-      // At most a little longer than a whole rotation takes.
+      // At most slightly longer than a complete rotation.
       usleep(UInt32.random(in: 0..<UInt32(megabytes * 100_000), using: &random))
       rotator.kill()
       let epochs = try Store.peekEnvelope(at: store.path).epochs
@@ -33,7 +33,7 @@ import Testing
       try neighbour.write("check")
       let answer = try #require(neighbour.readLine())
       #expect(answer.hasPrefix("whole"), "\(answer)")
-      // Whoever writes next goes on with it: the neighbour, by and by, or who is asked to.
+      // The next writer continues it: the neighbour eventually, or one that is asked to.
       let database = try store.open()
       if epochs.count > 1, Bool.random() { try database.rotate() }
       try database.makeConnection().readWrite { try $0.setObject("next", forKey: "next") }

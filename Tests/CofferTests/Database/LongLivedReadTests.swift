@@ -23,7 +23,7 @@ import Testing
     try connection.read { try $0.object(forKey: "k") }
   }
 
-  @Test("3.1 pin a snapshot, and give exactly the commits they jump over")
+  @Test("3.1 pin a snapshot, and return exactly the commits they skip")
   func pinning() throws {
     #expect(try reader.beginLongLivedReadTransaction().isEmpty)
     for number in 1...3 {
@@ -52,7 +52,7 @@ import Testing
     #expect(try !reader.isInLongLivedReadTransaction)
   }
 
-  @Test("3.1 know who made the commits they jump over, also when the last listener has gone meanwhile")
+  @Test("3.1 know the origin of the commits they skip, also if the last listener has ended meanwhile")
   func listenerGone() throws {
     let isHeard = DispatchSemaphore(value: 0)
     let registration = try database.onCommit { _ in isHeard.signal() }
@@ -63,7 +63,7 @@ import Testing
     }
     #expect(isHeard.wait(timeout: .now() + 30) == .success)
     registration.cancel()
-    // Another registration comes behind the end of the first one.
+    // Another registration follows the end of the first one.
     try database.onCommit { _ in }.cancel()
     let jumped = try reader.beginLongLivedReadTransaction()
     #expect(jumped.map(\.origin) == [.connection(writer.id)])
@@ -79,7 +79,7 @@ import Testing
     #expect(jumped.hasChange(forKey: "k", inCollection: "gone") && jumped.didClear(collection: "gone"))
   }
 
-  @Test("3.2 throw on a write, a vacuum or an erasure, and go on")
+  @Test("3.2 throw on a write, a vacuum or an erasure, and continue")
   func writes() throws {
     try reader.beginLongLivedReadTransaction()
     #expect(throws: CofferError.longLivedReadTransaction) { try reader.readWrite { _ in } }
@@ -90,7 +90,7 @@ import Testing
     #expect(try value(reader) == 0)
   }
 
-  @Test("3.3 are ended when the log has grown too large, which then shrinks")
+  @Test("3.3 are ended when the log has grown too large, and the log then shrinks")
   func expiry() throws {
     let store = try TemporaryStore()
     let database = try Database.openOrCreate(
@@ -123,7 +123,7 @@ import Testing
     #expect(try database.status().logByteCount < 20 << 20)
   }
 
-  @Test("3.3 of another process are reported once, and go on")
+  @Test("3.3 of another process are reported once, and continue")
   func otherProcess() throws {
     let store = try TemporaryStore()
     let warnings = WarningCounter()

@@ -50,7 +50,7 @@
 
   @Suite("Root in another user's folder", .enabled(if: getuid() == 0, "it takes root to be root"))
   struct RootTests {
-    @Test("leaves owner, group and mode as they are, and makes nothing that is its own")
+    @Test("keeps owner, group and mode, and creates no files of its own")
     func files() throws {
       let folder = try ForeignFolder()
       #expect(try folder.run(as: 1001, "create").status == 0)
@@ -72,7 +72,19 @@
       #expect(status.contains("\nUid:\t0\t0\t0\t0\n"), "the rights of this thread are root's again")
     }
 
-    @Test("restores a backup of its own as the owner's store, while he has it open")
+    @Test("is refused without the capability to take on the owner's rights")
+    func withoutTheRight() throws {
+      let folder = try ForeignFolder()
+      #expect(try folder.run(as: 1001, "create").status == 0)
+      let before = try folder.files()
+      let words = ["--bounding-set=-setuid", "--inh-caps=-setuid", TemporaryStore.worker, "set", folder.store.path]
+      let child = try Child.run("/usr/bin/setpriv", words + [folder.store.keyFile, "k", "1"])
+      #expect(child.status != 0)
+      #expect(try folder.files() == before)
+      #expect(try folder.run(as: 1001, "set", "k", "1").status == 0)
+    }
+
+    @Test("restores its own backup as the owner's store, while the owner has it open")
     func restoring() throws {
       let folder = try ForeignFolder()
       #expect(try folder.run(as: 1001, "create").status == 0)
@@ -91,7 +103,7 @@
       #expect(try folder.run(as: 1001, "set", "theirs", "2").status == 0)
     }
 
-    @Test("makes a store, a key file and folders that the owner of the folder can use")
+    @Test("creates a store, a key file and folders that the owner of the folder can use")
     func creation() throws {
       let folder = try ForeignFolder()
       let inner = folder.store.folder + "/a/b"
@@ -104,7 +116,7 @@
       #expect(try FileManager.default.contentsOfDirectory(atPath: inner) == ["key"])
     }
 
-    @Test("keeps a copy of a damaged log as the owner's")
+    @Test("keeps a copy of a damaged log for the owner")
     func damagedLog() throws {
       let folder = try ForeignFolder()
       #expect(try folder.run(as: 1001, "create").status == 0)
@@ -128,7 +140,7 @@
     }
 
     @Test(
-      "is led to no file of its own by a hard link that the owner put beside his store", arguments: ["-wal", "-shm"])
+      "is not tricked into changing its own file by a hard link beside the store", arguments: ["-wal", "-shm"])
     func hardLink(_ suffix: String) throws {
       let folder = try ForeignFolder()
       #expect(try folder.run(as: 1001, "create").status == 0)
@@ -159,7 +171,7 @@
       }
     }
 
-    @Test("reads a store that its owner could not reach, and leaves nothing beside it")
+    @Test("reads a store that the owner could not reach, and leaves nothing beside it")
     func unreachable() throws {
       let folder = try ForeignFolder()
       #expect(try folder.run(as: 1001, "create").status == 0)
@@ -184,7 +196,7 @@
 
     private func isMembers(_ description: String) -> Bool { description.hasSuffix(":3000 660") }
 
-    @Test("is used by its members in turn and at once, and every file stays the group's")
+    @Test("is used by its members in turn and concurrently, and every file stays the group's")
     func members() throws {
       let folder = try shared()
       #expect(try folder.files() == ["settings.coffer": "1001:3000 660"])
@@ -201,7 +213,7 @@
       try database.close()
     }
 
-    @Test("has a log that one member made and the others use, whoever comes first")
+    @Test("has a log that one member creates and the others use, in any order")
     func log() throws {
       let folder = try shared()
       let worker = [TemporaryStore.worker, "follow", folder.store.path, folder.store.keyFile]
@@ -218,29 +230,29 @@
       process.waitUntilExit()
     }
 
-    @Test("lets nobody else in, and takes no log of theirs")
+    @Test("admits only the group, and uses no log of others")
     func outsiders() throws {
       let folder = try shared()
       let text = try folder.run(as: 1003, in: 3001, "open-as-is").text
-      #expect(text.contains("belongs to another user (1001), and this one may not use it so."))
+      #expect(text.contains("belongs to another user (1001), and this user may not use it like this."))
       let path = folder.store.path + "-wal"
       try Data().write(to: URL(fileURLWithPath: path))
       try #require(chown(path, 1003, 3001) == 0 && chmod(path, 0o666) == 0)
       #expect(try folder.run(as: 1001, in: 3000, "open-as-is").text.contains("belongs to another user (1003)"))
     }
 
-    @Test("is not made for a group in whose folder its members could make no log, or of which the user is no member")
+    @Test("is not created for a group that could not create a log in its folder, or without the user")
     func refusals() throws {
       let folder = try ForeignFolder(group: 3000, mode: 0o750)
       #expect(try folder.run(as: 1001, in: 3000, "create-for-group", "3000").text.contains("chmod 2770"))
       try #require(chmod(folder.store.folder, 0o770) == 0)
-      #expect(try folder.run(as: 1001, in: 3001, "create-for-group", "3000").text.contains("no member"))
+      #expect(try folder.run(as: 1001, in: 3001, "create-for-group", "3000").text.contains("not a member"))
       #expect(
         try folder.run(as: 1001, in: 3000, "create-for-group", "no such group").text.contains("there is no group"))
       #expect(try folder.files().isEmpty)
     }
 
-    @Test("gets its folder where that is missing, for the group")
+    @Test("gets a missing folder created for the group")
     func folder() throws {
       let folder = try ForeignFolder()
       let path = folder.store.folder + "/new/settings.coffer"

@@ -30,46 +30,46 @@ import Testing
     return child.text.trimmingCharacters(in: .newlines)
   }
 
-  @Test("works when nothing is refused")
+  @Test("works if all is permitted")
   func control() throws {
     #expect(try open(with: 0o700, on: store.folder) == "opened")
   }
 
-  @Test("to the store says so, and names it")
+  @Test("to the store is an error that names it")
   func store000() throws {
     #expect(try open(with: 0o000, on: store.path).hasPrefix("No permission for \(store.path): "))
     #expect(try open(with: 0o400, on: store.path).hasPrefix("No permission for \(store.path): "))
   }
 
-  @Test("to the folder says so, whether it cannot be entered or not be written")
+  @Test("to the folder is an error, whether to enter it or to write to it")
   func folder() throws {
     #expect(try open(with: 0o500, on: store.folder).hasPrefix("No permission for \(store.path): "))
-    // The key lies behind it as well, and is looked at first or second.
+    // The key is behind it, too, and is checked first or second.
     #expect(try open(with: 0o000, on: store.folder).contains("ermission"))
   }
 
-  @Test("to the key file says that the key is not available")
+  @Test("to the key file is an error: the key is not available")
   func key() throws {
     let text = try open(with: 0o000, on: store.keyFile)
     #expect(text.hasPrefix("The key is not available: ") && text.contains(store.keyFile))
   }
 
-  @Test("tells someone else's file from a store of one's own", .enabled(if: getuid() == 0))
+  @Test("distinguishes another user's file from one's own store", .enabled(if: getuid() == 0))
   func owner() throws {
     try #require(chown(store.path, 1, 65534) == 0 && chmod(store.path, 0o666) == 0)
     let text = try open(with: 0o666, on: store.path)
-    #expect(text.hasPrefix("\(store.path) belongs to another user (1), and this one may not use it so."))
+    #expect(text.hasPrefix("\(store.path) belongs to another user (1), and this user may not use it like this."))
   }
 
-  @Test("names the other user's folder that the store cannot be reached through", .enabled(if: getuid() == 0))
+  @Test("names the folder of another user that blocks the path to the store", .enabled(if: getuid() == 0))
   func foreignFolder() throws {
     try #require(chown(store.folder, 1, 1) == 0)
     let text = try open(with: 0o700, on: store.folder)
-    #expect(text.hasPrefix("\(store.folder) belongs to another user (1), and this one may not use it so."))
+    #expect(text.hasPrefix("\(store.folder) belongs to another user (1), and this user may not use it like this."))
   }
 
   @Test(
-    "refuses a log or shared memory that another user made, or that others may write", .enabled(if: getuid() == 0),
+    "refuses a log or shared memory that another user made, or that others can write", .enabled(if: getuid() == 0),
     arguments: ["-wal", "-shm"])
   func companion(_ suffix: String) throws {
     let path = store.path + suffix
@@ -80,12 +80,12 @@ import Testing
     }
     let foreign = try open(owner: 1, mode: 0o666)
     #expect(foreign.hasPrefix("No permission for \(path): ") && foreign.contains("belongs to another user (1)"))
-    #expect(try open(owner: 65534, mode: 0o660).contains("others may write it (mode 660)"))
+    #expect(try open(owner: 65534, mode: 0o660).contains("others can write to it (mode 660)"))
     #expect(try open(owner: 65534, mode: 0o600) == "opened")
   }
 
   @Test(
-    "opens a log that it has made once more where others could have made it", arguments: [0o700, 0o1777] as [mode_t])
+    "opens its own log again if others could have made it", arguments: [0o700, 0o1777] as [mode_t])
   func madeLog(_ mode: mode_t) throws {
     let own = try TemporaryStore()
     try own.open().close()

@@ -50,7 +50,7 @@ import Testing
     #expect(try store.bytes() == bytes)
   }
 
-  @Test("1.17 sees what is committed later, in the same process and by another")
+  @Test("1.17 sees later commits, of the same process and of another")
   func laterCommits() throws {
     let connection = try openReadOnly().makeConnection()
     func value() throws -> String? { try connection.read { try $0.object(forKey: "key") } }
@@ -66,7 +66,7 @@ import Testing
     #expect(try openReadOnly().makeConnection().read { try $0.object(forKey: "key") } == "third")
   }
 
-  @Test("1.17 reads the log of a crash, and leaves it")
+  @Test("1.17 reads the log left by a crash, and keeps it")
   func crashed() throws {
     let crashed = try TemporaryStore()
     let writer = try store.open().makeConnection()
@@ -80,7 +80,7 @@ import Testing
     #expect(try crashed.open().makeConnection().read { try $0.object(forKey: "key") } == "in the log")
   }
 
-  @Test("creates nothing")
+  @Test("creates no files")
   func creates() throws {
     let missing = "\(store.folder)/none"
     let options = Database.Options(isReadOnly: true)
@@ -96,7 +96,7 @@ import Testing
     try Database.openOrCreate(at: store.path, key: store.key, options: options).close()
   }
 
-  @Test("gives the errors that opening gives")
+  @Test("throws the same errors as opening")
   func errors() throws {
     let other = try TemporaryStore()
     #expect(throws: CofferError.wrongKey) {
@@ -120,7 +120,7 @@ import Testing
 }
 
 /// Read by another process under an ordinary user's rights, which root would not feel.
-@Suite("Opening read-only where nothing can be written") final class UnwritableFolderTests {
+@Suite("Opening read-only on read-only media") final class UnwritableFolderTests {
   private let store: TemporaryStore
 
   init() throws {
@@ -208,14 +208,14 @@ import Testing
   }
 
   @Test(
-    "1.17 reads a store without a log, or with an empty one, and makes no file",
+    "1.17 reads a store without a log, or with an empty one, and creates no file",
     arguments: [[], ["-wal"], ["-shm"], ["-wal", "-shm"]])
   func noLog(_ leftovers: [String]) throws {
     for suffix in leftovers { try Data().write(to: URL(fileURLWithPath: store.path + suffix)) }
     #expect(try read() == ("opened", "first"))
   }
 
-  @Test("1.17 reads the log that was left, without shared memory and with an old one")
+  @Test("1.17 reads a log left behind, without shared memory and with an old one")
   func log() throws {
     try crash()
     #expect(try read() == ("opened", "third"))
@@ -224,7 +224,7 @@ import Testing
     #expect(try read() == ("opened", "third"))
   }
 
-  @Test("1.17 reads a damaged log up to the damage, and says so")
+  @Test("1.17 reads a damaged log up to the damage, and reports it")
   func damagedLog() throws {
     try crash()
     var log = try store.bytes("-wal")
@@ -242,7 +242,7 @@ import Testing
     #expect(reader.line().hasPrefix("No permission for \(store.path)-wal: "))
   }
 
-  @Test("leaves no files in another user's folder that everybody may write", .enabled(if: getuid() == 0))
+  @Test("leaves no files in another user's world-writable folder", .enabled(if: getuid() == 0))
   func sharedFolder() throws {
     try crash()
     try setMode(0o777, on: store.folder)
@@ -254,7 +254,7 @@ import Testing
     #expect(try contents() == before)
   }
 
-  @Test("sees what another user commits meanwhile", .enabled(if: getuid() == 0))
+  @Test("sees commits of another user meanwhile", .enabled(if: getuid() == 0))
   func writerAtWork() throws {
     try setMode(0o644, on: store.path)
     try setMode(0o755, on: store.folder)
@@ -267,7 +267,7 @@ import Testing
     #expect(try reader.value(for: "key") == "third")
   }
 
-  @Test("goes on with the log when a writer comes to one that was left", .enabled(if: getuid() == 0))
+  @Test("continues with the log when a writer opens one left behind", .enabled(if: getuid() == 0))
   func writerComesToLog() throws {
     try crash()
     try setMode(0o755, on: store.folder)
@@ -283,10 +283,10 @@ import Testing
     #expect(try reader.value(for: "key") == "fifth")
   }
 
-  @Test("ends a transaction into which a writer came where nothing could be locked, and goes on with the next")
+  @Test("ends a transaction that a writer interrupts where locking is impossible, and continues with the next")
   func writerComesIntoTransaction() throws {
     try crash()
-    // Nothing is made beside a store that nobody may write.
+    // Nothing is created beside a store that cannot be written.
     try setMode(0o400, on: store.path)
     let reader = try Database.open(at: store.path, key: store.key, options: .init(isReadOnly: true)).makeConnection()
     #expect(!FileManager.default.fileExists(atPath: store.path + "-shm"))
@@ -319,7 +319,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: store.path + "-wal"))
   }
 
-  @Test("never mixes an image with what a writer has made of it since", .enabled(if: getuid() == 0))
+  @Test("never mixes an image with later changes of a writer", .enabled(if: getuid() == 0))
   func changedImage() throws {
     try setMode(0o644, on: store.path)
     try setMode(0o755, on: store.folder)
@@ -332,7 +332,7 @@ import Testing
     #expect(try reader.value(for: "large").contains("it was changed while it was open"))
   }
 
-  /// A file system of its own, in memory; nil where this process may not mount one.
+  /// A separate file system in memory; nil if this process may not mount one.
   private final class Mount {
     let folder: String
 
@@ -358,7 +358,7 @@ import Testing
     }
   }
 
-  @Test("1.17 reads a store on a read-only file system, and the log that was left there", arguments: [false, true])
+  @Test("1.17 reads a store on a read-only file system, and a log left there", arguments: [false, true])
   func readOnlyFileSystem(hasLog: Bool) throws {
     guard let mount = try Mount(in: store) else {
       print("No file system could be mounted: reading a store on a read-only one is not tested here.")
@@ -383,7 +383,7 @@ import Testing
     }
   }
 
-  @Test("reads a store on a full disk, and the log that was left there", arguments: [false, true])
+  @Test("reads a store on a full disk, and a log left there", arguments: [false, true])
   func fullDisk(hasLog: Bool) throws {
     guard let mount = try Mount(in: store, size: "2m") else {
       print("No file system could be mounted: reading a store on a full one is not tested here.")

@@ -30,7 +30,7 @@ import Testing
     #expect(child.text == store.path + "-replaced-1\n")
   }
 
-  @Test("by a backup is followed by connections and proxies, and what they write from then on is in the new one")
+  @Test("by a backup is followed by connections and proxies, and their later writes go to the new one")
   func following() throws {
     let database = try store.open()
     let connection = try database.makeConnection()
@@ -59,7 +59,7 @@ import Testing
     #expect(try !FileManager.default.contentsOfDirectory(atPath: store.folder).contains { $0.contains("damaged") })
   }
 
-  @Test("by a backup is told to those who listen, once, and read by nobody before")
+  @Test("by a backup is reported to listeners once, and not read before")
   func notice() async throws {
     let proxy = try ConnectionProxy(database: try store.open())
     let preferences = Preferences(
@@ -77,7 +77,7 @@ import Testing
     #expect(!next.isEverything && next.changes.map(\.key) == ["k"])
   }
 
-  @Test("is not restored while it is open elsewhere, unless that is said; nothing is changed then")
+  @Test("is not restored while it is open elsewhere, unless forced; otherwise nothing changes")
   func busy() throws {
     let database = try store.open()
     #expect(throws: CofferError.busy) { try Database.restore(at: store.path, from: backup, key: store.key) }
@@ -90,7 +90,7 @@ import Testing
         == ["key", "settings.coffer", "backup.coffer"])
   }
 
-  @Test("is restored again and again, and where there is none, and every earlier one is kept")
+  @Test("is restored repeatedly, also if missing, and every earlier one is kept")
   func again() throws {
     func restore() throws -> String? { try Database.restore(at: store.path, from: backup, key: store.key) }
     #expect(try restore() == store.path + "-replaced-1")
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("keeps its log with it, and the new one begins without")
+  @Test("keeps its log, and the new one starts without one")
   func log() throws {
     let crashed = try TemporaryStore()
     let database = try store.open()
@@ -120,7 +120,7 @@ import Testing
     #expect(try value(at: crashed.path) == "old" && value(at: earlier) == "in the log")
   }
 
-  @Test("by another name's hands is noticed before anything is written, and the other one's log stays")
+  @Test("by a rename is noticed before anything is written, and the log of the other one stays")
   func moved() throws {
     let mine = try Database.open(at: store.path, key: store.key)
     let connection = try mine.makeConnection()
@@ -139,7 +139,7 @@ import Testing
     #expect(try store.bytes("-wal") == log)
   }
 
-  @Test("in its own file by another store is called that, and not damaged")
+  @Test("in its own file by another store is reported as replaced, not as damaged")
   func overwritten() throws {
     let database = try store.open()
     let connection = try database.makeConnection()

@@ -29,7 +29,7 @@ import Testing
     #expect(values == 2000, sourceLocation: sourceLocation)
   }
 
-  @Test("leaves no page under the old key, and the old key nowhere")
+  @Test("leaves no page under the old key, and no trace of that key")
   func everythingIsResealed() throws {
     let oldKey = try Store.peekEnvelope(at: store.path).epochs[0].wrappedKey.encoded
     #expect(try store.bytes().ranges(of: Data(oldKey)).count == 2)
@@ -48,7 +48,7 @@ import Testing
     #expect(try store.open().verify().problems.isEmpty)
   }
 
-  @Test("goes on while this process and others read")
+  @Test("works while this process and others read")
   func readers() throws {
     let reader = try database.makeConnection()
     let other = try store.open()
@@ -68,7 +68,7 @@ import Testing
     #expect(try StoreFiles.epochs(store) == [2])
   }
 
-  @Test("does not drop the old key under a reader of an old snapshot, and finishes when asked again")
+  @Test("does not drop the old key while an old snapshot is read, and finishes when repeated")
   func oldSnapshot() throws {
     let hasty = try store.open(busyTimeout: .milliseconds(50))
     let (process, output) = try store.startWorker("hold-snapshot")
@@ -84,7 +84,7 @@ import Testing
     #expect(try Store.peekEnvelope(at: store.path).epochs.map(\.number) == [2])
   }
 
-  @Test("goes on by itself when it was cut short, wherever that was")
+  @Test("resumes by itself after an interruption at any point")
   func cutShort() throws {
     let copies = Lock<[TemporaryStore]>([])
     try database.rotate { _ in
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test("is nobody else's while somebody is at it")
+  @Test("runs in one process at a time")
   func oneAtATime() throws {
     let hasty = try Database.open(at: store.path, key: store.key, options: .init(busyTimeout: .milliseconds(50)))
     let refusals = Lock(0)
@@ -120,7 +120,7 @@ import Testing
 
   // MARK: A new root key
 
-  @Test("with a new root key keeps the slots whose secrets are given, and drops those that are named")
+  @Test("with a new root key keeps the slots whose secrets are given, and drops the named ones")
   func newRootKey() throws {
     try database.addSlot(passphrase("stays"), label: "Ada", stretching: Self.cheap)
     try database.addSlot(passphrase("goes"), label: "Bob", stretching: Self.cheap)
@@ -135,7 +135,7 @@ import Testing
     #expect(try StoreFiles.epochs(store) == [2])
   }
 
-  @Test("with a new root key refuses to drop a slot silently, and changes nothing")
+  @Test("with a new root key never drops a slot silently, and changes nothing")
   func refusedRootKeys() throws {
     try database.addSlot(passphrase("stays"), stretching: Self.cheap)
     let before = try store.bytes().prefix(Layout.envelopeByteCount)
@@ -155,12 +155,12 @@ import Testing
     try database.storeOnDisk().secrets.filter { $0.name == "page key" }.map(\.key)
   }
 
-  @Test("with a new root key makes a key that no copy of the envelope has, also over a rotation that was cut short")
+  @Test("with a new root key creates a key that no copy of the envelope has, also over an interrupted rotation")
   func newRootKeyOverUnfinished() throws {
     let copies = Lock<[TemporaryStore]>([])
     try database.rotate { _ in
       guard copies.withLock({ $0.isEmpty }) else { return }
-      // Two copies of the same moment: one to take the keys from, and one that goes on.
+      // Two copies of the same state: one to take the keys from, and one to continue with.
       guard let (copied, goesOn) = try? (TemporaryStore(), TemporaryStore()),
         (try? store.copyAsAfterCrash(to: copied)) != nil, (try? copied.copyAsAfterCrash(to: goesOn)) != nil
       else { return }
@@ -178,7 +178,7 @@ import Testing
     try expectWhole(reopened)
   }
 
-  @Test("with a new root key first finishes what was begun when the envelope has no room for another epoch")
+  @Test("with a new root key first finishes an earlier rotation if the envelope has no room for another epoch")
   func newRootKeyWithoutRoom() throws {
     let hasty = try store.open(busyTimeout: .milliseconds(50))
     let (process, output) = try store.startWorker("hold-snapshot")
@@ -200,7 +200,7 @@ import Testing
     try expectWhole(hasty)
   }
 
-  @Test("with a new root key is followed by those who have the store open, unless their slot went")
+  @Test("with a new root key is followed by programs that have the store open, unless their slot was dropped")
   func followers() throws {
     try database.addSlot(passphrase("other"), stretching: Self.cheap)
     // As another process, since one process shares the keys of a store.
@@ -234,7 +234,7 @@ enum StoreFiles {
   }
 }
 
-/// Another process that is told what to do, line by line.
+/// Another process, controlled line by line.
 final class Follower {
   private let process: Process
   private let input: FileHandle

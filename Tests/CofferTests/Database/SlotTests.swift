@@ -27,7 +27,7 @@ import Testing
     return try Database.open(at: copy.path, key: key).makeConnection().read { try $0.object(forKey: "k") }
   }
 
-  @Test("open the store, each with its own secret, and are listed with what they are")
+  @Test("open the store, each with its own secret, and are listed with their kinds")
   func adding() throws {
     try database.addSlot(passphrase("correct horse"), label: "Ada", stretching: cheap)
     let other = "\(store.folder)/other"
@@ -46,7 +46,7 @@ import Testing
     #expect(throws: CofferError.wrongKey) { try reads(with: passphrase("Correct horse")) }
   }
 
-  @Test("stretch a passphrase at the cost that the store is created with, and refuse one that is too low")
+  @Test("stretch a passphrase at the given cost, and refuse one that is too low")
   func creation() throws {
     let path = "\(store.folder)/created"
     let made = try Database.create(at: path, key: passphrase("p"), stretching: cheap)
@@ -59,7 +59,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path + "2"))
   }
 
-  @Test("take a credential of systemd")
+  @Test("accept a systemd credential")
   func credential() throws {
     let folder = "\(store.folder)/credentials"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("that are removed leave nothing behind in either copy of the envelope")
+  @Test("that are removed leave nothing in either copy of the envelope")
   func removing() throws {
     try database.addSlot(passphrase("leaving"), label: "Bob was here", stretching: cheap)
     let commitment = try Store.peekEnvelope(at: store.path).slots[1].encoded.dropFirst(16).prefix(32)
@@ -101,7 +101,7 @@ import Testing
     #expect(try reads(with: store.key) == "there")
   }
 
-  @Test("can be changed: the old secret opens the store no longer")
+  @Test("can be changed: the old secret no longer opens the store")
   func changing() throws {
     try database.addSlot(passphrase("old"), label: "Ada", stretching: cheap)
     let slot = try database.changeSlot(1, to: passphrase("new"), stretching: .pbkdf2HMACSHA512(iterations: 100_000))
@@ -114,7 +114,7 @@ import Testing
     #expect(try reads(with: passphrase("new")) == "there")
   }
 
-  @Test("are refused where they make no sense, and nothing is changed")
+  @Test("are refused if invalid, and nothing changes")
   func refusals() throws {
     let before = try database.slots()
     #expect(throws: CofferError.lastSlot) { try database.removeSlot(0) }
@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test("that another process adds and removes are seen, and both go on writing")
+  @Test("that another process adds and removes are seen, and both keep writing")
   func otherProcess() throws {
     try database.addSlot(passphrase("second"), stretching: cheap)
     #expect(try store.worker("set", "from", "the other").status == 0)
@@ -155,7 +155,7 @@ import Testing
     #expect(throws: CofferError.wrongKey) { try reads(with: store.key) }
   }
 
-  @Test("of an older envelope that is put back are refused")
+  @Test("of an older envelope put back are refused")
   func downgrade() throws {
     try database.addSlot(passphrase("revoked"), stretching: cheap)
     let older = try store.bytes().prefix(Layout.envelopeByteCount)
@@ -169,7 +169,7 @@ import Testing
     #expect(try store.worker("set", "k", "v").status != 0)
   }
 
-  @Test("that were removed just before a crash are gone from both copies after the next write", arguments: [0, 1])
+  @Test("removed just before a crash are gone from both copies after the next write", arguments: [0, 1])
   func crashBetweenCopies(_ first: Int) throws {
     try database.addSlot(passphrase("revoked"), stretching: cheap)
     let before = try store.bytes()

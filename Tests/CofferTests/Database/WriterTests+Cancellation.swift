@@ -27,7 +27,7 @@ extension WriterTests {
     return await new.result
   }
 
-  @Test("5.10 that are cancelled roll back at whatever operation it comes, and say so", arguments: 0...8)
+  @Test("5.10 that are cancelled roll back at any operation, and throw", arguments: 0...8)
   func cancelledWrite(_ moment: Int) async throws {
     try await connection.readWrite { try $0.setObject("old", forKey: "k") }
     let snapshot = try await connection.read { try $0.snapshot() }
@@ -85,7 +85,7 @@ extension WriterTests {
     #expect(later == "later")
   }
 
-  @Test("5.10 that are cancelled while observers are asked roll back, and after the commit no more")
+  @Test("5.10 that are cancelled while observers are called roll back, but not after the commit")
   func cancelledAtCommit() async throws {
     for isTooLate in [false, true] {
       let cancellation = Lock<@Sendable () -> Void>({})
@@ -104,7 +104,7 @@ extension WriterTests {
     }
   }
 
-  @Test("5.10 that are cancelled before their turn do not run, whatever they wait for")
+  @Test("5.10 that are cancelled before their turn do not run")
   func cancelledBeforeStart() async throws {
     let observer = TestObserver("a", journal)
     database.add(transactionObserver: observer, extent: .databaseLifetime)
@@ -147,7 +147,7 @@ extension WriterTests {
     #expect(journal.take().isEmpty)
   }
 
-  @Test("5.10 that are cancelled without a transaction end with the next operation, and keep what was committed")
+  @Test("5.10 that are cancelled without a transaction end at the next operation, and keep what was committed")
   func cancelledWithoutTransaction() async throws {
     let result = await cancellable { [connection] cancel in
       try await connection.writeWithoutTransaction { transaction in
@@ -167,7 +167,7 @@ extension WriterTests {
     #expect(try keys() == ["a", "c"])
   }
 
-  @Test("5.10 give back what they return, and throw what they throw")
+  @Test("5.10 return results and rethrow errors")
   func asyncForms() async throws {
     let firstCount = try await connection.write { transaction in
       try transaction.setObject(1, forKey: "a")

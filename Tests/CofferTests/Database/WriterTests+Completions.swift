@@ -11,7 +11,7 @@ private func notToRun() {
 }
 
 extension WriterTests {
-  @Test("1.11 run added blocks after the end, in order, told how it ended, before the completion and behind observers")
+  @Test("1.11 run added blocks after the end, in order, with the outcome, after observers and before the completion")
   func completions() throws {
     let queue = DispatchQueue(label: "completions")
     let isDone = DispatchSemaphore(value: 0)
@@ -56,7 +56,7 @@ extension WriterTests {
     #expect(journal.take() == ["a didRollback", "thrown: false"])
   }
 
-  @Test("1.11 run a block that waits for the end at once where there is no transaction")
+  @Test("1.11 run a block for the end immediately if there is no transaction")
   func completionWithoutTransaction() throws {
     try connection.writeWithoutTransaction { [journal] transaction in
       transaction.addCompletion { journal.note("\($0)") }
@@ -64,7 +64,7 @@ extension WriterTests {
     }
   }
 
-  @Test("5.9 call the completion in any case, on the writer, which waits for it, and let it write")
+  @Test("5.9 always call the completion, on the writer, which waits for it, and let it write")
   func asyncWrite() throws {
     let isDone = DispatchSemaphore(value: 0)
     connection.asyncWrite(
@@ -105,7 +105,7 @@ extension WriterTests {
     #expect(journal.take() == ["result", "failed", "true"])
   }
 
-  @Test("5.9 call the completion also when the database is closed, or what was set before cannot be flushed")
+  @Test("5.9 call the completion also if the database is closed, or earlier changes cannot be flushed")
   func asyncWriteFailing() throws {
     let isDone = DispatchSemaphore(value: 0)
     let proxy = try ConnectionProxy(database: database, readOnlyConnection: other, readWriteConnection: connection)

@@ -6,7 +6,7 @@ import Testing
 @testable import Coffer
 
 extension WriterTests {
-  @Test("5.9 commit each operation by itself without a transaction, and keep what was committed when an error comes")
+  @Test("5.9 commit each operation by itself without a transaction, and keep what was committed before an error")
   func withoutTransaction() throws {
     #expect(throws: Refusal.self) {
       try connection.writeWithoutTransaction { transaction in
@@ -25,7 +25,7 @@ extension WriterTests {
     #expect(try connection.read { try $0.snapshot() } == 4)
   }
 
-  @Test("5.9 make one transaction of a savepoint, and of a reentrant write, where there is none")
+  @Test("5.9 make a savepoint, or a reentrant write, one transaction if there is none")
   func savepointWithoutTransaction() throws {
     try connection.writeWithoutTransaction { transaction in
       try transaction.inSavepoint {
@@ -61,7 +61,7 @@ extension WriterTests {
     #expect(try keys() == ["a", "b", "e"])
   }
 
-  @Test("5.9 enumerate without a transaction as of the start, whatever is written meanwhile, also nested")
+  @Test("5.9 enumerate without a transaction as of the start, despite concurrent writes, also nested")
   func enumerationWithoutTransaction() throws {
     try connection.readWrite { transaction in
       for key in ["a", "b"] {

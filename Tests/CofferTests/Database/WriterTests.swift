@@ -27,7 +27,7 @@ import Testing
 
   // MARK: 1.11, 1.13
 
-  @Test("1.13 find a write inside a write on any connection, and a read inside the transaction of its connection")
+  @Test("1.13 detect a write inside a write on any connection, and a read inside the transaction of its connection")
   func nested() throws {
     let proxy = try ConnectionProxy(database: database)
     try connection.readWrite { transaction in
@@ -66,7 +66,7 @@ import Testing
     #expect(try keys() == ["first", "second"])
   }
 
-  @Test("1.13 that give up waiting do not take a connection from the one who has borrowed it")
+  @Test("1.13 that give up waiting do not take a connection from its borrower")
   func timeoutDuringLoan() throws {
     let impatient = try store.open(busyTimeout: .milliseconds(1))
     let (connection, other) = (try impatient.makeConnection(), try impatient.makeConnection())
@@ -99,7 +99,7 @@ import Testing
 
   // MARK: 1.14
 
-  @Test("1.14 leave a reader the snapshot of its first read, however much is written meanwhile")
+  @Test("1.14 leave a reader the snapshot of its first read, despite concurrent writes")
   func readerDuringWrite() throws {
     try connection.readWrite { try $0.setObject("old", forKey: "k") }
     try connection.readWrite { transaction in
@@ -119,7 +119,7 @@ import Testing
     #expect(try other.read { try $0.object(forKey: "k") } == "later")
   }
 
-  @Test("5.9 take part in the write of this thread when they are reentrant, and begin one outside of it")
+  @Test("5.9 join the write of this thread if reentrant, and begin one otherwise")
   func reentrantWrite() throws {
     let observer = TestObserver("a", journal)
     database.add(transactionObserver: observer, extent: .databaseLifetime)
@@ -149,7 +149,7 @@ import Testing
     #expect(try keys() == ["a", "b", "c", "d"])
   }
 
-  @Test("5.9 let a concurrent read see what is committed at the call, while the writer goes on")
+  @Test("5.9 let a concurrent read see what is committed at the call, while the writer continues")
   func concurrentRead() throws {
     let mayRead = DispatchSemaphore(value: 0)
     let future = try connection.writeWithoutTransaction { transaction in
@@ -173,7 +173,7 @@ import Testing
     }
     let failing: DatabaseFuture<Void> = connection.concurrentRead { _ in throw Refusal() }
     for _ in 0..<2 { #expect(throws: Refusal.self) { try failing.wait() } }
-    // Readers are used again, and what they had pinned is let go of.
+    // Readers are reused, and release the snapshots they had pinned.
     let futures = (0..<20).map { _ in connection.concurrentRead { try $0.allKeys() } }
     for future in futures { #expect(try future.wait() == ["b"]) }
     try database.close()
@@ -201,7 +201,7 @@ import Testing
     #expect(throws: CofferError.longLivedReadTransaction) { try connection.writeWithoutTransaction { _ in } }
   }
 
-  @Test("5.10 erase everything and rebuild the file from a task, and not from one that was cancelled")
+  @Test("5.10 erase everything and rebuild the file from a task, but not from a cancelled one")
   func eraseFromTask() async throws {
     let writer: any DatabaseWriter = connection
     try await writer.write { try $0.setObject(String(repeating: "x", count: 100_000), forKey: "k") }

@@ -21,7 +21,7 @@ extension Keys {
     Preferences(proxy: proxy, collection: preferences.collection, layers: layers)
   }
 
-  @Test("never hides a good one further down, wherever it stands")
+  @Test("never hides a good one further down, in any layer")
   func hidesNothing() throws {
     let bad = layered(
       .forced(["rate": "fast"]), .arguments(["program", "-rate", "1000"]),
@@ -38,7 +38,7 @@ extension Keys {
     #expect(layered(.environment(prefix: "SHOP_", ["SHOP_RATE": "99"]))[.rate] == 99)
   }
 
-  @Test("is reported once a value, with its place and what is used instead")
+  @Test("is reported once per value, with its place and the value used instead")
   func reported() async throws {
     let errors = preferences.errors
     let bad = layered(.environment(prefix: "SHOP_", ["SHOP_RATE": "1000"]))
@@ -86,7 +86,7 @@ extension Keys {
     }
   }
 
-  @Test("cannot be read by the short way either, after a good one was")
+  @Test("cannot be read on the fast path either, after a good one")
   func shortWay() throws {
     preferences[.rate] = 50
     for _ in 0..<10 { #expect(preferences[.rate] == 50) }
@@ -98,7 +98,7 @@ extension Keys {
     for _ in 0..<10 { #expect(preferences[.rate] == 60) }
   }
 
-  @Test("6.17 leaves a program at the last good one that it has read, by whichever way it reads, and whoever sets it")
+  @Test("6.17 leaves a program the last good one it has read, on every way to read and set it")
   func lastGood() async throws {
     let store = try TemporaryStore()
     let preferences = try Preferences(database: try store.open(), collection: "shop")
@@ -124,18 +124,18 @@ extension Keys {
     try set(32, forKey: "rate")
     #expect(preferences[.rate] == 32)
     #expect(await late.next() == 32)
-    // A value that is removed is none that is bad.
+    // A removed value is not a bad one.
     try other.reset(.rate)
     try other.flushAndWait()
     #expect(preferences[.rate] == 12)
-    // A value read through a suite that is asked for anew each time.
+    // A value read through a suite that is created for each read.
     preferences.suite(named: "acme")[.price] = 80
     #expect(preferences.suite(named: "acme")[.price] == 80)
     try preferences.proxy.setObject("free", forKey: "price", inCollection: "acme/billing")
     #expect(preferences.suite(named: "acme")[.price] == 80 && preferences.suite(named: "globex")[.price] == 100)
   }
 
-  @Test("leaves a proxy at the last good one, too, whatever its type")
+  @Test("leaves a proxy the last good one, too, of any type")
   func lastGoodOfProxy() throws {
     let level = Key("level", in: "a", default: 0.5)
     let name = Key("name", in: "a", default: "none", limits: .count(...5))
@@ -159,7 +159,7 @@ extension Keys {
     #expect(throws: CofferError.closed) { try preferences.value(of: .rate) }
   }
 
-  @Test("of a sealed collection leaves the default, for nothing is kept in clear; what was kept goes when it is sealed")
+  @Test("of a sealed collection leaves the default, as no plaintext is kept; a kept one is dropped when it is sealed")
   func sealedLater() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -179,7 +179,7 @@ extension Keys {
 }
 
 @Suite("Modules and suites") struct ModuleTests {
-  @Test("compose: a key of a module lies in each suite's own part of it, and in everyone's only when it says so")
+  @Test("compose: a key of a module belongs to each suite's part of it, and is shared only on request")
   func compose() async throws {
     let preferences = try Preferences.inMemory()
     let acme = preferences.suite(named: "acme")

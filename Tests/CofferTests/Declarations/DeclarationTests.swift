@@ -8,7 +8,7 @@ private enum Level: Int, Codable, CaseIterable { case low = 1, high = 10 }
 private struct Frame: Codable, Equatable { var width = 80 }
 
 @Suite("Declarations") struct DeclarationTests {
-  @Test("say the type and the limits that a Swift type brings with it")
+  @Test("have the type and the limits of their Swift type")
   func types() {
     func outline<Object>(_ key: Key<Object>) -> String { key.declaration(in: "app").outline }
     #expect(outline(Key("k", default: 3)) == "int, default 3")
@@ -24,7 +24,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(outline(Key<[Int?]?>("k")) == "array, no default")
   }
 
-  @Test("come back from their JSON")
+  @Test("round-trip through JSON")
   func json() throws {
     let date = Date(timeIntervalSince1970: 1_700_000_000)
     let declarations = [
@@ -45,19 +45,20 @@ private struct Frame: Codable, Equatable { var width = 80 }
     for declaration in declarations { #expect(try Declaration(json: declaration.json) == declaration) }
   }
 
-  @Test("that make no sense are refused, and the setting named")
+  @Test("that are invalid are refused, and the setting is named")
   func malformed() {
     for (json, reason) in [
-      ("{", "not JSON"), ("[]", "no object"), (#"{"type":"int"}"#, "no name"), (#"{"name":"a"}"#, "\"a\": its type"),
+      ("{", "not JSON"), ("[]", "not an object"), (#"{"type":"int"}"#, "no name"),
+      (#"{"name":"a"}"#, "\"a\": its type"),
       (#"{"name":"a","type":"array<intt>"}"#, "its type"),
       (#"{"name":"a","type":"int","default":"x"}"#, "its default is not of its type"),
-      (#"{"name":"a","type":"int","default":9,"limits":[{"maximum":8}]}"#, "its default is to be 8 or less, not 9"),
+      (#"{"name":"a","type":"int","default":9,"limits":[{"maximum":8}]}"#, "its default must be 8 or less, not 9"),
       (#"{"name":"a","type":"int","limits":[{"minimum":9,"maximum":8}]}"#, "ends before it begins"),
       (#"{"name":"a","type":"int","limits":[{"minimumm":9}]}"#, "a limit is unknown"),
-      (#"{"name":"a","type":"string","limits":[{"pattern":"("}]}"#, "no regular expression"),
+      (#"{"name":"a","type":"string","limits":[{"pattern":"("}]}"#, "not a regular expression"),
       (#"{"name":"a","type":"string","limits":[{"minimumCount":-1}]}"#, "its length"),
       (#"{"name":"a","type":"string","effect":"never"}"#, "its effect"),
-      (#"{"name":"a","type":"secret","default":"x"}"#, "a secret has no default"),
+      (#"{"name":"a","type":"secret","default":"x"}"#, "a secret cannot have a default"),
       (
         #"{"name":"a","type":"\#(String(repeating: "array<", count: 90))int\#(String(repeating: ">", count: 90))"}"#,
         "its type"
@@ -67,7 +68,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     }
   }
 
-  @Test("say of a value what it should be, and what it is where that gives nothing away")
+  @Test("say what a value should be, and what it is if that reveals nothing")
   func problems() throws {
     func problem<Object>(_ key: Key<Object>, _ value: Value, shown: Bool = true) -> String? {
       key.declaration(in: "app").problem(of: value, showsValue: shown)
@@ -81,7 +82,8 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(problem(Key("k", default: "abc", limits: .count(3...5)), "hunter2") == "3 to 5 long, not 7")
     #expect(problem(Key("k", default: "é", limits: .count(...1)), "e\u{301}") == "at most 1 long, not 2")
     #expect(
-      problem(Key("k", default: "a", limits: .pattern("[a-z]+")), "Hunter") == "text like [a-z]+, and the value is not")
+      problem(Key("k", default: "a", limits: .pattern("[a-z]+")), "Hunter")
+        == "text matching [a-z]+, and the value is not")
     #expect(problem(Key("k", default: "7", limits: .pattern(#"\d"#)), "٧") != nil)
     #expect(problem(Key("k", default: [1], limits: .notEmpty), []) == "not empty, not 0")
     #expect(problem(Key<Secret?>("k", limits: .count(8...)), .secret(Secret("short"))) == "at least 8 long, not 5")
@@ -112,7 +114,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     try database.makeConnection().read { try $0.declaredSettings() }
   }
 
-  @Test("puts them into the store once, and leaves a store without any as older programs know it")
+  @Test("stores them once, and leaves a store without any readable for older programs")
   func once() throws {
     #expect(try version() == Schema.version)
     let settings = Settings(version: "1.0") {
@@ -157,7 +159,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try declared().map(\.application) == ["one", "two"])
   }
 
-  @Test("by an older version of a program leaves what a newer one declared")
+  @Test("by an older version of a program keeps what a newer one declared")
   func versions() throws {
     let old = Settings(version: "1.9") { Key("a", default: 1) }
     let new = Settings(version: "1.10") { Key("a", default: 2) }
@@ -166,7 +168,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try declared().map(\.version) == ["1.10"])
   }
 
-  @Test("does nothing on a read-only store, and reads it as it is")
+  @Test("does nothing on a read-only store, and still reads it")
   func readOnly() throws {
     try preferences().declare(Settings { Key("a", default: 1) })
     try database.close()
@@ -176,7 +178,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try database.makeConnection().read { try $0.declaredSettings() }.map(\.declaration.name) == ["a"])
   }
 
-  @Test("strictly refuses to start, with the whole list of what is wrong")
+  @Test("strictly refuses to start, with a list of all problems")
   func strict() throws {
     let port = Key("http.port", default: 8080, limits: .range(1...65535))
     let name = Key("name", default: "x", limits: .notEmpty)
@@ -208,7 +210,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(try version() == Schema.versionWithDeclarations)
   }
 
-  @Test("binds tools: every write of a database that checks is refused as a whole, of the others none")
+  @Test("binds tools: a database that checks refuses a bad write as a whole, others do not")
   func checking() throws {
     try preferences().declare(
       Settings {
@@ -229,7 +231,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
     refused("shop", "port", "1 to 65535, not 99999", 99999)
     refused("shop", "port", "of type int, not string", "80")
     refused("billing", "rate", "of type int, not bool", true)
-    // A tenant's part of a module; what is shared has none.
+    // A tenant's part of a module; shared settings have none.
     refused("acme/billing", "rate", "of type int, not bool", true)
     try connection.readWrite { try $0.setObject("x", forKey: "token", inCollection: "acme/api") }
     #expect(try connection.read { try !$0.hasObject(forKey: "other", inCollection: "shop") })

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Coffer
 
-@Suite("What a setting was before") struct FormerTests {
+@Suite("The former name or type of a setting") struct FormerTests {
   private let store: TemporaryStore
   private let database: Database
   private let preferences: Preferences
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test("is taken over when it is declared: another name, another type, once, and kept in the history")
+  @Test("is migrated when declared: another name, another type, once, and kept in the history")
   func takenOver() throws {
     let size = Key("text.size", default: 12, formerly: .named("fontSize"))
     let delay = Key("delay", default: 1.5, formerly: .type(String.self) { Double($0) })
@@ -56,7 +56,7 @@ import Testing
     #expect(try database.makeConnection().read { try $0.snapshot() } == commits)
   }
 
-  @Test("stays, and is reported, where it cannot be carried over, or the setting has a value")
+  @Test("stays, and is reported, if it cannot be migrated, or the setting has a value")
   func kept() async throws {
     let size = Key("text.size", default: 12, limits: .range(6...72), formerly: .named("fontSize"))
     let delay = Key("delay", default: 1.5, formerly: .type(String.self) { Double($0) })
@@ -83,7 +83,7 @@ import Testing
     #expect(preferences.string(forKey: "title") == "old")
   }
 
-  @Test("is taken over by strict opening too, which throws for nothing that it can carry over")
+  @Test("is also migrated by strict opening, which throws for nothing that it can migrate")
   func strict() throws {
     try preferences.set("2.5", forKey: "delay")
     try preferences.flushAndWait()
@@ -92,7 +92,7 @@ import Testing
     #expect(preferences[delay] == 2.5)
   }
 
-  @Test("in a sealed collection is taken over with the vault unlocked, and kept and reported with it locked")
+  @Test("in a sealed collection is migrated with the vault unlocked, and kept and reported with it locked")
   func sealed() throws {
     try database.vault.create(key: store.key)
     try write {
@@ -110,7 +110,7 @@ import Testing
     #expect(try history("old") == ["abc"])
   }
 
-  @Test("is all there under the old names or all under the new ones, wherever a process that takes it over is killed")
+  @Test("is complete under the old names or under the new ones, wherever a migrating process is killed")
   func killed() throws {
     let count = 50
     var random = SystemRandomNumberGenerator()
@@ -134,14 +134,14 @@ import Testing
       #expect(declared == (isNew ? count : 0))
       #expect(isNew || !isDone)
       if isNew { newCount += 1 } else { oldCount += 1 }
-      // Whoever comes next finds all of it.
+      // The next process finds all of it.
       #expect(try store.worker("rename", "\(count)").status == 0)
       #expect(try database.makeConnection().read { try $0.object(forKey: "new7", inCollection: "shop") } == 7)
     }
     print("killed 20 times: \(oldCount) before the commit, \(newCount) after it")
   }
 
-  @Test("loses nothing where an old and a new version of a program take turns on one store, be they open all the time")
+  @Test("loses nothing if an old and a new version of a program take turns on one store, even if both stay open")
   func turns() async throws {
     let width = Key("width", default: 800)
     let renamed = Key("window.width", default: 800, limits: .range(100...2000), formerly: .named("width"))
@@ -157,7 +157,7 @@ import Testing
     try first.set(900, for: width, durability: .committed)
     let second = try start(new)
     #expect(second[renamed] == 900)
-    // The old one, still open, sees its default, and may set the old name anew.
+    // The old one, still open, sees its default, and may set the old name again.
     #expect(first[width] == 800)
     try first.set(3000, for: width, durability: .committed)
     #expect(try start(old)[width] == 3000 && second[renamed] == 900)

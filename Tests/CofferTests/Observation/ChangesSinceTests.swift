@@ -23,7 +23,7 @@ import Testing
     try connection.read { try $0.changes(since: snapshot) }
   }
 
-  @Test("are listed in order, whoever made them")
+  @Test("are listed in order, of every origin")
   func order() throws {
     let start = try snapshot()
     #expect(try changes(since: start)?.count == 0)
@@ -46,7 +46,7 @@ import Testing
     #expect(try changes(since: start + 5)?.count == 0)
   }
 
-  @Test("are not known of a snapshot that the log has left behind, or that never was")
+  @Test("are unknown for a snapshot older than the log, or that never existed")
   func unknown() throws {
     let start = try snapshot()
     #expect(try changes(since: start + 1) == nil)
@@ -59,12 +59,12 @@ import Testing
     #expect(try changes(since: start) == nil)
     let last = try snapshot()
     #expect(try changes(since: last - 100)?.count == 100)
-    // The log was written to beside the connection's transactions; those go on from it.
+    // The log was written outside the connection's transactions, which continue from it.
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     #expect(try changes(since: last)?.changedKeys() == ["k"])
   }
 
-  @Test("end with the snapshot that is read, and leave out what the transaction changes")
+  @Test("end with the snapshot being read, without the changes of the transaction")
   func ownSnapshot() throws {
     let start = try snapshot()
     let other = try database.makeConnection()
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test("say that any key may have changed where a collection has gone, whose name nobody knows any more")
+  @Test("say that any key may have changed if a collection is gone whose name is no longer known")
   func removedCollection() throws {
     try connection.readWrite { transaction in
       try transaction.setObject(1, forKey: "k", inCollection: "gone")

@@ -89,7 +89,7 @@ final class Heard: Sendable {
     #expect(heard.first(1).map(\.snapshot) == [snapshot + 1])
   }
 
-  @Test("2.3 answer what changed: collections, keys, objects, metadata, and what was cleared")
+  @Test("2.3 report what changed: collections, keys, objects, metadata, and what was cleared")
   func questions() throws {
     try connection.readWrite { transaction in
       for key in ["a", "b"] { try transaction.setObject(1, forKey: key, inCollection: "cleared", withMetadata: 1) }
@@ -169,7 +169,7 @@ final class Heard: Sendable {
     #expect(await key.next() == nil)
   }
 
-  @Test("2.5 of a key or a prefix without a collection are those of the default collection")
+  @Test("2.5 for a key or a prefix without a collection are those of the default collection")
   func sequenceOfDefaultCollection() async throws {
     var key = try database.commits(key: "a.1").makeAsyncIterator()
     var prefix = try database.commits(prefix: "a.").makeAsyncIterator()
@@ -180,7 +180,7 @@ final class Heard: Sendable {
     #expect(await prefix.next()?.changedKeys() == ["a.1"])
   }
 
-  @Test("2.5 come as one to a consumer that falls behind, who misses no key")
+  @Test("2.5 are merged for a slow consumer, which misses no key")
   func slowConsumer() async throws {
     let commits = try database.commits()
     let registration = try listen()
@@ -210,7 +210,7 @@ final class Heard: Sendable {
     #expect(await task.value)
   }
 
-  @Test("2.6 of other processes arrive without polling, none is lost")
+  @Test("2.6 of other processes arrive without polling, and none is lost")
   func otherProcesses() throws {
     let registration = try listen()
     defer { registration.cancel() }
@@ -222,7 +222,7 @@ final class Heard: Sendable {
     #expect(snapshots == Array(snapshots[0]..<snapshots[0] + 200))
   }
 
-  @Test("2.6 say that anything may have changed when the change log no longer has all")
+  @Test("2.6 say that anything may have changed if the change log is no longer complete")
   func trimmed() throws {
     let registration = try listen()
     defer { registration.cancel() }
@@ -239,7 +239,7 @@ final class Heard: Sendable {
     #expect(heard.first(1).map(\.didClearAllCollections) == [true])
   }
 
-  @Test("come in memory, too")
+  @Test("also arrive in memory")
   func inMemory() throws {
     let database = try Database.inMemory()
     let registration = try database.onCommit { [heard] in heard.add($0) }

@@ -22,7 +22,7 @@ final class Journal: Sendable {
   }
 }
 
-/// Notes what it hears, and does what it is told to.
+/// Records its notifications, and runs given actions.
 final class TestObserver: TransactionObserver {
   struct Actions: Sendable {
     var observes: @Sendable (DatabaseEventKind) -> Bool = { _ in true }
@@ -91,7 +91,7 @@ final class TestObserver: TransactionObserver {
 }
 
 extension Journal {
-  /// The same without what was heard before a change.
+  /// The same without notifications before a change.
   func takeWithoutValues() -> [String] { take().filter { !$0.contains(" will ") } }
 }
 
@@ -124,7 +124,7 @@ extension Connection {
   }
 }
 
-/// Holds what a test made, to its end.
+/// Keeps the objects of a test alive until its end.
 final class Kept: Sendable {
   private let objects = Lock<[any AnyObject & Sendable]>([])
 

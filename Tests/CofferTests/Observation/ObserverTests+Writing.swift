@@ -22,7 +22,8 @@ extension ObserverTests {
     }
   }
 
-  @Test("5.5 may write when a commit is told, on any connection, after all have heard of it", arguments: [true, false])
+  @Test(
+    "5.5 may write when notified of a commit, on any connection, after all were notified", arguments: [true, false])
   func writeInDidCommit(_ isSameConnection: Bool) throws {
     let (once, target) = (Once(), isSameConnection ? connection : other)
     observe("a") { actions in
@@ -54,7 +55,7 @@ extension ObserverTests {
     #expect(try connection.read { try $0.allKeys() } == ["first", "second", "third"])
   }
 
-  @Test("5.5 may write in each other's commits, each write after all have heard of the one before it")
+  @Test("5.5 may write in each other's commits, each write after all were notified of the one before")
   func writesInsideWrites() throws {
     let (onceA, onceB, onceC) = (Once(), Once(), Once())
     observe("a") { [other] actions in
@@ -78,7 +79,7 @@ extension ObserverTests {
     #expect(try connection.read { try $0.allKeys() } == ["a", "b", "c", "k"])
   }
 
-  @Test("5.5 may write after a rollback, which does not bring anything of it back")
+  @Test("5.5 may write after a rollback, without restoring anything of it")
   func writeInDidRollback() throws {
     let once = Once()
     observe { actions in
@@ -108,7 +109,7 @@ extension ObserverTests {
     #expect(keys == ["first", "second"])
   }
 
-  @Test("5.5 may use another connection whose own thread waits for the write that is told to end")
+  @Test("5.5 may use another connection whose own thread waits for the end of the reported write")
   func borrowWaitingConnection() throws {
     let (once, isDone) = (Once(), DispatchSemaphore(value: 0))
     observe { actions in
@@ -127,7 +128,7 @@ extension ObserverTests {
     #expect(try other.read { try $0.allKeys() } == ["first", "second", "third"])
   }
 
-  @Test("5.5 may use another connection that is about to write, whatever it does meanwhile")
+  @Test("5.5 may use another connection that is about to write")
   func borrowBusyConnection() throws {
     let mayGoOn = DispatchSemaphore(value: 0)
     let isDone = DispatchSemaphore(value: 0)
@@ -159,7 +160,7 @@ extension ObserverTests {
     #expect(try other.read { try $0.object(forKey: "count") } == 50)
   }
 
-  @Test("5.5 may flush a proxy, and set through it, and it does not write its batch a second time")
+  @Test("5.5 may flush a proxy, and set through it, without writing its batch twice")
   func proxyInDidCommit() throws {
     let proxy = try ConnectionProxy(database: database)
     let once = Once()
@@ -181,7 +182,7 @@ extension ObserverTests {
     #expect(try proxy.object(forKey: "k") == "newest")
   }
 
-  @Test("1.15 may not write before the commit is told, on any connection, nor through a proxy")
+  @Test("1.15 may not write before the commit is reported, on any connection, nor through a proxy")
   func writeTooEarly() throws {
     let (proxy, ownProxy) = (
       try ConnectionProxy(database: database),

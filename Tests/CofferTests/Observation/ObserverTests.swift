@@ -37,7 +37,7 @@ import Testing
 
   // MARK: 5.1, 5.2
 
-  @Test("5.1 are told of what they asked for, in order of registration, with old and new values")
+  @Test("5.1 are notified of what they asked for, in order of registration, with old and new values")
   func order() throws {
     try connection.readWrite { transaction in
       try transaction.setObject("old", forKey: "k", withMetadata: "m")
@@ -69,7 +69,8 @@ import Testing
     #expect(journal.take() == ["a willCommit", "b willCommit", "a didCommit", "b didCommit"])
   }
 
-  @Test("5.1 can prevent a commit: later ones are not asked, all hear of the rollback, the error surfaces")
+  @Test(
+    "5.1 can prevent a commit: later ones are not called, all are notified of the rollback, and the error is thrown")
   func veto() throws {
     try connection.readWrite { try $0.setObject("kept", forKey: "k") }
     let snapshot = try connection.read { try $0.snapshot() }
@@ -83,7 +84,7 @@ import Testing
     #expect(try connection.read { try $0.snapshot() } == snapshot)
   }
 
-  @Test("5.2 hear of a rollback once, whether it was asked for, thrown, or SQLite's own", arguments: 0..<4)
+  @Test("5.2 are notified of a rollback once, whether requested, caused by an error, or SQLite's own", arguments: 0..<4)
   func rollback(_ way: Int) throws {
     try other.poison("INSERT", "ROLLBACK", for: connection)
     observe()
@@ -95,7 +96,7 @@ import Testing
         case 1: throw Refusal()
         case 2: try transaction.setObject(2, forKey: "poison")
         default:
-          // Whoever goes on as if nothing had happened is told at the latest by the commit.
+          // A caller that continues regardless gets the error at the latest from the commit.
           try? transaction.setObject(2, forKey: "poison")
           try? transaction.setObject(3, forKey: "later")
         }
@@ -107,7 +108,8 @@ import Testing
   }
 
   @Test(
-    "5.2 hear of a rollback once when the disk is full, in the middle or at the commit", arguments: [4_000_000, 10])
+    "5.2 are notified of a rollback once if the disk is full, in the middle or at the commit",
+    arguments: [4_000_000, 10])
   func diskFull(_ byteCount: Int) throws {
     let recorder = RecordingVFS()
     let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
@@ -138,7 +140,7 @@ import Testing
 
   // MARK: 5.3, 5.4
 
-  @Test("5.3 hear of a savepoint's changes when the outermost is released, and never of those rolled back")
+  @Test("5.3 are notified of a savepoint's changes when the outermost is released, and never of those rolled back")
   func savepoints() throws {
     observe()
     try connection.readWrite { transaction in
@@ -172,7 +174,7 @@ import Testing
     #expect(journal.takeWithoutValues() == ["a did insertion four", "a willCommit", "a didCommit"])
   }
 
-  @Test("5.3 hear nothing more of a transaction that was rolled back but its end")
+  @Test("5.3 are notified only of the end of a transaction that was rolled back")
   func afterRollback() throws {
     observe()
     try connection.readWrite { transaction in
@@ -190,7 +192,7 @@ import Testing
   }
 
   @Test(
-    "5.4 do not hear of what an operation changed that failed, and whose error was caught", arguments: [true, false])
+    "5.4 are not notified of the changes of a failed operation whose error was caught", arguments: [true, false])
   func failedOperation(_ isInTransaction: Bool) throws {
     var rules = CollectionRules()
     rules.objectSanitizer = { _, key, value in
@@ -229,7 +231,7 @@ import Testing
 
   // MARK: 5.6, 5.7, 5.8
 
-  @Test("5.6 may stop hearing of changes to the end of the transaction, and hear of that all the same")
+  @Test("5.6 may stop observing changes until the end of the transaction, and are still notified of that")
   func stopObserving() throws {
     observe("a") { actions in
       actions.didChange = { $0.stopObservingDatabaseChangesUntilNextTransaction() }
@@ -263,7 +265,7 @@ import Testing
   }
 
   #if compiler(>=6.2)
-    @Test("5.6 trap when they stop outside of a change")
+    @Test("5.6 trap if they stop outside of a change")
     func stopObservingOutside() async {
       await #expect(processExitsWith: .failure) {
         TestObserver("a", Journal()).stopObservingDatabaseChangesUntilNextTransaction()
@@ -271,7 +273,7 @@ import Testing
     }
   #endif
 
-  @Test("5.7 are told as long as they live, for one transaction, or as long as the database lives")
+  @Test("5.7 are notified while they exist, for one transaction, or while the database exists")
   func extents() throws {
     func write() throws -> [String] {
       try connection.readWrite { _ in }
@@ -300,7 +302,7 @@ import Testing
     #expect(try write() == ["databaseLifetime didCommit"])
   }
 
-  @Test("5.7 that want one transaction hear of one that is rolled back, and not of the writes made when it is told")
+  @Test("5.7 of one transaction are notified of one that is rolled back, and not of the writes made in its callbacks")
   func nextTransaction() throws {
     observe("next", .nextTransaction) { actions in
       actions.didRollback = { connection in
@@ -312,7 +314,7 @@ import Testing
     #expect(try connection.read { try $0.allKeys() } == ["k"])
   }
 
-  @Test("5.7 hear a transaction to its end that is under way when they are removed, and none from the middle")
+  @Test("5.7 are notified of a running transaction to its end when removed, and of none from the middle")
   func removal() throws {
     let a = observe("a", .databaseLifetime)
     try connection.readWrite { transaction in
@@ -327,7 +329,7 @@ import Testing
     #expect(journal.take() == ["b willCommit", "b didCommit"])
   }
 
-  @Test("5.7 may come and go, and remove each other as they go, while others write")
+  @Test("5.7 may be added and removed, also by each other, while others write")
   func lifetimes() throws {
     DispatchQueue.concurrentPerform(iterations: 4) { thread in
       do {
@@ -350,7 +352,7 @@ import Testing
     #expect(journal.take().isEmpty)
   }
 
-  @Test("5.7 hear of each key of a collection that is cleared, with its values, and of all collections")
+  @Test("5.7 are notified of each key of a cleared collection, with its values, and of all collections")
   func clearing() throws {
     try connection.readWrite { transaction in
       for number in 0..<1200 {
@@ -375,7 +377,7 @@ import Testing
       ])
   }
 
-  @Test("5.7 cost a collection that nobody observes no reading when it is cleared")
+  @Test("5.7 cause no reads when an unobserved collection is cleared")
   func unobservedClearing() throws {
     func fill() throws {
       try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "c") }
@@ -395,7 +397,7 @@ import Testing
     #expect(try connection.read { try $0.numberOfKeysInAllCollections() } == 0)
   }
 
-  @Test("5.8 hear of the end of an empty transaction, and nothing of a read")
+  @Test("5.8 are notified of the end of an empty transaction, and never of a read")
   func emptyTransaction() throws {
     let snapshot = try connection.read { try $0.snapshot() }
     observe()

@@ -11,7 +11,7 @@ import Testing
   import Glibc
 #endif
 
-@Suite("What an administrator gives and locks") struct ManagedSettingsTests {
+@Suite("Defaults and locks of an administrator") struct ManagedSettingsTests {
   /// Folders like those of `/etc/coffer` and `PREFS_MANAGED_DIR`, each with one of the application.
   private final class Roots {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("managed-\(UUID().uuidString)").path
@@ -60,7 +60,7 @@ import Testing
     return preferences
   }
 
-  @Test("Files are read in the order of their names, JSON and property lists, and others are left alone")
+  @Test("JSON files and property lists are read in the order of their names, and others are ignored")
   func order() throws {
     try roots.write("etc/app.d/20.json", #"{"a": 2, "b": 2}"#)
     try roots.write("etc/app.d/10.json", #"{"a": 1, "c": 1}"#)
@@ -73,7 +73,7 @@ import Testing
     #expect(settings.dictionaryRepresentation()["c"] as? Int == 1)
   }
 
-  @Test("A default shows below all that is stored, and above what is registered")
+  @Test("A default ranks below all stored values, and above registered ones")
   func defaults() throws {
     try roots.write("etc/app.d/a.json", #"{"size": 1, "editor/size": 5, "bad": "text"}"#)
     let settings = try preferences()
@@ -91,7 +91,7 @@ import Testing
     #expect(settings[size] == 5)
   }
 
-  @Test("What is locked shows whatever else there is, and no way of setting takes it")
+  @Test("A locked value overrides all others, and cannot be set in any way")
   func locked() throws {
     try roots.write("etc/app.d/a.json", #"{"locked": {"port": 80, "web/host": "h"}}"#)
     try roots.write("etc/app.d/locks/b.json", #"{"debug": false}"#)
@@ -121,7 +121,7 @@ import Testing
     #expect(settings[port] == 80)
   }
 
-  @Test("The folder of the variable adds to the host's, and cannot lift its locks")
+  @Test("The folder from the variable adds to the host's, and cannot lift its locks")
   func secondFolder() throws {
     try roots.write("etc/app.d/a.json", #"{"size": 1, "locked": {"port": 80}}"#)
     try roots.write("own/app.d/a.json", #"{"size": 2, "locked": {"port": 81, "host": "h"}}"#)
@@ -130,7 +130,7 @@ import Testing
     #expect(settings.string(forKey: "host") == "h")
   }
 
-  @Test("Without files nothing is managed")
+  @Test("Without files, nothing is managed")
   func none() throws {
     #expect(try roots.read().isEmpty)
     for (application, root) in [("other", "etc"), ("other", "none"), ("../app", "etc")] {
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test("What others can write to is refused: a file, its folder, one further up, and where a link leads")
+  @Test("Anything writable by others is refused: a file, its folder, one further up, and the target of a link")
   func permissions() throws {
     try roots.write("etc/app.d/a.json", #"{"size": 1}"#)
     for place in ["etc/app.d/a.json", "etc/app.d", "etc"] {
@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test(
-    "A file that cannot be understood is an error that names it",
+    "A malformed file is an error that names it",
     arguments: [
       ("a.json", "{"), ("a.json", "[1]"), ("a.toml", "a = 1"), ("locks/a.plist", "x"), ("a.json", #"{"a": null}"#),
       ("a.json", #"{"locked": {"a": null}}"#),
@@ -200,7 +200,7 @@ extension Keys {
 }
 
 extension ManagedSettingsTests {
-  @Test("Files are followed while a program runs: new, changed and removed ones, and folders that come later")
+  @Test("Files are watched while a program runs: new, changed and removed ones, and folders created later")
   func followed() async throws {
     try FileManager.default.removeItem(atPath: "\(roots.path)/etc")
     let settings = try preferences()
@@ -242,7 +242,7 @@ extension ManagedSettingsTests {
     try settings.set(7, for: .port)
   }
 
-  @Test("A change of a file that shows nowhere is no event")
+  @Test("A change of a file without effect is not an event")
   func hidden() async throws {
     try roots.write("etc/app.d/a.json", #"{"port": 2}"#)
     let settings = try preferences()
@@ -254,7 +254,7 @@ extension ManagedSettingsTests {
     #expect(await changes.next()?.keys == ["other"])
   }
 
-  @Test("What a link leads to is followed, and where a link is turned")
+  @Test("The target of a link is watched, and so is the link")
   func links() async throws {
     for name in ["one", "two"] {
       try FileManager.default.createDirectory(
@@ -274,7 +274,7 @@ extension ManagedSettingsTests {
     #expect(await ports.next() == 22)
   }
 
-  @Test("A file that becomes unsafe, is malformed or TOML is reported once, and what was read last stays")
+  @Test("A file that is unsafe, malformed or TOML is reported once, and the last good settings stay")
   func becomesBad() async throws {
     try roots.write("etc/app.d/a.json", #"{"port": 2, "locked": {"web/host": "h"}}"#)
     let settings = try preferences()
@@ -286,7 +286,7 @@ extension ManagedSettingsTests {
     chmod(file, 0o666)
     let unsafe = try #require(await errors.next())
     guard case CofferError.permissionDenied(file, _) = unsafe.error else { throw unsafe.error }
-    #expect(unsafe.instead == "what managed settings were before" && unsafe.key == nil)
+    #expect(unsafe.instead == "the last good managed settings" && unsafe.key == nil)
     // The same trouble again is not reported again: the next report is of other trouble.
     chmod(file, 0o666)
     #expect(settings[.port] == 2 && settings[.host] == "h")
@@ -316,7 +316,7 @@ extension ManagedSettingsTests {
     #expect(await errors.next()?.instead == unsafe.instead)
   }
 
-  @Test("Settings that are let go of follow nothing, and keep nothing alive")
+  @Test("Released settings watch nothing, and keep nothing alive")
   func ended() async throws {
     weak var source: ManagedSource?
     do {

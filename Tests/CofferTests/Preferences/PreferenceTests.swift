@@ -24,7 +24,7 @@ private struct OwnSettings: Sendable {
 }
 
 @Suite("Properties that are settings") struct PreferenceTests {
-  @Test("read and set the standard preferences, or those they were given")
+  @Test("read and set the standard preferences, or given ones")
   func properties() throws {
     let (standard, own) = (try Preferences.inMemory(), try Preferences.inMemory())
     // Made before there are any: looked up at each use.
@@ -44,7 +44,7 @@ private struct OwnSettings: Sendable {
     #expect(standard[.retries] == 4)
   }
 
-  @Test("of a property come through its projection; of a closed store none do")
+  @Test("of a property arrive through its projection; of a closed store none do")
   func projection() async throws {
     let settings = Settings(own: OwnSettings(try Preferences.inMemory()))
     let preferences = try Preferences.inMemory()

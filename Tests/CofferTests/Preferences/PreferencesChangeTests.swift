@@ -18,7 +18,7 @@ extension Keys {
     preferences = try Preferences.inMemory()
   }
 
-  /// The keys that are told until `last` is among them.
+  /// The reported keys until `last` is among them.
   private func keys(
     _ changes: Preferences.Changes, until last: String
   ) async throws -> [String] {
@@ -32,7 +32,7 @@ extension Keys {
 
   // MARK: 6.10
 
-  @Test("6.1, 6.10 are told by key, at once, and not for a key that is set to the value it has")
+  @Test("6.1, 6.10 are reported per key, immediately, and not for a key set to its current value")
   func byKey() async throws {
     try preferences.set(1, forKey: "same")
     try preferences.set(1, forKey: "removed")
@@ -52,7 +52,7 @@ extension Keys {
     #expect(try await keys(changes, until: "last") == ["later"])
   }
 
-  @Test("6.10 are one for all that was changed in one batch")
+  @Test("6.10 are one event for all changes of a batch")
   func batch() async throws {
     let changes = try preferences.changes()
     try preferences.performBatch { batch in
@@ -84,7 +84,7 @@ extension Keys {
     #expect(preferences[.theme] == "dark")
   }
 
-  @Test("6.10 are told for one key, or for some typed ones, where they are")
+  @Test("6.10 are reported for one key, or for some typed ones")
   func someKeys() async throws {
     let one = try preferences.changes(forKey: "size")
     let some = try preferences.changes(of: .size, .theme)
@@ -101,7 +101,7 @@ extension Keys {
     #expect(await oneIterator.next()?.keys == ["size"])
   }
 
-  @Test("6.9, 6.10 are not told where another place of the search list hides them, and told when it goes")
+  @Test("6.9, 6.10 are not reported while another layer hides them, but when it goes")
   func hidden() async throws {
     let preferences = Preferences(
       proxy: preferences.proxy, collection: "app", overrides: Overrides([.forced(["forced": 1, "ui/theme": "x"])]),
@@ -125,7 +125,7 @@ extension Keys {
     #expect(await iterator.next()?.keys == ["size"])
   }
 
-  @Test("6.10 are told by key for other processes, too")
+  @Test("6.10 are reported per key for other processes, too")
   func otherProcess() async throws {
     let store = try TemporaryStore()
     let preferences = try Preferences(database: store.open(), collection: "numbers")
@@ -144,7 +144,7 @@ extension Keys {
     #expect(preferences.integer(forKey: "x2") == 2)
   }
 
-  @Test("6.10 say that any key may have changed where a collection was cleared")
+  @Test("6.10 say that any key may have changed if a collection was cleared")
   func cleared() async throws {
     try preferences.set(1, forKey: "k")
     try preferences.flushAndWait()
@@ -179,7 +179,7 @@ extension Keys {
     for await _ in sizes { Issue.record("a value of what is gone") }
   }
 
-  @Test("6.10 outlive a suite that nobody holds, as long as its store is open")
+  @Test("6.10 outlive a released suite while its store is open")
   func temporarySuite() async throws {
     let changes = try preferences.suite(named: "suite").changes()
     try preferences.suite(named: "suite").set(1, forKey: "k")
@@ -189,7 +189,7 @@ extension Keys {
 
   // MARK: Values
 
-  @Test("come as the present value, then each new one, without repeating one")
+  @Test("are the current value, then each new one, without repetitions")
   func values() async throws {
     try preferences.set(13, forKey: "size")
     var iterator = try preferences.values(of: .size).makeAsyncIterator()
@@ -211,7 +211,7 @@ extension Keys {
     #expect(await late.next() == 17)
   }
 
-  @Test("stay with the last good one while what is stored is bad, and say so")
+  @Test("keep the last good one while the stored one is bad, and report it")
   func invalidValues() async throws {
     let errors = preferences.errors
     var iterator = try preferences.values(of: .limit).makeAsyncIterator()
@@ -239,7 +239,7 @@ extension Keys {
 
   // MARK: Updates
 
-  @Test("are made one after another by update, whatever shows at first, and not at all where it throws")
+  @Test("are serialized by update, and dropped if it throws")
   func update() throws {
     try preferences.register(defaults: ["size": 100])
     DispatchQueue.concurrentPerform(iterations: 4) { _ in

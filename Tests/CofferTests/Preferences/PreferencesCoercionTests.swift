@@ -145,7 +145,7 @@ struct Coercion: Sendable, CustomStringConvertible {
   /// One for all rows: each has keys of its own.
   private static let shared = Result { try Preferences.inMemory() }
 
-  @Test("6.1-6.7 make of every stored value what the table says", arguments: Coercion.all)
+  @Test("6.1-6.7 convert every stored value as the table says", arguments: Coercion.all)
   func table(_ row: Coercion) throws {
     let preferences = try Self.shared.get()
     let (key, other) = (UUID().uuidString, UUID().uuidString)
@@ -185,7 +185,7 @@ struct Coercion: Sendable, CustomStringConvertible {
     ]
   }
 
-  @Test("6.6 take a text as a path, the home folder expanded, and keep a URL as it is")
+  @Test("6.6 read text as a path with the home folder expanded, and keep a URL unchanged")
   func urls() throws {
     let preferences = try Preferences.inMemory()
     try preferences.set("~/notes.txt", forKey: "path")
@@ -201,7 +201,7 @@ struct Coercion: Sendable, CustomStringConvertible {
     }
   }
 
-  @Test("6.7 give the elements of lists and dictionaries as plain objects")
+  @Test("6.7 return the elements of lists and dictionaries as plain objects")
   func elements() throws {
     let preferences = try Preferences.inMemory()
     try preferences.set([1, 2, 3], forKey: "numbers")
@@ -223,7 +223,7 @@ struct Coercion: Sendable, CustomStringConvertible {
   // MARK: Beside Foundation
 
   /// With `COFFER_COMPARE_USERDEFAULTS=1`: prints where Foundation's own answers are other than the table's.
-  @Test("say where Foundation answers otherwise", .enabled(if: isComparing))
+  @Test("document where Foundation differs", .enabled(if: isComparing))
   func foundation() throws {
     let name = "coffer-comparison-\(UUID().uuidString)"
     let defaults = try #require(UserDefaults(suiteName: name))
@@ -251,7 +251,7 @@ struct Coercion: Sendable, CustomStringConvertible {
 
   // MARK: Anything at all
 
-  @Test("6.2-6.7 answer for any text and any value, without a trap")
+  @Test("6.2-6.7 work for any text and any value, without a trap")
   func anything() throws {
     var generator = SplitMix64(state: 6)
     let pieces = [

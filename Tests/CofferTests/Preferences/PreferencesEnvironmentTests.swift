@@ -33,7 +33,7 @@ extension Keys {
     try database.makeConnection().read { try $0.object(forKey: key, inCollection: collection, as: Int.self) }
   }
 
-  @Test("A name is split at its last @, where what stands behind it can be an environment")
+  @Test("A name is split at its last @ if an environment can follow")
   func names() throws {
     for (name, parent, environment) in [
       ("web@staging", "web", "staging"), ("@a-b_1", "", "a-b_1"), ("acme/billing@x", "acme/billing", "x"),
@@ -51,7 +51,7 @@ extension Keys {
   }
 
   @Test(
-    "A change concerns a typed key with a collection of its own where the environment, or a suite, has that collection")
+    "A change concerns a typed key with its own collection if the environment, or a suite, has that collection")
   func changeOfTypedKey() async throws {
     let suite = staging.suite(named: "acme")
     for (preferences, other) in [(staging, base.suite(named: "acme")), (suite, staging)] {
@@ -65,7 +65,7 @@ extension Keys {
     }
   }
 
-  @Test("One that is not there is an error, and one that holds nothing is none")
+  @Test("A missing one is an error, and an empty one is not")
   func absent() throws {
     #expect(throws: CofferError.environmentNotFound(environment: "stagin", collection: "web")) {
       try Preferences(database: database, collection: "web", environment: "stagin")
@@ -83,7 +83,7 @@ extension Keys {
     #expect(try !database.makeConnection().readWrite { try $0.removeEnvironment(environment) })
   }
 
-  @Test("What is not set there shows from the parent, with its origin, and writes go to the environment")
+  @Test("Values not set there come from the parent, with their origin, and writes go to the environment")
   func layers() throws {
     try base.set(20, for: .size)
     #expect(staging[.size] == 20 && staging.integer(forKey: "size") == 20)
@@ -104,7 +104,7 @@ extension Keys {
     #expect(try staging.origin(of: .size) == .global)
   }
 
-  @Test("Keys that name a collection, and suites, have the environment's own part")
+  @Test("Keys that name a collection, and suites, have their own part in the environment")
   func parts() throws {
     base[.rate] = 80
     #expect(staging[.rate] == 80)
@@ -140,7 +140,7 @@ extension Keys {
     #expect(staging[.rate] == 50)
   }
 
-  @Test("A change of the parent is told as long as it shows")
+  @Test("A change of the parent is reported while it is visible")
   func changes() async throws {
     var values = try staging.values(of: .rate).makeAsyncIterator()
     #expect(await values.next() == 100)
@@ -160,7 +160,7 @@ extension Keys {
     #expect(await sizes.next() == 13)
   }
 
-  @Test("Declarations are those of the application, and what a setting was before is taken over in each environment")
+  @Test("Declarations are those of the application, and former settings are migrated in each environment")
   func declarations() throws {
     try base.set(100, forKey: "columns")
     try staging.set(120, forKey: "columns")
@@ -183,7 +183,7 @@ extension Keys {
     }
   }
 
-  @Test("The part of a sealed collection is sealed before anything is set in it")
+  @Test("The environment of a sealed collection is sealed before anything is set in it")
   func sealed() throws {
     let store = try TemporaryStore()
     let database = try store.open()

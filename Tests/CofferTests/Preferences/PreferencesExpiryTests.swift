@@ -29,14 +29,14 @@ extension Keys {
     return try database.makeConnection().read { try $0.info(forKey: key, inCollection: collection) }
   }
 
-  /// Has the time come, and what has expired removed.
+  /// Advances the clock, and removes what has expired.
   private func expire() {
     database.core.clock.stop(at: 2500)
     database.core.expiries.check()
   }
 
   @Test(
-    "6.16 are gone when their time has come, flushed or not, and what is behind them shows",
+    "6.16 are gone when their time has come, flushed or not, and the next layer shows",
     arguments: [true, false])
   func gone(isFlushed: Bool) throws {
     try preferences.register(defaults: ["plain": "default"])
@@ -54,7 +54,7 @@ extension Keys {
     #expect(preferences[.level] == 1 && preferences[.name] == "nobody" && preferences[.banner] == nil)
   }
 
-  @Test("6.16 tell that they go: by changes, as the next value, and to a model")
+  @Test("6.16 report that they expire: as changes, as the next value, and to a model")
   @MainActor func told() async throws {
     try preferences.set(7, for: .level, expires: expiry)
     try preferences.flushAndWait()
@@ -78,7 +78,7 @@ extension Keys {
     #expect(setting.value == 1)
   }
 
-  @Test("6.16 stay when they are set anew without a time, and keep it when they are updated")
+  @Test("6.16 stay if set again without a time, and keep it when updated")
   func again() throws {
     try preferences.set(7, for: .level, expires: expiry, due: expiry)
     try preferences.set("n", for: .name, expires: expiry, due: expiry)
@@ -91,7 +91,7 @@ extension Keys {
     #expect(preferences[.level] == 7 && preferences[.name] == "nobody")
   }
 
-  @Test("are set with others in one step; nil removes, and what is not allowed is refused")
+  @Test("are set with others in one step; nil removes, and invalid values are refused")
   func batch() throws {
     try preferences.performBatch { batch in
       try batch.set(true, forKey: "maintenance", expires: expiry)
@@ -117,7 +117,7 @@ extension Keys {
     #expect(proxy[.banner] == nil)
   }
 
-  @Test("keep their times when a property list with them is imported beside them, and not when all go")
+  @Test("keep their times when a property list is merged, but not when it replaces all")
   func propertyList() throws {
     try preferences.set("x", forKey: "text", expires: expiry, due: .distantFuture)
     try preferences.flushAndWait()

@@ -29,7 +29,7 @@ extension Keys {
     preferences = try Preferences.inMemory()
   }
 
-  @Test("read as their default until they are set, then as what was set, of any Codable type")
+  @Test("read as their default until set, then as the value set, of any Codable type")
   func values() throws {
     #expect(preferences[.theme] == .dark)
     preferences[.theme] = .light
@@ -66,7 +66,7 @@ extension Keys {
     #expect(preferences.object(forKey: "previous") == nil)
   }
 
-  @Test("are of the collection they name, else of that of the preferences, else of the default one")
+  @Test("belong to the collection they name, or that of the preferences, or the default one")
   func collections() throws {
     preferences[.theme] = .light
     preferences[.retries] = 5
@@ -84,7 +84,7 @@ extension Keys {
     #expect(preferences[.theme] == .dark)
   }
 
-  @Test("give optional values of every type, however often they are read")
+  @Test("return optional values of every type, however often they are read")
   func optionals() throws {
     let (secret, data, date) = (Key<Secret?>("secret"), Key<Data?>("data"), Key<Date?>("date"))
     let (text, number, list) = (Key<String?>("text"), Key<Int?>("number"), Key<[Int]?>("list"))
@@ -101,7 +101,7 @@ extension Keys {
     }
   }
 
-  @Test("refuse an invalid value when it is set, and read one that is stored as their default, reported")
+  @Test("refuse to set an invalid value, and read a stored one as their default, reported")
   func validation() async throws {
     #expect(throws: CofferError.invalidValue(collection: "application", key: "retries", reason: "0 to 10, not 11")) {
       try preferences.set(11, for: .retries)
@@ -141,7 +141,7 @@ extension Keys {
     #expect(preferences[.retries] == 2)
   }
 
-  @Test("6.9 find what is forced, arguments and the environment, by their collection where they name one")
+  @Test("6.9 find forced values, arguments and variables, by their collection if they name one")
   func layers() throws {
     let preferences = Preferences(
       proxy: proxy, collection: "app",
@@ -187,7 +187,7 @@ extension Keys {
     #expect(try preferences.origin(of: .theme) == .suite("ui"))
   }
 
-  @Test("have places of their own")
+  @Test("have their own cache slots")
   func places() {
     let places = [
       Keys.theme.place, Keys.retries.place, Keys.nickname.place, Key("theme", in: "ui", default: Theme.dark).place,

@@ -22,7 +22,7 @@ import Testing
 
   // MARK: Order
 
-  @Test("6.9 asks what is forced, arguments, environment, app, suites, global and registered, in this order")
+  @Test("6.9 searches forced values, arguments, environment, app, suites, global and registered, in this order")
   func order() throws {
     let layers: [Preferences.Layer] = [
       .environment(prefix: "T_", ["T_K": "environment", "T_ENVIRONMENT": "only there", "K": "of another"]),
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test("6.9 lists keys that are equal to Swift and differ in their bytes once, with the value of the one it names")
+  @Test("6.9 lists keys that are equal to Swift but differ in their bytes once, with the value of the listed one")
   func equalKeys() throws {
     let preferences = preferences()
     try preferences.set(1, forKey: "\u{e9}")
@@ -94,7 +94,7 @@ import Testing
     #expect(representation[key] as? Int == preferences.integer(forKey: key))
   }
 
-  @Test("6.9 is the same list to a suite and to the settings it comes from, but for its own collection")
+  @Test("6.9 is the same for a suite as for its settings, except for its own collection")
   func suites() throws {
     let preferences = preferences(.forced(["forced": 1]), arguments("-argument", "2"))
     try preferences.register(defaults: ["registered": 3])
@@ -105,7 +105,7 @@ import Testing
     #expect(suite.origin(ofKey: "k") == .application)
   }
 
-  @Test("6.9 goes on answering from a layer when the key is set, and stores what was set")
+  @Test("6.9 keeps reading from a layer when the key is set, and stores the value")
   func setBelow() throws {
     let preferences = preferences(arguments("-k", "argument"))
     try preferences.set("stored", forKey: "k")
@@ -129,7 +129,7 @@ import Testing
   ]
 
   @Test(
-    "6.9 takes `-key value` for an argument: a property list where it looks like one and is one, otherwise text",
+    "6.9 accepts `-key value` as an argument: a property list if it is one, otherwise text",
     arguments: argumentCases)
   func parsing(_ words: [String], _ value: Value?) throws {
     let preferences = preferences(.arguments(["-k"] + words))
@@ -138,7 +138,7 @@ import Testing
     try expectSameRepresentation(preferences)
   }
 
-  @Test("6.9 coerces arguments as any other text")
+  @Test("6.9 coerces arguments like any other text")
   func coercedArguments() {
     let preferences = preferences(arguments("-n", "42abc", "-on", "YES", "-at", "~/x"))
     #expect(preferences.integer(forKey: "n") == 42)
@@ -148,7 +148,7 @@ import Testing
 
   // MARK: Environment
 
-  @Test("6.9 finds a key in the variable that is its name in capitals, all but letters and digits as underscores")
+  @Test("6.9 finds a key in the variable with its name in upper case, with underscores for all but letters and digits")
   func environment() throws {
     let preferences = preferences(
       .environment(
@@ -167,7 +167,7 @@ import Testing
     #expect(preferences.value(forKey: "list") == [1])
     #expect(preferences.object(forKey: "windowWidth") == nil)
     #expect(preferences.object(forKey: "lower") == nil)
-    // Listed as the keys that are known; as names in lower case where no key is.
+    // Listed as the known keys; otherwise as names in lower case.
     try preferences.register(defaults: ["fontSize": 12])
     let keys = Set(preferences.dictionaryRepresentation().keys)
     #expect(keys == ["fontSize", "window_width", "empty", "list"])
@@ -195,7 +195,7 @@ import Testing
 
   private enum Level: Int, Codable { case low = 1, high }
 
-  @Test("6.9 reads the text of a layer as the type that is asked for")
+  @Test("6.9 reads the text of a layer as the requested type")
   func types() throws {
     let preferences = preferences(
       arguments(
@@ -212,7 +212,7 @@ import Testing
     #expect(preferences.object(forKey: "url", as: URL.self) == URL(string: "https://example.org/"))
     #expect(preferences.object(forKey: "id", as: UUID.self) == UUID(uuidString: "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"))
     #expect(preferences.object(forKey: "list", as: [Int].self) == [1, 2])
-    // A property list to whoever asks for a list, the text it was to whoever asks for text.
+    // A property list if read as a list, the original text if read as text.
     #expect(preferences.object(forKey: "text", as: [String].self) == ["a", "b"])
     #expect(preferences.object(forKey: "text", as: String.self) == "(a, b)")
     #expect(preferences.object(forKey: "level", as: Level.self) == .high)
@@ -226,7 +226,7 @@ import Testing
 
   // MARK: Forced files
 
-  @Test("6.9 reads what is forced from JSON and from property lists of all formats, or says what is wrong")
+  @Test("6.9 reads forced values from JSON and all property list formats, or reports what is wrong")
   func forcedFile() throws {
     let store = try TemporaryStore()
     let path = store.folder + "/forced"

@@ -64,7 +64,7 @@ import Testing
     checkSettings(preferences)
   }
 
-  @Test("import all of a list or nothing, in one transaction, beside what is there or in place of it")
+  @Test("import all of a list or nothing, in one transaction, merging or replacing")
   func atOnce() throws {
     let database = preferences.proxy.database
     func snapshot() throws -> UInt64 { try database.makeConnection().read { try $0.snapshot() } }
@@ -104,7 +104,7 @@ import Testing
   // MARK: Exporting
 
   @Test(
-    "export what they hold, pending changes included and layers left out, so that Foundation reads it",
+    "export their contents, with pending changes and without layers, readable for Foundation",
     arguments: [Preferences.PropertyListFormat.xml, .binary])
   func exports(_ format: Preferences.PropertyListFormat) throws {
     try preferences.register(defaults: ["registered": 1])
@@ -136,7 +136,7 @@ import Testing
     var since = Date(timeIntervalSinceReferenceDate: 0.5)
   }
 
-  @Test("export numbers at the ends of their range, and Codable values, such that they read back equal")
+  @Test("export numbers at the ends of their range, and Codable values, that read back equal")
   func extremes() throws {
     try preferences.set(UInt64.max, forKey: "uint64")
     try preferences.set(-Double.infinity, forKey: "infinity")
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test("leave data alone that is no archive of a URL")
+  @Test("leave data unchanged that is not an archive of a URL")
   func otherArchives() throws {
     let archives = [
       try NSKeyedArchiver.archivedData(withRootObject: "text" as NSString, requiringSecureCoding: false),
@@ -201,7 +201,7 @@ import Testing
     #expect(URLArchive.unwrapped(.data(URLArchive.data(try #require(URL(string: "a"))))).kind == .url)
   }
 
-  @Test("refuse to export what property lists do not hold, naming the key")
+  @Test("refuse to export what property lists cannot hold, naming the key")
   func refused() throws {
     let url = try #require(URL(string: "https://example.org"))
     let always: [Value] = [.uuid(UUID()), [.null], ["a": [.null]], [.url(url)], ["a": .uuid(UUID())], .json("[null]")]

@@ -27,7 +27,7 @@ import Testing
 
   // MARK: 6.1
 
-  @Test("6.1 give nil for what is missing, remove what is set to nil, and then show the registered default again")
+  @Test("6.1 return nil for a missing key, remove a key set to nil, and then return the registered default again")
   func missingAndRemoved() throws {
     let key = "removed \(UUID())"
     #expect(preferences.object(forKey: key) == nil)
@@ -48,7 +48,7 @@ import Testing
     #expect(preferences.string(forKey: key) == "default")
   }
 
-  @Test("6.1 take any string as a key; a dot, a slash and a dash mean nothing")
+  @Test("6.1 accept any string as a key; dots, slashes and dashes have no meaning")
   func anyKey() throws {
     let keys = ["", "a.b", "a", "a/b", "-a", "\0", "é", "e\u{301}", "🗝", "TRUE", String(repeating: "k", count: 1000)]
     for (number, key) in keys.enumerated() { try preferences.set(number, forKey: key) }
@@ -110,7 +110,7 @@ import Testing
     #expect(try database.makeConnection().read { try $0.numberOfKeysInAllCollections() } == 0)
   }
 
-  @Test("6.8, 6.11 register all of some defaults or, where one cannot be a value, none")
+  @Test("6.8, 6.11 register all given defaults or, if one cannot be a value, none")
   func registeredAtOnce() throws {
     let preferences = try Preferences.inMemory()
     #expect(throws: CofferError.self) {
@@ -124,7 +124,7 @@ import Testing
 
   private class Unknown {}
 
-  @Test("6.11 refuse what is neither Codable nor a property list, at any depth, and change nothing")
+  @Test("6.11 refuse values neither Codable nor property list types, at any depth, and change nothing")
   func refused() throws {
     try preferences.set("old", forKey: "k")
     let closure: @Sendable () -> Int = { 1 }
@@ -145,7 +145,7 @@ import Testing
     #expect(preferences.string(forKey: "k") == "old")
   }
 
-  @Test("6.11 take what the compiler knows only as Any: Swift's types, Codable ones, and Foundation's classes")
+  @Test("6.11 accept values of static type Any: Swift's types, Codable ones, and Foundation's classes")
   func untyped() throws {
     struct Point: Codable, Equatable { var x = 1, y = 2.5 }
     let objects: [(Any, Value)] = [
@@ -177,7 +177,7 @@ import Testing
 
   // MARK: 6.12
 
-  @Test("of an application that must be there make no store, where the path is wrong")
+  @Test("of an application that must exist create no store if the path is wrong")
   func existing() throws {
     let store = try TemporaryStore()
     func open(mode: Database.OpeningMode?, options: Database.Options = .init()) throws -> Preferences {
@@ -193,7 +193,7 @@ import Testing
     try open(mode: .existing).close()
   }
 
-  @Test("6.12 are never opened empty in place of a damaged store, or with a wrong key, and leave every byte as it was")
+  @Test("6.12 are never opened empty instead of a damaged store, or with a wrong key, and leave every byte unchanged")
   func notOpened() throws {
     try preferences.set("v", forKey: "k")
     try preferences.close()
@@ -226,7 +226,7 @@ import Testing
 
   // MARK: 6.13
 
-  @Test("6.13 are had for a test with one call, and share nothing with any other")
+  @Test("6.13 are created for a test with one call, and share nothing with others")
   func isolated() throws {
     let (one, two) = (try Preferences.inMemory(), try Preferences.inMemory())
     try one.set(1, forKey: "k")
@@ -239,7 +239,7 @@ import Testing
     #expect(two.integer(forKey: "k") == 2)
   }
 
-  @Test("6.13 can be the standard ones of a task")
+  @Test("6.13 can be the standard preferences of a task")
   func standard() async throws {
     let (one, two) = (try Preferences.inMemory(), try Preferences.inMemory())
     try one.set(1, forKey: "k")
@@ -265,7 +265,7 @@ import Testing
     }
   }
 
-  @Test("6.14 answer with the registered default where a value cannot be read, and report it; the throwing twins throw")
+  @Test("6.14 return the registered default if a value cannot be read, and report it; the throwing variants throw")
   func unreadable() async throws {
     try preferences.set("text", forKey: "spoilt")
     try spoil("spoilt")
@@ -301,7 +301,7 @@ import Testing
     #expect(throws: CofferError.self) { try spoilt.throwing.dictionaryRepresentation() }
   }
 
-  @Test("6.14 throw when they are set after their end, and answer with defaults, reported")
+  @Test("6.14 throw when set after closing, and return defaults, reported")
   func closed() async throws {
     let preferences = try Preferences.inMemory()
     try preferences.register(defaults: ["k": true])
@@ -315,7 +315,7 @@ import Testing
     #expect(await errors.first { _ in true }?.error as? CofferError == .closed)
   }
 
-  @Test("6.14 read a value of another type as the default of a getter that names its type, and say so")
+  @Test("6.14 read a value of another type as the default of a typed getter, and report it")
   func otherType() async throws {
     let preferences = try Preferences.inMemory()
     try preferences.register(defaults: ["k": 7])
@@ -330,7 +330,7 @@ import Testing
 
   // MARK: 6.15
 
-  @Test("6.15 are the collection of the application, of a suite, and the global one, all in one store")
+  @Test("6.15 are the collections of the application, of suites, and the global one, all in one store")
   func collections() throws {
     let preferences = try Preferences.open(application: "org.example.app", at: store.path, key: store.key)
     try preferences.set("app", forKey: "k")
@@ -346,7 +346,7 @@ import Testing
     #expect(try database.makeConnection().read { try $0.numberOfKeysInAllCollections() } == 3)
   }
 
-  @Test("6.15 are in the user's folders, unless they are said to be elsewhere")
+  @Test("6.15 are in the user's folders by default")
   func standardPlaces() throws {
     let folder = store.folder
     func run(_ arguments: String...) throws -> Child {

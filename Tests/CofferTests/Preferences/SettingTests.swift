@@ -25,7 +25,7 @@ extension Keys {
   }
 }
 
-/// What is tracked, and how often it was told.
+/// A tracked value, and the number of its notifications.
 private final class Tracking: Sendable {
   private let (changes, continuation) = AsyncStream<Void>.makeStream()
   private let number = Lock(0)
@@ -58,7 +58,7 @@ private struct Weak {
     model = Model(preferences)
   }
 
-  /// Waits until what was told before has come to the main actor.
+  /// Waits until earlier notifications have reached the main actor.
   private func settle(_ preferences: Preferences? = nil) async {
     let last = Setting(.last, in: preferences ?? self.preferences)
     let tracking = Tracking { last.value }
@@ -67,7 +67,7 @@ private struct Weak {
     withExtendedLifetime(last) {}
   }
 
-  @Test("tell a change to what has read them, and to nothing else")
+  @Test("notify only what has read them")
   func change() async throws {
     let (size, name) = (Tracking { model.size.value }, Tracking { (model.name.value, model.ownText) })
     model.size.value = 13
@@ -86,7 +86,7 @@ private struct Weak {
     #expect(name.count == 1)
   }
 
-  @Test("tell a batch, and many changes in succession, once for each tracking")
+  @Test("notify once for each tracking of a batch, and of many changes in succession")
   func once() async throws {
     let tracking = Tracking { (model.size.value, model.name.value) }
     try preferences.performBatch { batch in
@@ -101,7 +101,7 @@ private struct Weak {
     #expect(model.name.value == "x")
   }
 
-  @Test("tell a change that comes after the value was read, and before its tracking has begun")
+  @Test("notify of a change after the value was read and before its tracking began")
   func whileTracking() async throws {
     let preferences = preferences
     let tracking = Tracking {
@@ -118,7 +118,7 @@ private struct Weak {
     #expect(model.size.value == 13)
   }
 
-  @Test("tell nothing of what a layer hides, and what it says is what they read")
+  @Test("do not notify of values hidden by a layer, and read the layer's")
   func layer() async throws {
     let preferences = Preferences(
       proxy: preferences.proxy, collection: "app", overrides: Overrides([.environment(prefix: "T_", ["T_SIZE": "30"])]),
@@ -176,7 +176,7 @@ private struct Weak {
     #expect(size.value == 12)
   }
 
-  @Test("tell what another process sets, and clears")
+  @Test("notify of what another process sets and clears")
   func anotherProcess() async throws {
     let store = try TemporaryStore()
     let preferences = try Preferences(database: store.open(), collection: "")
@@ -191,7 +191,7 @@ private struct Weak {
     #expect(model.name.value == "none")
   }
 
-  @Test("end with their model, and leave nobody who listens")
+  @Test("end with their model, and leave no listeners")
   func end() async throws {
     var model: Model? = Model(preferences)
     let size = Weak(object: model?.size)
@@ -205,7 +205,7 @@ private struct Weak {
     #expect(tracking.count == 0)
   }
 
-  @Test("listen when they are read for the first time, and read on where changes cannot be had")
+  @Test("start listening when first read, and still read if changes are not available")
   func closed() async throws {
     #expect(!preferences.proxy.state.listeners.areThere)
     let errors = preferences.errors

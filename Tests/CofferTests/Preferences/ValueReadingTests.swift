@@ -22,7 +22,7 @@ extension Keys {
     #expect(try preferences.throwing.object(forKey: "k", as: Object.self) == object)
   }
 
-  @Test("are read as the type that is asked for, as layers read them")
+  @Test("are read as the requested type, as layers read them")
   func types() throws {
     try expect("on", true)
     try expect("0", false)
@@ -42,12 +42,12 @@ extension Keys {
     try expect("7", Int?.some(7))
     let id = UUID()
     try expect(id.uuidString, id)
-    // A value that is no text is read as it is.
+    // A value that is not text is read unchanged.
     #expect(try Value.int(3).read(as: Double.self) == 3)
     #expect(try Value.string("[1]").read(as: String.self) == "[1]")
   }
 
-  @Test("that stand for no value of the type are errors, which name the key and not the text")
+  @Test("that are not values of the type are errors that name the key and not the text")
   func errors() throws {
     for value in [Value.string("hunter2"), .bool(true), .array([1])] {
       let error = try #require(throws: CofferError.self) {
@@ -64,7 +64,7 @@ extension Keys {
     #expect(throws: CofferError.self) { try Value.int(1).read(as: Secret.self) }
   }
 
-  @Test("of values are read as the same again, and of a secret there is none")
+  @Test("of values read back equal, and a secret has none")
   func roundTrip() throws {
     func expect<Object: Codable & Equatable & Sendable>(_ object: Object) throws {
       let key = Key("k", default: object)
@@ -101,7 +101,7 @@ extension Keys {
     }
   }
 
-  @Test("of the environment can be a secret, which nothing shows")
+  @Test("of the environment can be a secret, which is never shown")
   func secret() throws {
     let proxy = try ConnectionProxy(database: .inMemory())
     for text in ["hunter2", "[1]", "\"quoted\"", "42", "true"] {

@@ -37,7 +37,7 @@ import Testing
 
   // MARK: 4.1
 
-  @Test("4.1 reads back what was set at once, before and after the flush, and never an older value")
+  @Test("4.1 reads back a set value immediately, before and after the flush, and never an older one")
   func readYourWrites() throws {
     try withWriteLockHeld {
       for number in 1...3 {
@@ -92,7 +92,7 @@ import Testing
 
   // MARK: 4.2, 4.3
 
-  @Test("4.2 takes its batch when it has the write lock, so that all that changed meanwhile goes with it")
+  @Test("4.2 takes its batch once it has the write lock, including all changes made meanwhile")
   func naturalBatch() throws {
     let before = try snapshot()
     try withWriteLockHeld {
@@ -108,13 +108,13 @@ import Testing
   @Test("4.2 flushes by itself")
   func flushesAlone() throws {
     try proxy.setObject("v", forKey: "k")
-    // An empty transaction of the proxy's connection comes behind the flush in its queue.
+    // An empty transaction of the proxy's connection is queued after the flush.
     try proxy.readWriteConnection.perform { _ in }
     #expect(proxy.pendingChangeCount == 0)
     #expect(try committed("k") == "v")
   }
 
-  @Test("4.2 writes before a write on its connection what was set before it, and after it what was set after")
+  @Test("4.2 flushes earlier changes before a write on its connection, and later ones after it")
   func orderWithWrites() throws {
     let connection = proxy.readWriteConnection
     let written = DispatchSemaphore(value: 0)
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test("4.3, 4.8 writes a batch whole or not at all; what failed stays pending and readable, and is tried again")
+  @Test("4.3, 4.8 writes a batch completely or not at all; a failed one stays pending and readable, and is retried")
   func failedFlush() async throws {
     let failures = proxy.flushFailures
     try poison(true)
@@ -174,12 +174,12 @@ import Testing
     #expect(try await reader.read { try $0.numberOfKeys() } == 3)
   }
 
-  @Test("4.8 tries again with what was set after the failure, too")
+  @Test("4.8 retries with what was set after the failure, too")
   func retryTakesNewerBatches() async throws {
     try poison(true)
     try proxy.setObject(1, forKey: "poison")
     #expect(throws: CofferError.self) { try proxy.flushAndWait() }
-    // The retry is queued; this batch comes behind it, fails on its own, and has no other attempt.
+    // The retry is queued; this batch follows it, fails by itself, and is not retried.
     try proxy.setObject(2, forKey: "newer")
     #expect(throws: CofferError.self) { try proxy.flushAndWait() }
     try poison(false)
@@ -206,7 +206,7 @@ import Testing
     #expect(try committed("other") == "kept")
   }
 
-  @Test("4.8 keeps its changes while the store is busy, and says so")
+  @Test("4.8 keeps its changes while the store is busy, and reports it")
   func busy() throws {
     let impatient = try store.open(busyTimeout: .zero)
     let proxy = try ConnectionProxy(database: impatient)
@@ -223,7 +223,7 @@ import Testing
 
   // MARK: 4.9, 4.10
 
-  @Test("4.9 has committed all that was set before when a flush returns, by either form")
+  @Test("4.9 has committed everything set before when a flush of either form returns")
   func flush() async throws {
     for number in 1...50 {
       try proxy.setObject(number, forKey: "sync")
@@ -236,7 +236,7 @@ import Testing
   }
 
   @Test(
-    "4.9 returns from a set when it is as durable as was asked for",
+    "4.9 returns from a set once it is as durable as requested",
     arguments: [
       ConnectionProxy.Durability.committed, .synced,
     ])
@@ -247,7 +247,7 @@ import Testing
     #expect(try committed("k", as: Int.self) == nil)
   }
 
-  @Test("4.9 has the disk hold a synced value, also one that was committed before without a sync")
+  @Test("4.9 syncs a value to disk, also one that was committed before without a sync")
   func syncedEqualValue() throws {
     let recorder = RecordingVFS()
     let vfs = EncryptingVFS(name: "coffer on \(recorder.name)", below: recorder.name)
@@ -267,7 +267,7 @@ import Testing
     #expect(syncCount() == before + 2)
   }
 
-  @Test("1.13 reports a flush or a committed set inside a write of its own connection, and takes a plain set there")
+  @Test("1.13 refuses a flush or a committed set inside a write of its own connection, and accepts a plain set there")
   func insideWrite() throws {
     try proxy.readWriteConnection.readWrite { transaction in
       try transaction.setObject(1, forKey: "k")
@@ -281,7 +281,7 @@ import Testing
     #expect(try committed("k") == 2)
   }
 
-  @Test("closes without opening a connection for writing where nothing was ever written")
+  @Test("closes without opening a write connection if nothing was ever written")
   func closeUnused() throws {
     #expect(try proxy.value(forKey: "k") == nil)
     try proxy.close()
@@ -299,7 +299,7 @@ import Testing
     #expect(throws: CofferError.closed) { try proxy.value(forKey: "k") }
   }
 
-  @Test("uses the connections that it is given, and has its own in the place of others")
+  @Test("uses the given connections, and its own by default")
   func connections() throws {
     let shared = try database.makeConnection()
     let reading = try ConnectionProxy(database: database, readOnlyConnection: shared)
@@ -330,7 +330,7 @@ import Testing
 
   // MARK: Values
 
-  @Test("4.11 writes nothing for a value that is there already")
+  @Test("4.11 writes nothing for a value already stored")
   func equalValue() throws {
     try proxy.setObject(["a": 1], forKey: "k", durability: .committed)
     let before = try snapshot()
@@ -338,7 +338,7 @@ import Testing
     #expect(try snapshot() == before)
   }
 
-  @Test("4.12 keeps a value as it was set, whatever the caller makes of it later, pending and committed")
+  @Test("4.12 keeps a value as it was set, even if the caller changes it later, pending and committed")
   func isolation() throws {
     final class Document: Codable {
       var lines = ["first"]

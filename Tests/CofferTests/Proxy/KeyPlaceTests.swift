@@ -10,7 +10,7 @@ extension Keys {
   fileprivate static let many = (0..<300).map { Key("many \($0)", in: "places", default: -1) }
 }
 
-@Suite("The places of typed keys") struct KeyPlaceTests {
+@Suite("The cache slots of typed keys") struct KeyPlaceTests {
   private let fixture: ProxyFixture
   private var proxy: ConnectionProxy { fixture.proxy }
 
@@ -18,7 +18,7 @@ extension Keys {
     fixture = try ProxyFixture()
   }
 
-  @Test("4.14 answer without the store, and follow every change of theirs and of others")
+  @Test("4.14 answer without the store, and follow every change by the program and by others")
   func follow() throws {
     let proxy = proxy
     #expect(proxy[.count] == 7 && proxy[.title] == "untitled")
@@ -45,7 +45,7 @@ extension Keys {
     #expect(throws: CofferError.closed) { try proxy.value(of: Keys.count) }
   }
 
-  @Test("stay when the cache is swept, and are as many as there are keys")
+  @Test("stay when the cache is swept, one for each key")
   func stay() throws {
     for (number, key) in Keys.many.enumerated() { proxy[key] = number }
     try proxy.flushAndWait()
@@ -55,7 +55,7 @@ extension Keys {
     #expect(Keys.many.indices.allSatisfy { proxy[Keys.many[$0]] == $0 })
   }
 
-  @Test("keep to validation, to the rules of a collection, and to what overrides a setting")
+  @Test("respect validation, the rules of a collection, and overriding layers")
   func exceptions() throws {
     proxy[.checked] = 6
     try proxy.setObject(60, forKey: "checked", inCollection: "places")

@@ -31,7 +31,7 @@ import Testing
 
   // MARK: 4.5
 
-  @Test("4.5 reads object and metadata of one moment, pending and committed")
+  @Test("4.5 reads object and metadata consistently, pending and committed")
   func rows() async throws {
     #expect(try visibleRow() == nil)
     try fixture.withWriteLockHeld {
@@ -73,7 +73,7 @@ import Testing
 
   // MARK: 4.4
 
-  @Test("4.4 makes one set of a set and replacements in one batch")
+  @Test("4.4 merges a set and replacements in one batch into one set")
   func setThenReplace() throws {
     let before = try fixture.snapshot()
     try fixture.withWriteLockHeld {
@@ -89,7 +89,7 @@ import Testing
     #expect(try fixture.snapshot() == before + 1)
   }
 
-  @Test("4.4 replaces nothing where a removal is pending, or no row is")
+  @Test("4.4 replaces nothing if a removal is pending, or there is no row")
   func replaceOfNothing() throws {
     try proxy.setObject("1", forKey: "k", durability: .committed)
     let before = try fixture.snapshot()
@@ -133,7 +133,7 @@ import Testing
     #expect(try committedRow() == nil)
   }
 
-  @Test("4.4 decides in the flush whether there is a row to replace, and what it keeps")
+  @Test("4.4 decides in the flush if there is a row to replace, and what it keeps")
   func replaceIsAtomic() throws {
     try proxy.setObject("1", forKey: "k", durability: .committed)
     // Another writer comes between the replacement and its flush.
@@ -156,7 +156,7 @@ import Testing
     #expect(try committedRow() == ["3", "theirs"])
   }
 
-  @Test("4.4 replaces what is being flushed, a set as well as a removal")
+  @Test("4.4 replaces a set or a removal that is being flushed")
   func replaceDuringFlush() throws {
     try fixture.duringFlush(of: { try proxy.setObject("1", forKey: "k", withMetadata: "m") }) {
       try proxy.replaceObject("2", forKey: "k")
@@ -174,7 +174,7 @@ import Testing
     #expect(try visibleRow() == nil)
   }
 
-  @Test("4.4 keeps a replacement whole when the flush before it has failed")
+  @Test("4.4 keeps a replacement complete if the flush before it has failed")
   func replaceAfterFailure() throws {
     let impatient = try fixture.store.open(busyTimeout: .zero)
     let proxy = try ConnectionProxy(database: impatient)
@@ -189,12 +189,12 @@ import Testing
     #expect(try version() == 1)
   }
 
-  @Test("4.4 never applies a replacement to what others write after it was committed")
+  @Test("4.4 never applies a replacement to later writes of others once it is committed")
   func replaceBesideWriters() throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
     try proxy.setObject("1", forKey: "k", withMetadata: "m", durability: .committed)
     try proxy.replaceObject("2", forKey: "k")
-    // The filter is asked between the look at what is pending and that at what is committed.
+    // The filter is called between the checks of pending and committed items.
     let isFirst = Lock(true)
     proxy.fetchedCollectionsFilter = CollectionFilter { [fixture] _ in
       guard
@@ -216,7 +216,7 @@ import Testing
     #expect(!isFirst.withLock { $0 })
   }
 
-  @Test("1.6 refuses a replacement that cannot be encoded, and keeps to the rules of the collection")
+  @Test("1.6 refuses a replacement that cannot be encoded, and applies the rules of the collection")
   func replacementRules() throws {
     struct Refusal: Error {}
     var rules = CollectionRules()
@@ -237,7 +237,7 @@ import Testing
     #expect(heard.withLock { $0 } == [#"string("a")"#, #"~string("m")"#, #"string("b")"#])
   }
 
-  @Test("4.3 removes several keys in one batch, absent ones without effect")
+  @Test("4.3 removes several keys in one batch, and ignores absent ones")
   func removeSeveral() throws {
     for key in ["a", "b", "k"] { try proxy.setObject(key, forKey: key, durability: .committed) }
     let before = try fixture.snapshot()
@@ -255,7 +255,7 @@ import Testing
 
   // MARK: 4.6
 
-  @Test("4.6 drops what was not flushed yet: nothing is written, and later sets work")
+  @Test("4.6 discards unflushed changes: nothing is written, and later sets work")
   func reset() throws {
     try proxy.setObject("1", forKey: "k", withMetadata: "m", durability: .committed)
     let before = try fixture.snapshot()
@@ -281,7 +281,7 @@ import Testing
     #expect(try committedRow() == ["4", "-"])
   }
 
-  @Test("4.6 drops the changes of one key and no other")
+  @Test("4.6 discards the changes of one key and no other")
   func resetOne() throws {
     try proxy.setObject("1", forKey: "k", durability: .committed)
     try fixture.withWriteLockHeld {
@@ -307,7 +307,7 @@ import Testing
   }
 
   @Test(
-    "4.6 keeps what a flush has taken, readable throughout, and drops what came after it", arguments: [true, false])
+    "4.6 keeps what a flush has taken, readable throughout, and discards later changes", arguments: [true, false])
   func resetDuringFlush(_ isWhole: Bool) throws {
     try fixture.duringFlush(of: { try proxy.setObject("1", forKey: "k", withMetadata: "m") }) {
       try proxy.replaceObject("2", forKey: "k")
@@ -324,7 +324,7 @@ import Testing
     #expect(try committedRow() == ["3", "-"])
   }
 
-  @Test("4.6 drops what a flush has failed to write")
+  @Test("4.6 discards what a flush has failed to write")
   func resetAfterFailure() throws {
     let impatient = try fixture.store.open(busyTimeout: .zero)
     let proxy = try ConnectionProxy(database: impatient)
@@ -345,7 +345,7 @@ import Testing
   // MARK: Policies
 
   @Test(
-    "4.2 leaves the flush to the caller, or to a delay that has not passed",
+    "4.2 leaves the flush to the caller, or to a delay",
     arguments: [
       ConnectionProxy.FlushPolicy.manually, .after(.seconds(3600)),
     ])
@@ -378,7 +378,7 @@ import Testing
   }
 
   @Test(
-    "4.10 flushes what waited for a caller or a delay when the proxy is released",
+    "4.10 flushes what waits for a caller or a delay when the proxy is released",
     arguments: [
       ConnectionProxy.FlushPolicy.manually, .after(.seconds(3600)),
     ])

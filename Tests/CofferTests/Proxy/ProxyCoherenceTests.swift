@@ -37,7 +37,7 @@ import Testing
     #expect(try visible() == nil)
   }
 
-  @Test("4.14 knows what it has flushed before it read anything, and nothing else of what is committed")
+  @Test("4.14 knows what it has flushed before its first read, and no other committed values")
   func flushesFirst() throws {
     try setElsewhere(1, "theirs")
     try setElsewhere(1, "both")
@@ -63,14 +63,14 @@ import Testing
     #expect(try proxy.value(forKey: "k") == .string("2"))
   }
 
-  @Test("4.14 answers from memory what it has read, without looking into the store")
+  @Test("4.14 answers from memory what it has read, without reading the store")
   func cachedReads() throws {
     try proxy.setObject(7, forKey: "k", durability: .committed)
     try proxy.setObject("text", forKey: "s", durability: .committed)
     #expect(try visible() == 7)
     let text: String? = try proxy.object(forKey: "s")
     #expect(text == "text")
-    // Whoever asks the reader has to wait for ever.
+    // Calls to the reader wait forever.
     try proxy.state.reader.perform { _ in
       let (seen, text, isThere) = try (visible(), proxy.value(forKey: "s"), proxy.hasObject(forKey: "k"))
       #expect(seen == 7)
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test("4.14 knows after some reads what a small collection has and what it has not")
+  @Test("4.14 knows after some reads which keys a small collection has and lacks")
   func wholeCollections() throws {
     for number in 0..<50 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
     try proxy.flushAndWait()
@@ -109,7 +109,7 @@ import Testing
     #expect(again == 2)
   }
 
-  @Test("4.14 keeps within its limit, and reads again what it let go of")
+  @Test("4.14 stays within its limit, and reads evicted items again")
   func limit() throws {
     try fixture.other.readWrite { transaction in
       for number in 0..<3000 {
@@ -134,7 +134,7 @@ import Testing
     #expect(try visible() == 6)
   }
 
-  @Test("4.14 counts nothing that it has let go of, where several read what others have it let go of")
+  @Test("4.14 counts no evicted item, even if several threads read what others evict")
   func limitForSeveral() throws {
     try fixture.other.readWrite { transaction in
       for number in 0..<10 {
@@ -156,7 +156,7 @@ import Testing
     #expect(proxy.state.cacheByteCount == 0)
   }
 
-  @Test("4.14 lets go of much in steps, so that nobody waits for all of it")
+  @Test("4.14 evicts many items in steps, so that no caller waits for all of them")
   func limitInSteps() throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
     for number in 0..<1000 { try proxy.setObject(number, forKey: "\(number)", inCollection: "c") }
@@ -175,7 +175,7 @@ import Testing
   }
 
   @Test(
-    "4.14 settles in steps what a flush has committed, so that nobody waits for all of it, and reads it meanwhile",
+    "4.14 settles a committed flush in steps, so that no caller waits for all of it, and reads it meanwhile",
     arguments: [false, true])
   func settlingInSteps(isSeenBefore: Bool) throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
@@ -210,7 +210,7 @@ import Testing
     #expect(proxy.state.itemCount == 0, "what could not go while it was settled goes at the end")
   }
 
-  @Test("4.2, 4.6 writes what a flush has taken, whatever is set, reset or removed while it is written")
+  @Test("4.2, 4.6 writes what a flush has taken, despite concurrent sets, resets and removals")
   func changesDuringFlush() throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
     let last = 2 * ProxyState.itemsPerStep
@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  @Test("4.14 keeps what a flush is writing, whatever it lets go of meanwhile")
+  @Test("4.14 keeps what a flush is writing, despite evictions")
   func limitDuringFlush() throws {
     let counts = Lock<[Int]>([])
     var rules = CollectionRules()
@@ -266,7 +266,7 @@ import Testing
     }
   }
 
-  @Test("4.14 drops everything where the change log doesn't reach back far enough, or lists no keys")
+  @Test("4.14 drops everything if the change log doesn't reach back far enough, or lists no keys")
   func farBehind() throws {
     try setElsewhere(1)
     #expect(try visible() == 1)
@@ -287,7 +287,7 @@ import Testing
     #expect(try visible() == 3)
   }
 
-  @Test("4.14 works where there is no shared memory, and in memory")
+  @Test("4.14 works without shared memory, and in memory")
   func otherStores() throws {
     let memory = try Database.inMemory()
     let proxy = try ConnectionProxy(database: memory)
@@ -305,7 +305,7 @@ import Testing
 
   @Test("4.14 never shows a pending value once another's commit came after its own")
   func overtakenFlush() throws {
-    // Between the commit of the flush and the moment when the proxy hears of it.
+    // Between the commit of the flush and the moment when the proxy is notified.
     proxy.state.onCommit = { [fixture] in
       fixture.proxy.state.onCommit = nil
       #expect(throws: Never.self) {
@@ -321,7 +321,7 @@ import Testing
     #expect(try proxy.value(forKey: "k") == .string("theirs"))
   }
 
-  @Test("4.3, 4.14 shows with what was pending the update that was committed with it, before the flush has heard of it")
+  @Test("4.3, 4.14 shows pending values with the update committed together with them, before the flush knows of it")
   func updateWithFlush() throws {
     let proxy = try ConnectionProxy(database: fixture.database, flushPolicy: .manually)
     try proxy.setObject(1, forKey: "k", durability: .committed)
@@ -335,7 +335,7 @@ import Testing
     #expect(try proxy.object(forKey: "k") == 3)
   }
 
-  @Test("4.1, 4.14 takes nothing for committed that it reads in a snapshot older than its own settled flush")
+  @Test("4.1, 4.14 never treats reads from a snapshot older than its own settled flush as committed")
   func oldSnapshot() throws {
     let proxy = proxy
     let isFirst = Lock(true)
@@ -370,7 +370,7 @@ import Testing
     #expect(row?.object == 2 && row?.metadata == "theirs")
   }
 
-  @Test("4.15 updates in one step, across proxies, connections and threads: increments add up")
+  @Test("4.15 updates atomically, across proxies, connections and threads: increments add up")
   func increments() throws {
     let second = try ConnectionProxy(database: fixture.database)
     DispatchQueue.concurrentPerform(iterations: 4) { index in
@@ -420,7 +420,7 @@ import Testing
     }
   }
 
-  @Test("4.15 compares and sets in one step")
+  @Test("4.15 compares and sets atomically")
   func compareAndSet() throws {
     #expect(try proxy.compareAndSet("leader", expected: nil, new: "a"))
     #expect(try !proxy.compareAndSet("leader", expected: nil, new: "b"))
@@ -432,7 +432,7 @@ import Testing
     #expect(try !proxy.hasObject(forKey: "leader"))
   }
 
-  @Test("4.15 compares with what is stored, and lets sanitizers see the new object alone")
+  @Test("4.15 compares with the stored value, and shows sanitizers only the new object")
   func compareAndSetSanitized() throws {
     let seen = Lock<[Value]>([])
     var rules = CollectionRules()
@@ -452,7 +452,7 @@ import Testing
 
   // MARK: 4.16
 
-  @Test("4.16 returns its own flushed values, and the newest of others, over a connection in a long-lived read")
+  @Test("4.16 returns its own flushed values, and the newest of others, even if its connection is in a long-lived read")
   func longLivedRead() throws {
     let connection = try fixture.database.makeConnection()
     let proxy = try ConnectionProxy(
@@ -472,7 +472,7 @@ import Testing
 
   // MARK: Lists
 
-  @Test("lists and counts what is pending together with what is committed")
+  @Test("lists and counts pending and committed items together")
   func lists() throws {
     try fixture.other.readWrite { transaction in
       for key in ["a", "b", "c"] { try transaction.setObject(key, forKey: key, inCollection: "l") }

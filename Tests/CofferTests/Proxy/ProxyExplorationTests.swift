@@ -6,12 +6,12 @@ import Testing
 @testable import Coffer
 
 /// Every short sequence of changes, flush phases and others' commits on two keys, run on a real proxy beside a model that
-/// says what has to show after each step.
+/// defines what must be visible after each step.
 @Suite("Every interleaving of a proxy") struct ProxyExplorationTests {
   /// How many steps a sequence has.
   private static let length = ProcessInfo.processInfo.environment["COFFER_SOAK"] == nil ? 4 : 6
 
-  @Test("4.1, 4.3, 4.4, 4.6, 4.8, 4.14 reads its writes, goes never back and loses no change, with others writing")
+  @Test("4.1, 4.3, 4.4, 4.6, 4.8, 4.14 reads its writes, never goes back and loses no change, with others writing")
   func withOthers() throws {
     try explore([
       .set("a"), .set("b"), .replace("a"), .remove("a"), .reset("a"), .resetAll, .foreignSet("a"), .foreignRemove("a"),
@@ -85,17 +85,17 @@ private enum Step: Hashable, CustomStringConvertible {
   case foreignRemove(String)
   /// The proxy lets go of all that is not pending.
   case sweep
-  /// A flush takes what is pending, and has written it but not committed.
+  /// A flush takes the pending changes, and has written but not committed them.
   case flush
   /// It commits, and the proxy has not heard of it yet.
   case commit
   /// It fails instead.
   case fail
-  /// The proxy hears of the commit, and settles nothing yet.
+  /// The proxy is notified of the commit, and settles nothing yet.
   case hear
   /// It settles one item.
   case settleOne
-  /// It settles all that is left, once it has heard of the commit.
+  /// It settles the rest, once notified of the commit.
   case settle
 
   var description: String {
@@ -166,7 +166,7 @@ private struct ProxyModel {
     case .hear: phase == .committed
     case .settleOne: phase == .settling
     case .settle: phase == .committed || phase == .settling
-    // Nobody else gets the write lock while a flush has it.
+    // A flush holds the write lock exclusively.
     case .foreignSet, .foreignRemove: phase != .flushing
     default: true
     }
@@ -253,7 +253,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
       guard isFlushing else { return }
       model.apply(.commit, value: 0)
       position += 1
-      // Whoever reads now settles the batch. Behind the last step nobody does, and the flush does it itself.
+      // The next reader settles the batch. After the last step there is none, and the flush does it itself.
       if position <= steps.count { check() }
       runSteps { $0 == .settle || $0 == .hear }
       guard position < steps.count, steps[position] == .hear else { return }
@@ -394,7 +394,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
     guard isFlushing else { return }
     check()
     runSteps { $0 == .commit || $0 == .fail }
-    // A sequence that ends here goes on to the commit.
+    // A sequence that ends here continues to the commit.
     guard position < steps.count, steps[position] == .fail else { return }
     model.apply(.fail, value: 0)
     position += 1

@@ -36,7 +36,7 @@ import Testing
 
   // MARK: 4.7
 
-  @Test("4.7 hides flushed rows by whitelist, blacklist and closure; a nil list allows nothing, or everything")
+  @Test("4.7 hides flushed rows by whitelist, blacklist and closure; a nil list allows nothing or everything")
   func kinds() throws {
     try setBoth(1)
     try proxy.flushAndWait()
@@ -67,7 +67,7 @@ import Testing
     try proxy.flushAndWait()
     #expect(try visible() == ["b"])
     #expect(try committed(inCollection: "a") == 2)
-    // A replacement has nothing to show for itself over a hidden row, and is made all the same.
+    // A replacement of a hidden row is not visible, but still applied.
     try fixture.withWriteLockHeld {
       try proxy.replaceObject(3, forKey: "k", inCollection: "a")
       #expect(try visible() == ["b"])
@@ -78,7 +78,7 @@ import Testing
     #expect(try visible() == ["a", "b"])
   }
 
-  @Test("4.7 sets the filter and resets in one step; what a flush has taken is written, what it has not is not")
+  @Test("4.7 sets the filter and resets atomically; what a flush has taken is written, the rest is not")
   func abortAndReset() throws {
     try proxy.setObject(1, forKey: "k", inCollection: "b", withMetadata: 1, durability: .committed)
     try fixture.duringFlush(of: { try proxy.setObject(1, forKey: "k", inCollection: "a", withMetadata: 1) }) {
@@ -98,7 +98,7 @@ import Testing
     #expect(throws: CofferError.closed) { try proxy.abortAndReset(nil) }
   }
 
-  @Test("4.7 clears a collection by hand on the proxy's own connection: what is set after the call stays")
+  @Test("4.7 clears a collection manually on the proxy's own connection: what is set after the call stays")
   func recipeByHand() throws {
     try setBoth(1)
     try proxy.flushAndWait()
@@ -121,7 +121,7 @@ import Testing
     #expect(try committed(inCollection: "b") == 1)
   }
 
-  @Test("4.7 removes all of a collection at once, pending and committed; what is set after the call stays")
+  @Test("4.7 removes a whole collection, pending and committed; what is set after the call stays")
   func removeAll() throws {
     try setBoth(1)
     try proxy.setObject(1, forKey: "old", inCollection: "a", durability: .committed)
@@ -149,7 +149,9 @@ import Testing
     #expect(proxy.pendingChangeCount == 0)
   }
 
-  @Test("4.7 removes all during a flush of the same collection, and keeps what is set before and after its own flush")
+  @Test(
+    "4.7 removes everything during a flush of the same collection, and keeps what is set before and after its own flush"
+  )
   func removeAllDuringFlush() throws {
     try fixture.duringFlush(of: { try proxy.setObject(1, forKey: "k", inCollection: "a", withMetadata: 1) }) {
       try proxy.removeAll(inCollection: "a")
@@ -171,7 +173,7 @@ import Testing
     #expect(try committed(inCollection: "a") == 2)
   }
 
-  @Test("4.6, 4.7 takes a removal of all back by a reset, and keeps it together with what failed before it")
+  @Test("4.6, 4.7 discards a removal of everything by a reset, and keeps it together with what failed before it")
   func resetOfRemoveAll() throws {
     let proxy = try ConnectionProxy(database: fixture.store.open(busyTimeout: .zero))
     try self.proxy.setObject(1, forKey: "k", inCollection: "a", durability: .committed)
@@ -194,7 +196,7 @@ import Testing
 
   // MARK: 4.17
 
-  @Test("4.17 refuses every kind of write to a collection that its filter doesn't allow, and lets the others through")
+  @Test("4.17 refuses every kind of write to a collection that its filter doesn't allow, and permits others")
   func writeFilter() throws {
     try setBoth(1)
     try proxy.flushAndWait()

@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test("have the collections that show something, what is pending considered")
+  @Test("have all collections with visible items, including pending ones")
   func collections() throws {
     try proxy.removeObjects(forKeys: ["a", "b"], inCollection: "emptied")
     try proxy.removeAll(inCollection: "cleared")
@@ -37,7 +37,7 @@ import Testing
     #expect(try proxy.allCollections() == ["new", "refilled"])
   }
 
-  @Test("take 100,000 pending changes in as many collections, for which nobody lives long enough one by one")
+  @Test("handle 100,000 pending changes in as many collections quickly")
   func many() throws {
     try proxy.performBatch { batch in
       for number in 0..<100_000 { try batch.setObject(number, forKey: "key", inCollection: "\(number)") }
@@ -45,7 +45,7 @@ import Testing
     #expect(try proxy.allCollections().count == 100_004)
   }
 
-  @Test("of keys and their number read no values: those of another type than any known do not matter")
+  @Test("of keys and their number read no values, so values of unknown types do not matter")
   func keys() throws {
     try database.makeConnection().perform { session in
       try session.write(.full) {

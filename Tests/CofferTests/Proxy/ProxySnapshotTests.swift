@@ -11,7 +11,7 @@ import Testing
     fixture = try ProxyFixture()
   }
 
-  /// The items as `collection/key=number`; an error in the place of a number that cannot be read.
+  /// The items as `collection/key=number`; an error instead of a number that cannot be read.
   private func lines(_ snapshot: ConnectionProxy.Snapshot) -> [String] {
     snapshot.items.map { item in
       do {
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test("are read with what is committed and what is pending, in order, each once")
+  @Test("are read with committed and pending items, in order, each once")
   func pending() throws {
     try fixture.other.readWrite { transaction in
       for collection in ["a", "b", "c", "cleared"] {
@@ -50,7 +50,7 @@ import Testing
     #expect(lines(try proxy.snapshot(ofCollections: ["a", "b"])) == ["b/x=1", "b/y=3"])
   }
 
-  @Test("are of one moment: what changes together in both is seen in both, or in neither")
+  @Test("are read consistently: a change of both is seen in both, or in neither")
   func oneMoment() throws {
     func numbers() throws -> [Int] {
       try proxy.snapshot(ofCollections: ["a", "b"]).items.map { try $0.object(as: Int.self) }
@@ -72,7 +72,7 @@ import Testing
       #expect(seen.first == seen.last)
     }
     #expect(try numbers() == [count, count])
-    // While a flush stands before its commit, what it writes shows in both.
+    // While a flush waits before its commit, its changes are visible in both.
     func setBoth() throws {
       try proxy.performBatch { batch in
         for collection in ["a", "b"] { try batch.setObject(2, forKey: "k", inCollection: collection) }
@@ -86,7 +86,7 @@ import Testing
     #expect(try numbers() == [2, 2])
   }
 
-  @Test("have errors by key: what cannot be read keeps nobody from the rest")
+  @Test("have errors by key: an unreadable item does not block the rest")
   func errors() throws {
     try fixture.other.readWrite { transaction in
       for key in ["good", "newer", "replaced", "text"] { try transaction.setObject(1, forKey: key, inCollection: "a") }
@@ -106,7 +106,7 @@ import Testing
     #expect(throws: CofferError.self) { try proxy.objects(inCollection: "a", as: Value.self) }
   }
 
-  @Test("have the values of a sealed one while the vault is open, and an error for each while it is locked")
+  @Test("have the values of a sealed collection while the vault is open, and an error for each while it is locked")
   func sealed() throws {
     let sealed = try SealedFixture()
     let proxy = try ConnectionProxy(database: sealed.database)
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test("tell their changes in one stream, what changed together as one event")
+  @Test("report their changes in one stream, changes made together as one event")
   func changes() async throws {
     var changes = try proxy.changes(inCollections: ["a", "b"]).makeAsyncIterator()
     try proxy.setObject(1, forKey: "k", inCollection: "c")

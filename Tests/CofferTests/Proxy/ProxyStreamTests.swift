@@ -37,7 +37,7 @@ import Testing
     } + event.wholeCollections.map { "\(origin) whole \($0)" } + (event.isEverything ? ["\(origin) everything"] : [])
   }
 
-  @Test("4.13 announces its own changes when they show, with old and new values, and not again when they are committed")
+  @Test("4.13 announces its own changes when visible, with old and new values, and not again when committed")
   func ownChanges() async throws {
     var changes = try proxy.changes().makeAsyncIterator()
     try proxy.setObject(1, forKey: "k")
@@ -69,7 +69,7 @@ import Testing
     #expect(try await next(&prefix) == ["own inserted /a.1 ->1"])
   }
 
-  @Test("4.13 announces nothing that was committed before, whether the proxy has read something, or only written")
+  @Test("4.13 announces nothing committed before, whether the proxy has read, or only written")
   func earlierChanges() async throws {
     let reading = try ConnectionProxy(database: fixture.database)
     _ = try reading.hasObject(forKey: "k")
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test("4.13, 4.11 announces nothing for what changes nothing")
+  @Test("4.13, 4.11 announces nothing if nothing changes")
   func noChanges() async throws {
     try proxy.setObject(1, forKey: "k", durability: .committed)
     var changes = try proxy.changes().makeAsyncIterator()
@@ -117,7 +117,7 @@ import Testing
     #expect(try await next(&changes) == ["connection inserted /k ->4"])
   }
 
-  @Test("4.13 hides what others commit behind a pending change")
+  @Test("4.13 hides commits of others behind a pending change")
   func hiddenChanges() async throws {
     var changes = try proxy.changes().makeAsyncIterator()
     try fixture.withWriteLockHeld { try proxy.setObject(1, forKey: "k") }
@@ -150,7 +150,7 @@ import Testing
     #expect(try await next(&changes) == ["own removed /b 3>-"])
   }
 
-  @Test("4.13 makes several events of very many changes, and keeps together what is changed in one step")
+  @Test("4.13 splits very many changes into several events, without splitting a batch")
   func manyChanges() async throws {
     var changes = try proxy.changes().makeAsyncIterator()
     let mayTell = DispatchSemaphore(value: 0)
@@ -168,7 +168,7 @@ import Testing
     #expect(keys.count == count + 3)
   }
 
-  @Test("4.13 makes one event of what is changed in one step, and filters by collection, key and prefix")
+  @Test("4.13 makes one event of a batch, and filters by collection, key and prefix")
   func batchesAndFilters() async throws {
     var all = try proxy.changes().makeAsyncIterator()
     var collection = try proxy.changes(inCollection: "c").makeAsyncIterator()

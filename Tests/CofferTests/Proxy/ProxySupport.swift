@@ -25,7 +25,7 @@ final class ProxyFixture: Sendable {
     try other.readWrite { _ in try body() }
   }
 
-  /// Runs `body` while the flush of what `change` changes stands between its last statement and its commit.
+  /// Runs `body` while the flush of `change` is between its last statement and its commit.
   func duringFlush(of change: () throws -> Void, _ body: () throws -> Void) throws {
     let isInFlush = DispatchSemaphore(value: 0)
     let mayCommit = DispatchSemaphore(value: 0)

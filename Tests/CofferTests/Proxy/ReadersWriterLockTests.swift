@@ -51,7 +51,7 @@ private final class Pair: @unchecked Sendable {
 
   // Forty threads are more than have a stripe to themselves; those of the second time find some of the stripes free again.
   @Test(
-    "Nobody reads in the middle of a change, however many threads there are", arguments: [[3, 3], [40, 3], [40, 40]])
+    "No thread reads during a change, however many there are", arguments: [[3, 3], [40, 3], [40, 40]])
   func manyThreads(counts: [Int]) {
     let pair = pair
     for count in counts {
@@ -65,7 +65,7 @@ private final class Pair: @unchecked Sendable {
     #expect(pair.count == counts.reduce(0) { $0 + ($1 + 2) / 3 * 500 })
   }
 
-  @Test("A change waits for every reader, in a stripe of its own and in a shared one", arguments: [3, 40])
+  @Test("A change waits for every reader, in its own stripe and in a shared one", arguments: [3, 40])
   func waiting(readerCount: Int) {
     let pair = pair
     let areIn = DispatchSemaphore(value: 0)

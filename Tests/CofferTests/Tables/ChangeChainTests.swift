@@ -17,7 +17,7 @@ import Testing
     connection = try database.makeConnection()
   }
 
-  /// What somebody does who has the store's key and another program.
+  /// Changes by an attacker with the store's key and another program.
   private func execute(_ sql: String...) throws {
     try connection.perform { session in
       try session.connection.beginWrite(.full)
@@ -47,7 +47,7 @@ import Testing
 
   // MARK: In good order
 
-  @Test("7.4 is whole after all that goes on in a store: commits, forgotten collections, new keys, vacuum, backup")
+  @Test("7.4 is intact after all operations of a store: commits, forgotten collections, new keys, vacuum, backup")
   func whole() throws {
     try commit(3)
     try commit(2, in: "other")
@@ -70,7 +70,7 @@ import Testing
     #expect(try problems().isEmpty)
   }
 
-  @Test("7.4 is whole after the oldest commits were dropped, for their number or their size")
+  @Test("7.4 is intact after the oldest commits were dropped, because of number or size")
   func pruned() throws {
     try append(ChangeLog.maximumRowCount + 200)
     let report = try database.verifyChangeLog()
@@ -87,7 +87,7 @@ import Testing
     #expect(later.problems.isEmpty && later.count < 1000)
   }
 
-  @Test("7.4 is whole in a store in memory, and in what a salvage saves")
+  @Test("7.4 is intact in an in-memory store, and after a salvage")
   func elsewhere() throws {
     let memory = try Database.inMemory()
     for number in 0..<3 { try memory.makeConnection().readWrite { try $0.setObject(number, forKey: "n") } }
@@ -103,7 +103,7 @@ import Testing
 
   // MARK: Attacked
 
-  @Test("7.4 misses commits that were taken out of the middle, and says which")
+  @Test("7.4 detects commits removed from the middle, and names them")
   func takenOut() throws {
     try commit(8)
     try execute("DELETE FROM changes WHERE sequence = 4")
@@ -118,7 +118,7 @@ import Testing
   }
 
   @Test(
-    "7.4 shows a commit in which anything was changed",
+    "7.4 detects any change in a commit",
     arguments: [
       "noise = zeroblob(16)", "time = time + 1", "writer = writer + 1", "author = 'somebody'", "author = NULL",
       "total = total + 1", "keys = x'00'", "link = zeroblob(16)", "rewritten = zeroblob(16)",
@@ -127,14 +127,14 @@ import Testing
   func changed(_ change: String) throws {
     try commit(8)
     try execute("UPDATE changes SET \(change) WHERE sequence = 4")
-    #expect(try problems().contains("Commit 4 in the change log was changed, or what was before it."))
+    #expect(try problems().contains("Commit 4 in the change log, or one before it, was changed."))
   }
 
-  @Test("7.4 misses commits that were taken from the beginning before their time")
+  @Test("7.4 detects commits removed from the beginning too early")
   func beginning() throws {
     try commit(8)
     try execute("DELETE FROM changes WHERE sequence < 4")
-    #expect(try problems() == ["Commit 4 in the change log was changed, or what was before it."])
+    #expect(try problems() == ["Commit 4 in the change log, or one before it, was changed."])
     // As dropping them would have it.
     try connection.perform { session in
       try session.connection.beginWrite(.full)
@@ -145,9 +145,9 @@ import Testing
       try session.connection.commit()
     }
     #expect(
-      try problems() == ["The commits up to 4 were taken out of the change log before their time."])
+      try problems() == ["The commits up to 4 were removed from the change log too early."])
     try execute("UPDATE meta SET value = x'00' WHERE name = 'log_start'")
-    #expect(throws: CofferError.damaged(part: "change log", reason: "what it begins with does not parse")) {
+    #expect(throws: CofferError.damaged(part: "change log", reason: "its header does not parse")) {
       try problems()
     }
     #expect(try !database.verify().problems.isEmpty)
@@ -155,7 +155,7 @@ import Testing
     #expect(try problems() == ["The change log is empty."])
   }
 
-  @Test("7.4 misses the end of the log, and sees a chain that was made anew, where the newest link is remembered")
+  @Test("7.4 detects a missing end of the log, and a rebuilt chain, if the newest link is remembered")
   func remembered() throws {
     let anchor = RecordedAnchor()
     let options = Database.Options.quiet.anchored(anchor)
@@ -180,7 +180,7 @@ import Testing
     try attack { connection, _ in
       try connection.execute("DELETE FROM changes WHERE sequence = (SELECT max(sequence) FROM changes)")
     }
-    // One commit is left out, and another one made up in its place.
+    // One commit is removed, and replaced by an invented one.
     try attack { connection, log in
       try connection.execute("DELETE FROM changes WHERE sequence > 5")
       for _ in 0..<8 { try log.append(ChangeSet(), time: 0, writer: 0, author: "nobody") }
@@ -213,7 +213,7 @@ import Testing
     try database.makeConnection().perform { try Schema.version($0.connection).number }
   }
 
-  @Test("7.5 comes with the first write to a store of the version before, which is read as it is until then")
+  @Test("7.5 starts with the first write to a store of the previous version, which is readable until then")
   func former() throws {
     let settings = Settings(version: "1.0") { Key("port", default: 8080) }
     try Preferences(database: database, collection: "shop").declare(settings)
@@ -241,7 +241,7 @@ import Testing
     #expect(try other.read { try $0.declaredSettings() }.count == 1)
   }
 
-  @Test("7.5 comes with a backup, a rotation, and a salvage of a store of the version before")
+  @Test("7.5 starts with a backup, a rotation, and a salvage of a store of the previous version")
   func formerCopied() throws {
     try commit(3)
     try makeFormer()

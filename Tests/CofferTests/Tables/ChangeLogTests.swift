@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test("has one row a commit, with 16 random bytes and the kind of each changed key")
+  @Test("has one row per commit, with 16 random bytes and the kind of each changed key")
   func oneRow() throws {
     try connection.readWrite { transaction in
       try transaction.setObject(1, forKey: "updated", inCollection: "c")
@@ -56,7 +56,7 @@ import Testing
       ])
   }
 
-  @Test("says of more than 1,000 keys of a collection only that it changed")
+  @Test("lists a collection of which more than 1,000 keys changed only as changed")
   func unlisted() throws {
     let start = try Int64(connection.read { try $0.snapshot() }) + 1
     try connection.readWrite { transaction in
@@ -68,7 +68,7 @@ import Testing
     #expect(changes.collections.values.filter { !$0.isUnlisted }.map(\.keys.count) == [1])
   }
 
-  @Test("forgets the keys of a removed collection, which leaves no trace of itself anywhere")
+  @Test("forgets the keys of a removed collection, which leaves no trace anywhere")
   func removedCollection() throws {
     try connection.readWrite { transaction in
       try transaction.setObject("forgotten value", forKey: "forgotten key", inCollection: "forgotten name")
@@ -87,7 +87,7 @@ import Testing
     #expect(changes.last?.collections.values.map(\.isCleared) == [true])
   }
 
-  @Test("keeps no more than its bounds of rows and bytes")
+  @Test("stays within its bounds of rows and bytes")
   func retention() throws {
     try connection.perform { session in
       try session.connection.beginWrite(.normal)
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test("packs collections in the order of their ids, whatever order they were changed in, also to and fro")
+  @Test("packs collections in the order of their IDs, whatever the order of changes")
   func severalCollections() throws {
     let change = ChangeSet.Change(kind: .updated, changesObject: true, changesMetadata: true)
     let places: [(key: String, id: Int64)] = [("a", 300), ("b", 1), ("c", 300), ("d", 20), ("e", 1)]
@@ -119,7 +119,7 @@ import Testing
     #expect(changes == reversed)
     #expect(changes.collections.mapValues { $0.keys.count } == [300: 2, 1: 2, 20: 1])
     #expect(ChangeSet(packed: changes.packed) == changes && !changes.isEmpty)
-    // The first bytes of the ids as numbers of variable length, none of which stands earlier for something else.
+    // The first bytes of the IDs as numbers of variable length, none of which occurs earlier.
     let starts = [1, 20, 0xac].compactMap { changes.packed.firstIndex(of: $0) }
     #expect(starts == starts.sorted() && starts.count == 3)
 
@@ -130,7 +130,7 @@ import Testing
     #expect(changes.collections[300]?.keys.count == 3 && changes != reversed)
   }
 
-  @Test("packs its keys so that they come back, and takes no malformed list")
+  @Test("round-trips its packed keys, and refuses malformed lists")
   func packing() throws {
     var changes = ChangeSet()
     changes.record("", in: 1, .init(kind: .inserted, changesObject: true, changesMetadata: false))

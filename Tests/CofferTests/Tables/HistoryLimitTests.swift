@@ -20,7 +20,7 @@ import Testing
     try connection.readWrite { try $0.setHistoryLimits(limits, forCollection: "kept") }
   }
 
-  @Test("are known to other connections and processes, and when the store is opened again")
+  @Test("are known to other connections and processes, and after reopening")
   func stored() throws {
     let exact = HistoryLimits(maximumCount: 3, maximumAge: .milliseconds(86_400_001))
     for limits in [HistoryLimits(), exact, HistoryLimits(maximumCount: .max, maximumAge: nil)] {
@@ -51,7 +51,7 @@ import Testing
     #expect(try again.read { try $0.history(forKey: "n", inCollection: "counters") }.count == 3)
   }
 
-  @Test("are declared by a commit of its own number, which changes no key; saying the same again is none")
+  @Test("are declared by a separate commit that changes no key; repeating it is not a commit")
   func commits() throws {
     let heard = Journal()
     let isHeard = DispatchSemaphore(value: 0)
@@ -86,7 +86,7 @@ import Testing
     #expect(heard.take() == ["[]", "[]", #"[""]"#])
   }
 
-  @Test("drop at once what lower limits do not allow, and all when they keep none any more")
+  @Test("immediately drop what lower limits do not allow, and everything when turned off")
   func lowered() throws {
     try setLimits(HistoryLimits(maximumCount: 10, maximumAge: nil))
     for (time, number) in zip([1000, 2000, 3000, 4000, 5000] as [Int64], 0...) {
@@ -133,7 +133,7 @@ import Testing
     #expect(try connection.read { try $0.historyLimits(forCollection: "forgotten name") } == nil)
   }
 
-  @Test("are read from a store that is only read, and come along with a backup")
+  @Test("are known in a read-only store, and included in a backup")
   func readOnlyAndBackup() throws {
     try setLimits(HistoryLimits())
     try fixture.set("a")
@@ -167,7 +167,7 @@ import Testing
     #expect(try connection.read { try $0.object(forKey: "", inCollection: "kept") } == "b")
   }
 
-  @Test("whose limits make no sense are damaged")
+  @Test("with invalid limits are damaged")
   func damaged() throws {
     try setLimits(HistoryLimits())
     try connection.perform { try $0.connection.execute("UPDATE collections SET history_count = 0") }

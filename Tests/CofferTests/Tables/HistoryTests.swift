@@ -17,7 +17,7 @@ import Testing
 
   // MARK: - What is kept
 
-  @Test("holds what commits overwrote and removed, the newest first, with metadata, versions and times")
+  @Test("has what commits overwrote and removed, newest first, with metadata, versions and times")
   func story() throws {
     #expect(try fixture.history().isEmpty)
     let first = try fixture.set("a", "m")
@@ -42,7 +42,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  @Test("is kept of every kind of change: replaced, removed with others, by a proxy, commit by commit")
+  @Test("is kept for every kind of change: replaced, removed with others, by a proxy, commit by commit")
   func kinds() throws {
     // The proxy's clock is not the fixture's.
     try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(maximumAge: nil), forCollection: "kept") }
@@ -62,7 +62,7 @@ import Testing
     #expect(try connection.read { try $0.allKeysWithHistory(inCollection: "kept") } == ["k", "l"])
   }
 
-  @Test("gets nothing from equal values, touching, absent keys, or collections that keep none")
+  @Test("gets no entry from equal values, touching, absent keys, or collections that keep none")
   func nothing() throws {
     try fixture.set("a", "m")
     try connection.readWrite { transaction in
@@ -83,7 +83,7 @@ import Testing
     #expect(try connection.read { try $0.historyLimits(forCollection: "") } == nil)
   }
 
-  @Test("holds what was committed, not what one transaction sets on its way")
+  @Test("has committed values, not intermediate ones of a transaction")
   func onlyCommitted() throws {
     try fixture.set("a")
     try connection.readWrite { transaction in
@@ -100,7 +100,7 @@ import Testing
     #expect(try fixture.objects(forKey: "l").isEmpty)
   }
 
-  @Test("is as it was after a rollback, a savepoint's rollback, and an operation that failed by itself")
+  @Test("is unchanged after a rollback, a savepoint's rollback, and a failed operation")
   func undone() throws {
     try fixture.set("a")
     try fixture.set("b")
@@ -131,7 +131,7 @@ import Testing
     #expect(try fixture.objects(forKey: "poison") == ["p"])
   }
 
-  @Test("is kept of empty keys and keys with NUL, of large values, and of a collection without a name")
+  @Test("is kept for empty keys and keys with NUL, for large values, and for the collection without a name")
   func oddKeys() throws {
     try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "") }
     for key in ["", "\0", "a\0", "a\0b", "é", "e\u{301}"] {
@@ -173,13 +173,13 @@ import Testing
     try fixture.set("c", forKey: "l")
     #expect(try fixture.objects().isEmpty)
     #expect(try fixture.objects(forKey: "l") == ["b", "stands"])
-    // A clock that was put back takes nothing.
+    // A clock that was set back removes nothing.
     try connection.setTime(0)
     try fixture.set("d", forKey: "l")
     #expect(try fixture.objects(forKey: "l") == ["c", "b", "stands"])
   }
 
-  @Test("that is too old goes within 64 commits where nobody writes, and stays where no age is set")
+  @Test("that is too old is dropped within 64 commits, even if the key is not written, and kept if no age is set")
   func ageElsewhere() throws {
     try connection.readWrite { transaction in
       try transaction.setHistoryLimits(HistoryLimits(maximumAge: .seconds(1)), forCollection: "kept")
@@ -196,7 +196,7 @@ import Testing
     #expect(try connection.read { try $0.history(forKey: "k", inCollection: "for ever") }.map(\.text) == ["1"])
   }
 
-  @Test("is what a plain model keeps, under random changes and limits")
+  @Test("agrees with a simple model, under random changes and limits")
   func model() throws {
     var generator = SplitMix64(state: 11)
     for _ in 0..<6 {

@@ -3,7 +3,7 @@ import Testing
 @testable import Coffer
 @testable import CofferMaintenance
 
-@Suite("What a connection knows of collections, from one transaction to the next")
+@Suite("The knowledge of a connection about collections")
 struct KnownCollectionTests {
   private let store: TemporaryStore
   private let connection: Connection
@@ -22,7 +22,7 @@ struct KnownCollectionTests {
 
   private struct Stop: Error {}
 
-  @Test("is nothing where another one has removed the collection: the next write makes it anew")
+  @Test("is dropped if another one has removed the collection: the next write recreates it")
   func removedByAnother() throws {
     try set(1, "a")
     try other.readWrite { try $0.removeAllObjects(inCollection: "c") }
@@ -36,7 +36,7 @@ struct KnownCollectionTests {
     #expect(try other.read { try $0.allCollections() } == ["c"])
   }
 
-  @Test("is nothing of what was rolled back, or ended in an error, or was undone by a savepoint")
+  @Test("has nothing of what was rolled back, ended in an error, or was undone by a savepoint")
   func rolledBack() throws {
     try connection.readWrite { transaction in
       try transaction.setObject(1, forKey: "a", inCollection: "c")
@@ -69,7 +69,7 @@ struct KnownCollectionTests {
     #expect(try connection.database.verify().problems.isEmpty)
   }
 
-  @Test("is what another one has declared meanwhile: that it keeps history")
+  @Test("includes that another one has turned history on meanwhile")
   func declaredByAnother() throws {
     try set(1, "a")
     try other.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "c") }
@@ -83,7 +83,7 @@ struct KnownCollectionTests {
     #expect(earlier.count == 1)
   }
 
-  @Test("is as current after reads of the same connection, and when another one writes between them")
+  @Test("is current after reads of the same connection, with writes of another one between them")
   func readsBetween() throws {
     for round in 0..<20 {
       try set(round, "a")
@@ -94,7 +94,7 @@ struct KnownCollectionTests {
     }
   }
 
-  @Test("is bounded, whatever the number of collections, and right beyond")
+  @Test("is bounded, whatever the number of collections, and correct beyond the bound")
   func many() throws {
     let names = (0..<2500).map { "collection \($0)" }
     for value in 1...2 {

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("is listed, and nothing in it is read or counted as if it were known")
+  @Test("is listed, and its contents are neither read nor counted")
   func reading() throws {
     #expect(try connection.read { try $0.allCollections() } == ["newer", "other"])
     let reads: [@Sendable (borrowing ReadTransaction) throws -> Void] = [
@@ -76,7 +76,7 @@ import Testing
     #expect(try rows()[0] == before[0])
   }
 
-  @Test("is told of by a verification, which goes on with the others")
+  @Test("is reported by a verification, which continues with the others")
   func verification() throws {
     let report = try database.verify()
     #expect(report.problems == ["\(refusal)"])

@@ -4,7 +4,7 @@ import Testing
 
 /// What must not compile: given to the compiler, as far as its checks of ownership, with the package's own modules.
 @Suite("A transaction") struct EscapeTests {
-  /// What the compiler says about statements with a `connection` at hand; nil when it takes them.
+  /// The compiler's errors for statements with a `connection`; nil if it accepts them.
   private func errors(_ statements: String) throws -> String? {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -54,13 +54,13 @@ import Testing
   }
 
   @Test(
-    "cannot leave its closure where `borrowing` is left out, though the compiler may break down over it",
+    "cannot leave its closure if `borrowing` is omitted, though the compiler may crash on it",
     arguments: [
       "let kept = try connection.read { transaction in { try transaction.numberOfKeys() } }\n_ = try kept()",
       "try connection.readWrite { transaction in _ = Task { try transaction.setObject(1, forKey: \"k\") } }",
     ])
   func escapeImplicitly(_ statements: String) throws {
-    // Swift 6.3 ends with a signal instead of a sentence here; what counts is that no program comes out.
+    // Swift 6.3 crashes instead of reporting an error here; what counts is that it produces no program.
     #expect(try errors(statements) != nil)
   }
 }

@@ -44,7 +44,7 @@ import Testing
 
   // MARK: - Reading
 
-  @Test("are gone for transactions the moment their time comes, in every list and count")
+  @Test("are gone for transactions when their time comes, from every list and count")
   func transactions() throws {
     try set()
     try set("stays", expires: nil)
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test("are gone from a proxy's memory, too, flushed or not, with no commit in between")
+  @Test("are gone from a proxy's memory, too, flushed or not, without a commit in between")
   func cached() throws {
     let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
     try proxy.setObject(7, forKey: "number", expires: expiry)
@@ -109,7 +109,7 @@ import Testing
     #expect(try keys(reader).isEmpty)
   }
 
-  @Test("are gone where the store is only read")
+  @Test("are gone in a read-only store")
   func readOnly() throws {
     try set()
     try database.close()
@@ -123,7 +123,7 @@ import Testing
 
   // MARK: - Staying
 
-  @Test("stay when they are set again, keep their time when they are replaced or updated, and change with their time")
+  @Test("stay if set again, keep their time if replaced or updated, and change with a new time")
   func again() throws {
     for key in ["set", "replaced", "updated", "touched"] { try set(key) }
     try connection.readWrite { transaction in
@@ -145,7 +145,7 @@ import Testing
     #expect(try keys().isEmpty)
   }
 
-  @Test("have the millisecond that they were given, however often it is handed on")
+  @Test("keep their time to the millisecond, however often it is copied")
   func exact() {
     for milliseconds in Int64(1_769_848_200_000)..<1_769_848_201_000 {
       #expect(Date(milliseconds: milliseconds).milliseconds == milliseconds)
@@ -154,7 +154,7 @@ import Testing
 
   // MARK: - Going
 
-  @Test("go with the next write, before it and in a commit of their own that says so")
+  @Test("are removed before the next write, in a separate commit that records why")
   func sweep() throws {
     try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "kept") }
     try set()
@@ -173,7 +173,7 @@ import Testing
     #expect(try database.verify().problems.isEmpty)
   }
 
-  @Test("go where nobody writes, and everyone hears of it once")
+  @Test("are removed without a write, and reported once to everyone")
   func timer() async throws {
     let proxy = try ConnectionProxy(database: database)
     let other = try store.open()
@@ -202,7 +202,7 @@ import Testing
     try other.close()
   }
 
-  @Test("that are set with a time that is past are gone at once, and go with the next write")
+  @Test("set with a past time are gone immediately, and removed by the next write")
   func past() throws {
     try set(expires: .distantPast)
     #expect(try keys().isEmpty)
@@ -210,7 +210,7 @@ import Testing
     #expect(try rows() == ["other"])
   }
 
-  @Test("go from a sealed collection whose vault is locked")
+  @Test("are removed from a sealed collection even if its vault is locked")
   func sealed() throws {
     try database.vault.create(key: .key(StoreVector.vaultKey))
     try database.seal(collection: "secret")
@@ -230,7 +230,7 @@ import Testing
     #expect(try rows() == ["k", "other"])
   }
 
-  @Test("go a thousand at a time")
+  @Test("are removed a thousand at a time")
   func many() throws {
     try connection.readWrite { transaction in
       for number in 0..<1500 { try transaction.setObject(number, forKey: "\(number)", expires: expiry) }
@@ -243,7 +243,7 @@ import Testing
     #expect(try rows() == ["a", "b"])
   }
 
-  @Test("do not go in a transaction that is undone, which sees none of them")
+  @Test("are not removed in a transaction that is undone, which sees none of them")
   func undone() throws {
     try set()
     database.core.clock.stop(at: 2500)
@@ -270,7 +270,7 @@ import Testing
 
   private func lastAuthor() throws -> Author? { try connection.read { try $0.rememberedCommits().last?.author } }
 
-  @Test("is the program, its user, its host, and whoever it says that it acts for")
+  @Test("is the program, its user, its host, and the actor it names")
   func ofCommit() throws {
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     let author = try #require(try lastAuthor())
@@ -288,7 +288,7 @@ import Testing
     #expect(try connection.read { try $0.changes(since: 1)?.first?.time } != nil)
   }
 
-  @Test("stands in the history of an item: who set it, and who overwrote or removed it")
+  @Test("is in the history of an item: who set it, and who overwrote or removed it")
   func ofHistory() throws {
     try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "kept") }
     for (actor, value) in [("bob", 1), ("carol", 2), ("dave", nil)] {
@@ -306,7 +306,7 @@ import Testing
   }
 
   @Test(
-    "is one line of printable text, whatever is given",
+    "is one line of printable text, whatever the input",
     arguments: ["a\nb\u{1B}[31m", String(repeating: "x", count: 200)])
   func printable(actor: String) throws {
     try connection.readWrite { transaction in
@@ -318,7 +318,7 @@ import Testing
     #expect(!read.unicodeScalars.contains { $0.properties.generalCategory == .control })
   }
 
-  @Test("is none where somebody wrote something else")
+  @Test("is nil if its row has something else")
   func foreign() throws {
     try connection.perform { try $0.connection.execute("UPDATE changes SET author = 'x'") }
     #expect(try lastAuthor() == nil)

@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("is a new change, which leaves the present value in history")
+  @Test("is a new change, which keeps the current value in history")
   func restores() throws {
     let first = try fixture.set("a", "m")
     try fixture.set("b")
@@ -51,7 +51,7 @@ import Testing
     #expect(try fixture.objects() == ["b", "c"])
   }
 
-  @Test("brings back an expiry that is still ahead, and leaves out one that has passed")
+  @Test("restores a future expiry, and drops a past one")
   func expiry() throws {
     let clock = fixture.database.core.clock
     clock.stop(at: 1000)
@@ -68,7 +68,7 @@ import Testing
     #expect(try row() == ["a", "-"] && info()?.expires == nil)
   }
 
-  @Test("of a version that is not there is an error, and changes nothing")
+  @Test("of a missing version is an error, and changes nothing")
   func unknown() throws {
     let first = try fixture.set("a")
     let before = try connection.read { try $0.snapshot() }
@@ -94,7 +94,7 @@ import Testing
     #expect(try row() == ["a", "-"])
   }
 
-  @Test("is told to observers and listeners like any change, with the values before and after")
+  @Test("is reported to observers and listeners like any change, with the old and new values")
   func told() throws {
     let journal = Journal()
     let observer = TestObserver("o", journal)
@@ -110,14 +110,14 @@ import Testing
       journal.take() == ["o will k: a -, m -", "o did removal k", "o willCommit", "o didCommit"])
     try restore(first)
     #expect(journal.takeWithoutValues() == ["o did insertion k", "o willCommit", "o didCommit"])
-    // A change that changes nothing is not told of, where history is kept either.
+    // A change without effect is not reported, even with history.
     try connection.readWrite { try $0.setObject("a", forKey: "k", inCollection: "kept", withMetadata: "m") }
     #expect(journal.takeWithoutValues() == ["o willCommit", "o didCommit"])
     let commits = try #require(try connection.read { try $0.changes(since: start) })
     #expect(commits.map { $0.kind(forKey: "k", inCollection: "kept") } == [.updated, .removed, .inserted])
   }
 
-  @Test("passes the collection's sanitizer, like any serialized value")
+  @Test("runs the collection's sanitizer, like any serialized value")
   func sanitized() throws {
     let first = try fixture.set("a")
     try fixture.set("b")
@@ -132,7 +132,7 @@ import Testing
     #expect(try fixture.objects() == ["a"])
   }
 
-  @Test("commits by itself where operations do")
+  @Test("commits by itself if operations do")
   func withoutTransaction() throws {
     let first = try fixture.set("a")
     try fixture.set("b")

@@ -7,7 +7,7 @@ import Testing
 @testable import Coffer
 
 extension RowTests {
-  @Test("1.7 may be changed while they are enumerated, which shows them as of the start")
+  @Test("1.7 may be changed during an enumeration, which shows them as of its start")
   func changesDuringEnumeration() throws {
     try connection.readWrite { transaction in
       for number in 0..<600 { try transaction.setObject(number, forKey: "\(1000 + number)") }
@@ -36,7 +36,7 @@ extension RowTests {
     }
   }
 
-  @Test("1.7 that cannot be read before a change end their enumeration with the error, not as if there were no more")
+  @Test("1.7 that cannot be read before a change end their enumeration with the error, not early")
   func unreadableRest() throws {
     try connection.readWrite { transaction in
       for key in ["a", "b", "c"] { try transaction.setObject(1, forKey: key) }
@@ -56,7 +56,7 @@ extension RowTests {
     #expect(try connection.read { try $0.allKeys() } == ["a", "b", "c"])
   }
 
-  @Test("1.6 that are damaged end an enumeration with an error that says so")
+  @Test("1.6 that are damaged end an enumeration with an error")
   func damagedRow() throws {
     try connection.readWrite { try $0.setObject(1, forKey: "k", withMetadata: 2) }
     for damage in ["type = 99", "type = 2, metadata = x''"] {
@@ -73,7 +73,7 @@ extension RowTests {
     }
   }
 
-  @Test("1.7 are enumerated inside an enumeration of the same kind, and may be changed in either, each as of its start")
+  @Test("1.7 are enumerated in nested enumerations, and may be changed in either, each as of its start")
   func nestedChanges() throws {
     try connection.readWrite { transaction in
       for key in ["a", "b", "c"] { try transaction.setObject(1, forKey: key, withMetadata: 1) }
@@ -91,7 +91,7 @@ extension RowTests {
     }
   }
 
-  @Test("1.12 go on being enumerated as of the start when a savepoint inside is undone")
+  @Test("1.12 are still enumerated as of the start when a savepoint inside is undone")
   func savepointInside() throws {
     struct Undo: Error {}
     try connection.readWrite { transaction in
@@ -110,7 +110,7 @@ extension RowTests {
     }
   }
 
-  @Test("1.8 are enumerated in the order of collection and key, nested, and until told to stop")
+  @Test("1.8 are enumerated in the order of collection and key, nested, and until stopped")
   func order() throws {
     try connection.readWrite { transaction in
       for collection in ["b", "a"] {

@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(
-    "1.3 become what they are set to, whatever became of the one that was set before",
+    "1.3 become what they are set to, whatever happened to the previous value",
     arguments: [ChangeKind.inserted, .updated, nil])
   func setAfterAnother(_ earlier: ChangeKind?) throws {
     let expiry = Date(timeIntervalSinceNow: 3600)
@@ -71,7 +71,7 @@ import Testing
       ])
   }
 
-  @Test("1.3 are copied as they are stored")
+  @Test("1.3 are copied in their stored form")
   func serialized() throws {
     try connection.readWrite { transaction in
       try transaction.setObject(["a": [1, 2]], forKey: "k", withMetadata: 1.5)
@@ -91,10 +91,10 @@ import Testing
   }
 
   @Test(
-    "take JSON that is JSON, and no other text for it",
+    "accept only valid JSON as JSON",
     arguments: ["", "{", "[1,]", "{\"a\":1,\"a\":2}", "1 2", "nul"])
   func json(_ text: String) throws {
-    #expect(throws: CofferError.unsupported(reason: "the bytes are no serialized json")) {
+    #expect(throws: CofferError.unsupported(reason: "the bytes are not a serialized json")) {
       try SerializedValue(kind: .json, bytes: Data(text.utf8))
     }
     let right = try SerializedValue(kind: .json, bytes: Data("[1, {\"a\": 1.0}]".utf8))
@@ -115,7 +115,7 @@ import Testing
     #expect { try proxy.setObject(Value.json(text), forKey: "k", inCollection: "c") } throws: { isNamed($0) }
   }
 
-  @Test("1.3 lose their metadata, or go, where a literal nil is given")
+  @Test("1.3 lose their metadata, or are removed, if a literal nil is given")
   func literalNil() throws {
     try connection.readWrite { transaction in
       for key in ["a", "b", "c", "d"] { try transaction.setObject(1, forKey: key, withMetadata: 2) }
@@ -140,7 +140,7 @@ import Testing
     for key in ["a", "d"] { #expect(try proxy.metadata(forKey: key, as: Int.self) == nil) }
   }
 
-  @Test("1.4 are touched without being rewritten, and only where they are")
+  @Test("1.4 are touched without being rewritten, and only if they exist")
   func touch() throws {
     try connection.readWrite { try $0.setObject(1, forKey: "k", withMetadata: 2) }
     let before = try connection.read { try $0.item(forKey: "k") }
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test("1.9 are right in the cache after a rollback, a savepoint's rollback, and others' commits")
+  @Test("1.9 are correct in the cache after a rollback, a savepoint's rollback, and others' commits")
   func cache() throws {
     func read(_ key: String) throws -> Int? { try connection.read { try $0.object(forKey: key) } }
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
@@ -240,7 +240,7 @@ import Testing
     #expect(try connection.read { try $0.object(forKey: "outer") } == 2)
   }
 
-  @Test("1.3 go with their collection, or all together")
+  @Test("1.3 are removed with their collection, or all together")
   func removal() throws {
     try connection.readWrite { transaction in
       for collection in ["", "a", "b"] { try transaction.setObject(1, forKey: "k", inCollection: collection) }
@@ -253,7 +253,7 @@ import Testing
     #expect(try connection.read { try $0.allCollections() } == ["b"])
   }
 
-  @Test("1.16 are on the disk when a write returns; what a proxy flushes is committed, and synced when asked for")
+  @Test("1.16 are on disk when a write returns; a proxy's flush commits, and syncs on request")
   func durability() throws {
     let store = try TemporaryStore()
     let recorder = RecordingVFS()

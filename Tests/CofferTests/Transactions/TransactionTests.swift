@@ -32,7 +32,7 @@ import Testing
     #expect(try connection.read { try $0.snapshot() } == 1)
   }
 
-  @Test("1.2 take any string as a key or name, and compare by UTF-8 bytes")
+  @Test("1.2 accept any string as a key or name, and compare by UTF-8 bytes")
   func names() throws {
     let names = [
       "", ".", "a.b", "/", "a\0b", "a\0c", "e\u{301}", "\u{e9}", "🗝", String(repeating: "k", count: 1024), "'; --",
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test("1.3 clear metadata where none is given, and remove a key that is set to nil")
+  @Test("1.3 clear metadata if none is given, and remove a key set to nil")
   func metadata() throws {
     try connection.readWrite { transaction in
       try transaction.setObject("object", forKey: "k", withMetadata: ["m": 1])
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test("1.6 refuse what cannot be encoded, changing nothing, and say what cannot be decoded")
+  @Test("1.6 refuse values that cannot be encoded, changing nothing, and report those that cannot be decoded")
   func coding() throws {
     struct Unencodable: Codable {
       init() {}
@@ -137,7 +137,7 @@ import Testing
     #expect(reopened == 2)
   }
 
-  @Test("1.10 roll back on an error that is thrown, and throw it on")
+  @Test("1.10 roll back on a thrown error, and rethrow it")
   func thrownError() throws {
     struct Mine: Error {}
     #expect(throws: Mine.self) {
@@ -149,7 +149,7 @@ import Testing
     #expect(try connection.read { try $0.allKeys() }.isEmpty)
   }
 
-  @Test("1.13 inside a transaction of the same connection are reported, never a deadlock")
+  @Test("1.13 inside a transaction of the same connection throw, and never deadlock")
   func nested() throws {
     try connection.readWrite { transaction in
       try transaction.setObject(1, forKey: "k")
@@ -166,7 +166,7 @@ import Testing
     #expect(try connection.read { try $0.allKeys() } == ["k"])
   }
 
-  @Test("2.2 that change nothing are no commit")
+  @Test("2.2 that change nothing are not a commit")
   func withoutEffect() throws {
     try connection.readWrite { try $0.setObject(["a": 1], forKey: "k", withMetadata: "m") }
     let snapshot = try connection.read { try $0.snapshot() }
@@ -196,7 +196,7 @@ import Testing
     #expect(try another.read { try $0.allKeys() }.isEmpty)
   }
 
-  @Test("in memory hold a lot and let readers and a writer at once")
+  @Test("in memory hold a lot, with readers and a writer at the same time")
   func inMemoryLoad() async throws {
     let database = try Database.inMemory(options: .init(busyTimeout: .seconds(120)))
     try await withThrowingTaskGroup(of: Void.self) { group in

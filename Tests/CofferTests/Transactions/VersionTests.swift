@@ -76,7 +76,7 @@ import Testing
     #expect(try version("absent") == 0)
   }
 
-  @Test("never come again when an item, its collection or everything was removed and set anew")
+  @Test("are never reused after an item, its collection or everything was removed and set again")
   func reuse() throws {
     var seen: Set<Int64> = []
     for round in 0..<4 {
@@ -100,14 +100,14 @@ import Testing
     #expect(seen.count == 4)
   }
 
-  @Test("go on from the commits of other connections and processes")
+  @Test("continue after the commits of other connections and processes")
   func others() throws {
     let other = try database.makeConnection()
     var last: Int64 = 0
     for number in 0..<6 {
       try (number % 2 == 0 ? connection : other).readWrite { try $0.setObject(number, forKey: "k") }
       if number == 3 { #expect(try store.worker("insert", "x", "3").status == 0) }
-      // What another one committed between, and what a rollback undid.
+      // Commits of another one in between, and changes undone by a rollback.
       try connection.readWrite { transaction in
         try transaction.setObject(-1, forKey: "k")
         transaction.rollback()
@@ -121,7 +121,7 @@ import Testing
     #expect(try Set(connection.read { try $0.itemInfos(inCollection: "numbers") }.map(\.version)).count == 3)
   }
 
-  @Test("come with kind, size and time of an item, without its value, also for odd keys")
+  @Test("are read with kind, size and time of an item, without its value, also for unusual keys")
   func info() throws {
     try connection.setTime(1_700_000_000)
     let keys = ["", "a\0b", "\0", "é", String(repeating: "k", count: 1024)]
@@ -150,7 +150,7 @@ import Testing
 
   // MARK: - Conditions
 
-  @Test("let a write be made only over the one that was read")
+  @Test("allow a write only over the version that was read")
   func conditions() throws {
     try connection.readWrite { try $0.setObject("a", forKey: "k", withMetadata: "m") }
     let first = try version()
@@ -189,7 +189,7 @@ import Testing
     #expect(try version() == 0)
   }
 
-  @Test("of 0 stand for no such key")
+  @Test("of 0 mean that there is no such key")
   func absent() throws {
     for key in ["k", "", "\0"] {
       try connection.readWrite { try $0.setObjectIfAbsent(1, forKey: key) }
@@ -209,10 +209,10 @@ import Testing
       }
     }
     let gone = CofferError.versionMismatch(collection: "", key: "k", expected: 3, actual: 0)
-    #expect("\(gone)".contains("does not exist, and was to have version 3"))
+    #expect("\(gone)".contains("does not exist, but was expected to have version 3"))
   }
 
-  @Test("that do not match leave the rest of the transaction as it was, and no notice of what was not done")
+  @Test("that do not match leave the rest of the transaction unchanged, and report nothing that was not done")
   func caught() throws {
     let journal = Journal()
     let observer = TestObserver("o", journal)
@@ -237,7 +237,7 @@ import Testing
     }
   }
 
-  @Test("are checked in one transaction with the write where operations commit by themselves")
+  @Test("are checked in the transaction of the write if operations commit by themselves")
   func withoutTransaction() throws {
     try connection.writeWithoutTransaction { transaction in
       try transaction.setObject("a", forKey: "k")
@@ -250,7 +250,7 @@ import Testing
     #expect(try connection.read { try $0.object(forKey: "k") } == "d")
   }
 
-  @Test("let exactly one of many connections win that have read the same")
+  @Test("let exactly one of many connections win that have read the same one")
   func race() throws {
     try connection.readWrite { try $0.setObject(-1, forKey: "k") }
     for _ in 0..<20 {
@@ -273,7 +273,7 @@ import Testing
     }
   }
 
-  @Test("make counters of several processes that lose no step")
+  @Test("make counters of several processes that lose no increment")
   func processes() throws {
     let processes = try (0..<2).map { _ in try store.startWorker("increment", "n", "150").0 }
     #expect(try store.worker("increment", "n", "150").status == 0)
@@ -284,7 +284,7 @@ import Testing
     #expect(try connection.read { try $0.object(forKey: "n", inCollection: "counters") } == 450)
   }
 
-  @Test("are read from a store that is only read, and conditions there say that it is")
+  @Test("are readable in a read-only store, and conditional writes there throw")
   func readOnly() throws {
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     let version = try version()
@@ -296,12 +296,12 @@ import Testing
     }
   }
 
-  @Test("of the tables before them are refused")
+  @Test("of older tables are refused")
   func olderTables() throws {
     try connection.perform { try $0.connection.execute("PRAGMA user_version = 1") }
     try database.close()
     let reason =
-      "its version is 1; where a program from before the first release made it, export it with that one"
+      "its version is 1; if a pre-release version made it, export it with that version"
     #expect(throws: CofferError.damaged(part: "schema", reason: reason)) { try store.open() }
   }
 }

@@ -15,7 +15,7 @@ import Testing
 
   private struct Refusal: Error {}
 
-  @Test("check and change what is set, and refuse it with nothing changed")
+  @Test("check and change values as they are set, and refuse them with nothing changed")
   func sanitizers() throws {
     var rules = CollectionRules()
     rules.objectSanitizer = { collection, key, value in
@@ -46,7 +46,7 @@ import Testing
     try connection.readWrite { try $0.setObject("", forKey: "b", inCollection: "names") }
   }
 
-  @Test("tell what was stored, and let nobody write from there")
+  @Test("report what was stored, and allow no writes from there")
   func postSanitizers() throws {
     let heard = Lock<[String]>([])
     var rules = CollectionRules()
@@ -70,7 +70,7 @@ import Testing
     #expect(heard.withLock { $0 }.last == "p=int(4)")
   }
 
-  @Test("give a collection a format of its own, which tools still see as bytes")
+  @Test("give a collection its own format, which tools still see as bytes")
   func serializers() throws {
     struct Point: Codable, Equatable { var x = 1.5, y = -2.0 }
     var rules = CollectionRules()
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test("of all collections hold where a collection has none of its own")
+  @Test("of all collections apply if a collection has none of its own")
   func defaultRules() throws {
     var (own, others) = (CollectionRules(), CollectionRules())
     own.objectSanitizer = { _, _, _ in "own" }
@@ -117,7 +117,7 @@ import Testing
     #expect(try stored() == ["set", "set", "set"])
   }
 
-  @Test("for a type hold in every collection whose rules name no serializer, for metadata too")
+  @Test("for a type apply in every collection whose rules name no serializer, also for metadata")
   func serializerOfType() throws {
     struct Point: Codable, Equatable { var x = 1, y = 2 }
     func serializer(_ name: String) -> Serializer {

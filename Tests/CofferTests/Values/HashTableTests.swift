@@ -15,13 +15,13 @@ struct HashTableTests {
     }
   }
 
-  @Test("finds what was not removed, however hashes collide", arguments: [1, 8, 64, 1 << 40])
+  @Test("finds what was not removed, despite colliding hashes", arguments: [1, 8, 64, 1 << 40])
   func removal(hashCount: UInt64) {
     var random = SplitMix64(state: hashCount)
     var table = HashTable<Element>()
     var kept: [Int: Element] = [:]
     func insert(_ number: Int) {
-      // From slot 56 of 64 on, so that much of what collides lies at the beginning.
+      // From slot 56 of 64 on, so that many collisions wrap to the beginning.
       let element = Element(number, hash: 56 &+ random.next() % hashCount)
       table.insert(element, hash: element.hash)
       kept[number] = element
@@ -78,7 +78,7 @@ struct HashTableTests {
     #expect(table.count == 3000)
   }
 
-  @Test("lets go of what it removes, and looks at no more slots than it is told")
+  @Test("releases what it removes, and checks no more slots than requested")
   func bounds() {
     var table = HashTable<Element>()
     weak var first: Element?

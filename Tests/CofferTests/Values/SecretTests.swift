@@ -10,7 +10,7 @@ import Testing
     var password: Secret
   }
 
-  @Test("reads back as it was set, empty, text or bytes, as object and as metadata")
+  @Test("reads back unchanged, empty, text or bytes, as object and as metadata")
   func roundTrip() throws {
     let store = try TemporaryStore()
     let connection = try store.open().makeConnection()
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test("is stored by itself: inside another value it is refused, with a reason and without its text")
+  @Test("must be stored by itself: inside another value it is refused, with a reason and without its text")
   func nesting() throws {
     let connection = try Database.inMemory().makeConnection()
     let account = Account(name: "ada", password: Secret("hunter2"))
@@ -106,7 +106,7 @@ import Testing
     #expect(try connection.read { try $0.snapshot() } == 0)
   }
 
-  @Test("has no place in a property list, and is no text to the getters of UserDefaults")
+  @Test("cannot be in a property list, and is not text for the getters of UserDefaults")
   func preferences() throws {
     let preferences = try Preferences.inMemory()
     try preferences.set(Secret("hunter2"), forKey: "token")
@@ -116,7 +116,7 @@ import Testing
     #expect(throws: CofferError.self) { try preferences.exportPropertyList() }
   }
 
-  @Test("can be serialized and set again, and sealed bytes cannot be given as a value")
+  @Test("can be serialized and set again, and sealed bytes cannot be set as a value")
   func serialized() throws {
     let connection = try Database.inMemory().makeConnection()
     try connection.readWrite { transaction in

@@ -20,7 +20,7 @@ import Testing
     try ValueCoder.decode(ValueCoder.encode(value), as: T.self)
   }
 
-  @Test("1.5 read back equal, whatever their type")
+  @Test("1.5 read back equal, of every type")
   func everyType() throws {
     for text in ["", "plain", "a\0b", "e\u{301}", String(repeating: "x", count: 100_000)] {
       #expect(try Array(roundTrip(text).utf8) == Array(text.utf8))
@@ -48,7 +48,7 @@ import Testing
     #expect(try roundTrip(Level.high) == .high)
   }
 
-  @Test("that are URLs read back with the base they had, also an empty text, which a URL made of parts can have")
+  @Test("that are URLs read back with their base, also an empty text, which a URL made of parts can have")
   func urls() throws {
     let base = try #require(URL(string: "https://example.org/a/"))
     let empty = try #require(URLComponents().url)
@@ -56,7 +56,7 @@ import Testing
     let urls = [
       (URL(string: "b", relativeTo: base), "b\0https://example.org/a/"),
       (URL(string: "b/c"), "b/c"),
-      // A base that is relative, and one with a base of its own.
+      // A relative base, and one that has a base itself.
       (URL(string: "c", relativeTo: URL(string: "a/b/")), "c\0a/b/"),
       (URL(string: "c", relativeTo: URL(string: "b/", relativeTo: base)), "c\0https://example.org/a/b/"),
       (URL(string: "https://example.org/x", relativeTo: base), "https://example.org/x"),
@@ -82,7 +82,7 @@ import Testing
     var v: T
   }
 
-  @Test("of Codable types are the JSON that FORMAT.md describes")
+  @Test("of Codable types are the JSON of FORMAT.md")
   func json() throws {
     func check(_ value: some Encodable, _ expected: String) throws {
       #expect(try Value(ValueCoder.encode(Held(v: value))) == .json("{\"v\":\(expected)}"))
@@ -110,7 +110,7 @@ import Testing
     #expect(try Value(ValueCoder.encode(Held(v: Int?.none))) == .json("{\"v\":null}"))
   }
 
-  @Test("set as JSON are stored as they are given, and what is not JSON reads, where another program has stored it")
+  @Test("set as JSON are stored unchanged, and invalid JSON stored by another program can be read")
   func jsonAsGiven() throws {
     let text = #"{ "b" : 1, "a":1.0 }"#
     #expect(try Value(Value.json(text).stored) == .json(text))
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test("describe themselves, so that a tool can show what any program stored")
+  @Test("describe themselves, so that a tool can show values of any program")
   func selfDescribing() throws {
     func kind(_ value: some Encodable) throws -> Value.Kind { try ValueCoder.encode(value).kind }
     #expect(try kind(UInt8(3)) == .int)
@@ -136,7 +136,7 @@ import Testing
     #expect(try Value(ValueCoder.encode(Point(x: 1, y: 2))) == .json(#"{"x":1,"y":2}"#))
   }
 
-  @Test("have one form: equal values have equal bytes, and an integer is never stored as two kinds")
+  @Test("have one form: equal values have equal bytes, and equal integers one kind")
   func canonical() throws {
     let one = Dictionary(uniqueKeysWithValues: (0..<100).map { ("key \($0)", $0) })
     let other = Dictionary(uniqueKeysWithValues: (0..<100).reversed().map { ("key \($0)", $0) })
@@ -144,7 +144,7 @@ import Testing
     #expect(try Value.uint64(5).stored == Value.int(5).stored)
   }
 
-  @Test("read as exactly their type: an integer fits other integers and Double where nothing is lost, no more")
+  @Test("read as exactly their type: an integer also as other integers and Double if nothing is lost")
   func exactTypes() throws {
     func read<T: Codable>(_ value: some Encodable, as type: T.Type) throws -> T {
       try ValueCoder.decode(ValueCoder.encode(value), as: type)
@@ -165,7 +165,7 @@ import Testing
     #expect(throws: ValueCodingError.self) { try read(7, as: Level.self) }
   }
 
-  @Test("made by hand as a list or dictionary read as a Codable type, and JSON as a list")
+  @Test("built as a list or dictionary read as a Codable type, and JSON as a list")
   func acrossForms() throws {
     let byHand = ["x": 1, "y": 2, "label": "p"] as Value
     #expect(try ValueCoder.decode(byHand.stored, as: Point.self) == Point(x: 1, y: 2, label: "p"))
@@ -173,7 +173,7 @@ import Testing
     #expect(try ValueCoder.decode(Value.json("[1,2]").stored, as: Value.self) == .json("[1,2]"))
   }
 
-  @Test("that nest too deep are refused when they are set")
+  @Test("nested too deeply are refused when set")
   func depth() throws {
     var value = Value.int(1)
     for _ in 0..<Value.maximumDepth { value = .array([value]) }

@@ -6,7 +6,7 @@ import Testing
 @testable import Coffer
 @testable import CofferMaintenance
 
-@Suite("Who has the store's key, and not the vault's") struct HostileVaultTests {
+@Suite("An attacker with the store's key and not the vault's") struct HostileVaultTests {
   private let fixture: SealedFixture
   private var vault: Vault { fixture.vault }
   private var connection: Connection { fixture.connection }
@@ -32,7 +32,7 @@ import Testing
   // MARK: Values
 
   @Test(
-    "puts no value in clear, or a sealed one, where it does not belong: every way of reading says damage, and verification",
+    "plants no plaintext or sealed value where it does not belong: every read, and verification, reports damage",
     arguments: [
       "type = 5, data = CAST('planted' AS BLOB)", "metadata = CAST(x'05' || 'planted' AS BLOB)",
       "type = 13, data = CAST('planted' AS BLOB), metadata = NULL",
@@ -66,8 +66,8 @@ import Testing
       #expect(keys == ["k"])
     }
     let problems = try fixture.database.verify().problems
-    #expect(problems.contains { $0.hasPrefix("The value for \"k\" in \"tokens\" is damaged: it is not sealed") })
-    #expect(problems.contains { $0.hasPrefix("An earlier value for \"k\" in \"tokens\" is damaged: it is not sealed") })
+    #expect(problems.contains { $0.hasPrefix("The value for \"k\" in \"tokens\" is damaged: it is unsealed") })
+    #expect(problems.contains { $0.hasPrefix("An earlier value for \"k\" in \"tokens\" is damaged: it is unsealed") })
     guard isUnlocked else { return }
     // Nor is it sealed, or opened for all, as if it had been the owner's.
     #expect(throws: CofferError.self) {
@@ -80,14 +80,14 @@ import Testing
     #expect(try fixture.object() == "new")
   }
 
-  @Test("has a sealed value read in no collection that is not sealed")
+  @Test("gets no sealed value read in an unsealed collection")
   func sealedElsewhere() throws {
     try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") }
     try fixture.execute(
       "UPDATE items SET (type, data) = (SELECT type, data FROM items WHERE collection = 1) WHERE collection = 2")
     expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "other") } }
     let problems = try fixture.database.verify().problems
-    #expect(problems.count == 1 && problems[0].contains("\"k\" in \"other\" is damaged: it is not sealed in a sealed"))
+    #expect(problems.count == 1 && problems[0].contains("\"k\" in \"other\" is damaged: it is unsealed in a sealed"))
   }
 
   // MARK: Declarations
@@ -104,7 +104,8 @@ import Testing
   ]
 
   @Test(
-    "takes no declaration away unseen: nothing goes there in clear while the vault is unlocked", arguments: declarations
+    "removes no declaration unnoticed: no plaintext is written there while the vault is unlocked",
+    arguments: declarations
   )
   func declarationTakenAway(_ sql: String) throws {
     let proxy = try ConnectionProxy(database: fixture.database)
@@ -116,23 +117,25 @@ import Testing
       }
     }
     for _ in 0..<2 {
-      expectRefusal { try fixture.set("in clear", forKey: "new") }
-      expectRefusal { try fixture.set("in clear") }
-      expectRefusal { try proxy.setObject("in clear", forKey: "p", inCollection: "tokens", durability: .committed) }
+      expectRefusal { try fixture.set("an open value", forKey: "new") }
+      expectRefusal { try fixture.set("an open value") }
+      expectRefusal {
+        try proxy.setObject("an open value", forKey: "p", inCollection: "tokens", durability: .committed)
+      }
       expectRefusal { try fixture.object(as: String.self) }
       expectRefusal { try proxy.object(forKey: "k", inCollection: "tokens", as: String.self) }
     }
     let text = try connection.perform { session in
       try session.read { try session.connection.text(ofAllRowsIn: "items") }
     }
-    #expect(!text.contains("in clear"))
-    // Another collection is nobody else's business, as long as there is a vault that can say so.
+    #expect(!text.contains("an open value"))
+    // Other collections are not affected as long as there is a vault.
     if !sql.contains("vault") { try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") } }
     #expect(try fixture.database.verify().problems != [])
   }
 
   @Test(
-    "has it said by verification with the vault locked, and by unlocking where the list was edited",
+    "is reported by verification with the vault locked, and by unlocking if the list was edited",
     arguments: declarations)
   func declarationWhileLocked(_ sql: String) throws {
     vault.lock()
@@ -140,25 +143,25 @@ import Testing
     let problems = try fixture.database.verify().problems
     #expect(
       problems.contains {
-        $0.contains("declaration of \"tokens\"") || $0.contains("not sealed") || $0.contains("vault")
+        $0.contains("declaration of \"tokens\"") || $0.contains("unsealed") || $0.contains("vault")
       })
     guard sql.contains("vault") else { return }
     #expect(throws: CofferError.self) { try vault.unlock(fixture.vaultKey) }
   }
 
-  @Test("declares no collection that the vault does not, which would lock its owner out")
+  @Test("adds no declaration that the vault lacks, which would lock the owner out")
   func declarationMade() throws {
     try connection.readWrite { try $0.setObject("plain", forKey: "k", inCollection: "mail") }
     try fixture.execute("UPDATE collections SET flags = flags | 1 WHERE name = 'mail'")
     expectDamage { try connection.read { try $0.value(forKey: "k", inCollection: "mail") } }
     #expect(try fixture.database.verify().problems.contains { $0.contains("declaration of \"mail\"") })
-    // It can be removed all the same.
+    // It can still be removed.
     try connection.readWrite { try $0.removeAllObjects(inCollection: "mail") }
     try fixture.database.unseal(collection: "mail")
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  @Test("declares no collection past its owner's mending: sealing it seals what lies there, unsealing leaves it")
+  @Test("adds no declaration the owner cannot repair: sealing seals the contents, unsealing keeps them")
   func declarationMadeAndMended() throws {
     for seals in [true, false] {
       let name = "mail \(seals)"
@@ -174,7 +177,7 @@ import Testing
     }
   }
 
-  @Test("gains nothing by the vault's being locked: what was read then is read anew when it is unlocked")
+  @Test("gains nothing while the vault is locked: what was read then is read again once it is unlocked")
   func readWhileLocked() throws {
     let proxy = try ConnectionProxy(database: fixture.database)
     vault.lock()
@@ -189,7 +192,7 @@ import Testing
         try connection.readWrite { try $0.object(forKey: "k", inCollection: "tokens") },
       ]
     }
-    // What nobody can know with the vault locked.
+    // Impossible to know with the vault locked.
     #expect(try read() == ["planted", "planted", "planted"])
     // So that the connection knows its collections with the next write.
     try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "other") }
@@ -205,7 +208,7 @@ import Testing
     expectDamage { try pinned.read { try $0.object(forKey: "k", inCollection: "tokens", as: String.self) } }
   }
 
-  @Test("does not keep the owner from mending it: sealing anew declares the collection, and opens what is the owner's")
+  @Test("cannot prevent a repair: sealing again declares the collection, and opens the owner's values")
   func mending() throws {
     try fixture.execute(Self.declarations[0])
     expectDamage { try fixture.object(as: String.self) }
@@ -219,7 +222,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  @Test("puts an older list back, of the same key, with the declarations of then: a limit that SECURITY.md names")
+  @Test("can put back an older list of the same key, with its declarations: a limit that SECURITY.md names")
   func replayedList() throws {
     try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
     try fixture.database.seal(collection: "more")
@@ -228,16 +231,46 @@ import Testing
       UPDATE collections SET flags = 0 WHERE name = 'more'
       """
     try fixture.execute(replay)
-    try connection.readWrite { try $0.setObject("in clear", forKey: "k", inCollection: "more") }
+    try connection.readWrite { try $0.setObject("an open value", forKey: "k", inCollection: "more") }
     #expect(try connection.storedItem(inCollection: "more")?.object.kind == .string)
     try fixture.execute("DROP TABLE kept")
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
+  @Test("can put back an older row of the vault, with its slots: a limit that SECURITY.md names")
+  func replayedSlots() throws {
+    let revoked = try KeySource.key(.random(count: 32))
+    try vault.addSlot(revoked)
+    try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
+    try vault.removeSlot(1)
+    vault.lock()
+    #expect(throws: CofferError.wrongKey) { try vault.unlock(revoked) }
+    try fixture.execute("DELETE FROM vault; INSERT INTO vault SELECT * FROM kept; DROP TABLE kept")
+    try vault.unlock(revoked)
+    #expect(try fixture.object() == "s3cret")
+    // Until the vault gets a new key.
+    try fixture.execute("CREATE TABLE kept AS SELECT * FROM vault")
+    try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])
+    vault.lock()
+    try fixture.execute("DELETE FROM vault; INSERT INTO vault SELECT * FROM kept; DROP TABLE kept")
+    try vault.unlock(revoked)
+    #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
+  }
+
+  @Test("can remove the vault with all sealed collections, undetected: a limit that SECURITY.md names")
+  func removedVault() throws {
+    vault.lock()
+    try fixture.execute(
+      "DELETE FROM vault; DELETE FROM items; DELETE FROM history; DELETE FROM collections WHERE name = 'tokens'")
+    #expect(try !vault.exists())
+    let problems = try fixture.database.verify().problems
+    #expect(problems.isEmpty, "\(problems)")
+  }
+
   // MARK: The owner
 
   @Test(
-    "is seen by every process that has the vault unlocked, and what its owner declares meanwhile is not taken for that")
+    "is noticed by every process that has the vault unlocked, and not confused with the owner's declarations")
   func elsewhere() throws {
     // Another database on the same file has keys of its own, as another process has.
     let other = try fixture.store.open()
@@ -250,7 +283,7 @@ import Testing
     try vault.addSlot(.key(.random(count: 32)))
     try fixture.database.unseal(collection: "tokens")
     #expect(try proxy.object(forKey: "k", inCollection: "tokens") == "s3cret")
-    try proxy.setObject("in clear by now", forKey: "k", inCollection: "tokens", durability: .committed)
+    try proxy.setObject("an open value by now", forKey: "k", inCollection: "tokens", durability: .committed)
     #expect(try connection.storedItem()?.object.kind == .string)
     // A new key, of which the other knows nothing: what was sealed stays so, and the rest works.
     try vault.rotate(newKeyFor: [fixture.vaultKey], droppingSlots: [1])
@@ -263,7 +296,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  @Test("gets nothing signed by a new key of the vault that was not right under the earlier one")
+  @Test("gets nothing signed by a new key of the vault that was not valid under the earlier one")
   func rotation() throws {
     try fixture.execute(Self.declarations[3])
     expectDamage { try vault.rotate(newKeyFor: [fixture.vaultKey]) }

@@ -20,7 +20,7 @@ import Testing
 
   // MARK: Values
 
-  @Test("gives every kind of value back, with its metadata, after reopening")
+  @Test("returns every kind of value, with its metadata, after reopening")
   func values() throws {
     let values: [(key: String, value: Value)] = [
       ("bool", true), ("int", -3), ("uint64", .uint64(.max)), ("double", .double(-0.0)), ("string", ""),
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("gives no value while the vault is locked, on no way, and lists names, sizes and versions")
+  @Test("returns no value while the vault is locked, in any way, and lists names, sizes and versions")
   func lockedReads() throws {
     try fixture.set("s3cret", "note")
     try connection.read { transaction in
@@ -92,7 +92,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  @Test("takes no value while the vault is locked, on no way, and changes nothing; keys can be removed")
+  @Test("accepts no value while the vault is locked, in any way, and changes nothing; keys can be removed")
   func lockedWrites() throws {
     try fixture.set("s3cret", "note")
     let (before, snapshot) = (try fixture.storedItem(), try fixture.snapshot())
@@ -120,7 +120,7 @@ import Testing
     #expect(try connection.read { try $0.numberOfKeys(inCollection: "tokens") } == 0)
   }
 
-  @Test("is not changed by setting an equal value: no version, no commit, no other bytes")
+  @Test("is not changed by setting an equal value: no new version, no commit, no other bytes")
   func equalValues() throws {
     try fixture.set("s3cret", "note")
     let (before, snapshot) = (try fixture.storedItem(), try fixture.snapshot())
@@ -153,7 +153,7 @@ import Testing
 
   // MARK: Sealing and unsealing
 
-  @Test("has what was there sealed, its history dropped, and nothing in clear left in pages or log")
+  @Test("seals existing values, drops their history, and leaves no plaintext in pages or log")
   func sealing() throws {
     let canary = "canary-hunter2"
     try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "mail") }
@@ -183,7 +183,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  /// Every page of the database in clear, free ones included.
+  /// Every plaintext page of the database, including free ones.
   private func pages() throws -> Data {
     let path = "\(fixture.store.folder)/plain-\(UUID().uuidString).db"
     let plain = try SQLiteConnection(plainFileAt: path)
@@ -192,7 +192,7 @@ import Testing
     return try Data(contentsOf: URL(fileURLWithPath: path))
   }
 
-  @Test("says that it is sealed, and that its log is not cleared, while someone reads an older snapshot")
+  @Test("is reported as sealed, with an uncleared log, while an older snapshot is read")
   func pinnedSnapshot() throws {
     let database = try fixture.store.open(busyTimeout: .milliseconds(50))
     try database.vault.unlock(fixture.vaultKey)
@@ -206,7 +206,7 @@ import Testing
     #expect(try fixture.store.bytes("-wal").isEmpty)
   }
 
-  @Test("comes through a salvage, vault included")
+  @Test("survives a salvage, including the vault")
   func salvage() throws {
     try fixture.set(Secret("s3cret"), "note")
     try fixture.database.close()
@@ -227,7 +227,7 @@ import Testing
     #expect(row?.object == Secret("s3cret") && row?.metadata == "note")
   }
 
-  @Test("can be declared before there is anything in it, and stays declared when all is removed")
+  @Test("can be declared while empty, and stays declared when emptied")
   func declaration() throws {
     try fixture.database.seal(collection: "empty")
     #expect(try connection.read { try $0.sealedCollections() } == ["empty", "tokens"])
@@ -245,7 +245,7 @@ import Testing
     #expect(try fixture.storedItem()?.object.kind == .sealed)
   }
 
-  @Test("can be unsealed: its values and their history lie in clear then, and need no vault")
+  @Test("can be unsealed: its values and their history are then ordinary, and need no vault")
   func unsealing() throws {
     try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "tokens") }
     try fixture.set("earlier", "note")
@@ -268,7 +268,7 @@ import Testing
     #expect(try fixture.snapshot() == snapshot)
   }
 
-  @Test("keeps a history where that is asked for after sealing, of sealed values, which can be restored")
+  @Test("keeps a history if turned on after sealing, of sealed values, which can be restored")
   func history() throws {
     try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "tokens") }
     try fixture.set("first", "note")
@@ -292,7 +292,7 @@ import Testing
 
   // MARK: Values out of place
 
-  @Test("does not open a value that was moved: to another key, collection, field or vault")
+  @Test("does not open a value moved to another key, collection, field or vault")
   func moved() throws {
     try fixture.database.seal(collection: "other")
     for key in ["a", "b"] { try fixture.set("value \(key)", "note", forKey: key) }
@@ -331,7 +331,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  @Test("does not open a value with any bit flipped, and takes another in its place")
+  @Test("does not open a value with any bit flipped, and can replace it")
   func flipped() throws {
     try fixture.set("s3cret")
     let bytes = try #require(try fixture.storedItem()).object.stored.array
@@ -347,7 +347,7 @@ import Testing
 
   // MARK: Others
 
-  @Test("has observers hear of its keys, with values that are sealed until they are asked for")
+  @Test("notifies observers of its keys, with values that stay sealed until requested")
   func observers() throws {
     final class Listener: TransactionObserver {
       let events = Lock<[DatabasePreUpdateEvent]>([])
@@ -371,7 +371,7 @@ import Testing
     #expect(throws: locked) { try events[0].newObject }
   }
 
-  @Test("has its rules work on values in clear")
+  @Test("applies its rules to plaintext values")
   func rules() throws {
     let heard = Lock<[Value]>([])
     var rules = CollectionRules()
@@ -389,7 +389,7 @@ import Testing
     #expect(throws: Refusal.self) { try fixture.set(1) }
   }
 
-  @Test("works in memory, and where the store is only read")
+  @Test("works in memory, and read-only")
   func otherStores() throws {
     let memory = try Database.inMemory()
     try memory.vault.create(key: fixture.vaultKey)

@@ -18,7 +18,7 @@ import Testing
       [command, fixture.store.path, fixture.store.keyFile, keyFile ?? fixture.vaultKeyFile] + arguments)
   }
 
-  @Test("read what another one set, once they have unlocked the vault, each for itself")
+  @Test("read what another one set, once each has unlocked the vault")
   func reading() throws {
     try fixture.set(Secret("s3cret"))
     #expect(try worker("get-sealed", "tokens", "k").text == "s3cret\n")
@@ -29,7 +29,7 @@ import Testing
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: Secret.self) }
   }
 
-  @Test("drop what they have in clear when another one seals it, and keep what is pending until it can be sealed")
+  @Test("drop plaintext when another one seals the collection, and keep pending changes until they can be sealed")
   func sealing() throws {
     let database = try fixture.store.open()
     let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
@@ -41,7 +41,7 @@ import Testing
     #expect(try worker("seal", "mail").status == 0)
     #expect(throws: locked) { try proxy.object(forKey: "cached", inCollection: "mail", as: String.self) }
     #expect(throws: locked) { try proxy.setObject("x", forKey: "cached", inCollection: "mail") }
-    // What was set before is pending, and not written in clear.
+    // Earlier values are pending, and not written as plaintext.
     #expect(try proxy.object(forKey: "pending", inCollection: "mail") == "new")
     #expect(throws: locked) { try proxy.flushAndWait() }
     #expect(proxy.pendingChangeCount == 1)
@@ -55,7 +55,7 @@ import Testing
     #expect(try proxy.state.visible("pending", in: "mail").item?.object.stored.kind == .sealed)
   }
 
-  @Test("learn with their first flush, if they have read nothing, of a vault that another one made before it")
+  @Test("learn with their first flush, without having read, of a vault created before by another one")
   func vaultBeforeFirstFlush() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -68,7 +68,7 @@ import Testing
     #expect(proxy.pendingChangeCount == 0)
   }
 
-  @Test("learn of a vault that another one made, and of a collection that it sealed, before they set a value there")
+  @Test("learn of a vault and a sealed collection of another one before they set a value there")
   func newVault() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -84,7 +84,7 @@ import Testing
     #expect(proxy.pendingChangeCount == 0)
   }
 
-  @Test("go on when another one gives the vault a new key, where theirs came from a file")
+  @Test("continue when another one gives the vault a new key, if theirs came from a file")
   func followed() async throws {
     try fixture.set("s3cret")
     let proxy = try ConnectionProxy(database: fixture.database)
@@ -99,12 +99,12 @@ import Testing
     #expect(try fixture.object() == "new" && fixture.object(forKey: "p") == "pending")
     fixture.vault.lock()
     #expect(await events.next() == .locked)
-    // Nothing is followed by whoever has locked the vault.
+    // A process with a locked vault follows nothing.
     #expect(try worker("rotate-vault").status == 0)
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }
   }
 
-  @Test("are locked when another one gives the vault a new key that is not in their file, until it is")
+  @Test("are locked when another one gives the vault a new key, until it is in their file")
   func missed() async throws {
     try fixture.set("s3cret")
     let proxy = try ConnectionProxy(database: fixture.database)
@@ -124,10 +124,10 @@ import Testing
     #expect(await events.next() == .keyReplaced(isFollowed: true))
   }
 
-  @Test("are locked when another one gives the vault a new key, and go on when they unlock it again")
+  @Test("are locked when another one gives the vault a new key, and continue when they unlock it again")
   func rotation() throws {
     try fixture.set("s3cret")
-    // The key itself says nothing of where another one could be.
+    // A plain key does not tell where to find a new one.
     try fixture.vault.unlock(.key(KeyFile.read(at: fixture.vaultKeyFile)))
     #expect(try worker("rotate-vault").status == 0)
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.object(as: String.self) }

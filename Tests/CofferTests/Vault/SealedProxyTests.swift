@@ -38,7 +38,7 @@ extension Keys {
     return item.object.stored.kind == .sealed && item.metadata.map { $0.kind == .sealed } ?? true
   }
 
-  @Test("keeps ciphertext in memory, of what is pending and of what was read, and reads it back")
+  @Test("keeps only ciphertext in memory, of pending and cached values, and reads it back")
   func memory() throws {
     for value in ["text", 1, true, 2.5, .secret(Secret("s3cret")), ["list"]] as [Value] {
       try set(value)
@@ -64,7 +64,7 @@ extension Keys {
     for number in 0..<20 { #expect(isSealed(held("\(number)"))) }
   }
 
-  @Test("throws at once what is read and what is set while the vault is locked, and goes on with other collections")
+  @Test("throws immediately on reads and sets while the vault is locked, and serves other collections")
   func lockedProxy() throws {
     try set("s3cret")
     try proxy.flushAndWait()
@@ -97,7 +97,7 @@ extension Keys {
     #expect(try fixture.storedItem() == nil)
   }
 
-  @Test("keeps what is pending through a lock, and writes it while the vault is locked")
+  @Test("keeps pending changes through a lock, and writes them while the vault is locked")
   func pending() throws {
     try set(Secret("s3cret"))
     vault.lock()
@@ -110,7 +110,7 @@ extension Keys {
     #expect(try fixture.object() == Secret("s3cret"))
   }
 
-  @Test("has no change where an equal value is set, and announces none")
+  @Test("has no change if an equal value is set, and announces none")
   func equalValues() async throws {
     try proxy.setObject("s3cret", forKey: "k", inCollection: "tokens", withMetadata: 1)
     try proxy.flushAndWait()
@@ -131,7 +131,7 @@ extension Keys {
     #expect(event?.changes.map(\.key) == ["last"])
   }
 
-  @Test("updates, compares and sets in one step")
+  @Test("updates, compares and sets atomically")
   func updates() throws {
     #expect(try object(as: String.self) == nil)
     #expect(try proxy.compareAndSet("k", inCollection: "tokens", expected: String?.none, new: "one"))
@@ -144,7 +144,7 @@ extension Keys {
     #expect(try fixture.storedItem() == nil && held() == nil)
   }
 
-  @Test("announces keys, with values that are sealed until they are asked for")
+  @Test("announces keys, with values that stay sealed until requested")
   func events() async throws {
     var changes = try proxy.changes().makeAsyncIterator()
     try set("hunter2")
@@ -165,7 +165,7 @@ extension Keys {
     #expect(throws: locked) { try own.changes[0].object(as: String.self) }
   }
 
-  @Test("tells typed keys and Preferences that it is locked, as they tell of errors")
+  @Test("reports to typed keys and Preferences that it is locked, in their way of reporting errors")
   func preferences() async throws {
     proxy[.token] = Secret("s3cret")
     #expect(proxy[.token] == Secret("s3cret"))
@@ -190,7 +190,7 @@ extension Keys {
     #expect(preferences.object(forKey: "k", as: Secret.self) == Secret("s3cret"))
   }
 
-  @Test("follows when the collection is sealed and unsealed by a connection, with values cached and pending")
+  @Test("follows when a connection seals and unseals the collection, with values cached and pending")
   func declarations() throws {
     for key in ["cached", "pending"] { try proxy.setObject("old", forKey: key, inCollection: "mail") }
     try proxy.flushAndWait()

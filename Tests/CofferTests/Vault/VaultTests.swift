@@ -18,7 +18,7 @@ import Testing
 
   private func passphrase(_ text: String) -> KeySource { .passphrase(SecretBytes(copying: text.utf8)) }
 
-  @Test("is made once, and then unlocked; without one nothing can be sealed")
+  @Test("is created once, and then unlocked; without one nothing can be sealed")
   func creation() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -42,7 +42,7 @@ import Testing
     #expect(again.vault.isUnlocked)
   }
 
-  @Test("does not open with what opens the store")
+  @Test("does not open with the secrets of the store")
   func otherKey() throws {
     vault.lock()
     #expect(throws: CofferError.wrongKey) { try vault.unlock(fixture.store.key) }
@@ -101,7 +101,7 @@ import Testing
     #expect(throws: CofferError.locked(collection: "tokens")) { try fixture.database.unseal(collection: "tokens") }
   }
 
-  @Test("lends its key to whoever keeps it for a while, and takes no other")
+  @Test("lends its key to an agent, and accepts no other")
   func vaultKey() throws {
     try fixture.set("s3cret")
     let key = try vault.vaultKey()
@@ -113,7 +113,7 @@ import Testing
     #expect(try fixture.object() == "s3cret")
   }
 
-  @Test("is refused when its row was edited by someone without its key, whatever byte it was")
+  @Test("is refused if any byte of its row was edited by someone without its key")
   func edits() throws {
     try vault.addSlot(.key(.random(count: 32)), label: "other")
     let original = try #require(try vault.record())
@@ -159,7 +159,7 @@ import Testing
     try vault.unlock(fixture.vaultKey)
   }
 
-  @Test("gets a new key, under which everything is sealed anew, history included; the earlier key opens nothing")
+  @Test("gets a new key, which reseals everything, including history; the earlier key opens nothing")
   func rotation() throws {
     try fixture.connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "tokens") }
     try fixture.database.seal(collection: "more")
@@ -212,7 +212,7 @@ import Testing
     #expect(try fixture.object() == "new")
   }
 
-  @Test("that got a new key elsewhere is locked to who has the earlier one, until it is unlocked again")
+  @Test("that got a new key elsewhere is locked for holders of the earlier one, until unlocked again")
   func rotationElsewhere() throws {
     try fixture.set("s3cret")
     // Another database on the same file has keys of its own, as another process has.
@@ -227,7 +227,7 @@ import Testing
     #expect(throws: locked) {
       try other.makeConnection().readWrite { try $0.setObject(1, forKey: "n", inCollection: "tokens") }
     }
-    // What was sealed under the earlier key and not written yet is sealed anew as soon as that can be done.
+    // Pending values sealed under the earlier key are resealed as soon as possible.
     #expect(throws: locked) { try proxy.flushAndWait() }
     #expect(proxy.pendingChangeCount == 1)
     try other.vault.unlock(fixture.vaultKey)
@@ -237,7 +237,7 @@ import Testing
     #expect(try fixture.database.verify().problems.isEmpty)
   }
 
-  @Test("is in a backup, with its slots and what it seals")
+  @Test("is in a backup, with its slots and sealed collections")
   func backup() throws {
     try fixture.set(Secret("s3cret"), "note")
     let path = "\(fixture.store.folder)/copy.coffer"
@@ -255,7 +255,7 @@ import Testing
     #expect(try copy.verify().problems.isEmpty)
   }
 
-  @Test("can be locked at any moment: a read gives the value or says that it is locked")
+  @Test("can be locked at any moment: a read returns the value or throws that it is locked")
   func lockWhileReading() throws {
     for number in 0..<50 { try fixture.set(Secret("value \(number)"), forKey: "\(number)") }
     let key = try vault.vaultKey()
@@ -293,7 +293,7 @@ import Testing
     #expect(rounds > 0)
   }
 
-  @Test("says what is wrong in sentences without secrets")
+  @Test("describes errors in sentences without secrets")
   func descriptions() {
     #expect("\(CofferError.locked(collection: "tokens"))".contains("\"tokens\""))
     for error in [CofferError.locked(collection: nil), .vaultNotFound, .vaultExists] {

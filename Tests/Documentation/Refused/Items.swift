@@ -5,21 +5,21 @@ import CofferCompat
 import Foundation
 
 struct NeverNil: Persistable {
-  // error: metadata has to be a variable of an optional type
+  // error: metadata must be a variable of an optional type
   static let collection = "items"
   let identifier: Int
   var metadata: Date
 }
 
 struct Constant: Persistable {
-  // error: metadata has to be a variable of an optional type
+  // error: metadata must be a variable of an optional type
   static let collection = "items"
   let identifier: Int
   let metadata: Date?
 }
 
 struct OnlyRead: Persistable {
-  // error: metadata has to be a variable of an optional type
+  // error: metadata must be a variable of an optional type
   static let collection = "items"
   let identifier: Int
   var metadata: Date? { nil }

@@ -1,4 +1,4 @@
-// Callbacks that nobody would call; see `ObserverCallbacks.swift`.
+// Callbacks that would never be called; see `ObserverCallbacks.swift`.
 
 import Coffer
 

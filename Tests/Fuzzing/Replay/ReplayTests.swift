@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// The corpus of the fuzzer, without the fuzzer: what it began with, and what it found.
-@Suite("Readers of bytes that anybody may have changed") struct ReplayTests {
+/// Replays the corpus of the fuzzer, without the fuzzer: its initial inputs, and its findings.
+@Suite("Readers of untrusted bytes") struct ReplayTests {
   private static let corpus = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Corpus")
 
-  @Test("take each input that fuzzing has kept", arguments: FuzzTarget.all.map(\.name))
+  @Test("survive every input that fuzzing has kept", arguments: FuzzTarget.all.map(\.name))
   func replay(_ name: String) throws {
     let target = try #require(FuzzTarget.all.first { $0.name == name })
     let folder = Self.corpus.appendingPathComponent(name)
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test("take what changes in any one byte of the inputs that are right", arguments: FuzzTarget.all.map(\.name))
+  @Test("survive a change of any byte of valid inputs", arguments: FuzzTarget.all.map(\.name))
   func mutations(_ name: String) throws {
     let target = try #require(FuzzTarget.all.first { $0.name == name })
     let seed = Self.corpus.appendingPathComponent(name).appendingPathComponent("seed-0")
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test("have a corpus each, and there is no other")
+  @Test("have one corpus each, and there are no others")
   func folders() throws {
     let names = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)
     #expect(Set(names) == Set(FuzzTarget.all.map(\.name)))

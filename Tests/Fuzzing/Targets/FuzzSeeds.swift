@@ -71,7 +71,7 @@ enum FuzzSeeds {
     return Array(bytes[...end])
   }
 
-  /// The pages of a small store with every table in use, in clear.
+  /// The pages of a small store with every table in use, in plaintext.
   private static func samplePages() throws -> [[UInt8]] {
     let path = NSTemporaryDirectory() + "coffer-seeds-\(getpid()).coffer"
     defer { for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) } }

@@ -3,9 +3,9 @@ import Foundation
 
 @testable import CofferStorage
 
-/// A small store of fixed keys, whose pages and log are written anew for each input.
+/// A small store of fixed keys, whose pages and log are rewritten for each input.
 ///
-/// The inputs are in clear, and sealed here: a fuzzer that had to guess tags would never get past them.
+/// The inputs are plaintext, and sealed here: a fuzzer that had to guess tags would never get past them.
 struct FuzzStore {
   static let rootKey = SecretBytes(count: 32) { _ in }
   static let storeID = [UInt8](repeating: 7, count: 16)
@@ -14,7 +14,7 @@ struct FuzzStore {
     try EpochKeys(number: 1, epochKey: rootKey, storeID: storeID)
   }
 
-  /// A store as it was made, and what its pages are sealed under.
+  /// A newly created store, and the keys of its pages.
   private struct Template {
     let bytes: [UInt8]
     let keys: [EpochKeys]
@@ -53,13 +53,13 @@ struct FuzzStore {
     return Template(bytes: try Array(Data(contentsOf: URL(fileURLWithPath: path))), keys: keys)
   }
 
-  /// Puts the store there as it was made, with another log.
+  /// Restores the store as created, with another log.
   func write(log: [UInt8]) throws {
     try write(original, "")
     try write(log, "-wal")
   }
 
-  /// Puts a store there that has these pages, in clear, and no log.
+  /// Writes a store with these plaintext pages, and no log.
   func write(pages: [[UInt8]]) throws {
     var bytes = Array(original[..<Layout.envelopeByteCount])
     for (index, page) in pages.enumerated() {
@@ -85,7 +85,7 @@ struct FuzzStore {
     return sealed
   }
 
-  /// A log as it lies on the disk, of one in clear.
+  /// A plaintext log, encrypted as on disk.
   ///
   /// - Parameter isSummed: Whether salts and checksums are made right, so that the frames count.
   func sealed(log clear: [UInt8], isSummed: Bool) throws -> [UInt8] {
@@ -134,7 +134,7 @@ struct FuzzStore {
 }
 
 extension LogChecksum {
-  /// As it stands in a header, in clear.
+  /// As in a header, in plaintext.
   fileprivate var stored: [UInt8] {
     withUnsafeBytes(of: self) { words in
       [0, 4].flatMap { offset in

@@ -13,7 +13,7 @@ extension FuzzTarget {
     FuzzTarget("record", record), FuzzTarget("salvage", salvage),
   ]
 
-  /// One copy of the envelope: as it is, and with the magic and the checksum made right.
+  /// One copy of the envelope: unchanged, and with the magic and the checksum corrected.
   private static func envelope(_ bytes: [UInt8]) throws {
     _ = try? Envelope(copy: bytes[...])
     var copy = FuzzStore.padded(bytes[...], to: Layout.envelopeCopyByteCount - SHA256.byteCount)
@@ -21,7 +21,7 @@ extension FuzzTarget {
     copy += try copy.withUnsafeBytes(SHA256.digest)
     let envelope = try Envelope(copy: copy[...])
     _ = envelope.currentEpoch
-    // A passphrase would be stretched, which takes as long as the slot says.
+    // A passphrase would be stretched for as long as the slot says.
     _ = try envelope.keys(rootKey: envelope.open(.key(FuzzStore.rootKey)).key)
   }
 
@@ -64,7 +64,7 @@ extension FuzzTarget {
     }
   }
 
-  /// A log, beside a store: by what reads it without SQLite, and by SQLite.
+  /// A log beside a store: read without SQLite, and by SQLite.
   ///
   /// The first byte says whether the log is sealed here (bit 0), whether its sums are made right (bit 1), and whether a
   /// byte of it is damaged afterwards (bit 2), which one, the last four bytes say.
@@ -85,7 +85,7 @@ extension FuzzTarget {
 
   private static func readWithoutSQLite(_ path: String) throws {
     let pages = try PageReader(Store.open(at: path, key: .key(FuzzStore.rootKey), isReadOnly: true))
-    // A log that says that there are billions of pages is taken at its word; each is looked at once.
+    // A log may claim billions of pages, and each is checked once.
     guard pages.pageCount < 10_000 else { return }
     try TableSalvage(pages) { _ in }.run { $0.table }
   }
@@ -108,7 +108,7 @@ extension FuzzTarget {
     }
   }
 
-  /// A record, the first two bytes being how much longer it is said to be than what is there.
+  /// A record; the first two bytes say how much its claimed length exceeds the real one.
   private static func record(_ bytes: [UInt8]) throws {
     guard bytes.count >= 2 else { return }
     let payload = Array(bytes.dropFirst(2))
@@ -118,7 +118,7 @@ extension FuzzTarget {
     _ = SalvagedTable(row)
   }
 
-  /// The pages of a store, in clear and one behind the other, at most eight: salvaged as a whole.
+  /// The plaintext pages of a store in sequence, at most eight: salvaged together.
   private static func salvage(_ bytes: [UInt8]) throws {
     var rest = bytes[...]
     var pages: [[UInt8]] = []

@@ -14,7 +14,7 @@ extension FuzzTarget {
       FuzzTarget("template", template),
     ]
 
-  /// A file of one collection; what it holds comes back when it is written and read again.
+  /// A file of one collection, which must round-trip through writing and reading.
   private static func file(_ bytes: [UInt8], _ format: SettingsFormat) throws {
     _ = try? SettingsFile(bytes, format: format, named: "file", collection: nil, reading: FormatsTool.tree)
     let file = try SettingsFile(bytes, format: format, named: "file", collection: "c", reading: FormatsTool.tree)
@@ -33,7 +33,7 @@ extension FuzzTarget {
       let again = try SettingsFile(
         written, format: format, named: "written", collection: "c", reading: FormatsTool.tree
       ).settings
-      // Of what is equal, -0.0 and 0.0 differ in their bytes; of what has the same bytes, NaN is not equal.
+      // -0.0 and 0.0 are equal with different bytes; NaN has equal bytes and is not equal.
       let isSame = try again.count == 1 && (again[0].value == value || again[0].value?.stored == stored)
       try promise(isSame, "a file of \(format) is written as it was read")
     }
@@ -51,7 +51,7 @@ extension FuzzTarget {
     _ = try value.stored
   }
 
-  /// Arguments that are no values, with NUL between them: a pattern, a text, and what else there is.
+  /// Arguments other than values, separated by NUL: a pattern, a text, and others.
   private static func argumentText(_ bytes: [UInt8]) throws {
     let arguments = bytes.split(separator: 0, omittingEmptySubsequences: false)
       .compactMap { String(validating: $0, as: UTF8.self) }

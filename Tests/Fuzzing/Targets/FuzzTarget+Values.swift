@@ -23,7 +23,7 @@ extension FuzzTarget {
     _ = ValueText.text(value)
     _ = JSONText.text(value, bigIntegers: .strings)
     let written = try value.stored
-    // Equal values have equal bytes: what was written once stays as it is.
+    // Equal values have equal bytes: writing twice gives the same.
     try promise(try Value(written).stored == written, "a value of kind \(kind) is written as it was read")
   }
 

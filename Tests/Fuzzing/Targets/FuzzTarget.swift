@@ -6,7 +6,7 @@ import CofferCrypto
 
 /// Something that reads bytes which a file or a user gave, and must take any.
 ///
-/// `make fuzz` lets libFuzzer look for bytes that one of them cannot take; the tests replay those that were found.
+/// `make fuzz` lets libFuzzer search for bytes that break one of them; the tests replay its findings.
 struct FuzzTarget: Sendable {
   let name: String
   /// Reads the bytes; refuses them by one of the errors that `isRefusal(_:)` knows.
@@ -19,7 +19,7 @@ struct FuzzTarget: Sendable {
 
   /// Reads the bytes.
   ///
-  /// - Throws: What is neither success nor a refusal: a broken promise, or an error that nobody has thought of.
+  /// - Throws: What is neither success nor a refusal: a broken promise, or an unexpected error.
   func check(_ bytes: [UInt8]) throws {
     do {
       try read(bytes)
@@ -36,7 +36,7 @@ struct FuzzTarget: Sendable {
     }
   }
 
-  /// Of what was read, something does not come back when it is written and read again.
+  /// Something read does not round-trip through writing and reading.
   struct BrokenPromise: Error {
     let what: String
   }

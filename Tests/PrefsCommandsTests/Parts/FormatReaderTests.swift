@@ -48,7 +48,7 @@ struct FormatReaderTests {
   ]
 
   @Test(
-    "What is not a file of its format is refused without a word of it",
+    "A file of another format is refused without showing any of it",
     arguments: Self.refused)
   func refusals(_ format: SettingsFormat, _ text: String) throws {
     let problem = try #require(throws: FormatProblem.self, "\(text)") { try format.tree(Array(text.utf8)) }
@@ -82,7 +82,7 @@ struct FormatReaderTests {
     #expect(throws: FormatProblem.self) { try format.tree(Array("a: \"".utf8) + [0xff, 0xc0, 0x80]) }
   }
 
-  @Test("Aliases of aliases have a bound, as values and as keys")
+  @Test("Aliases of aliases are bounded, as values and as keys")
   func aliases() throws {
     var lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for level in 1...9 {
@@ -94,12 +94,12 @@ struct FormatReaderTests {
     // Within the first bound, but not the second.
     #expect(throws: FormatProblem.self) { try YAMLReader.tree(lines.prefix(6).joined(separator: "\n")) }
     #expect(throws: Never.self) { try YAMLReader.tree(lines.prefix(3).joined(separator: "\n")) }
-    // Text that is full of both is none of that.
+    // Text that contains many of both is neither.
     let text = Value.string(String(repeating: "&anchor *alias ", count: 1000))
     #expect(try YAMLReader.tree(YAMLWriter.text(["k": text])) == ["k": text])
   }
 
-  @Test("A damaged file is read or refused, and never more", arguments: SettingsFormat.allCases)
+  @Test("A damaged file is read or refused, without other effects", arguments: SettingsFormat.allCases)
   func damaged(_ format: SettingsFormat) throws {
     let whole = try format.bytes(
       format == .env
@@ -165,7 +165,7 @@ struct FormatReaderTests {
   }
 
   @Test(
-    "Variables come back from their own writer",
+    "Variables round-trip through their own writer",
     arguments: ["", "a b", "'", "''", "\"$x`\\", "a\nb\n", "#", " x ", "é🔑"])
   func variableRoundTrip(_ text: String) throws {
     let tree: [String: Value] = ["A": .string(text), "B": "after"]

@@ -24,7 +24,7 @@ struct JSONReaderTests {
   }
 
   @Test(
-    "What is stored of a text is its value written anew, as FORMAT.md describes it",
+    "A text is stored in the canonical form of FORMAT.md",
     arguments: [
       ("{\"b\" : 1, \"a\" :\n[ 1 ,2 ]}", #"{"a":[1,2],"b":1}"#), (#"{"é":1,"z":2,"B":3}"#, #"{"B":3,"z":2,"é":1}"#),
       ("-0", "-0.0"), ("1.0", "1.0"), ("1e2", "100.0"), ("1E+16", "1e+16"), ("1.5e300", "1.5e+300"), ("1e-5", "1e-05"),
@@ -39,7 +39,7 @@ struct JSONReaderTests {
   }
 
   @Test(
-    "What is not JSON is refused",
+    "Invalid JSON is refused",
     arguments: [
       "", " ", "nul", "truex", "1 2", "01", "-", "+1", "1.", ".5", "1e", "1e999", "0x1", "NaN", "'a'", "\"", "\"\\x\"",
       "\"\n\"", "\"\\ud800\"", "\"\\ud800x\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\\u12\"", "\"\\u+123\"", "[",
@@ -51,7 +51,7 @@ struct JSONReaderTests {
     #expect(throws: JSONReader.Problem.self) { try JSONReader.value(text) }
   }
 
-  @Test("Nesting has a bound, and breaking it is no crash")
+  @Test("Nesting is bounded, and exceeding it does not crash")
   func depth() throws {
     let limit = JSONReader.depthLimit
     let deep = String(repeating: "[", count: limit) + String(repeating: "]", count: limit)

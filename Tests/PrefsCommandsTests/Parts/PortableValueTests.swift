@@ -31,7 +31,7 @@ struct PortableValueTests {
     + [URL(string: "x", relativeTo: URL(string: "https://example.org/y/"))].compactMap { $0 }
 
   @Test(
-    "come back from each of them as they were, bit for bit", arguments: [SettingsFormat.plist, .json, .yaml, .toml])
+    "round-trip through each of them, bit for bit", arguments: [SettingsFormat.plist, .json, .yaml, .toml])
   func roundTrip(_ format: SettingsFormat) throws {
     for value in Self.values + Self.urls.map(Value.url) {
       let tree = try PortableValue.tree(value, native: format.native)
@@ -39,7 +39,7 @@ struct PortableValueTests {
     }
   }
 
-  @Test("come back from a property list in XML, where that has them")
+  @Test("round-trip through a property list in XML, if it supports them")
   func xmlRoundTrip() throws {
     for value in Self.values + Self.urls.map(Value.url) {
       let tree = try PortableValue.tree(value, native: SettingsFormat.plist.native)
@@ -67,7 +67,7 @@ struct PortableValueTests {
     #expect(try format.tree(format.bytes(tree, isBinary: true)) == .dictionary(tree))
   }
 
-  @Test("that a format has no form for are refused, and not cut off")
+  @Test("that a format cannot represent are refused, not truncated")
   func refusals() {
     #expect(throws: FormatProblem.self) { try PortableValue.tree("a\0b", native: SettingsFormat.toml.native) }
     #expect(throws: FormatProblem.self) { try PortableValue.tree(["a\0": 1], native: SettingsFormat.toml.native) }
@@ -80,7 +80,7 @@ struct PortableValueTests {
     #expect(throws: FormatProblem.self) { try EnvironmentFile.name("") }
   }
 
-  @Test("are refused where their marks stand before something else")
+  @Test("are refused if their tags have other contents")
   func malformedMarks() {
     let trees: [Value] = [
       ["$date": "yesterday"], ["$date": true], ["$data": "?"], ["$url": [1]], ["$uuid": "x"], ["$json": "{"],

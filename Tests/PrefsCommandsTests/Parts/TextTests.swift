@@ -14,7 +14,7 @@ struct TextTests {
       // A prime number of milliseconds, so that days, months and times of day all vary.
       let date = Date(timeIntervalSince1970: -12_000_000_000 + Double(step) * 12_345_678.901)
       let text = Timestamp.text(date)
-      // Foundation's calendar is the Julian one before October 1582; nobody's settings are that old.
+      // Foundation's calendar is the Julian one before October 1582; no settings are that old.
       guard date.timeIntervalSince1970 > -12_219_292_800 else { continue }
       #expect(text == formatter.string(from: date))
       let back = try #require(Timestamp.date(text))
@@ -91,7 +91,7 @@ struct TextTests {
   }
 
   @Test(
-    "What fits on a screen is told by its rows, with long lines counted as often as they wrap, and colour as nothing")
+    "A text fits a screen by its rows, with wrapped lines counted as several, and colour as nothing")
   func fits() {
     let line = String(repeating: "x", count: 25)
     #expect(Pager.fits(Array("\(line)\n".utf8), rows: 4, columns: 10))
@@ -102,7 +102,7 @@ struct TextTests {
   }
 
   @Test(
-    "A command that does not exist brings up the nearest one",
+    "An unknown command suggests the nearest one",
     arguments: [
       (["gte", "x"], "get"), (["-c", "list", "lst"], "list"), (["key", "lst"], "list"), (["help", "sett"], "set"),
       (["hlep"], "help"), (["--timeout", "5", "wach"], "watch"),
@@ -113,7 +113,7 @@ struct TextTests {
   }
 
   @Test(
-    "A command that exists is no mistake",
+    "A known command is not a mistake",
     arguments: [
       [], ["get", "gte"], ["key", "add", "lst"], ["help", "key", "add"], ["-c", "gte", "get"], ["--version"],
     ])

@@ -9,7 +9,7 @@ import Testing
   import Glibc
 #endif
 
-/// What a process that goes on writes, line by line.
+/// The output of a running process, line by line.
 final class LinePipe {
   let path: String
   private var descriptor: Int32
@@ -72,7 +72,7 @@ final class Watch {
 
   func send(_ signal: Int32) { kill(child, signal) }
 
-  /// Waits for its end; what it still said must be nothing.
+  /// Waits for its end; there must be no further output.
   func exitCode() throws -> Int32 {
     let code = try Tool.exitCode(of: child)
     #expect(try messages.next() == nil)

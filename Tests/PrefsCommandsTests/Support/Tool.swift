@@ -42,7 +42,7 @@ final class Tool: Sendable {
   // MARK: - Places
 
   var store: String { home.path + "/.local/share/prefs/settings.coffer" }
-  /// The folder for sockets, beside the home: nothing is made there that was not asked for.
+  /// The folder for sockets, beside the home: it must contain nothing unexpected.
   var runtime: String { home.path + "-run" }
   var keyFile: String { home.path + "/.config/prefs/key" }
 
@@ -66,7 +66,7 @@ final class Tool: Sendable {
     return try #require(attributes[.posixPermissions] as? Int)
   }
 
-  /// The path of the built tool, which lies beside the tests.
+  /// The path of the built tool, beside the tests.
   static let executable: String = {
     for argument in CommandLine.arguments + [Bundle.main.executablePath ?? ""] where argument.contains("/") {
       var folder = URL(fileURLWithPath: argument)
@@ -107,7 +107,7 @@ final class Tool: Sendable {
   ///   - input: What standard input holds.
   ///   - descriptors: What further descriptors hold.
   ///   - environment: Added to `HOME`, `PATH` and `XDG_RUNTIME_DIR`, which are all there is.
-  ///   - program: What to run in the place of the tool.
+  ///   - program: What to run instead of the tool.
   @discardableResult
   func run(
     _ arguments: [String], input: some Sequence<UInt8>, descriptors: [Int32: String] = [:],
@@ -161,7 +161,7 @@ final class Tool: Sendable {
 
   /// Starts the tool in a session of its own, with each path open on its descriptor.
   ///
-  /// There it is away from the terminal of whoever runs the tests, on which it would otherwise ask its questions.
+  /// This detaches it from the terminal of the person who runs the tests, where it would otherwise ask its questions.
   func spawn(
     _ arguments: [String], files: [(descriptor: Int32, path: String, flags: Int32)],
     environment: [String: String] = [:], program: String = executable

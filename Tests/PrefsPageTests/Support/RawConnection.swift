@@ -43,7 +43,7 @@ struct RawConnection: Sendable {
     guard count == bytes.count else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
   }
 
-  /// What comes, until the other end closes or says nothing for 20 seconds.
+  /// The input, until the other end closes or is silent for 20 seconds.
   func readToEnd() -> String {
     var bytes: [UInt8] = []
     while true {
@@ -53,7 +53,7 @@ struct RawConnection: Sendable {
     }
   }
 
-  /// What comes, until `text` has come.
+  /// The input, until it contains `text`.
   func read(until text: String) async throws -> String {
     try await offPool { waitFor(text) }
   }

@@ -118,7 +118,7 @@ final class ServedPage: Sendable {
 /// Runs what blocks away from the threads that the server needs.
 func offPool<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
   try await withCheckedThrowingContinuation { continuation in
-    // A thread of its own: a queue makes few of them for work that waits.
+    // A separate thread: a queue creates few of them for blocking work.
     Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
   }
 }

@@ -8,7 +8,7 @@ package struct Disk {
   /// The contents of the files by name.
   package typealias Image = [String: [UInt8]]
 
-  /// Writes the files of an image, which were in one folder, into another one.
+  /// Writes the files of an image, all from one folder, to another one.
   package static func write(_ image: Image, of folder: ScratchFolder, to place: String) throws {
     try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
     for (path, bytes) in image {
@@ -73,7 +73,7 @@ package struct Disk {
   }
 
   private mutating func settleNames(_ isSettled: ((path: String, file: Int?)) -> Bool) {
-    // An earlier change of the same name is settled by a later one.
+    // A later change of the same name settles an earlier one.
     let settled = Set(pendingNames.filter(isSettled).map(\.path))
     for change in pendingNames where settled.contains(change.path) { durableNames[change.path] = change.file }
     pendingNames.removeAll { settled.contains($0.path) }
@@ -85,17 +85,17 @@ package struct Disk {
 
   // MARK: What may be left
 
-  /// The files that are on the disk in any case.
+  /// The files that are certainly on the disk.
   package var surely: Image { image(durableNames) { _, _ in .lost } }
 
-  /// Hands out images: of each file that is not synced all or nothing, in each combination; random parts of all; and the
+  /// Generates images: each unsynced file completely or not at all, in every combination; random parts of all; and the
   /// last write torn at each sector.
   package func images(
     subsetCount: Int, using generator: inout SplitMix64, _ body: (Image) throws -> Void
   ) rethrows {
     let named = Set(names.values).union(durableNames.values).union(pendingNames.compactMap(\.file))
     let open = named.sorted().filter { !files[$0].undecided.isEmpty }
-    // More than four files are never unsynced at once in practice; all and nothing remain then.
+    // In practice never more than four files are unsynced; otherwise only all and nothing are tried.
     let combinations = open.count > 4 ? [0, (1 << open.count) - 1] : Array(0..<1 << open.count)
     for names in [names, durableNames] {
       for combination in combinations {

@@ -39,7 +39,7 @@ struct DiskFile {
     pending.removeFirst(count)
   }
 
-  /// A system that was told of an error keeps the bytes in its cache as if they had been written, and never tries again.
+  /// After an error the system keeps the bytes in its cache as if written, and never retries.
   mutating func failSync() {
     for index in pending.indices where !pending[index].isSynced { pending[index].isDoomed = true }
   }
@@ -56,7 +56,7 @@ struct DiskFile {
     return bytes
   }
 
-  /// Where sectors end inside of a write that is the change with this number.
+  /// Where sectors end inside the write with this number.
   func tears(of index: Int) -> [Int] {
     guard case .write(let offset, let data) = pending[index].change else { return [] }
     let first = (offset / Self.sectorByteCount + 1) * Self.sectorByteCount

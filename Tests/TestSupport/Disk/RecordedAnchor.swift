@@ -1,13 +1,13 @@
 import Coffer
 import CofferCrypto
 
-/// Keeps the record of one store in memory, and says what it keeps.
+/// Keeps the record of one store in memory, and reports it.
 package final class RecordedAnchor: FreshnessAnchor {
   private let kept: Lock<[UInt8]?>
   private let onKeep: @Sendable ([UInt8]?) -> Void
   package let interval: Duration
 
-  /// - Parameter interval: None by default, so that each synced commit is kept.
+  /// - Parameter interval: Zero by default, so that each synced commit is kept.
   package init(
     _ record: [UInt8]? = nil, interval: Duration = .zero, onKeep: @escaping @Sendable ([UInt8]?) -> Void = { _ in }
   ) {
@@ -27,7 +27,7 @@ package final class RecordedAnchor: FreshnessAnchor {
 }
 
 extension Database.Options {
-  /// The same, where `anchor` remembers the store.
+  /// The same, with `anchor` as the store's anchor.
   package func anchored(_ anchor: some FreshnessAnchor) -> Database.Options {
     var options = self
     options.freshness = .anchored(anchor)

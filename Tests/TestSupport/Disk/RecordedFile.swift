@@ -2,7 +2,7 @@ import CSQLite
 import CofferStorage
 import Foundation
 
-/// A file that is used through the recorder.
+/// A file used through the recorder.
 final class RecordedFile {
   let real: RealFile
   let path: String
@@ -10,7 +10,7 @@ final class RecordedFile {
   /// The first region of the wal-index.
   private(set) var index: UnsafeMutableRawPointer?
   private var indexByteCount = 0
-  /// Whether the next sync has the system's VFS sync the folder, too: so it does with a log that it has made.
+  /// Whether the next sync makes the system's VFS also sync the folder, as for a log that it has created.
   private var syncsFolder: Bool
 
   init(real: RealFile, path: String, isNewLog: Bool, recorder: RecordingVFS) {

@@ -23,11 +23,11 @@ package final class RecordingVFS: Sendable {
     case sharedMemory(path: String, bytes: Data)
     /// A mark made by the test between two events.
     case mark(Int)
-    /// What an anchor keeps of the store; it is synced never, and may be on the disk at once.
+    /// What an anchor keeps of the store; it is never synced, and may be on the disk immediately.
     case witness([UInt8]?)
   }
 
-  /// What SQLite asks of the VFS, or a new store of the system.
+  /// A request of SQLite to the VFS, or of a new store to the system.
   package struct Call: Sendable {
     package enum Kind: String, Sendable {
       case open, delete, access
@@ -44,7 +44,7 @@ package final class RecordingVFS: Sendable {
 
   /// How a call fails.
   package enum Fault: Sendable {
-    /// With an error of the system, and SQLite's name for that where it has several.
+    /// With a system error, and SQLite's code for it if there are several.
     case error(errno: Int32, code: Int32? = nil)
     /// After half of the bytes: a read as at the end of the file, a write with this error.
     case half(errno: Int32)
@@ -151,12 +151,12 @@ package final class RecordingVFS: Sendable {
 
   // MARK: Faults
 
-  /// Makes calls fail from here on: those for which `fault` returns a fault.
+  /// Makes calls fail from now on: those for which `fault` returns a fault.
   package func failCalls(_ fault: @escaping @Sendable (Call) -> Fault?) {
     self.fault.withLock { $0 = fault }
   }
 
-  /// Makes writes fail from here on, with SQLite's code for each.
+  /// Makes writes fail from now on, with SQLite's code for each.
   package func failWrites(_ code: @escaping @Sendable (_ path: String, _ offset: Int64) -> Int32?) {
     failCalls { call in
       guard call.kind == .write, let code = code(call.path, call.offset) else { return nil }
@@ -174,7 +174,7 @@ package final class RecordingVFS: Sendable {
     return Self.code(of: fault, call.kind)
   }
 
-  /// What the system's VFS answers when the call beneath it fails with that error.
+  /// The result of the system's VFS if the call beneath it fails with that error.
   static func code(of fault: Fault, _ kind: Call.Kind) -> Int32 {
     switch fault {
     case .error(let error, let code?):
@@ -202,15 +202,15 @@ package final class RecordingVFS: Sendable {
 
   // MARK: The wal-index
 
-  /// What a connection does with the wal-index between its looks at it.
+  /// What a connection does with the wal-index between reads of it.
   package enum IndexAccess: Equatable, Sendable {
     /// Between the two copies of the header.
     case barrier
-    /// A lock was taken or given back, with these flags.
+    /// A lock was taken or released, with these flags.
     case lock(first: Int, flags: Int32)
   }
 
-  /// Runs `body` wherever a connection reaches the VFS while it is busy with the wal-index, which `body` gets.
+  /// Runs `body` with the wal-index whenever a connection calls the VFS while using it.
   package func onIndexAccess(_ body: @escaping @Sendable (IndexAccess, UnsafeMutableRawPointer) -> Void) {
     indexHook.withLock { $0 = body }
   }

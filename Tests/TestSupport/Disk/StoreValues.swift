@@ -6,7 +6,7 @@ import Logging
 package typealias StoreValues = [String: [String: Value]]
 
 extension Database {
-  /// All values of the store; those of sealed collections where the vault is unlocked.
+  /// All values of the store; those of sealed collections only if the vault is unlocked.
   package func contents() throws -> StoreValues {
     try makeConnection().read { try $0.contents() }
   }
@@ -26,7 +26,7 @@ extension Reading where Self: ~Copyable {
 }
 
 extension Database.Options {
-  /// Says nothing, and waits for nobody: the store is used by one thread.
+  /// Logs nothing, and waits for no one: the store is used by one thread.
   package static var quiet: Database.Options {
     Database.Options(busyTimeout: .milliseconds(200), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }

@@ -3,22 +3,22 @@
   import Foundation
   import Synchronization
 
-  /// Lets allocations of a library fail; for a process that has not used the library yet.
+  /// Makes allocations of a library fail; for a process that has not used the library yet.
   ///
-  /// Swift's own allocations cannot fail: the process ends then.
+  /// Swift's own allocations cannot fail: the process would end.
   package enum AllocationFaults {
     package enum Library: String, CaseIterable, Sendable {
       case sqlite, openssl
     }
 
-    /// How many allocations there have been since `start`.
+    /// The number of allocations since `start`.
     private static let count = Atomic<Int>(0)
-    /// Which one fails; 0 for none.
+    /// The failing one; 0 for none.
     private static let failing = Atomic<Int>(0)
     private static let isLasting = Atomic<Bool>(false)
     private static let failureCount = Atomic<Int>(0)
 
-    /// From now on allocation `number` fails, from 1, and all later ones where `isLasting`.
+    /// From now on allocation `number` fails, counted from 1, and with `isLasting` all later ones.
     package static func start(at number: Int, isLasting: Bool) {
       count.store(0, ordering: .relaxed)
       self.isLasting.store(isLasting, ordering: .relaxed)
@@ -55,7 +55,7 @@
       }
     }
 
-    /// What SQLite allocates with; written once, before SQLite is used by any thread.
+    /// SQLite's allocator; written once, before any thread uses SQLite.
     nonisolated(unsafe) private static var original = sqlite3_mem_methods()
 
     /// https://www.sqlite.org/c3ref/c_config_covering_index_scan.html, SQLITE_CONFIG_MALLOC.

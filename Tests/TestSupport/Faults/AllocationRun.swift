@@ -4,16 +4,16 @@
   import CofferStorage
   import Foundation
 
-  /// A session in which an allocation of a library fails, in a process of its own.
+  /// A session in which an allocation of a library fails, in a separate process.
   package enum AllocationRun {
     package enum Outcome: Sendable {
-      /// The session came to its end before.
+      /// The session ended before that.
       case untouched
-      /// The library, or a step, took it, and nothing was lost; the error that the step threw, if it did.
+      /// The library, or a step, handled it, and nothing was lost; the error of the step, if any.
       case survived(String?)
-      /// OpenSSL goes on refusing what it could not set up for want of memory: nothing more can be done in this process.
+      /// OpenSSL keeps failing after it could not allocate its setup: nothing more can be done in this process.
       case refused(String)
-      /// Something was lost, or said wrongly.
+      /// Something was lost or misreported.
       case failed(String)
     }
 
@@ -59,7 +59,7 @@
     private static func isRight(_ error: any Error) -> Bool {
       switch error {
       case CofferError.inputOutput, CofferError.unsupported, CofferError.sqlite: true
-      // What the layers below throw, where the session uses them itself.
+      // Errors of lower layers, if the session uses them directly.
       case StorageError.inputOutput, StorageError.unsupported, StorageError.sqlite, CryptoError.openSSL: true
       default: false
       }
@@ -67,12 +67,12 @@
 
     // MARK: Processes
 
-    /// Runs sessions one after the other, each in a process of its own, in which neither library has been used.
+    /// Runs sessions one after the other, each in a separate process in which neither library has been used.
     ///
     /// Processes that are started, not forked: in a forked one, Swift's runtime takes its first thread for the one that
     /// forked, and waits for ever for what two threads want at a time.
     ///
-    /// - Parameter onOutcome: Gets what became of each, until one was untouched.
+    /// - Parameter onOutcome: Called with the outcome of each, until one was unaffected.
     package static func runInProcesses(
       _ library: AllocationFaults.Library, numbers: some Sequence<Int>, isLasting: Bool,
       onOutcome: (Int, String) -> Void
@@ -90,9 +90,9 @@
       }
     }
 
-    /// What became of the session, in words, for the process that has nothing else to do.
+    /// The outcome of the session as text, for the process that runs it.
     package static func describe(_ body: () throws -> Outcome) -> String {
-      // One that waits for ever is a failure, too; whoever started this process may have blocked the signal.
+      // Hanging forever is also a failure; the parent may have blocked the signal.
       var signals = sigset_t()
       sigemptyset(&signals)
       sigaddset(&signals, SIGALRM)
@@ -107,7 +107,7 @@
       }
     }
 
-    /// Looks at what was left, in a process in which nothing fails.
+    /// Inspects the remains, in a process in which nothing fails.
     package static func inspect(_ path: String) -> Outcome {
       let session = FaultSession(in: path, vfs: .standard, keys: keys)
       switch StoreInspection(keys: keys, vaultKey: keys[0]).find(at: session.path) {
@@ -116,14 +116,14 @@
       }
     }
 
-    /// The same in all of the processes, and made without OpenSSL.
+    /// The same in all of the processes, created without OpenSSL.
     private static var keys: [KeySource] {
       (0..<4).map { number in
         .key(SecretBytes(count: 32) { $0.copyBytes(from: [UInt8](repeating: UInt8(number), count: 32)) })
       }
     }
 
-    /// Runs this program with other arguments; gives what it says.
+    /// Runs this program with other arguments; returns its output.
     private static func inProcess(_ arguments: [String]) throws -> String {
       let process = Process()
       process.executableURL = URL(fileURLWithPath: "/proc/self/exe")

@@ -8,11 +8,11 @@ package struct FaultPlan: Sendable {
   package enum Kind: String, CaseIterable, Sendable {
     /// Any call, with EIO.
     case inputOutput
-    /// A call that needs room, with ENOSPC.
+    /// A call that needs space, with ENOSPC.
     case diskFull
     /// A read that ends as at the end of the file.
     case shortRead
-    /// A write of which half is made, with ENOSPC.
+    /// A half-completed write, with ENOSPC.
     case shortWrite
   }
 
@@ -28,7 +28,7 @@ package struct FaultPlan: Sendable {
     self.isLasting = isLasting
   }
 
-  /// How a call of this kind fails; nil when it cannot in this way.
+  /// How a call of this kind fails; nil if it cannot.
   fileprivate func fault(of call: RecordingVFS.Call) -> RecordingVFS.Fault? {
     switch kind {
     case .inputOutput: return .error(errno: EIO)
@@ -61,7 +61,7 @@ extension FaultPlan {
   }
 }
 
-/// Counts the calls that can fail, and lets some.
+/// Counts the calls that can fail, and makes some fail.
 package final class FaultInjector: Sendable {
   private struct State {
     var count = 0
@@ -76,7 +76,7 @@ package final class FaultInjector: Sendable {
     self.init(in: recorder, from: plan.number, count: plan.isLasting ? .max : 1) { plan.fault(of: $0) }
   }
 
-  /// From now on calls of `recorder` fail: so many, from the one with this number on, of those that `fault` has one for.
+  /// From now on calls of `recorder` fail: this many, starting at this number, of those with a `fault`.
   package init(
     in recorder: RecordingVFS, from first: Int = 1, count: Int,
     _ fault: @escaping @Sendable (RecordingVFS.Call) -> RecordingVFS.Fault?

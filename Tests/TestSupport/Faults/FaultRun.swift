@@ -76,7 +76,7 @@ package struct FaultRun {
       if let error = error as? CofferError {
         plan.explains(error)
       } else if let error = error as? StorageError, step == .checkpoint {
-        // The one step that goes to the storage layer itself.
+        // The only step that uses the storage layer directly.
         plan.explains(error)
       } else {
         false
@@ -90,7 +90,7 @@ package struct FaultRun {
       return
     }
     do {
-      // Through the recorder, too: what this database folds in is on the disk.
+      // Also through the recorder: what this database checkpoints is on the disk.
       let database = try Database.open(at: session.path, key: session.keys[0], options: .quiet, vfs: session.vfs)
       let contents = try database.contents().withoutScratch
       let allowed = isSettled ? newest...newest : max(0, newest - 1)...newest
@@ -105,7 +105,7 @@ package struct FaultRun {
     }
   }
 
-  /// What the disk surely holds has everything that was promised: a sync that failed is followed by none that hides it.
+  /// The durable contents have everything promised: no later sync hides a failed one.
   private func checkDisk(_ when: String) throws {
     let place = try ScratchFolder()
     try Disk.write(Disk(recorder).surely, of: folder, to: place.path)
@@ -113,7 +113,7 @@ package struct FaultRun {
     let inspection = StoreInspection(keys: session.keys, vaultKey: session.keys[0])
     switch inspection.find(at: path) {
     case .absent:
-      // Where its folder could not be synced, a store gets its name for good with the first sync of its log.
+      // If its folder could not be synced, a store's name becomes durable with the first sync of its log.
       guard session.durableState == 0 else { throw fail("\(when), the disk has no store") }
     case .broken(let why): throw fail("\(when), on the disk: \(why)")
     case .whole(let contents, _):

@@ -14,7 +14,7 @@ package final class FaultSession {
   package let path: String
   package let backupPath: String
   package let keys: [KeySource]
-  /// The contents of the store after each commit that was begun.
+  /// The contents of the store after each started commit.
   package private(set) var states: [StoreValues] = [[:]]
   /// The index of the last state that was promised to be durable.
   package private(set) var durableState = 0
@@ -23,7 +23,7 @@ package final class FaultSession {
   private var connection: Connection?
   private var proxy: ConnectionProxy?
 
-  /// A store that is still to be made, in `folder`, with four keys.
+  /// A store not created yet, in `folder`, with four keys.
   package init(in folder: String, vfs: EncryptingVFS, keys: [KeySource]) {
     path = "\(folder)/settings.coffer"
     backupPath = "\(folder)/backup.coffer"
@@ -81,12 +81,12 @@ package final class FaultSession {
     do {
       database = try Database.create(at: path, key: keys[0], options: options, vfs: vfs)
     } catch CofferError.storeExists {
-      // The try before has made it, and failed afterwards.
+      // The previous attempt created it, and failed afterwards.
       _ = try openDatabase()
     }
   }
 
-  /// - Returns: The values that the step is to leave; noted once, also when it is tried again.
+  /// - Returns: The values after the step; recorded once, also if it is retried.
   private func note(_ values: [String: Value?]) {
     var state = states.last ?? [:]
     for (key, value) in values { state["", default: [:]][key] = value }
@@ -97,13 +97,13 @@ package final class FaultSession {
     note(values)
     try openConnection().readWrite { transaction in
       for (key, value) in values { try transaction.setObject(value, forKey: key) }
-      // A step that is tried again may find its values there, and would have nothing to sync.
+      // A retried step may find its values written, and would have nothing to sync.
       try transaction.setObject(UUID(), forKey: "try", inCollection: FaultSession.scratch)
     }
     durableState = states.count - 1
   }
 
-  /// A collection that differs from try to try, and is no part of the states.
+  /// A collection that differs between attempts, and is not part of the states.
   package static let scratch = "tries"
 
   private func commit(_ values: [String: Value?]) throws {
@@ -115,7 +115,7 @@ package final class FaultSession {
         for (key, value) in values { try batch.setObject(value, forKey: key) }
       }
     } catch {
-      // It would be written with the next flush; here the step is tried again.
+      // The next flush would write it; here the step is retried.
       try? proxy.reset()
       throw error
     }
@@ -134,7 +134,7 @@ package final class FaultSession {
   }
 
   private func addSlot() throws {
-    // A try that failed may have added it all the same.
+    // A failed attempt may still have added it.
     guard try slot("second") == nil else { return }
     try openDatabase().addSlot(keys[1], label: "second")
   }
@@ -153,11 +153,11 @@ package final class FaultSession {
     do {
       try openDatabase().backup(to: backupPath, key: keys[3])
     } catch CofferError.storeExists {
-      // The try before has made it, and failed afterwards.
+      // The previous attempt created it, and failed afterwards.
     }
   }
 
-  /// What was read is not what was set.
+  /// A value was read that differs from the one set.
   package struct WrongContents: Error {
     let found: StoreValues
   }
@@ -167,7 +167,7 @@ package final class FaultSession {
     guard found.withoutScratch == states.last else { throw WrongContents(found: found) }
   }
 
-  /// Closes what is open; a store that could not be closed is let go of.
+  /// Closes what is open; a store that cannot be closed is released.
   package func close() throws {
     defer { (proxy, connection, database) = (nil, nil, nil) }
     try proxy?.close()

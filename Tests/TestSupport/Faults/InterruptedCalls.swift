@@ -3,17 +3,17 @@
   import Foundation
   import Synchronization
 
-  /// Lets calls of the system that SQLite's own VFS makes be interrupted by a signal, every second one of each kind: it
-  /// fails with `EINTR`, and is made when it is tried again.
+  /// Lets a signal interrupt system calls of SQLite's own VFS, every second one of each kind: it
+  /// fails with `EINTR`, and succeeds when retried.
   ///
-  /// For a process of its own: the calls of all connections go through it.
+  /// For a separate process: the calls of all connections go through it.
   package enum InterruptedCalls {
     private static let count = Atomic<Int>(0)
 
     /// How many calls have been interrupted.
     package static var interruptedCount: Int { count.load(ordering: .relaxed) }
 
-    /// Whether the call is to be interrupted: each second one, so that what is tried again works.
+    /// Whether to interrupt the call: every second one, so that a retry works.
     private static func isInterrupted(_ turn: borrowing Atomic<Bool>) -> Bool {
       guard turn.logicalXor(true, ordering: .relaxed).newValue else { return false }
       count.wrappingAdd(1, ordering: .relaxed)

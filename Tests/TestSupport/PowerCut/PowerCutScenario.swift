@@ -1,7 +1,7 @@
 import Coffer
 import Foundation
 
-/// What a store goes through while the power is cut.
+/// The operations on a store while the power is cut.
 package enum PowerCutScenario: String, CaseIterable, Sendable {
   case creation, commits, checkpoints, turns, slots, rotation, vacuum, backup, sealing, renaming
 
@@ -51,7 +51,7 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     try script.set(values(9), isSynced: false)
   }
 
-  /// Two that have the store open: what one syncs, makes durable what the other one committed before.
+  /// Two connections: a sync of one makes durable what the other one committed before.
   private static func takeTurns(_ script: PowerCutScript) throws {
     for round in 0..<3 {
       try script.set(values(round), isSynced: round == 1)

@@ -18,7 +18,7 @@ package final class PowerCutScript {
   private let vfs: EncryptingVFS
   private let options: Database.Options
   private var open: Opened?
-  /// The same store once more, as another process has it open.
+  /// The same store, as opened by another process.
   private var waiting: Opened?
 
   private struct Opened {
@@ -59,7 +59,7 @@ package final class PowerCutScript {
 
   private var newest: Int { states.count - 1 }
 
-  /// Everything that was committed is on the disk, and this besides.
+  /// Everything committed is on the disk, and this as well.
   private func promiseAll(_ change: (inout StoreExpectation) -> Void = { _ in }) {
     promise { [newest] in
       $0.states = newest...newest
@@ -69,7 +69,7 @@ package final class PowerCutScript {
 
   // MARK: Steps
 
-  /// Makes the store, which key 0 opens.
+  /// Creates the store, which key 0 opens.
   package func create() throws {
     promise {
       $0.opening = [0]
@@ -101,7 +101,7 @@ package final class PowerCutScript {
     }
   }
 
-  /// Closes the store, which folds the log in.
+  /// Closes the store, which checkpoints the log.
   package func close() throws {
     guard let open else { return }
     for one in [open, waiting].compactMap(\.self) {
@@ -131,7 +131,7 @@ package final class PowerCutScript {
     }
   }
 
-  /// Declares settings under new names, where values are under the old ones: all of them move, or none does.
+  /// Declares settings under new names, with values under the old ones: all of them move, or none does.
   package func declareRenamed(_ names: [(old: String, new: String)], in collection: String) throws {
     var state = states[newest]
     for (old, new) in names {
@@ -145,7 +145,7 @@ package final class PowerCutScript {
     try preferences.proxy.close()
   }
 
-  /// Folds the log in: PASSIVE, FULL, RESTART or TRUNCATE, https://www.sqlite.org/pragma.html#pragma_wal_checkpoint.
+  /// Checkpoints the log: PASSIVE, FULL, RESTART or TRUNCATE, https://www.sqlite.org/pragma.html#pragma_wal_checkpoint.
   package func checkpoint(_ mode: String) throws {
     let store = try Store.open(at: path, key: keys[0], vfs: vfs)
     let connection = try SQLiteConnection(store: store, busyTimeout: .zero)
@@ -154,14 +154,14 @@ package final class PowerCutScript {
     try connection.close()
   }
 
-  /// Lets a key open the store.
+  /// Adds a key that opens the store.
   package func add(_ key: Int) throws {
     promise { $0.refused.remove(key) }
     try opened.database.addSlot(keys[key], label: "key \(key)")
     promiseAll { $0.opening.insert(key) }
   }
 
-  /// Puts a key in another one's place.
+  /// Replaces a key by another one.
   package func change(_ key: Int, to other: Int) throws {
     let slot = try slot(of: key)
     promise {
@@ -177,7 +177,7 @@ package final class PowerCutScript {
     }
   }
 
-  /// Takes a key away.
+  /// Removes a key.
   package func remove(_ key: Int) throws {
     let slot = try slot(of: key)
     promise { $0.opening.remove(key) }
@@ -203,7 +203,7 @@ package final class PowerCutScript {
     promiseAll { $0.refused.insert(key) }
   }
 
-  /// Copies the store into another one, which key 3 opens.
+  /// Copies the store to another one, which key 3 opens.
   package func backUp() throws {
     promise(backupPath) { [newest] in
       $0.states = newest...newest

@@ -30,7 +30,7 @@ package struct PowerCuts {
   }
 
   /// - Parameters:
-  ///   - subsetCount: How many random parts of what was not synced are tried at each cut.
+  ///   - subsetCount: How many random parts of the unsynced data are tried at each cut.
   ///   - limit: How many images to look at, evenly spread over the script; nil for all.
   /// - Throws: `Failure` with the cut, the seed and what was found.
   package mutating func run(seed: UInt64, subsetCount: Int, limit: Int?) throws {
@@ -40,7 +40,7 @@ package struct PowerCuts {
     var disk = Disk()
     var expectation = 0
     var number = 0
-    // Of all that were kept, the newest asks the most of a disk.
+    // The newest of all kept records requires the most of a disk.
     var witness: [UInt8]?
     for (index, event) in events.enumerated() {
       if case .mark(let mark) = event { expectation = mark }
@@ -87,7 +87,7 @@ package struct PowerCuts {
     return nil
   }
 
-  /// What is found on a disk where this is remembered of the store; each is looked at once.
+  /// What is found on a disk with this record of the store; each is checked once.
   private mutating func find(_ image: Disk.Image, _ witness: [UInt8]?) throws -> [String: FoundStore] {
     var hasher = Hasher()
     hasher.combine(witness)
@@ -117,7 +117,7 @@ package struct StoreInspection {
   private let vaultKey: KeySource
   private let options: Database.Options
 
-  /// - Parameter witness: What is remembered of the store.
+  /// - Parameter witness: The record of the store.
   package init(_ script: PowerCutScript, witness: [UInt8]?) {
     keys = script.keys
     vaultKey = script.vaultKey
@@ -130,7 +130,7 @@ package struct StoreInspection {
     options = .quiet
   }
 
-  /// Looks at the store, verifies it whole, and goes on writing.
+  /// Checks the store, verifies it completely, and keeps writing.
   package func find(at path: String) -> FoundStore {
     guard access(path, F_OK) == 0 else { return .absent }
     do {

@@ -6,12 +6,12 @@ package struct StoreExpectation: Equatable, Sendable {
   package var states: ClosedRange<Int>
   /// The keys, by number, that open it.
   package var opening: Set<Int>
-  /// The keys that open it no longer, or not at all.
+  /// The keys that no longer open it, or never did.
   package var refused: Set<Int> = []
-  /// Keys of which one, and no other, opens it: one is just being put into the other's place.
+  /// Keys of which exactly one opens it: one is replacing the other.
   package var exactlyOne: Set<Int> = []
 
-  /// What is wrong with a store that was found; nil when nothing is.
+  /// The problem of a store that was found; nil if there is none.
   package func problem(of found: FoundStore, states known: [StoreValues]) -> String? {
     switch found {
     case .absent: return mayBeAbsent ? nil : "the store is not there"
@@ -27,7 +27,7 @@ package struct StoreExpectation: Equatable, Sendable {
       if states.contains(where: { known[$0] == contents }) { return nil }
       let found = known.indices.filter { known[$0] == contents }
       return found.isEmpty
-        ? "what it holds is no state that was ever committed: \(contents)"
+        ? "its contents were never committed: \(contents)"
         : "it holds state \(found), and \(states) was promised"
     }
   }

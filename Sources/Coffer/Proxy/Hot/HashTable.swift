@@ -39,7 +39,7 @@ struct HashTable<Element: AnyObject>: ~Copyable {
 
   private static func allocate(_ capacity: Int) -> UnsafeMutablePointer<Slot> {
     // Zero means no hash and no element; for large blocks, the system provides zeros without writing them.
-    guard let zeros = calloc(capacity, MemoryLayout<Slot>.stride) else { fatalError("no memory is left") }
+    guard let zeros = calloc(capacity, MemoryLayout<Slot>.stride) else { fatalError("out of memory") }
     return zeros.bindMemory(to: Slot.self, capacity: capacity)
   }
 

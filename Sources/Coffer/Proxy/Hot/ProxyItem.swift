@@ -230,7 +230,7 @@ final class ProxyItem: @unchecked Sendable {
     case .committed: return committed
     case .pending:
       guard case .set(let item)? = newest?.change else {
-        assertionFailure("a change shows that sets nothing")
+        assertionFailure("a visible change sets no value")
         return .unknown
       }
       return .item(item)

@@ -55,7 +55,7 @@ struct ReadersWriterLock: ~Copyable, @unchecked Sendable {
     let isOwned = ThreadNumber.owned.contains(number)
     while true {
       if isOwned {
-        assert(stripe.pointee.load(ordering: .relaxed) == 0, "a reading inside of a reading")
+        assert(stripe.pointee.load(ordering: .relaxed) == 0, "a read lock is held already")
         stripe.pointee.store(1, ordering: .sequentiallyConsistent)
       } else {
         stripe.pointee.wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -132,7 +132,7 @@ private enum ThreadNumber {
       if owned.contains(number) { taken.bitwiseAnd(~(1 << UInt32(number)), ordering: .releasing) }
     }
     // Another key's value would hold another key's pointers.
-    precondition(code == 0, "this process has no thread-specific data left: \(code)")
+    precondition(code == 0, "no thread-specific data key is left in this process: \(code)")
     return key
   }()
 

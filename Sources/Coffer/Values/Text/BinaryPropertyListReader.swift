@@ -29,7 +29,7 @@ package struct BinaryPropertyListReader {
   ///
   /// A UID, which occurs only in archives, is returned as in XML: as a dictionary `{ CF$UID = 1; }`.
   package static func value(_ bytes: [UInt8]) throws(PropertyListReader.Problem) -> Value {
-    guard bytes.count >= header.count + trailerCount else { throw Problem(reason: "it is cut off") }
+    guard bytes.count >= header.count + trailerCount else { throw Problem(reason: "it is truncated") }
     let trailer = bytes.count - trailerCount
     func number(at offset: Int, _ width: Int) -> UInt64 {
       bytes[trailer + offset..<trailer + offset + width].reduce(0) { $0 << 8 | UInt64($1) }
@@ -52,7 +52,7 @@ package struct BinaryPropertyListReader {
       throw Problem(reason: "it nests deeper than \(JSONReader.depthLimit) levels")
     }
     budget -= 1
-    guard budget >= 0 else { throw Problem(reason: "its lists contain each other too often") }
+    guard budget >= 0 else { throw Problem(reason: "its lists are referenced too often") }
     var offset = Int(
       truncatingIfNeeded: try number(at: offsetTable + index * offsetWidth, offsetWidth))
     guard offset >= Self.header.count, offset < offsetTable else { throw Problem(reason: "an offset is malformed") }
@@ -78,7 +78,7 @@ package struct BinaryPropertyListReader {
       }
       return .array(elements)
     case 0xd: return .dictionary(try dictionary(references(&offset, low, perElement: 2), depth: depth))
-    default: throw Problem(reason: "an object is of an unknown kind")
+    default: throw Problem(reason: "an object has an unknown type")
     }
   }
 
@@ -87,7 +87,7 @@ package struct BinaryPropertyListReader {
     case 0: return .null
     case 8: return .bool(false)
     case 9: return .bool(true)
-    default: throw Problem(reason: "an object is of an unknown kind")
+    default: throw Problem(reason: "an object has an unknown type")
     }
   }
 
@@ -131,7 +131,7 @@ package struct BinaryPropertyListReader {
     let count = references.count / 2
     for (name, value) in zip(references.prefix(count), references.dropFirst(count)) {
       guard case .string(let key) = try object(name, depth: depth + 1) else {
-        throw Problem(reason: "a key is no text")
+        throw Problem(reason: "a key is not text")
       }
       guard members.updateValue(try object(value, depth: depth + 1), forKey: key) == nil else {
         throw Problem(reason: "a key occurs twice")
@@ -143,7 +143,7 @@ package struct BinaryPropertyListReader {
   // MARK: Bytes
 
   private func number(at offset: Int, _ width: Int) throws(Problem) -> UInt64 {
-    guard offset <= bytes.count - width else { throw Problem(reason: "it is cut off") }
+    guard offset <= bytes.count - width else { throw Problem(reason: "it is truncated") }
     return bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
   }
 
@@ -160,7 +160,7 @@ package struct BinaryPropertyListReader {
       count = number
       offset += 1 + 1 << logarithm
     }
-    guard count <= (offsetTable - offset) / width else { throw Problem(reason: "it is cut off") }
+    guard count <= (offsetTable - offset) / width else { throw Problem(reason: "it is truncated") }
     return bytes[offset..<offset + count * width]
   }
 

@@ -21,7 +21,7 @@ struct TextPropertyListReader {
     // A strings file is the inside of a dictionary.
     reader = TextPropertyListReader(scanner: ByteScanner(bytes))
     let members = try reader.members()
-    guard reader.scanner.isAtEnd else { throw reader.problem("there is more after its end") }
+    guard reader.scanner.isAtEnd else { throw reader.problem("there is data after its end") }
     return (.dictionary(members), reader.lines.lines(in: bytes))
   }
 
@@ -83,7 +83,7 @@ struct TextPropertyListReader {
   private mutating func data() throws(Problem) -> Data {
     guard let digits = scanner.take(through: ">"),
       let bytes = HexText.bytes(String(decoding: digits, as: UTF8.self))
-    else { throw problem("data is not in pairs of hexadecimal digits") }
+    else { throw problem("data is not pairs of hexadecimal digits") }
     return Data(bytes)
   }
 

@@ -30,7 +30,7 @@ struct XMLPropertyListReader {
     let tag = try openingTag()
     let value: Value
     if tag.name == "plist" {
-      guard !tag.isEmpty else { throw problem("there is nothing in it") }
+      guard !tag.isEmpty else { throw problem("it is empty") }
       try skipMiscellaneous()
       value = try element(openingTag())
       try skipMiscellaneous()
@@ -39,7 +39,7 @@ struct XMLPropertyListReader {
       value = try element(tag)
     }
     try skipMiscellaneous()
-    guard scanner.isAtEnd else { throw problem("there is more after its end") }
+    guard scanner.isAtEnd else { throw problem("there is data after its end") }
     return value
   }
 
@@ -51,7 +51,7 @@ struct XMLPropertyListReader {
     case "array": return .array(try array(tag))
     case "string": return .string(try text(of: tag))
     case "true", "false":
-      guard AsciiSpace.trimming(try text(of: tag)).isEmpty else { throw problem("a truth value has no text") }
+      guard AsciiSpace.trimming(try text(of: tag)).isEmpty else { throw problem("a boolean has contents") }
       return .bool(tag.name == "true")
     case "integer": return try integer(AsciiSpace.trimming(text(of: tag)))
     case "real": return .double(try real(AsciiSpace.trimming(text(of: tag))))
@@ -60,9 +60,9 @@ struct XMLPropertyListReader {
       return .date(date)
     case "data":
       let base64 = try text(of: tag).utf8.filter { !AsciiSpace.contains($0) }
-      guard let data = Data(base64Encoded: Data(base64)) else { throw problem("data is not in base64") }
+      guard let data = Data(base64Encoded: Data(base64)) else { throw problem("data is not base64") }
       return .data(data)
-    default: throw problem("an element is of an unknown kind")
+    default: throw problem("an element is unknown")
     }
   }
 
@@ -141,7 +141,7 @@ struct XMLPropertyListReader {
 
   private mutating func character() throws(Problem) -> Unicode.Scalar {
     let name = String(decoding: scanner.take { $0 != UInt8(ascii: ";") }.prefix(10), as: UTF8.self)
-    guard scanner.take(";") else { throw problem("the end of a character's name is missing") }
+    guard scanner.take(";") else { throw problem("the end of a character reference is missing") }
     switch name {
     case "amp": return "&"
     case "lt": return "<"
@@ -152,7 +152,7 @@ struct XMLPropertyListReader {
       let number =
         name.hasPrefix("#x")
         ? UInt32(name.dropFirst(2), radix: 16) : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
-      guard let scalar = number.flatMap(Unicode.Scalar.init) else { throw problem("a character's name is unknown") }
+      guard let scalar = number.flatMap(Unicode.Scalar.init) else { throw problem("a character reference is unknown") }
       return scalar
     }
   }
@@ -165,7 +165,7 @@ struct XMLPropertyListReader {
     // Attributes are ignored; a `>` in one is written `&gt;`.
     guard let rest = scanner.take(through: ">") else { throw problem("the end of a tag is missing") }
     if let first = rest.first, !AsciiSpace.contains(first), first != UInt8(ascii: "/") {
-      throw problem("an element is of an unknown kind")
+      throw problem("an element is unknown")
     }
     return Tag(name: String(decoding: name, as: UTF8.self), isEmpty: rest.last == UInt8(ascii: "/"))
   }
@@ -196,7 +196,7 @@ struct XMLPropertyListReader {
         guard scanner.take(through: "?>") != nil else { throw problem("the end of a declaration is missing") }
       } else if scanner.take("<!DOCTYPE") {
         guard let declaration = scanner.take(through: ">"), !declaration.contains(UInt8(ascii: "[")) else {
-          throw problem("its document type declares more than the name of one")
+          throw problem("its document type declares more than a name")
         }
       } else if try !takeComment() {
         return

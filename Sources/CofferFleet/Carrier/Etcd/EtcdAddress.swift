@@ -1,9 +1,9 @@
-/// Where an etcd is, and what of it is the carrier's.
+/// The endpoints of an etcd, and the carrier's prefix.
 struct EtcdAddress: Sendable {
   let text: String
   /// The members' addresses, as `https://host:2379`.
   let endpoints: [String]
-  /// What the carrier's keys begin with; it ends with a slash.
+  /// The prefix of the carrier's keys; it ends with a slash.
   let prefix: [UInt8]
   let user: String?
   let tls: HTTPTLS
@@ -11,28 +11,28 @@ struct EtcdAddress: Sendable {
   init(_ text: String) throws(CarrierError) {
     let address = try CarrierAddress(text)
     guard ["etcd", "etcds"].contains(address.scheme) else {
-      throw .badAddress(text, reason: "it has to begin with etcd://, or etcds:// for TLS")
+      throw .badAddress(text, reason: "it must begin with etcd://, or etcds:// for TLS")
     }
     let isSecure = address.scheme == "etcds"
     guard !address.hosts.contains("") else {
-      throw .badAddress(text, reason: "it has to name a host, or several with commas")
+      throw .badAddress(text, reason: "it must name a host, or several separated by commas")
     }
     let segments = address.path.split(separator: "/")
     guard !segments.isEmpty else {
-      throw .badAddress(text, reason: "after the hosts a prefix of keys is missing, as in etcd://host:2379/coffer/team")
+      throw .badAddress(text, reason: "a prefix of keys must follow the hosts, as in etcd://host:2379/coffer/team")
     }
     var options = address.options
     let tls = HTTPTLS(
       authorities: options.removeValue(forKey: "ca"), certificate: options.removeValue(forKey: "cert"),
       key: options.removeValue(forKey: "key"))
     if let unknown = options.keys.min() {
-      throw .badAddress(text, reason: "there is no option \(unknown); there are ca, cert and key")
+      throw .badAddress(text, reason: "unknown option \(unknown); the options are ca, cert and key")
     }
     guard isSecure || tls == HTTPTLS() else {
-      throw .badAddress(text, reason: "certificates want TLS: it has to begin with etcds://")
+      throw .badAddress(text, reason: "certificates need TLS: it must begin with etcds://")
     }
     guard (tls.certificate == nil) == (tls.key == nil) else {
-      throw .badAddress(text, reason: "cert and key belong together")
+      throw .badAddress(text, reason: "cert and key must be given together")
     }
     for host in address.hosts where !Self.isHost(host) {
       throw .badAddress(text, reason: "\(host) is not a host with an optional port")
@@ -66,7 +66,7 @@ struct EtcdAddress: Sendable {
 
   func key(of name: String) -> [UInt8] { prefix + Array(name.utf8) }
 
-  /// The object's name; nil for a key that is none of the carrier's.
+  /// The object's name; nil for a key that is not the carrier's.
   func name(of key: [UInt8]) -> String? {
     guard key.starts(with: prefix) else { return nil }
     let name = String(decoding: key.dropFirst(prefix.count), as: UTF8.self)

@@ -1,38 +1,38 @@
 import Coffer
 import CofferCrypto
 
-/// A carrier that is an etcd, version 3.4 or later, reached by the JSON gateway that each member has.
+/// A carrier on an etcd, version 3.4 or later, through the JSON gateway of its members.
 ///
 ///     let carrier = try EtcdCarrier(
 ///       address: "etcds://coffer@etcd-1,etcd-2,etcd-3/fleets/web?ca=/etc/coffer/etcd-ca.pem", password: password)
 ///
-/// In the address stand the members, with a port where it is not 2379, of which each is asked when the one before fails; and what the
-/// carrier's keys begin with: here `/fleets/web/`. `etcds` stands for TLS: `ca` is a file with the authorities that members are
-/// checked against, by default the system's; `cert` and `key` are those of this client, in PEM. etcd refuses there a client certificate that
-/// has a common name.
+/// The address has the members, with a port unless it is 2379, each used if the previous one fails, and the prefix of the
+/// carrier's keys: here `/fleets/web/`. `etcds` means TLS: `ca` is a file with the authorities that members are checked
+/// against, by default the system's; `cert` and `key` are those of this client, in PEM. The gateway refuses a client
+/// certificate with a common name.
 ///
-/// A user's password is given separately; it is kept in memory that is locked and wiped, and sent only to get a token. The environment
-/// is not consulted, neither for proxies nor for anything else.
+/// A user's password is passed separately, kept in locked memory that is wiped, and sent only to get a token. The
+/// environment is not used, for proxies or anything else.
 ///
-/// Changes are heard as etcd streams them. When the stream breaks, it goes on at the next member where it was; when etcd no longer has
-/// what came in between, or was restored from a snapshot, it ends with ``CarrierEvent/readAll``. A restored etcd that has come
-/// as far as the lost one while nobody was connected looks the same where its cluster's id is the same: compare everything now and
-/// then.
+/// etcd streams changes. If the stream breaks, it continues at the next member where it was; if etcd no longer has the
+/// changes in between, or was restored from a snapshot, it ends with ``CarrierEvent/readAll``. A restored etcd that has
+/// reached the revision of the lost one without a connected client looks the same if its cluster ID is the same: compare
+/// everything occasionally.
 public final class EtcdCarrier: Carrier {
   /// The address.
   public var description: String { address.text }
-  /// What one commit may hold: 128 changes and 1.5 MB, which are etcd's limits, and 1 MiB an object.
+  /// The limits of a commit: 128 changes and 1.5 MB, which are etcd's limits, and 1 MiB per object.
   public let limits = CarrierLimits(operationCount: 128, requestByteCount: 1_500_000, objectByteCount: 1 << 20)
 
   let session: EtcdSession
-  /// How long a stream may be silent: etcd says every ten minutes that nothing has happened.
+  /// How long a stream may be silent: etcd reports progress every ten minutes.
   let silenceLimit: Duration
   private var address: EtcdAddress { session.address }
 
-  /// A carrier at this address; nothing is asked of it yet.
+  /// A carrier at this address; it is not contacted yet.
   ///
-  /// - Parameter password: The user's, in UTF-8, where the address names one.
-  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also where one of user and password is missing.
+  /// - Parameter password: The user's, in UTF-8, if the address names one.
+  /// - Throws: ``CarrierError/badAddress(_:reason:)``, also if only one of user and password is given.
   public convenience init(address: String, password: SecretBytes? = nil) throws(CarrierError) {
     try self.init(address: address, password: password, silenceLimit: .seconds(900))
   }
@@ -40,10 +40,10 @@ public final class EtcdCarrier: Carrier {
   init(address text: String, password: SecretBytes?, silenceLimit: Duration) throws(CarrierError) {
     let address = try EtcdAddress(text)
     guard address.user == nil || password != nil else {
-      throw .badAddress(text, reason: "it names a user, whose password is missing")
+      throw .badAddress(text, reason: "the user's password is missing")
     }
     guard password == nil || address.user != nil else {
-      throw .badAddress(text, reason: "there is a password, and no user whose it is: write etcd://user@host/prefix")
+      throw .badAddress(text, reason: "there is a password without a user: write etcd://user@host/prefix")
     }
     session = EtcdSession(address: address, password: password)
     self.silenceLimit = silenceLimit
@@ -51,9 +51,9 @@ public final class EtcdCarrier: Carrier {
 
   // MARK: - Reading
 
-  /// Hands over all objects, in parts of about a megabyte.
+  /// Reads all objects, in batches of about a megabyte.
   ///
-  /// Where etcd's history is compacted meanwhile, it throws ``CarrierError/unreachable(carrier:reason:)``: begin anew.
+  /// If etcd's history is compacted meanwhile, it throws ``CarrierError/unreachable(carrier:reason:)``: start over.
   public func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
     var (start, limit, revision) = (address.prefix, 16, EtcdRevision?.none)
     while true {
@@ -70,7 +70,7 @@ public final class EtcdCarrier: Carrier {
       revision = revision ?? answered
       guard answer["more"].etcdFlag, let last = page.last?.key else { return (revision ?? answered).text }
       guard !last.lexicographicallyPrecedes(start) else {
-        throw CarrierError.garbled(carrier: description, reason: "it gives keys again that it has given")
+        throw CarrierError.garbled(carrier: description, reason: "it sent the same keys twice")
       }
       start = last + [0]
       let byteCount = page.reduce(0) { $0 + $1.key.count + ($1.object?.bytes.count ?? 0) + 64 }
@@ -78,7 +78,7 @@ public final class EtcdCarrier: Carrier {
     }
   }
 
-  /// The objects of these names that there are.
+  /// Those of the named objects that exist.
   public func read(_ names: [String]) async throws -> [CarrierObject] {
     for name in names { checkName(name) }
     var (rest, count, revision, objects) = (names[...], limits.operationCount, Int64(0), [CarrierObject]())
@@ -105,14 +105,14 @@ public final class EtcdCarrier: Carrier {
   /// What a key has; without an object for one that is none of the carrier's.
   func object(_ pair: Value?) throws(CarrierError) -> (key: [UInt8], object: CarrierObject?) {
     guard let key = pair["key"].etcdBytes, let bytes = pair["value"].etcdBytes, key.starts(with: address.prefix) else {
-      throw .garbled(carrier: description, reason: "it gives a key that was not asked for, or no base64")
+      throw .garbled(carrier: description, reason: "it sent a key that was not requested, or invalid base64")
     }
     return (key, address.name(of: key).map { CarrierObject(name: $0, bytes: bytes) })
   }
 
   // MARK: - Writing
 
-  /// Makes all changes, or none, in one transaction of etcd.
+  /// Applies all changes, or none, in one transaction of etcd.
   public func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     try check(changes, condition)
     try Task.checkCancellation()
@@ -138,7 +138,7 @@ public final class EtcdCarrier: Carrier {
 
   // MARK: - Changes
 
-  /// What changes from a revision on, an event for each commit.
+  /// The changes since a revision, an event for each commit.
   public func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
     let watch = EtcdWatch(carrier: self, revision: EtcdRevision(revision))
     return AsyncThrowingStream { try await watch.next() }
@@ -161,7 +161,7 @@ struct EtcdRevision: Equatable, Sendable {
   init(header: Value?, of address: EtcdAddress) throws(CarrierError) {
     (cluster, number) = (header["cluster_id"].etcdText, header["revision"].etcdNumber)
     guard !cluster.isEmpty, number > 0 else {
-      throw .garbled(carrier: address.text, reason: "it says neither which cluster it is nor the revision")
+      throw .garbled(carrier: address.text, reason: "the cluster ID or the revision is missing")
     }
   }
 

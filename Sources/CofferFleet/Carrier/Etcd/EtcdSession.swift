@@ -92,7 +92,7 @@ actor EtcdSession {
       let start = response.body.prefix(80).map { (0x20..<0x7f).contains($0) ? Character(Unicode.Scalar($0)) : "." }
       throw CarrierError.garbled(
         carrier: address.text,
-        reason: "\(address.endpoints[index]) gives no JSON, with the status \(response.status): \(String(start))")
+        reason: "\(address.endpoints[index]) did not answer with JSON, status \(response.status): \(String(start))")
     }
     guard response.status == 200 else { throw EtcdAnswer(value) }
     return value
@@ -100,9 +100,9 @@ actor EtcdSession {
 
   // MARK: - Streams
 
-  /// Begins a request whose response goes on, at the endpoint in turn.
+  /// Begins a request with a continuous response, at the current endpoint.
   func stream(_ path: String, _ body: String) async throws -> (transfer: HTTPTransfer, endpoint: Int) {
-    // A member that has lost the others, and hears of nothing, is to end the stream instead of keeping silent.
+    // A member that has lost the others, and gets no changes, should end the stream instead of staying silent.
     let headers = try await headers() + ["Grpc-Metadata-hasleader: true"]
     let request = HTTPRequest(
       url: address.endpoints[current] + path, body: .bytes(Array(body.utf8)), headers: headers, tls: address.tls,
@@ -135,7 +135,7 @@ actor EtcdSession {
       let body = HTTPBody.secret(EtcdJSON.credentials(user: user, password: password))
       let text = try await send("/v3/auth/authenticate", body, headers: [], true)["token"].etcdText
       guard !text.isEmpty, text.utf8.allSatisfy({ (0x21..<0x7f).contains($0) }) else {
-        throw CarrierError.garbled(carrier: address.text, reason: "it gives no token")
+        throw CarrierError.garbled(carrier: address.text, reason: "it sent no token")
       }
       token = (text, .now)
       return text
@@ -161,8 +161,8 @@ actor EtcdSession {
     let (carrier, endpoint) = (address.text, address.endpoints[index])
     switch failure {
     case .cancelled: throw CancellationError()
-    case .tooLong: return .garbled(carrier: carrier, reason: "\(endpoint) does not end its answer")
-    case .silent(let time): return .unreachable(carrier: carrier, reason: "\(endpoint) has said nothing for \(time)")
+    case .tooLong: return .garbled(carrier: carrier, reason: "the answer of \(endpoint) is too long")
+    case .silent(let time): return .unreachable(carrier: carrier, reason: "\(endpoint) has sent nothing for \(time)")
     case .connection(let problem, let reason, _):
       let text = "\(endpoint): \(reason)"
       switch problem {
@@ -185,7 +185,7 @@ struct EtcdAnswer: Error {
 
   init(text: String, code: Int64) {
     let scalars = text.unicodeScalars.prefix(300).filter { $0.properties.generalCategory != .control }
-    self.text = scalars.isEmpty ? "etcd gives an error without a text" : String(String.UnicodeScalarView(scalars))
+    self.text = scalars.isEmpty ? "etcd sent an error without a message" : String(String.UnicodeScalarView(scalars))
     self.code = code
   }
 

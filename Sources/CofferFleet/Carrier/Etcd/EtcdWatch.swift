@@ -102,8 +102,8 @@ actor EtcdWatch {
         // An error has no end of line.
         if !connection.rest.isEmpty { try await take(line: connection.rest) }
         let status = connection.transfer.status
-        guard status == 200 else { throw garbled("it answers with the status \(status) and nothing else") }
-        throw CarrierError.unreachable(carrier: carrier.description, reason: "it has ended the stream of changes")
+        guard status == 200 else { throw garbled("it answered with the status \(status) alone") }
+        throw CarrierError.unreachable(carrier: carrier.description, reason: "it ended the stream of changes")
       }
       try await take(bytes)
     } catch let failure as HTTPFailure {
@@ -130,7 +130,7 @@ actor EtcdWatch {
   // MARK: - Lines
 
   private func take(line: [UInt8]) async throws {
-    guard let value = EtcdJSON.value(line) else { throw garbled("a line is no JSON") }
+    guard let value = EtcdJSON.value(line) else { throw garbled("a line is not JSON") }
     guard let result = value["result"] else { return try await fail(try streamError(value)) }
     if result["canceled"].etcdFlag {
       guard result["compact_revision"].etcdNumber == 0 else { return end() }
@@ -138,7 +138,7 @@ actor EtcdWatch {
     }
     let header = try EtcdRevision(header: result["header"], of: session.address)
     if result["created"].etcdFlag { return try await begin(at: header) }
-    guard connection?.creation != nil else { throw garbled("it tells of changes before the stream has begun") }
+    guard connection?.creation != nil else { throw garbled("it sent changes before the stream began") }
     let told = result["events"].etcdList
     if told.isEmpty {
       // Nothing happened up to here: what was compacted before it is not missed when the connection breaks.
@@ -148,7 +148,7 @@ actor EtcdWatch {
     }
   }
 
-  /// The stream stands, and goes on if it is that of the etcd which gave the revision.
+  /// The stream is created, and continues if it is from the etcd that returned the revision.
   private func begin(at header: EtcdRevision) async throws {
     guard let revision else { return }
     connection?.creation = .now
@@ -160,13 +160,13 @@ actor EtcdWatch {
 
   /// Takes changes, of which those of one commit have one revision.
   ///
-  /// - Parameter isFragment: Whether the next line goes on with the last commit.
+  /// - Parameter isFragment: Whether the next line continues the last commit.
   private func take(_ told: [Value], isFragment: Bool) throws {
     for event in told {
       let pair = event["kv"]
       let number = pair["mod_revision"].etcdNumber
       let (_, object) = try carrier.object(pair)
-      guard number >= commit.number else { throw garbled("its changes are in disorder") }
+      guard number >= commit.number else { throw garbled("its changes are out of order") }
       if number > commit.number {
         finishCommit()
         commit.number = number
@@ -185,7 +185,7 @@ actor EtcdWatch {
     if !commit.changes.isEmpty { events.append(.changed(commit.changes, known.text)) }
   }
 
-  /// Everything has to be read anew.
+  /// Everything must be read again.
   private func end() {
     disconnect()
     revision = nil

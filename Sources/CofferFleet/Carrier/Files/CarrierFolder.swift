@@ -20,10 +20,12 @@ struct CarrierFolder: Sendable {
 
   init(address: CarrierAddress) throws(CarrierError) {
     guard address.scheme == "file", address.hosts.allSatisfy(\.isEmpty), address.user == nil else {
-      throw .badAddress(address.text, reason: "a folder's begins with file:/// and names no host")
+      throw .badAddress(address.text, reason: "the address of a folder must begin with file:/// and name no host")
     }
-    guard address.path.count > 1 else { throw .badAddress(address.text, reason: "it names no folder") }
-    guard address.options.isEmpty else { throw .badAddress(address.text, reason: "a folder has no options") }
+    guard address.path.count > 1 else { throw .badAddress(address.text, reason: "it does not name a folder") }
+    guard address.options.isEmpty else {
+      throw .badAddress(address.text, reason: "the address of a folder has no options")
+    }
     (carrier, path) = (address.text, address.path)
   }
 
@@ -246,6 +248,6 @@ struct CarrierFolder: Sendable {
   func unreachable(_ reason: String) -> CarrierError { .unreachable(carrier: carrier, reason: reason) }
 
   func incomplete(_ path: String) -> CarrierError {
-    unreachable("\(path) is incomplete: it is still being copied, or has to be copied again")
+    unreachable("\(path) is incomplete: it is still being copied, or must be copied again")
   }
 }

@@ -1,32 +1,33 @@
 import CofferCrypto
 import Dispatch
 
-/// A carrier that is a folder: on a disk, an NFS mount, a stick, or anything that rsync, git or an S3 mount brings along.
+/// A carrier in a folder: on a disk, an NFS mount, a stick, or anything that rsync, git or an S3 mount synchronizes.
 ///
 ///     let carrier = try FileCarrier(address: "file:///srv/fleets/web")
 ///
 /// In the folder:
 ///
-/// - `objects/3f/records_0a1b…`: an object, in a folder that is called by the first byte of its name's SHA-256; `_` stands for
-///   `/`. In the file: the SHA-256 of the object, then the object, so that a file of which a part is missing is noticed. Every
-///   other file in there is ignored.
-/// - `pending`: a commit of several changes while it is being made. What a writer that was killed has left is
-///   completed by the next one.
-/// - `lock`: flock(2). Writers exclude each other and all readers, readers exclude writers. Over NFS this holds between hosts where
-///   locks go to the server: NFSv4, or NFSv3 with its lock daemon, and neither `nolock` nor `local_lock` among the options of
-///   the mount. Copies that a tool keeps in step, as rsync and git do, have no common lock: let one host write to each copy.
-/// - `temporary`: files that have not got their name yet. A writer removes what it finds there.
+/// - `objects/3f/records_0a1b…`: an object, in a folder named by the first byte of its name's SHA-256; `_` stands for
+///   `/`. The file has the SHA-256 of the object, then the object, so that an incomplete file is detected. All
+///   other files are ignored.
+/// - `pending`: a commit of several changes while it is being applied. One left by a killed writer is
+///   completed by the next writer.
+/// - `lock`: flock(2). Writers exclude each other and all readers, readers exclude writers. Over NFS this works between
+///   hosts if locks go to the server: NFSv4, or NFSv3 with its lock daemon, and neither `nolock` nor `local_lock` among the
+///   options of the mount. Copies that a tool such as rsync or git keeps in sync have no common lock: let one host write to
+///   each copy.
+/// - `temporary`: files without their final name. A writer removes leftovers.
 ///
-/// Files have mode 0660 and folders 0770, less what the umask takes away: others of the system get nothing, and a group shares
-/// the folder where it has the set-group-ID bit and the umask is 007. The folder is made by a commit on the condition that an object is
-/// absent, which begins a fleet, and by nothing else, so that a missing mount is noticed.
+/// Files have mode 0660 and folders 0770, less the umask: other users have no access, and a group shares the folder if it
+/// has the set-group-ID bit and the umask is 007. The folder is created only by a commit on the condition that an object is
+/// absent, which creates a fleet, so that a missing mount is noticed.
 ///
-/// Readers look every half second whether a folder has changed, and now and then at each file, for file systems on which folders
-/// have no times.
+/// Readers check every half second whether a folder has changed, and occasionally each file, for file systems on which
+/// folders have no times.
 public final class FileCarrier: Carrier {
   /// The address.
   public let description: String
-  /// What one commit may hold: 4,096 changes, 16 MiB, and 1 MiB an object.
+  /// The limits of a commit: 4,096 changes, 16 MiB, and 1 MiB per object.
   public let limits = CarrierLimits(operationCount: 4096, requestByteCount: 16 << 20, objectByteCount: 1 << 20)
 
   let folder: CarrierFolder
@@ -37,7 +38,7 @@ public final class FileCarrier: Carrier {
 
   /// A carrier in the folder of an address.
   ///
-  /// - Parameter address: `file://` and an absolute path, in which `%20` stands for a space, for instance.
+  /// - Parameter address: `file://` and an absolute path, with for example `%20` for a space.
   /// - Throws: ``CarrierError/badAddress(_:reason:)``.
   public convenience init(address: String) throws(CarrierError) {
     try self.init(address: CarrierAddress(address), pollInterval: .milliseconds(500))
@@ -51,7 +52,7 @@ public final class FileCarrier: Carrier {
 
   // MARK: - Reading
 
-  /// Hands over all objects, folder by folder, while no writer changes anything.
+  /// Reads all objects, folder by folder, while writers are locked out.
   public func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
     let (revision, snapshot) = try await readSnapshot(body)
     keep(snapshot)
@@ -80,7 +81,7 @@ public final class FileCarrier: Carrier {
     return (snapshot.revision, snapshot)
   }
 
-  /// The objects of these names that there are.
+  /// Those of the named objects that exist.
   public func read(_ names: [String]) async throws -> [CarrierObject] {
     for name in names { checkName(name) }
     let lock = try await lockForReading()
@@ -95,7 +96,7 @@ public final class FileCarrier: Carrier {
 
   // MARK: - Writing
 
-  /// Makes all changes, or none; durable when it returns.
+  /// Applies all changes, or none; durable when it returns.
   public func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     try check(changes, condition)
     let folder = folder
@@ -114,10 +115,10 @@ public final class FileCarrier: Carrier {
 
   // MARK: - Changes
 
-  /// What changes from a revision on; changes that follow each other within half a second come as one event.
+  /// The changes since a revision; changes within half a second are one event.
   ///
-  /// From a revision that this instance has given last, nothing is read twice. From another one everything is read once, and the
-  /// stream begins with ``CarrierEvent/readAll`` where anything has changed since.
+  /// After the last revision that this instance returned, nothing is read twice. After another one everything is read once,
+  /// and the stream begins with ``CarrierEvent/readAll`` if anything has changed since.
   public func changes(after revision: CarrierRevision) -> AsyncThrowingStream<CarrierEvent, any Error> {
     let watch = FolderWatch(carrier: self, revision: revision)
     return AsyncThrowingStream { try await watch.next() }
@@ -149,7 +150,8 @@ public final class FileCarrier: Carrier {
       try await onQueue { try PendingCommit.complete(in: folder) }
       withExtendedLifetime(lock) {}
     } catch CarrierError.refused {
-      throw folder.unreachable("a commit is unfinished, and this host may not write here; another one completes it")
+      throw folder.unreachable(
+        "a commit is unfinished, and this host may not write here; another host must complete it")
     }
   }
 

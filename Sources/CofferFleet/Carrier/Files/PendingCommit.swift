@@ -102,7 +102,7 @@ struct PendingCommit {
       throw folder.unreachable("\(folder.pendingPath) was written by a newer version of this program")
     }
     guard let commit = PendingCommit(&reader) else {
-      throw folder.unreachable("\(folder.pendingPath) is damaged; where no program is writing, remove it")
+      throw folder.unreachable("\(folder.pendingPath) is damaged; remove it while no program is writing")
     }
     return commit
   }

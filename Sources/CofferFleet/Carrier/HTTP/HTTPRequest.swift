@@ -7,7 +7,7 @@ struct HTTPRequest: Sendable {
   /// Lines such as `Authorization: abc`.
   var headers: [String] = []
   var tls = HTTPTLS()
-  /// For all of it; nil for a response that goes on.
+  /// The limit for the whole response; nil for a continuous one.
   var timeout: Duration? = .seconds(15)
   var connectTimeout = Duration.seconds(5)
 }
@@ -47,7 +47,7 @@ enum HTTPFailure: Error {
   case connection(HTTPProblem, reason: String, wasSent: Bool)
 
   static let noMemory = HTTPFailure.connection(
-    .unreachable, reason: "there is no memory for a request", wasSent: false)
+    .unreachable, reason: "out of memory for a request", wasSent: false)
 }
 
 enum HTTPProblem {

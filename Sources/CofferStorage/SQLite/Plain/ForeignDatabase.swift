@@ -82,7 +82,7 @@ package final class ForeignDatabase {
   package func columns(ofTable table: String) throws -> [String]? {
     let isTable = try kind(of: table)
     guard let isTable else { return nil }
-    guard isTable else { throw StorageError.unreadable(path: path, reason: "\(table) is no ordinary table") }
+    guard isTable else { throw StorageError.unreadable(path: path, reason: "\(table) is not an ordinary table") }
     var names: [String] = []
     try query("PRAGMA table_info(\(table))") { names.append(Self.text($0[1])) }
     // Computed columns are missing there and listed here; libraries without them lack this pragma.

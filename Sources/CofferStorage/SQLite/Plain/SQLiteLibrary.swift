@@ -95,7 +95,7 @@ package final class SQLiteLibrary: Sendable {
     guard let handle = names.lazy.compactMap({ dlopen($0, flags) }).first else {
       throw StorageError.unsupported(
         reason: "SQLCipher's library is not installed; on Debian and Ubuntu it is in the package libsqlcipher0 or "
-          + "libsqlcipher1, on macOS `brew install sqlcipher` brings it")
+          + "libsqlcipher1, on macOS run `brew install sqlcipher`")
     }
     func find<Function>(_ name: String, as type: Function.Type = Function.self) throws -> Function {
       guard let symbol = dlsym(handle, name) else {

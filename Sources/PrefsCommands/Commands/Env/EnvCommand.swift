@@ -5,15 +5,14 @@ import Coffer
 struct EnvCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "env",
-    abstract: "Make, list and remove environments of a collection.",
+    abstract: "Create, list and remove environments of a collection.",
     discussion: """
-      The environment staging of the collection web is the collection web@staging: it holds what differs there, and nothing \
-      else. With --env staging, or PREFS_ENV=staging, commands that read web show what is set in the environment, else what is \
-      set in web, and commands that write it write to the environment. A collection that has no such environment is an error \
-      then (exit code 3). web@staging as a name is that collection alone, for `prefs diff` and `prefs copy` for instance.
+      The environment staging of the collection web is the collection web@staging, which holds only what differs there. \
+      With --env staging, or PREFS_ENV=staging, commands that read web get the value set in the environment, or else the \
+      one in web; commands that write to web write to the environment. If the collection has no such environment, they \
+      fail (exit code 3). The name web@staging means that collection alone, for example in `prefs diff` and `prefs copy`.
 
-      What is declared, locked or given by an administrator for web holds for its environments. Where web is sealed, its \
-      environments are, too.
+      Declarations, locks and administrator defaults of web apply to its environments. If web is sealed, so are they.
 
       Examples:
         prefs env create web@staging --from web
@@ -30,7 +29,7 @@ struct EnvCommand: ParsableCommand {
     guard let environment = CollectionEnvironment(collection: name) else {
       throw Failure(
         .usage,
-        "\"\(name)\" names no environment. That is COLLECTION@NAME, with a name of letters, digits, - and _.")
+        "\"\(name)\" is not an environment. Write COLLECTION@NAME; the name may have letters, digits, - and _.")
     }
     return environment
   }

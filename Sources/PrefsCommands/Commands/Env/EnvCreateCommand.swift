@@ -5,10 +5,10 @@ import Coffer
 struct EnvCreateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "create",
-    abstract: "Make an environment, which holds nothing yet.",
+    abstract: "Create an empty environment.",
     discussion: """
-      Everything shows from the collection until it is set in the environment. Where the collection is sealed, the environment \
-      is, too, which needs the vault; where it keeps history, the environment does within the same limits.
+      All values come from the collection until they are set in the environment. An environment of a sealed collection is \
+      sealed, which needs the vault; one of a collection with history keeps history within the same limits.
 
       Examples:
         prefs env create web@staging
@@ -20,7 +20,7 @@ struct EnvCreateCommand: ParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("The collection that shows behind it.", valueName: "collection"),
+    help: ArgumentHelp("The collection to inherit from.", valueName: "collection"),
     completion: Completions.collections)
   var from: String?
 
@@ -36,7 +36,7 @@ struct EnvCreateCommand: ParsableCommand {
       return isMade
     }
     guard isMade else {
-      throw Failure(.conflict, "\(KeyReference.describe(environment.collection)) is there already.")
+      throw Failure(.conflict, "\(KeyReference.describe(environment.collection)) exists already.")
     }
   }
 

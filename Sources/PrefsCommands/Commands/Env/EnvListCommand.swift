@@ -7,7 +7,7 @@ struct EnvListCommand: ParsableCommand {
     commandName: "list",
     abstract: "List the environments.",
     discussion: """
-      One a line, with the number of keys that are set in it.
+      Prints one environment per line, with the number of keys set in it.
 
       Examples:
         prefs env list

@@ -5,10 +5,9 @@ import Coffer
 struct EnvRemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
-    abstract: "Remove an environment and all that is set in it.",
+    abstract: "Remove an environment and everything set in it.",
     discussion: """
-      The collection that it is an environment of stays as it is. One that holds something is removed after a question, or \
-      with --force.
+      The collection it belongs to is unchanged. If the environment is not empty, asks first, or needs --force.
 
       Examples:
         prefs env remove web@staging
@@ -44,7 +43,7 @@ struct EnvRemoveCommand: ParsableCommand {
     let what = "\(environment.collection) with \(DisplayText.count(count, "key", "keys"))"
     let answer = common.noInput ? nil : try Terminal.confirm("Remove \(what)?")
     guard let answer else {
-      throw Failure(.usage, "this removes \(what). Confirm with --force; there is nobody to ask.")
+      throw Failure(.usage, "this removes \(what). Confirm with --force; there is no terminal to ask on.")
     }
     guard answer else { throw Failure(.other, "nothing was removed.") }
   }

@@ -5,9 +5,9 @@ import Coffer
 struct KeyAddCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "add",
-    abstract: "Add something that opens the store.",
+    abstract: "Add a key slot to the store.",
     discussion: """
-      A passphrase, unless told otherwise. What opened the store before goes on doing so.
+      Adds a passphrase by default. Everything that opened the store before still does.
 
       Examples:
         prefs key add --label Ada

@@ -5,10 +5,10 @@ import Coffer
 struct KeyChangeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "change",
-    abstract: "Have a key slot open with something else.",
+    abstract: "Change what opens a key slot.",
     discussion: """
-      A slot with a passphrase gets a new one, unless told otherwise. Anyone who had the old secret can still read copies of \
-      the store made before, and later ones until `prefs rotate --new-root-key`.
+      A passphrase slot gets a new passphrase by default. Anyone who had the old secret can still read copies of the store \
+      made before, and later ones until `prefs rotate --new-root-key`.
 
       Examples:
         prefs key change Ada
@@ -32,7 +32,7 @@ struct KeyChangeCommand: ParsableCommand {
       if new.isEmpty, slot.kind != .passphrase {
         throw Failure(
           .usage,
-          "\(SlotText.describe(slot)) has no passphrase to change. Say what is to open it: --passphrase, "
+          "\(SlotText.describe(slot)) has no passphrase to change. Say what opens it from now on: --passphrase, "
             + "--new-key-file, --key-command or --credential.")
       }
       let hash = try new.stretching.hash()

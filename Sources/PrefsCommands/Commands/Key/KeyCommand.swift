@@ -4,10 +4,10 @@ import ArgumentParser
 struct KeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "key",
-    abstract: "List, add, change and remove what opens the store.",
+    abstract: "List, add, change and remove key slots.",
     discussion: """
-      A store has up to 16 key slots, each of which opens it by itself, and so has its vault. SLOT is a slot's number or \
-      its label.
+      A store has up to 16 key slots, each of which opens it, and so has its vault. SLOT is the number or the label of a \
+      slot.
 
       Examples:
         prefs key list

@@ -5,7 +5,7 @@ import Coffer
 struct KeyLabelCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "label",
-    abstract: "Give a key slot another label.",
+    abstract: "Change the label of a key slot.",
     discussion: """
       Examples:
         prefs key label 0 laptop
@@ -15,7 +15,7 @@ struct KeyLabelCommand: ParsableCommand {
   @Argument(help: "The slot's number or label.", completion: Completions.slots)
   var slot: String
 
-  @Argument(help: "What it is to be called, up to 64 bytes.")
+  @Argument(help: "The new label, up to 64 bytes.")
   var text: String
 
   @OptionGroup var whose: SlotOptions

@@ -7,8 +7,8 @@ struct KeyListCommand: ParsableCommand {
     commandName: "list",
     abstract: "List the key slots.",
     discussion: """
-      Number, kind, label, how a passphrase is stretched, and since when. It needs no key, so what it says is not \
-      authenticated: `prefs doctor` says the same of a store that has been opened.
+      Shows number, kind, label, stretching of the passphrase, and creation time. It needs no key, so its output is not \
+      authenticated; `prefs doctor` shows the same for a store that it has opened.
 
       Examples:
         prefs key list
@@ -18,12 +18,12 @@ struct KeyListCommand: ParsableCommand {
   @Flag(help: "Print a JSON array.")
   var json = false
 
-  @Flag(help: "Print one slot a line: fields separated by tabs, escapes with backslashes, nothing aligned.")
+  @Flag(help: "Print one slot per line: fields separated by tabs, escapes with backslashes, no alignment.")
   var plain = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
-  @Flag(help: "The slots of the vault, for which the store has to be opened.")
+  @Flag(help: "List the slots of the vault, which needs the key of the store.")
   var vault = false
 
   mutating func validate() throws {

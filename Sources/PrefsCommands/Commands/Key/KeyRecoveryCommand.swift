@@ -13,11 +13,10 @@ import Coffer
 struct KeyRecoveryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recovery",
-    abstract: "Add a recovery key, and print it this once.",
+    abstract: "Add a recovery key and print it, once.",
     discussion: """
-      A random key to be written down and kept where a fire, a thief or a dead disk does not find it together with the \
-      store. It opens the store when nothing else does, typed where a passphrase is asked for. It is printed on a terminal; \
-      -o - sends it wherever standard output leads.
+      A random key to write down and keep where a fire, a thief or a dead disk does not reach it together with the store. \
+      Type it where a passphrase is asked for. It is printed on a terminal; -o - sends it to standard output instead.
 
       Examples:
         prefs key recovery
@@ -27,7 +26,7 @@ struct KeyRecoveryCommand: ParsableCommand {
       """)
 
   @Option(
-    parsing: .unconditional, help: ArgumentHelp("What the slot is called, up to 64 bytes.", valueName: "text"))
+    parsing: .unconditional, help: ArgumentHelp("A label for the slot, up to 64 bytes.", valueName: "text"))
   var label: String?
 
   @Option(
@@ -50,7 +49,7 @@ struct KeyRecoveryCommand: ParsableCommand {
     if output == nil, !Terminal.isTerminal(1) {
       throw Failure(
         .usage,
-        "standard output is no terminal, and anyone who reads the key opens the store. Confirm with -o -, or name a "
+        "standard output is not a terminal, and anyone who reads the key opens the store. Confirm with -o -, or name a "
           + "file with -o.")
     }
     // A broken pipe must be an error here, so that the slot can be removed again.

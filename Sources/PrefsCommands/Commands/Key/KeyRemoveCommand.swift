@@ -7,8 +7,8 @@ struct KeyRemoveCommand: ParsableCommand {
     commandName: "remove",
     abstract: "Remove a key slot.",
     discussion: """
-      Its secret opens the store no longer. Anyone who had it can still read copies made before, and later ones until \
-      `prefs rotate --new-root-key`, which is offered on a terminal. The last slot stays.
+      Its secret no longer opens the store. Anyone who had it can still read copies made before, and later ones until \
+      `prefs rotate --new-root-key`, which is offered on a terminal. The last slot cannot be removed.
 
       Examples:
         prefs key remove Ada
@@ -18,7 +18,7 @@ struct KeyRemoveCommand: ParsableCommand {
   @Argument(help: "The slot's number or label.", completion: Completions.slots)
   var slot: String
 
-  @Flag(name: .shortAndLong, help: "Do not ask, and offer nothing.")
+  @Flag(name: .shortAndLong, help: "Do not ask, and do not offer to rotate.")
   var force = false
 
   @OptionGroup var whose: SlotOptions
@@ -45,7 +45,7 @@ struct KeyRemoveCommand: ParsableCommand {
     let name = SlotText.describe(slot)
     let answer = common.noInput ? nil : try Terminal.confirm("Remove \(name)?")
     guard let answer else {
-      throw Failure(.usage, "this removes \(name). Confirm with --force; there is nobody to ask.")
+      throw Failure(.usage, "this removes \(name). Confirm with --force; there is no terminal to ask on.")
     }
     guard answer else { throw Failure(.other, "nothing was removed.") }
   }

@@ -4,7 +4,7 @@ import ArgumentParser
 struct SchemaCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Write down which settings are declared, or declare them from a file.",
+    abstract: "Print the declared settings, or declare settings from a file.",
     subcommands: [SchemaPrintCommand.self, SchemaLoadCommand.self],
     defaultSubcommand: SchemaPrintCommand.self)
 }

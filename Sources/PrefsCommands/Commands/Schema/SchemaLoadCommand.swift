@@ -5,15 +5,14 @@ import Coffer
 struct SchemaLoadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "load",
-    abstract: "Declare the settings that a file lists.",
+    abstract: "Declare the settings listed in a file.",
     discussion: """
-      Reads what `prefs schema --format json` writes: a list of {"application": …, "version": …, "declaration": {…}}, or of \
-      declarations alone for --application. So programs that are not written in Swift declare theirs. A declaration has the \
-      names name, collection, type, default, limits, summary, effect, since, deprecated and shared.
+      Reads the output of `prefs schema --format json`: a list of {"application": …, "version": …, "declaration": {…}}, or \
+      with --application a list of declarations alone. This is how programs not written in Swift declare their settings. A \
+      declaration has the names name, collection, type, default, limits, summary, effect, since, deprecated and shared.
 
-      What an application in the file had declared before, and the file does not have, is declared no longer; values stay as \
-      they are, and `prefs check` compares them. Two applications that disagree on one setting are an error, and nothing is \
-      changed.
+      Earlier declarations of an application that are not in the file are removed; values stay, and `prefs check` compares \
+      them. If two applications disagree on a setting, that is an error, and nothing is changed.
 
       Examples:
         prefs schema load settings.json
@@ -68,7 +67,7 @@ struct SchemaLoadCommand: ParsableCommand {
 
   private func read(_ bytes: [UInt8]) throws -> [String: Application] {
     func malformed(_ reason: String) -> Failure {
-      Failure(.format, "\(file) lists no declarations: \(reason). Nothing was changed.")
+      Failure(.format, "\(file) is not a list of declarations: \(reason). Nothing was changed.")
     }
     guard let text = String(validating: bytes, as: UTF8.self) else { throw malformed("it is not valid UTF-8") }
     let tree: Value
@@ -77,11 +76,11 @@ struct SchemaLoadCommand: ParsableCommand {
     } catch let problem as FormatProblem {
       throw malformed(problem.reason)
     }
-    guard case .array(let entries) = tree else { throw malformed("it is no list") }
+    guard case .array(let entries) = tree else { throw malformed("it is not a list") }
     var applications: [String: Application] = [:]
     if let application { applications[application] = Application(version: applicationVersion) }
     for entry in entries {
-      guard case .dictionary(let members) = entry else { throw malformed("an entry is no object") }
+      guard case .dictionary(let members) = entry else { throw malformed("an entry is not an object") }
       let declaration = try Declaration(members["declaration"] ?? entry)
       var version: String?
       if case .string(let text)? = members["version"] { version = text }

@@ -7,10 +7,10 @@ struct SchemaPrintCommand: ParsableCommand {
     commandName: "print",
     abstract: "Print the declared settings.",
     discussion: """
-      This is what `prefs schema` does. The format is
+      The same as `prefs schema`. The format is
         markdown     a table for people;
-        json-schema  a JSON Schema (draft 2020-12) of what `prefs export --format json` writes, of one collection or of all;
-        json         what `prefs schema load` reads.
+        json-schema  a JSON Schema (draft 2020-12) for the output of `prefs export --format json`, for one collection or all;
+        json         the input of `prefs schema load`.
 
       Examples:
         prefs schema
@@ -19,7 +19,7 @@ struct SchemaPrintCommand: ParsableCommand {
         prefs schema print --format json
       """)
 
-  @Option(help: "What to write.")
+  @Option(help: "The format to write.")
   var format: Format = .markdown
 
   @OptionGroup(title: "Common options") var common: CommonOptions

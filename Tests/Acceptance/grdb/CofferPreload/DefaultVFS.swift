@@ -82,7 +82,7 @@ enum DefaultVFS {
     return try EncryptingVFS.standard.openDatabase(of: store, isCreating: true, name, file, flags, outFlags)
   }
 
-  /// Gives an empty file, or one that is made here, its envelope.
+  /// Writes the envelope of an empty file, or of one created here.
   private static func makeStore(_ name: UnsafePointer<CChar>, _ flags: Int32) throws -> Int32 {
     guard flags & SQLITE_OPEN_READWRITE != 0 else { return SQLITE_OK }
     return try making.withLock { _ in

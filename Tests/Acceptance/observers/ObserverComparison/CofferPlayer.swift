@@ -21,7 +21,7 @@ enum CofferPlayer: Player {
     return stage.journal.lines
   }
 
-  /// The observers of a script and what they heard; used by one thread at a time.
+  /// The observers of a script and what they were notified of; used by one thread at a time.
   private final class Stage {
     let journal = Journal()
     private let database: Coffer.Database

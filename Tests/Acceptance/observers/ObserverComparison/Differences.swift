@@ -1,4 +1,4 @@
-/// A script whose journals differ, what they say, and where Coffer's documents announce it.
+/// A script with different journals, their contents, and where Coffer's documents explain it.
 struct Difference: Sendable {
   let script: String
   let inGRDB: [String]
@@ -9,13 +9,13 @@ struct Difference: Sendable {
   let document: String
 }
 
-/// Every difference that is meant.
+/// All intended differences.
 let differences = [
   Difference(
     script: "Setting the value that is there",
     inGRDB: ["a insertion of 1", "a willCommit", "a didCommit", "a update of 1", "a willCommit", "a didCommit"],
     inCoffer: ["a insertion of 1", "a willCommit", "a didCommit", "a willCommit", "a didCommit"],
-    sentence: "Setting a value equal to the present one changes nothing.",
+    sentence: "Setting a value equal to the current one changes nothing.",
     document: "Sources/Coffer/Transactions/ReadWriteTransaction.swift"),
   Difference(
     script: "An operation that fails in the middle",
@@ -23,7 +23,7 @@ let differences = [
       "a insertion of 1", "a insertion of 2", "a insertion of 3", "a insertion of 4", "a willCommit", "a didCommit",
     ],
     inCoffer: ["a insertion of 1", "a insertion of 4", "a willCommit", "a didCommit"],
-    sentence: "what a savepoint or a failed operation has undone never comes",
+    sentence: "changes that a savepoint or a failed operation has undone are never reported",
     document: "Sources/Coffer/Observation/TransactionObserver.swift"),
   Difference(
     script: "A disk that is full",
@@ -31,7 +31,7 @@ let differences = [
     inCoffer: [
       "a insertion of 1", "a didRollback", "the transaction failed", "a insertion of 3", "a willCommit", "a didCommit",
     ],
-    sentence: "or after whatever went wrong `databaseDidRollback(_:)`: exactly one of them.",
+    sentence: "or, after any failure, `databaseDidRollback(_:)`.",
     document: "Sources/Coffer/Observation/TransactionObserver.swift"),
   Difference(
     script: "A write after the commit",
@@ -43,7 +43,7 @@ let differences = [
       "a insertion of 1", "b insertion of 1", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
       "a insertion of 2", "b insertion of 2", "a willCommit", "b willCommit", "a didCommit", "b didCommit",
     ],
-    sentence: "starts after every observer has heard of the first transaction's end.",
+    sentence: "starts after all observers have been notified of the first transaction's end.",
     document: "Sources/Coffer/Observation/TransactionObserver.swift"),
   Difference(
     script: "An observer that is added in a transaction",
@@ -56,7 +56,7 @@ let differences = [
       "a insertion of 1", "a insertion of 2", "a willCommit", "a didCommit", "a insertion of 3", "b insertion of 3",
       "a willCommit", "b willCommit", "a didCommit", "b didCommit",
     ],
-    sentence: "who hears of the transactions of all connections of this database that begin after the call.",
+    sentence: "Adds an observer of transactions that begin after the call, on all connections of this database.",
     document: "Sources/Coffer/Observation/TransactionObserver.swift"),
   Difference(
     script: "An observer that is removed in a transaction",
@@ -68,6 +68,6 @@ let differences = [
       "a insertion of 1", "b insertion of 1", "a insertion of 2", "b insertion of 2", "a willCommit", "b willCommit",
       "a didCommit", "b didCommit", "b insertion of 3", "b willCommit", "b didCommit",
     ],
-    sentence: "A transaction that is under way is still told to it to the end.",
+    sentence: "It still observes a running transaction, to its end.",
     document: "Sources/Coffer/Observation/TransactionObserver.swift"),
 ]

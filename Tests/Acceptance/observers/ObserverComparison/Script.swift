@@ -6,17 +6,17 @@ struct Script: Sendable {
   let transactions: [Transaction]
 }
 
-/// An observer, and what it does besides listening.
+/// An observer, and what it does in its callbacks.
 struct ObserverDescription: Sendable {
   enum Action: Sendable {
     case nothing
     /// Refuses each commit.
     case veto
-    /// Writes this key after the first commit that it hears of.
+    /// Writes this key after the first commit it is notified of.
     case writeAfterCommit(Int)
-    /// Wants to hear of no more changes of the transaction after the first one.
+    /// Stops observing the changes of a transaction after the first one.
     case stop
-    /// Wants to hear of insertions alone.
+    /// Observes only insertions.
     case insertionsOnly
   }
 
@@ -44,9 +44,9 @@ indirect enum Step: Sendable {
   case set(Int, to: Int)
   case remove(Int)
   case removeAll
-  /// One operation that sets these keys, and then fails; the program goes on.
+  /// One operation that sets these keys, and then fails; the program continues.
   case failAfterSetting([Int])
-  /// Sets a key to far more than the disk takes; the program goes on.
+  /// Sets a key to far more than fits on the disk; the program continues.
   case fillDisk(Int)
   case savepoint([Step], isKept: Bool)
   case addObserver(ObserverDescription)

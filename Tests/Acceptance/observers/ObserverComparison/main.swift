@@ -1,6 +1,6 @@
 import Foundation
 
-// Plays each script on GRDB and on Coffer, and compares what the observers heard.
+// Runs each script on GRDB and on Coffer, and compares the notifications of the observers.
 //
 // The argument is the folder of the repository.
 
@@ -25,7 +25,7 @@ func withFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
   return try body(folder)
 }
 
-/// What is wrong with what was heard in a script; nil when nothing is.
+/// The problem with the notifications of a script; nil if there is none.
 func complaint(_ script: Script, _ inGRDB: [String], _ inCoffer: [String]) throws -> String? {
   guard let difference = differences.first(where: { $0.script == script.name }) else {
     return inGRDB == inCoffer ? nil : "no document announces this"

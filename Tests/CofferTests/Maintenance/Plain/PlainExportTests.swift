@@ -43,7 +43,7 @@ import Testing
     return (store, database)
   }
 
-  @Test("comes back bit for bit, values and metadata of every kind")
+  @Test("round-trips values and metadata of every kind, bit for bit")
   func roundTrip() throws {
     let (store, database) = try filled()
     let path = store.folder + "/all.sqlite"
@@ -58,7 +58,7 @@ import Testing
     try database.close()
   }
 
-  @Test("has when items expire and are due for renewal, to the millisecond and however far away that is")
+  @Test("keeps expiries and due dates, to the millisecond and however far away")
   func dates() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -80,7 +80,7 @@ import Testing
     try database.close()
   }
 
-  @Test("is for people to read, with the sqlite3 shell")
+  @Test("is readable for people, with the sqlite3 shell")
   func readable() throws {
     let (store, database) = try filled()
     let file = try PlainFile(store)
@@ -100,7 +100,7 @@ import Testing
     try database.close()
   }
 
-  @Test("writes the collections that are asked for, mode 0600, and never over a file")
+  @Test("writes the requested collections, mode 0600, and never over a file")
   func file() throws {
     let (store, database) = try filled()
     let file = try PlainFile(store)

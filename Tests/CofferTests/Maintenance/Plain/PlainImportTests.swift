@@ -24,7 +24,7 @@ import Testing
     try connection.read { try $0.value(forKey: key, inCollection: collection) }
   }
 
-  @Test("takes a table that a person made, with fewer columns and without types")
+  @Test("accepts a hand-made table, with fewer columns and without types")
   func handmade() throws {
     let file = try PlainFile(
       store, "hand.sqlite", "CREATE TABLE Settings(value, key TEXT, note TEXT)",
@@ -35,7 +35,7 @@ import Testing
     #expect(try value("data", "") == .data(Data([0])))
   }
 
-  @Test("takes a table beside which stands whatever SQLite allows")
+  @Test("accepts a table beside anything that SQLite allows")
   func largeSchema() throws {
     let columns = (0..<1500).map { "c\($0)" }.joined(separator: ", ")
     let alternatives = (0..<200).map { "a = \($0)" }.joined(separator: " OR ")
@@ -50,7 +50,7 @@ import Testing
     #expect(try value("k") == "v")
   }
 
-  @Test("merges, replaces, and tries out")
+  @Test("merges, replaces, and does dry runs")
   func modes() throws {
     let file = try PlainFile(
       store, "modes.sqlite", "CREATE TABLE settings(collection, key, value)",
@@ -65,7 +65,7 @@ import Testing
     #expect(try value("old") == nil && value("old", "d") == "elsewhere")
   }
 
-  @Test("reads what still stands in the log of a program at work")
+  @Test("reads what is still in the log of a running program")
   func log() throws {
     let file = try PlainFile(store, "wal.sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE settings(key, value)")
     // Closed, the last connection would fold the log into the file.
@@ -76,7 +76,7 @@ import Testing
     try writer.close()
   }
 
-  @Test("does not read around the journal of a program that crashed in the middle of a write")
+  @Test("does not ignore the journal of a program that crashed during a write")
   func journal() throws {
     let file = try PlainFile(
       store, "hot.sqlite", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES ('a', 1)")
@@ -95,8 +95,8 @@ import Testing
   }
 
   static let hostile: [(name: String, sql: String, complaint: String)] = [
-    ("a view", "CREATE TABLE t(key, value); CREATE VIEW settings AS SELECT * FROM t", "no ordinary table"),
-    ("a virtual table", "CREATE VIRTUAL TABLE settings USING fts5(key, value)", "no ordinary table"),
+    ("a view", "CREATE TABLE t(key, value); CREATE VIEW settings AS SELECT * FROM t", "not an ordinary table"),
+    ("a virtual table", "CREATE VIRTUAL TABLE settings USING fts5(key, value)", "not an ordinary table"),
     (
       "computed columns", "CREATE TABLE settings(key, value, x AS (zeroblob(100000000)))", "has computed columns"
     ),
@@ -105,11 +105,11 @@ import Testing
     (
       "a wrong type",
       "CREATE TABLE settings(key, type, value); INSERT INTO settings VALUES ('a','int',1),('b','int',1.5)",
-      "row 2, column value: there is no int in it"
+      "row 2, column value: it is not a valid int"
     ),
     (
       "an unknown type", "CREATE TABLE settings(key, type, value); INSERT INTO settings VALUES ('b','float',1.5)",
-      "row 1, column value: there is no type \"float\""
+      "row 1, column value: unknown type \"float\""
     ),
     (
       "bytes that are none",
@@ -118,7 +118,7 @@ import Testing
     ),
     (
       "a date that is none", "CREATE TABLE settings(key, value, expires); INSERT INTO settings VALUES ('a', 1, 5)",
-      "row 1, column expires: there is no date in it"
+      "row 1, column expires: it is not a valid date"
     ),
     ("NULL", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES ('a', 1), ('b', NULL)", "row 2"),
     ("a key that is no text", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES (5, 1)", "column key"),
@@ -129,11 +129,11 @@ import Testing
     ),
     (
       "a key twice", "CREATE TABLE settings(key, value); INSERT INTO settings VALUES ('a', 1), ('a', 2)",
-      "row 2, column key: the same key"
+      "row 2, column key: the key occurs twice"
     ),
   ]
 
-  @Test("refuses what cannot be relied on, names the place, and changes nothing", arguments: hostile.indices)
+  @Test("refuses unreliable input, names the place, and changes nothing", arguments: hostile.indices)
   func refusal(_ index: Int) throws {
     let (name, sql, complaint) = Self.hostile[index]
     let before = try database.storedItems()
@@ -159,7 +159,7 @@ import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: file.path)) == bytes)
   }
 
-  @Test("tells a file that is none from one that is missing or damaged")
+  @Test("distinguishes a file that is not a database from a missing or damaged one")
   func noDatabase() throws {
     let file = store.folder + "/text"
     try Data(repeating: 0x61, count: 5000).write(to: URL(fileURLWithPath: file))
@@ -167,7 +167,7 @@ import Testing
       #expect(throws: CofferError.malformedSettings(source: file, reason: "file is not a database")) {
         try database.importPlain(from: file, format: format)
       }
-      #expect(throws: CofferError.inputOutput(path: file + "x", reason: "there is no such file")) {
+      #expect(throws: CofferError.inputOutput(path: file + "x", reason: "no such file")) {
         try database.importPlain(from: file + "x", format: format)
       }
     }

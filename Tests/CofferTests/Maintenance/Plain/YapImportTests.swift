@@ -22,7 +22,7 @@ import Testing
     try file.run("INSERT INTO database2(collection, key, data, metadata) VALUES ('c', '\(key)', ?, ?)", data, metadata)
   }
 
-  @Test("makes of archives, property lists and JSON the values they are, and keeps the rest as data")
+  @Test("converts archives, property lists and JSON to their values, and keeps the rest as data")
   func serializers() throws {
     let store = try TemporaryStore()
     let file = try PlainFile(store, "yap.sqlite", Self.table)
@@ -67,7 +67,7 @@ import Testing
     try database.close()
   }
 
-  @Test("neither crashes nor hangs on archives that refer to themselves, or to the same again and again")
+  @Test("neither crashes nor hangs on archives that refer to themselves, or to the same object many times")
   func crafted() throws {
     func archive(_ objects: [Any]) throws -> [UInt8] {
       let list: [String: Any] = [
@@ -129,7 +129,7 @@ struct SQLCipherImportTests {
     }
   }
 
-  @Test("tells a wrong passphrase, and a file that is not encrypted")
+  @Test("detects a wrong passphrase, and a file that is not encrypted")
   func wrong() throws {
     let store = try TemporaryStore()
     let path = try encrypted(store, "CREATE TABLE settings(key, value)")

@@ -5,7 +5,7 @@ import Testing
 @testable import CofferMaintenance
 @testable import CofferStorage
 
-/// Stores as a crash leaves them, with a log; SQLite's own recovery says what has to come out.
+/// Stores with a log, as left by a crash; SQLite's own recovery gives the expected result.
 @Suite("Salvage of a log") struct SalvageLogTests {
   /// A store with commits that are in its log alone.
   private func makeCrashed() throws -> (file: Data, log: Data, key: KeySource, keyFile: TemporaryStore) {
@@ -45,7 +45,7 @@ import Testing
     #expect(report.isComplete && report.logFrameCount > 0 && report.lostLogFrameCount == 0)
   }
 
-  @Test("goes up to the last commit before a damaged frame, as SQLite does, and counts what is lost")
+  @Test("uses all commits before a damaged frame, as SQLite does, and counts what is lost")
   func damagedFrame() throws {
     let (file, log, key, store) = try makeCrashed()
     let frameCount = (log.count - Layout.logHeaderByteCount) / Layout.frameByteCount
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test("that was cut short goes up to the last commit that is whole")
+  @Test("that was truncated uses all complete commits")
   func cut() throws {
     let (file, log, key, store) = try makeCrashed()
     for count in stride(from: 0, to: log.count, by: 9001) {
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test("does without the header of the log, from which SQLite would take it for empty")
+  @Test("works without the header of the log, whose damage SQLite treats as an empty log")
   func damagedHeader() throws {
     let (file, log, key, store) = try makeCrashed()
     let whole = try recovered(file, log, store)
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test("takes a page that a checkpoint has torn from the log")
+  @Test("takes a page torn by a checkpoint from the log")
   func tornCheckpoint() throws {
     let (file, log, key, store) = try makeCrashed()
     let whole = try recovered(file, log, store)
@@ -93,7 +93,7 @@ import Testing
     #expect(saved == whole && report.isComplete)
   }
 
-  @Test("is refused while somebody writes")
+  @Test("is refused while another program writes")
   func busy() throws {
     let store = try TemporaryStore()
     let database = try store.open()

@@ -6,7 +6,7 @@ import Testing
 @testable import CofferMaintenance
 @testable import CofferStorage
 
-/// Pages that authenticate and make no sense: SQLite's structure broken, or crafted by somebody with the key.
+/// Pages that authenticate and make no sense: SQLite's structure broken, or crafted by an attacker with the key.
 @Suite("Salvage of a broken structure") struct SalvageStructureTests {
   private let fixture: SalvageFixture
   private let store: Store
@@ -35,7 +35,7 @@ import Testing
       offset..<offset + Layout.pageByteCount, with: try sealed(page, as: number, of: store))
   }
 
-  /// Seals another page's contents, as somebody with the key could.
+  /// Seals another page's contents, as an attacker with the key could.
   private func sealed(_ page: [UInt8], as number: Int, of store: Store) throws -> [UInt8] {
     var sealed = [UInt8](repeating: 0, count: Layout.pageByteCount)
     try page.withUnsafeBytes { page in
@@ -47,7 +47,7 @@ import Testing
     return sealed
   }
 
-  @Test("takes nothing from a page that the store says is free")
+  @Test("takes nothing from a page that is marked free")
   func freePage() throws {
     let temporary = try TemporaryStore()
     let database = try temporary.open()
@@ -70,7 +70,7 @@ import Testing
     bytes.replaceSubrange(offset..<offset + Layout.pageByteCount, with: leaf)
     let (report, saved) = try SalvageFixture.salvage(bytes, key: temporary.key)
     #expect(saved.items.keys.map(\.key) == ["key 0"] && report.isComplete)
-    // Where page 1 no longer says so, the page is taken for what it looks like.
+    // If page 1 no longer says so, the page is treated as what it looks like.
     bytes.flipBit(ofPage: 1)
     #expect(try SalvageFixture.salvage(bytes, key: temporary.key).report.itemCount > 1)
   }
@@ -87,9 +87,9 @@ import Testing
     #expect(report.itemCount == fixture.contents.items.count)
   }
 
-  @Test("ends when overflow pages lead in a circle, and loses that item alone")
+  @Test("ends if overflow pages form a cycle, and loses only that item")
   func circle() throws {
-    // One with another one behind it.
+    // One followed by another one.
     let overflow = try #require(try fixture.overflows.first { try page($0).bigEndian32(at: 0) > 0 })
     let (report, saved) = try salvage(overflow) { set(overflow, at: 0, in: &$0) }
     let lost = try #require(fixture.names[overflow])
@@ -99,7 +99,7 @@ import Testing
 
   @Test("lists a value that does not decode")
   func undecodable() throws {
-    // The UTF-8 of a string that only this item has, made invalid where it lies.
+    // The UTF-8 of a string that only this item has, made invalid in place.
     let name = StoreContents.Name(collection: "accounts", key: "key 5 kkkkk")
     let leaf = try #require(fixture.leaves.first { fixture.names[$0]?.contains(name) ?? false })
     let (report, saved) = try salvage(leaf) { page in
@@ -116,7 +116,7 @@ import Testing
       ])
   }
 
-  @Test("copies items of a kind that is not known here as they are")
+  @Test("copies items of an unknown kind unchanged")
   func unknownKind() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -136,7 +136,7 @@ import Testing
     #expect(row?.0 == 99 && row?.1 == [99, 1, 2, 3] && row?.2 == [4, 5, 6])
   }
 
-  @Test("neither crashes nor hangs, whatever stands on the pages", arguments: 0..<60)
+  @Test("neither crashes nor hangs, whatever is on the pages", arguments: 0..<60)
   func crafted(_ seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let (report, _) = try fixture.salvage { data in

@@ -74,7 +74,7 @@ struct SalvageFixture {
     let root = try #require(roots["items"])
     let map = try PageMap(PageReader(store), root: root, collections)
     (names, leaves, interiors, overflows) = (map.names, map.leaves, map.interiors, map.overflows)
-    // The map is the measure of what has to be saved; here it is measured itself.
+    // The map defines what must be saved; here it is checked itself.
     #expect(Set(names.values.flatMap { $0 }) == Set(contents.items.keys))
   }
 
@@ -112,7 +112,7 @@ struct SalvageFixture {
 
   // MARK: Damage
 
-  /// Salvages a copy that was damaged, and gives what the new store holds.
+  /// Salvages a damaged copy, and returns the contents of the new store.
   func salvage(_ damage: (inout Data) throws -> Void) throws -> (report: SalvageReport, contents: StoreContents) {
     var damaged = bytes
     try damage(&damaged)
@@ -153,7 +153,7 @@ extension Data {
   }
 }
 
-/// What lies where, found by going through the intact tree.
+/// Which page has which items, found in the intact tree.
 private struct PageMap {
   var names: [Int: Set<StoreContents.Name>] = [:]
   var leaves: [Int] = []

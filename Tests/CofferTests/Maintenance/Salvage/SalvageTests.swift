@@ -8,7 +8,7 @@ import Testing
 
 /// One store, made once, and many kinds of damage to copies of it.
 ///
-/// What is on intact pages has to come back whole: value, metadata, version, time, history. Nothing else may.
+/// Items on intact pages must be saved completely: value, metadata, version, time, history. Nothing else may.
 @Suite("Salvage") struct SalvageTests {
   private static let fixture = Result { try SalvageFixture() }
 
@@ -34,6 +34,46 @@ import Testing
     #expect(report.historicItemCount > 0)
   }
 
+  @Test("saves an older version of a page that was put back: a limit that SECURITY.md names")
+  func olderPage() throws {
+    let store = try TemporaryStore()
+    func commit(_ text: String) throws -> (bytes: Data, page: Int) {
+      let database = try store.open()
+      let connection = try database.makeConnection()
+      try connection.readWrite { try $0.setObject(text, forKey: "k") }
+      let page = try connection.perform { session in
+        try session.connection.statement("SELECT rootpage FROM sqlite_schema WHERE name = 'items'").first {
+          Int($0.integer(0))
+        }
+      }
+      try database.close()
+      return (try store.bytes(), try #require(page))
+    }
+    let older = try commit("older")
+    var mixed = try commit("newer").bytes
+    let range = SalvageFixture.offset(ofPage: older.page)..<SalvageFixture.offset(ofPage: older.page + 1)
+    mixed.replaceSubrange(range, with: older.bytes[range])
+    let (report, saved) = try SalvageFixture.salvage(mixed, key: store.key)
+    #expect(report.isComplete && saved.items.values.map(\.value) == ["older"])
+  }
+
+  @Test("opens an older envelope with its revoked secret, which opening refuses: a limit that SECURITY.md names")
+  func olderEnvelope() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    try database.makeConnection().readWrite { try $0.setObject("value", forKey: "k") }
+    let revoked = try KeySource.key(.random(count: 32))
+    try database.addSlot(revoked)
+    try database.close()
+    let older = try store.bytes().prefix(Layout.envelopeByteCount)
+    let reopened = try store.open()
+    try reopened.removeSlot(1)
+    try reopened.close()
+    let mixed = try older + store.bytes().dropFirst(Layout.envelopeByteCount)
+    let (report, saved) = try SalvageFixture.salvage(mixed, key: revoked)
+    #expect(report.isComplete && saved.items.values.map(\.value) == ["value"])
+  }
+
   @Test("with a damaged leaf loses the items on it, and names them")
   func leaf() throws {
     let fixture = try Self.fixture.get()
@@ -48,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("with a damaged interior page loses the items on that page alone")
+  @Test("with a damaged interior page loses only the items on that page")
   func interior() throws {
     let fixture = try Self.fixture.get()
     #expect(fixture.interiors.count > 3)
@@ -82,7 +122,7 @@ import Testing
     let (report, saved) = try fixture.salvage { $0.flipBit(ofPage: 1, at: 50) }
     #expect(saved == fixture.contents)
     #expect(report.isComplete && report.damagedPages.map(\.contents) == [.structure])
-    // And with one more, of which the page above says what it held.
+    // And one more, whose contents are known from its parent page.
     let leaf = fixture.leaves[3]
     let (second, savedWithout) = try fixture.salvage {
       $0.flipBit(ofPage: 1)
@@ -94,7 +134,7 @@ import Testing
     #expect(Set(second.lostItems.map { StoreContents.Name(collection: $0.collection, key: $0.key) }) == lost)
   }
 
-  @Test("makes up the names of collections that are lost")
+  @Test("invents names for collections whose names are lost")
   func names() throws {
     let fixture = try Self.fixture.get()
     let page = try #require(fixture.roots["collections"])
@@ -106,7 +146,7 @@ import Testing
     #expect(report.historicItemCount > 0)
   }
 
-  @Test("without tables that can be made anew saves everything")
+  @Test("without tables that can be recreated saves everything")
   func dispensable() throws {
     let fixture = try Self.fixture.get()
     for table in ["meta", "changes", "history_by_time", "sqlite_sequence", "sqlite_autoindex_collections_1"] {
@@ -117,7 +157,7 @@ import Testing
     }
   }
 
-  @Test("of a store that was cut short saves what comes before", arguments: [0.1, 0.5, 0.9])
+  @Test("of a truncated store saves what comes before", arguments: [0.1, 0.5, 0.9])
   func cut(_ share: Double) throws {
     let fixture = try Self.fixture.get()
     let kept = Int(Double(fixture.pageCount) * share)
@@ -128,14 +168,14 @@ import Testing
     #expect(report.damagedPageCount == fixture.pageCount - kept + 1)
   }
 
-  @Test("of an envelope alone gives an empty store, and says so")
+  @Test("of an envelope alone creates an empty store, and reports it")
   func envelopeAlone() throws {
     let fixture = try Self.fixture.get()
     let (report, saved) = try fixture.salvage { $0 = $0.prefix(Layout.envelopeByteCount) }
     #expect(saved.items.isEmpty && !report.isComplete)
   }
 
-  @Test("saves all that is on intact pages, whichever are damaged", arguments: 0..<10)
+  @Test("saves everything on intact pages, whichever others are damaged", arguments: 0..<10)
   func random(_ seed: UInt64) throws {
     let fixture = try Self.fixture.get()
     var random = SeededGenerator(seed: seed)
@@ -160,14 +200,14 @@ import Testing
       #expect(report.isComplete && report.damagedEnvelopeCopies == [copy])
       #expect(saved == fixture.contents)
     }
-    #expect(throws: CofferError.damaged(part: "envelope", reason: "neither of its two copies is whole")) {
+    #expect(throws: CofferError.damaged(part: "envelope", reason: "both of its copies are damaged")) {
       try fixture.salvage { data in
         for copy in [0, 1] { data[copy * Layout.envelopeCopyByteCount + 100] ^= 1 }
       }
     }
   }
 
-  @Test("with a wrong key, or onto a path that is taken, leaves nothing")
+  @Test("with a wrong key, or to an existing path, leaves nothing")
   func refusals() throws {
     let fixture = try Self.fixture.get()
     let other = try TemporaryStore()
@@ -185,7 +225,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: other.folder).sorted() == ["key", "new"])
   }
 
-  @Test("goes on behind the versions that there were")
+  @Test("continues after the existing versions")
   func versions() throws {
     let store = try TemporaryStore()
     let database = try store.open()

@@ -39,7 +39,7 @@ import Testing
     try database.close()
   }
 
-  @Test("says what is in the log, and whether it comes back whole")
+  @Test("reports what is in the log, and whether it can be recovered completely")
   func log() throws {
     let store = try TemporaryStore()
     let database = try store.open()
@@ -79,13 +79,13 @@ import Testing
     let cut = try filled()
     try change(cut) { $0 = $0.prefix(SalvageFixture.offset(ofPage: 5)) }
     let problems = try Database.verifyPages(at: cut.path, key: cut.key).problems
-    #expect(problems == ["The file was cut short: pages 5 to \(count) are missing."])
+    #expect(problems == ["The file is truncated: pages 5 to \(count) are missing."])
     #expect(throws: CofferError.wrongKey) {
       try Database.verifyPages(at: cut.path, key: .key(SecretBytes.random(count: 32)))
     }
   }
 
-  @Test("finds a page in clear")
+  @Test("finds an unencrypted page")
   func clearPage() throws {
     let store = try filled()
     try change(store) { data in
@@ -93,10 +93,10 @@ import Testing
       data.replaceSubrange(offset..<offset + 4096, with: Data("SQLite format 3\0".utf8) + Data(count: 4080))
     }
     let problems = try Database.verifyPages(at: store.path, key: store.key).problems
-    #expect(problems.contains { $0.hasPrefix("From page 4 to 4 the bytes are not random") })
+    #expect(problems.contains { $0.hasPrefix("Pages 4 to 4 do not look random") })
   }
 
-  @Test("notes a passphrase that is stretched less than a new one would be")
+  @Test("notes a passphrase that is stretched less than a new one")
   func weakSlot() throws {
     let folder = try TemporaryStore()
     for (stretching, isWeak) in [
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test("notes a re-encryption that is not finished, and files that were left over")
+  @Test("notes an unfinished re-encryption, and leftover files")
   func unfinished() throws {
     let store = try filled()
     try change(store) { data in
@@ -148,7 +148,7 @@ import Testing
     #expect(problems.count == 1 && problems[0].contains("mode 770"))
     chmod(store.folder, 0o1777)
     #expect(try database.status().fileProblems.first?.contains("mode 1777") ?? false)
-    // Beside what is to be said of this SQLite.
+    // Besides the note on this SQLite.
     func notes() throws -> [String] { try database.status().notes.filter { $0 != Store.noteOnSQLite } }
     #expect(try notes() == [])
     chmod(store.folder, 0o755)

@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test("gives what Foundation wrote, in XML and binary, and keeps true, 1 and 1.0 apart")
+  @Test("returns what Foundation wrote, in XML and binary, and keeps true, 1 and 1.0 distinct")
   func foundation() throws {
     var generator = SplitMix64(state: 4)
     for _ in 0..<300 {
@@ -71,7 +71,7 @@ import Testing
     ("<dict><key>a</key><array><string>b</string></array><key/><dict></dict></dict>", ["a": ["b"], "": [:]]),
   ]
 
-  @Test("reads XML as its document type says, and some more", arguments: xmlCases)
+  @Test("reads XML as its document type defines, and more", arguments: xmlCases)
   func readsXML(_ body: String, _ expected: Value) throws {
     let found = try xml(body)
     #expect(found == expected)
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(
-    "refuses XML that is no property list",
+    "refuses XML that is not a property list",
     arguments: [
       "", "<string>", "<string></integer>", "<string>&nbsp;</string>", "<string>&#xD800;</string>",
       "<string>&amp</string>",
@@ -96,7 +96,7 @@ import Testing
     #expect(throws: PropertyListReader.Problem.self) { try xml(body) }
   }
 
-  @Test("refuses documents that declare entities, or go on after their end")
+  @Test("refuses documents that declare entities, or continue after their end")
   func documents() throws {
     #expect(throws: PropertyListReader.Problem.self) {
       try value("<!DOCTYPE plist [<!ENTITY a \"b\">]><plist><string>&a;</string></plist>")
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test(
-    "refuses text that is no property list",
+    "refuses text that is not a property list",
     arguments: [
       " ", "a b", "(a b)", "(a", "{a}", "{a = }", "{a = b c;}", "{a = b; a = c;}", "\"a", "'", "<0>", "<0g>", "<",
       "/* ", "{",
@@ -142,7 +142,7 @@ import Testing
 
   // MARK: Anything at all
 
-  @Test("refuses what nests too deep, in a time that grows with its length")
+  @Test("refuses what is nested too deeply, in time linear in its length")
   func depth() throws {
     let limit = JSONReader.depthLimit
     func nested(_ count: Int, _ open: String, _ content: String, _ close: String) -> String {
@@ -173,7 +173,7 @@ import Testing
     return Data(bytes)
   }
 
-  @Test("reads binary integers of every width, and what only archives hold")
+  @Test("reads binary integers of every width, and types only of archives")
   func binaryObjects() throws {
     let objects: [([UInt8], Value)] = [
       ([0x10, 0xff], 255), ([0x11, 0xff, 0xff], 65535), ([0x12, 0xff, 0xff, 0xff, 0xff], 4_294_967_295),
@@ -196,7 +196,7 @@ import Testing
     }
   }
 
-  @Test("refuses binary lists that hold each other without end, or too often")
+  @Test("refuses binary lists that contain each other endlessly, or too often")
   func binaryBombs() throws {
     #expect(throws: PropertyListReader.Problem.self) { try PropertyListReader.value(binary([[0xa1, 0]])) }
     // A hundred lists, each of which holds the next one twice.
