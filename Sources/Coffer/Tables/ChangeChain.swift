@@ -67,10 +67,7 @@ final class ChangeChain {
   private func digest(_ bytes: UnsafeRawBufferPointer) throws -> ChangeLink {
     let hasher = try self.hasher ?? SHA256.Hasher()
     self.hasher = hasher
-    return try hasher.withDigest(of: bytes) { digest in
-      // A digest is longer.
-      ChangeLink(UnsafeRawBufferPointer(rebasing: digest[..<ChangeLink.byteCount])) ?? .origin
-    }
+    return ChangeLink(digest: try hasher.digest(bytes))
   }
 }
 

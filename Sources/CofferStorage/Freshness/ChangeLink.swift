@@ -17,6 +17,9 @@ package struct ChangeLink: Equatable, Sendable {
     words = bytes.loadUnaligned(as: SIMD2<UInt64>.self)
   }
 
+  /// The first half of a SHA-256.
+  package init(digest: SIMD4<UInt64>) { words = digest.lowHalf }
+
   package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try Swift.withUnsafeBytes(of: words, body)
   }
