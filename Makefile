@@ -7,7 +7,7 @@ SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
 .PHONY: help deps test-deps build release install uninstall package test-package demo test test-install examples acceptance docs sanitize soak fuzz load \
-  bench bench-configuration api lint format clean
+  bench bench-configuration api interface lint format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r target rest; do \
@@ -53,6 +53,7 @@ demo: deps ## Build the tool and take a short tour with it
 # Without --skip-build, `swift test` rebuilds everything with different flags.
 test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
+	Scripts/public-interface --check "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
@@ -148,14 +149,14 @@ load: deps ## Use one store from four processes of four threads, and see whether
 
 # The last tag by default.
 BASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
-# A copy of what is committed, which takes itself for fetched, and leaves the tool's packages out: the comparison loads no module of C
-# that two of its folders have.
-API_COPY = .build/api/.build/checkouts/coffer
 
-api: deps ## Compare the public interface as committed with that of the last release (BASE=)
+api: ## Say what changed in the public interface since the last release, and fail where that breaks programs (BASE=)
 	@[ -n '$(BASE)' ] || { echo "make api: there is no release yet; name a commit: make api BASE=main~10" >&2; exit 2; }
-	@rm -rf .build/api && git clone -q . $(API_COPY)
-	$(SWIFT) package --package-path $(API_COPY) diagnose-api-breaking-changes "$$(git rev-parse '$(BASE)')"
+	@Scripts/public-interface --since '$(BASE)'
+
+interface: deps ## Write the lists of the public interface that `make test` and `make api` compare
+	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
+	@Scripts/public-interface "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 
 lint: ## Check the format of the sources, their imports, unchecked code and phrases to avoid
 	$(SWIFT) format lint --strict --recursive $(SOURCES)

@@ -158,8 +158,8 @@ if !isFetched {
     .executableTarget(name: "prefs-ui", dependencies: ["PrefsPage"], swiftSettings: strict),
     // Measures layers that are not public, and so lives in this package.
     .executableTarget(
-      name: "StorageBenchmark", dependencies: ["CofferStorage", "CofferCrypto"], path: "Benchmarks/StorageBenchmark",
-      swiftSettings: strict),
+      name: "StorageBenchmark", dependencies: ["Coffer", "CofferStorage", "CofferCrypto"],
+      path: "Benchmarks/StorageBenchmark", swiftSettings: strict),
     // What `make bench ROWS=fleet` runs.
     .executableTarget(
       name: "FleetBenchmark", dependencies: ["CofferFleet", "Coffer"], path: "Benchmarks/FleetBenchmark",

@@ -42,7 +42,7 @@ allowed() {
     Tests/CofferConfigurationTests) echo "Coffer CofferMaintenance CofferConfiguration CofferService" ;;
     Tests/CofferFleetTests) echo "CofferFleet PrefsFleet Coffer CofferMaintenance CofferCrypto" ;;
     Tests/Acceptance) echo "Coffer CofferCompat CofferMaintenance CofferStorage CofferCrypto CSQLite" ;;
-    Benchmarks/StorageBenchmark) echo "CofferStorage CofferCrypto" ;;
+    Benchmarks/StorageBenchmark) echo "Coffer CofferStorage CofferCrypto" ;;
     Tests/Fuzzing) echo "PrefsCommands PrefsFormats Coffer CofferMaintenance CofferStorage CofferCrypto" ;;
     Tests/PrefsCommandsTests) echo "PrefsCommands PrefsFormats PrefsFleet PrefsPage Coffer CofferMaintenance" ;;
     Tests/PrefsPageTests) echo "PrefsPage PrefsCommands Coffer" ;;

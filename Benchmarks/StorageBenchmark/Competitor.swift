@@ -1,3 +1,4 @@
+import Coffer
 import CofferCrypto
 import CofferStorage
 
@@ -8,16 +9,11 @@ struct Competitor {
   /// Opens an existing database.
   let open: (_ path: String) throws -> SQLiteConnection
 
-  private static let schema = """
-    CREATE TABLE collections(
-      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
-    INSERT INTO collections(name) VALUES ('settings');
-    CREATE TABLE items(collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL,
-    modified INTEGER NOT NULL, type INTEGER NOT NULL, metadata BLOB, data BLOB NOT NULL, PRIMARY KEY(collection, key))
-    STRICT, WITHOUT ROWID;
-    CREATE TABLE changes(sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL,
-    writer INTEGER NOT NULL, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
-    """
+  /// Coffer's own tables, and a collection.
+  private static func fill(_ connection: SQLiteConnection) throws {
+    try Schema.create(in: connection)
+    try connection.execute("INSERT INTO collections(name) VALUES ('settings')")
+  }
 
   init(named name: String, keyFile: String) throws {
     switch name {
@@ -33,7 +29,7 @@ struct Competitor {
     open = { try SQLiteConnection(plainFileAt: $0) }
     create = { path in
       let connection = try SQLiteConnection(plainFileAt: path)
-      try connection.execute(Self.schema)
+      try Self.fill(connection)
       return connection
     }
   }
@@ -42,7 +38,7 @@ struct Competitor {
     let open = { (path: String) in try SQLiteConnection(store: Store.open(at: path, key: key), busyTimeout: .zero) }
     self.open = open
     create = { path in
-      try Store.create(at: path, key: key) { connection, _ in try connection.execute(Self.schema) }
+      try Store.create(at: path, key: key) { connection, _ in try Self.fill(connection) }
       return try open(path)
     }
   }

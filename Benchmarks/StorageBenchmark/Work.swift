@@ -75,8 +75,9 @@ enum Work: String {
     try connection.beginWrite(.full)
     let upsert = try connection.statement(
       """
-      INSERT INTO items VALUES (?1, ?2, 1, ?5, ?3, NULL, ?4) ON CONFLICT DO UPDATE
-      SET type = ?3, data = ?4, version = updated(version + 1), modified = ?5 WHERE type <> ?3 OR data <> ?4
+      INSERT INTO items VALUES (?1, ?2, 1, ?5, ?3, NULL, NULL, NULL, NULL, ?4) ON CONFLICT DO UPDATE
+      SET type = ?3, data = ?4, version = updated(version + 1), modified = ?5, expires = NULL, due = NULL, author = NULL
+      WHERE type <> ?3 OR data <> ?4 OR expires IS NOT NULL OR due IS NOT NULL
       """)
     for (number, row) in rows.enumerated() {
       upsert.bind(1, at: 1)
@@ -92,9 +93,10 @@ enum Work: String {
   }
 
   private static func appendChange(_ connection: SQLiteConnection) throws {
-    let insert = try connection.statement("INSERT INTO changes VALUES (NULL, ?, 1, 2, 3, ?)")
+    let insert = try connection.statement("INSERT INTO changes VALUES (NULL, ?, 1, 2, 'uid 0', 3, ?, ?, NULL)")
     insert.bind(try RandomSource.bytes(count: 16), at: 1)
     insert.bind([UInt8](repeating: 7, count: 30), at: 2)
+    insert.bind(try RandomSource.bytes(count: 16), at: 3)
     try insert.run()
   }
 

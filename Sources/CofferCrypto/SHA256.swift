@@ -37,18 +37,18 @@ extension SHA256 {
 
     deinit { EVP_MD_CTX_free(context) }
 
-    /// The first bytes of the digest of `bytes`.
+    /// The digest of `bytes`, as it lies in memory.
     ///
-    /// - Parameter count: How many, at most ``SHA256/byteCount``.
     /// - Throws: ``CryptoError/openSSL(function:reason:)``.
-    public func digest(_ bytes: UnsafeRawBufferPointer, count: Int) throws -> [UInt8] {
-      try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: SHA256.byteCount) { digest in
-        guard EVP_DigestInit_ex2(context, nil, nil) == 1,
-          EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1,
-          EVP_DigestFinal_ex(context, digest.baseAddress, nil) == 1
-        else { throw CryptoError.failure(of: "EVP_Digest") }
-        return Array(digest.prefix(count))
+    public func digest(_ bytes: UnsafeRawBufferPointer) throws -> SIMD4<UInt64> {
+      var digest = SIMD4<UInt64>.zero
+      let isDone = withUnsafeMutableBytes(of: &digest) { digest in
+        EVP_DigestInit_ex2(context, nil, nil) == 1
+          && EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1
+          && EVP_DigestFinal_ex(context, digest.bindMemory(to: UInt8.self).baseAddress, nil) == 1
       }
+      guard isDone else { throw CryptoError.failure(of: "EVP_Digest") }
+      return digest
     }
   }
 }

@@ -1,5 +1,5 @@
 /// Paths as strings, resolved once, without following a link in the last component.
-enum FilePath {
+package enum FilePath {
   static func lastComponent(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
@@ -40,7 +40,8 @@ enum FilePath {
     return folder.path
   }
 
-  private static func makeOwnFolder(above path: String) throws -> (path: String, isNew: Bool) {
+  /// Creates the missing folders above `path` with mode 0700.
+  package static func makeOwnFolder(above path: String) throws -> (path: String, isNew: Bool) {
     let folder = folder(above: path)
     if mkdir(folder, 0o700) == 0 {
       // If the folder above may be entered but not read, syncing is left to its file system.

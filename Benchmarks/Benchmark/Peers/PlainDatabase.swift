@@ -10,14 +10,14 @@ final class PlainDatabase: TextStore {
   private enum SQL: Int, CaseIterable {
     case begin, beginImmediate, commit, selectCollection, insertCollection, selectItem, selectAll, update, upsert,
       lastChange
-    case insertChange, sweepChanges
+    case insertChange, selectDroppedChange, setLogStart, dropChanges
 
     var text: String {
       switch self {
       case .begin: "BEGIN DEFERRED"
       case .beginImmediate: "BEGIN IMMEDIATE"
       case .commit: "COMMIT"
-      case .selectCollection: "SELECT id FROM collections WHERE name = ?"
+      case .selectCollection: "SELECT id, flags, history_count, history_age FROM collections WHERE name = ?"
       case .insertCollection: "INSERT INTO collections(name) VALUES (?) RETURNING id"
       case .selectItem:
         """
@@ -37,20 +37,24 @@ final class PlainDatabase: TextStore {
         SET type = ?3, data = ?4, metadata = ?5, version = ?6, modified = ?7, expires = NULL, due = NULL, author = NULL
         WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT NULL OR due IS NOT NULL
         """
-      case .lastChange: "SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1"
-      case .insertChange: "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, 'uid 0', ?5, ?6)"
-      case .sweepChanges:
+      case .lastChange: "SELECT sequence, total, link FROM changes ORDER BY sequence DESC LIMIT 1"
+      case .insertChange: "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, 'uid 0', ?5, ?6, ?7, NULL)"
+      case .selectDroppedChange:
         """
-        DELETE FROM changes WHERE sequence < max(?1, (
-          SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1))
+        SELECT sequence, total, link FROM changes WHERE sequence < max(?1, (
+          SELECT sequence FROM changes WHERE total >= ?2 ORDER BY sequence LIMIT 1)) ORDER BY sequence DESC LIMIT 1
         """
+      case .setLogStart: "INSERT OR REPLACE INTO meta VALUES ('log_start', ?)"
+      case .dropChanges: "DELETE FROM changes WHERE sequence <= ?"
       }
     }
   }
 
   private static let schema = """
+    CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) STRICT, WITHOUT ROWID;
     CREATE TABLE collections(
-      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0) STRICT;
+      id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, flags INTEGER NOT NULL DEFAULT 0,
+      history_count INTEGER, history_age INTEGER) STRICT;
     CREATE TABLE items(
       collection INTEGER NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, modified INTEGER NOT NULL,
       type INTEGER NOT NULL, expires INTEGER, due INTEGER, author TEXT, metadata BLOB, data BLOB NOT NULL,
@@ -58,7 +62,7 @@ final class PlainDatabase: TextStore {
     CREATE INDEX items_by_expiry ON items(expires) WHERE expires IS NOT NULL;
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT;
+      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL, link BLOB NOT NULL, rewritten BLOB) STRICT;
     """
 
   /// Known state as of a data version, as in Coffer.
@@ -230,6 +234,7 @@ final class PlainDatabase: TextStore {
     }
   }
 
+  /// The noise stands for the link, too: to SQLite, both are 16 bytes that nothing compresses.
   private func append(_ changes: [UInt8], _ sequence: Int64, _ total: Int64) throws {
     var noise: (UInt64, UInt64) = (0, 0)
     sqlite3_randomness(16, &noise)
@@ -242,14 +247,21 @@ final class PlainDatabase: TextStore {
       try changes.withUnsafeBytes { changes in
         sqlite3_bind_blob64(insert, 2, noise.baseAddress, 16, nil)
         sqlite3_bind_blob64(insert, 6, changes.baseAddress, UInt64(changes.count), nil)
+        sqlite3_bind_blob64(insert, 7, noise.baseAddress, 16, nil)
         try finish(insert)
       }
     }
-    guard sequence % 64 == 0 else { return }
-    let sweep = try statement(.sweepChanges)
-    sqlite3_bind_int64(sweep, 1, sequence - 10_000 + 1)
-    sqlite3_bind_int64(sweep, 2, total - 4 << 20)
-    try finish(sweep)
+    if sequence % 64 == 0 { try sweep(sequence, total) }
+  }
+
+  private func sweep(_ sequence: Int64, _ total: Int64) throws {
+    let select = try statement(.selectDroppedChange)
+    sqlite3_bind_int64(select, 1, sequence - 10_000 + 1)
+    sqlite3_bind_int64(select, 2, total - 4 << 20)
+    guard let dropped = try first(select, { sqlite3_column_int64($0, 0) }) else { return }
+    // Sequence, total and link, as in Coffer.
+    try run(.setLogStart) { sqlite3_bind_zeroblob($0, 1, 32) }
+    try run(.dropChanges) { sqlite3_bind_int64($0, 1, dropped) }
   }
 
   // MARK: Statements
@@ -281,8 +293,10 @@ final class PlainDatabase: TextStore {
     }
   }
 
-  private func run(_ sql: SQL) throws {
-    try finish(statement(sql))
+  private func run(_ sql: SQL, _ bind: (OpaquePointer?) -> Void = { _ in }) throws {
+    let statement = try statement(sql)
+    bind(statement)
+    try finish(statement)
   }
 
   /// Runs a statement that returns no row.

@@ -306,7 +306,9 @@ public final class Database: Sendable {
       if version.hasDeclarations { core.hasDeclarations.store(true, ordering: .relaxed) }
       core.hasChain.store(version.isChained, ordering: .relaxed)
       try Metadata(connection: connection).check(against: store)
-      if let record { try core.witness?.check(record, store, ChangeLog(connection: connection)) }
+      if let record {
+        try core.witness?.check(record, store, ChangeLog(connection: connection), isChained: version.isChained)
+      }
       if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()
     }

@@ -1,4 +1,5 @@
 import CofferCrypto
+import CofferStorage
 
 #if canImport(Darwin)
   import Darwin
@@ -45,7 +46,9 @@ public struct FileAnchor: FreshnessAnchor {
       return
     }
     var descriptor = Self.openForWriting(file)
-    if descriptor < 0, errno == ENOENT, makeFolder(folder) { descriptor = Self.openForWriting(file) }
+    if descriptor < 0, errno == ENOENT, (try? FilePath.makeOwnFolder(above: file)) != nil {
+      descriptor = Self.openForWriting(file)
+    }
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     // Shorter than a sector, and overwritten in place: a half-written record is never valid.
@@ -57,12 +60,6 @@ public struct FileAnchor: FreshnessAnchor {
 
   private static func openForWriting(_ file: String) -> Int32 {
     open(file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-  }
-
-  private func makeFolder(_ folder: String) -> Bool {
-    if mkdir(folder, 0o700) == 0 || errno == EEXIST { return true }
-    guard errno == ENOENT, let slash = folder.lastIndex(of: "/"), slash != folder.startIndex else { return false }
-    return makeFolder(String(folder[..<slash])) && mkdir(folder, 0o700) == 0
   }
 
   private func file(of path: String) -> String? {

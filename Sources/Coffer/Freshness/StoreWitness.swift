@@ -29,14 +29,16 @@ final class StoreWitness: Sendable {
 
   /// Compares a record with a snapshot of the store.
   ///
+  /// - Parameter isChained: Whether the change log is chained; that of a former version is not.
   /// - Throws: `CofferError.rolledBack`.
-  func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
+  func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog, isChained: Bool) throws {
     switch try store.read(witness: record) {
     case .whole(let witness):
-      let found = try log.lastSequence()
-      let isOther = try log.link(of: witness.commit).map { !ConstantTime.isEqual($0, witness.link) } ?? false
-      if try found < witness.commit || isOther || isOlder(store, than: witness.envelope) {
-        throw rolledBack(known: witness.commit, witness.envelope, found: found, store)
+      // The row of the commit decides; without it, because it is old or the log is not chained, its number does.
+      let link = isChained ? try log.link(of: witness.commit) : nil
+      let isOlder = try link.map { $0 != witness.link } ?? (log.lastSequence() < witness.commit)
+      if try isOlder || self.isOlder(store, than: witness.envelope) {
+        throw rolledBack(known: witness.commit, witness.envelope, found: try log.lastSequence(), store)
       }
     case .otherRootKey(let envelope):
       // If the envelope is older, so is the store's current key.

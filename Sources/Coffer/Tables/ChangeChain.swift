@@ -6,11 +6,6 @@ import CofferStorage
 /// It has no key, because anyone who writes rows has the key of the store. Rows that were removed, changed or
 /// inserted are detected, unless the whole chain was rebuilt; then the link recorded outside of the store differs.
 final class ChangeChain {
-  /// The size of a link: half a SHA-256, so that a commit of a few keys is hashed in two blocks.
-  static let byteCount = 16
-  /// The link before the very first row.
-  static let origin = [UInt8](repeating: 0, count: byteCount)
-
   private static let rewriteLabel = Array("coffer/1 rewrite".utf8)
 
   /// Created for the first row that is written or checked.
@@ -27,40 +22,52 @@ final class ChangeChain {
   }
 
   /// The link of a row that follows one with the link `previous`.
-  func link(_ row: Row, _ keys: [UInt8], after previous: [UInt8]) throws -> [UInt8] {
-    var author = row.author ?? ""
-    return try author.withUTF8 { author in
-      let count = previous.count + 4 * 8 + row.noise.count + 4 + author.count + keys.count
+  func link(_ row: Row, _ keys: [UInt8], after previous: ChangeLink) throws -> ChangeLink {
+    try (row.author ?? "").withUTF8Bytes { author in
+      let count = ChangeLink.byteCount + 4 * 8 + row.noise.count + 4 + author.count + keys.count
       return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { message in
-        var end = 0
-        func append(_ bytes: UnsafeRawBufferPointer) {
-          UnsafeMutableRawBufferPointer(rebasing: message[end...]).copyMemory(from: bytes)
-          end += bytes.count
-        }
-        previous.withUnsafeBytes(append)
-        for number in [row.sequence, row.time, row.writer, row.total] {
-          withUnsafeBytes(of: number.bigEndian, append)
-        }
-        row.noise.withUnsafeBytes(append)
+        guard let start = message.baseAddress else { return .origin }
+        var parts = Parts(end: start)
+        previous.withUnsafeBytes { parts.append($0) }
+        parts.append(row.sequence)
+        parts.append(row.time)
+        parts.append(row.writer)
+        parts.append(row.total)
+        row.noise.withUnsafeBytes { parts.append($0) }
         // No text is this long.
-        let authorCount = row.author == nil ? UInt32.max : UInt32(truncatingIfNeeded: author.count)
-        withUnsafeBytes(of: authorCount.bigEndian, append)
-        append(UnsafeRawBufferPointer(author))
-        keys.withUnsafeBytes(append)
+        parts.append(row.author == nil ? UInt32.max : UInt32(truncatingIfNeeded: author.count))
+        parts.append(UnsafeRawBufferPointer(author))
+        keys.withUnsafeBytes { parts.append($0) }
         return try digest(UnsafeRawBufferPointer(message))
       }
     }
   }
 
-  /// Authenticates rewritten keys of a row; its link stays, for the following rows.
-  func rewritten(_ keys: [UInt8], link: [UInt8]) throws -> [UInt8] {
-    try (Self.rewriteLabel + link + keys).withUnsafeBytes(digest)
+  /// Writes the parts of a message one after another, into memory with room for all of them.
+  private struct Parts {
+    var end: UnsafeMutableRawPointer
+
+    mutating func append(_ bytes: UnsafeRawBufferPointer) {
+      guard let start = bytes.baseAddress else { return }
+      end.copyMemory(from: start, byteCount: bytes.count)
+      end += bytes.count
+    }
+
+    mutating func append<Number: FixedWidthInteger>(_ number: Number) {
+      end.storeBytes(of: number.bigEndian, as: Number.self)
+      end += MemoryLayout<Number>.size
+    }
   }
 
-  private func digest(_ bytes: UnsafeRawBufferPointer) throws -> [UInt8] {
+  /// Authenticates rewritten keys of a row; its link stays, for the following rows.
+  func rewritten(_ keys: [UInt8], link: ChangeLink) throws -> [UInt8] {
+    try (Self.rewriteLabel + link.bytes + keys).withUnsafeBytes(digest).bytes
+  }
+
+  private func digest(_ bytes: UnsafeRawBufferPointer) throws -> ChangeLink {
     let hasher = try self.hasher ?? SHA256.Hasher()
     self.hasher = hasher
-    return try hasher.digest(bytes, count: Self.byteCount)
+    return ChangeLink(digest: try hasher.digest(bytes))
   }
 }
 
@@ -79,7 +86,7 @@ package struct ChangeLogCheck {
 
   /// Checks the next row.
   mutating func add(
-    _ row: ChangeChain.Row, _ keys: [UInt8], link: [UInt8], rewritten: [UInt8]?, after previous: ChangeLog.End,
+    _ row: ChangeChain.Row, _ keys: [UInt8], link: ChangeLink?, rewritten: [UInt8]?, after previous: ChangeLog.End,
     by chain: ChangeChain
   ) throws {
     count += 1
@@ -98,10 +105,10 @@ package struct ChangeLogCheck {
     }
     guard isChained else { return }
     let isWhole =
-      if let rewritten {
-        try ConstantTime.isEqual(chain.rewritten(keys, link: link), rewritten)
+      if let link, let rewritten {
+        try chain.rewritten(keys, link: link) == rewritten
       } else {
-        try ConstantTime.isEqual(chain.link(row, keys, after: previous.link), link)
+        try chain.link(row, keys, after: previous.link) == link
       }
     if !isWhole {
       problems.append("Commit \(row.sequence) in the change log, or one before it, was changed.")

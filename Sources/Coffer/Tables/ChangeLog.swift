@@ -26,7 +26,7 @@ package struct ChangeLog {
   /// The number of the last commit, the snapshot that a reader sees.
   package func lastSequence() throws -> Int64 {
     let last = try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
-      try Self.check(End(sequence: $0.integer(0), total: $0.integer(1), link: [])).sequence
+      try Self.check(End(sequence: $0.integer(0), total: $0.integer(1), link: .origin)).sequence
     }
     return max(0, last ?? 0)
   }
@@ -45,23 +45,22 @@ package struct ChangeLog {
     let sequence: Int64
     let total: Int64
     /// The link of the last row, which identifies that commit and all before it.
-    let link: [UInt8]
+    let link: ChangeLink
 
-    static let none = End(sequence: -1, total: 0, link: ChangeChain.origin)
+    static let none = End(sequence: -1, total: 0, link: .origin)
   }
 
-  /// The link of the commit with this number; nil if the log does not have it, or no longer, or has no chain.
-  func link(of sequence: Int64) throws -> [UInt8]? {
-    guard try Schema.version(connection).isChained else { return nil }
+  /// The link of the commit with this number; nil if the log does not have it, or no longer.
+  func link(of sequence: Int64) throws -> ChangeLink? {
     let statement = try connection.statement("SELECT link FROM changes WHERE sequence = ?")
     statement.bind(sequence, at: 1)
-    return try statement.first { $0.bytes(0) }
+    return try statement.first { try $0.link(0) }
   }
 
   /// The end of the log, in a write transaction; it stays the same until a row is appended.
   func end() throws -> End {
     try connection.statement("SELECT sequence, total, link FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
-      try Self.check(End(sequence: row.integer(0), total: row.integer(1), link: row.bytes(2)))
+      try Self.check(End(sequence: row.integer(0), total: row.integer(1), link: row.link(2)))
     } ?? .none
   }
 
@@ -88,20 +87,24 @@ package struct ChangeLog {
     return End(sequence: sequence, total: total, link: link)
   }
 
-  private func insert(_ row: ChangeChain.Row, _ keys: [UInt8], _ link: [UInt8], rewritten: [UInt8]? = nil) throws {
-    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  private func insert(_ row: ChangeChain.Row, _ keys: [UInt8], _ link: ChangeLink) throws {
+    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)")
     statement.bind(row.sequence, at: 1)
-    statement.bind(row.noise, at: 2)
     statement.bind(row.time, at: 3)
     statement.bind(row.writer, at: 4)
     statement.bind(row.total, at: 6)
-    statement.bind(link, at: 8)
-    statement.bind(rewritten, at: 9)
-    try keys.withUnsafeBytes { keys in
-      try (row.author ?? "").withUTF8Bytes { text in
-        if row.author != nil { statement.bind(borrowingText: text, at: 5) }
-        statement.bind(borrowing: keys, at: 7)
-        try statement.run()
+    // SQLite copies nothing of these.
+    try row.noise.withUnsafeBytes { noise in
+      try keys.withUnsafeBytes { keys in
+        try link.withUnsafeBytes { link in
+          try (row.author ?? "").withUTF8Bytes { author in
+            statement.bind(borrowing: noise, at: 2)
+            if row.author != nil { statement.bind(borrowingText: author, at: 5) }
+            statement.bind(borrowing: keys, at: 7)
+            statement.bind(borrowing: link, at: 8)
+            try statement.run()
+          }
+        }
       }
     }
   }
@@ -111,7 +114,7 @@ package struct ChangeLog {
     try connection.statement("DELETE FROM changes").run()
     try Metadata(connection: connection).setLogStart(nil)
     try append(
-      ChangeSet(), after: End(sequence: sequence, total: 0, link: ChangeChain.origin),
+      ChangeSet(), after: End(sequence: sequence, total: 0, link: .origin),
       time: Clock.millisecondsSince1970, writer: 0)
   }
 
@@ -126,7 +129,7 @@ package struct ChangeLog {
       """)
     statement.bind(sequence - Self.maximumRowCount + 1, at: 1)
     statement.bind(total - Self.maximumByteCount, at: 2)
-    let dropped = try statement.first { End(sequence: $0.integer(0), total: $0.integer(1), link: $0.bytes(2)) }
+    let dropped = try statement.first { try End(sequence: $0.integer(0), total: $0.integer(1), link: $0.link(2)) }
     guard let dropped else { return }
     // The link before the first remaining row.
     try Metadata(connection: connection).setLogStart(dropped)
@@ -192,7 +195,7 @@ package struct ChangeLog {
         let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection)
       else { return }
       let keys = changes.packed
-      rows.append((row.integer(0), keys, try chain.rewritten(keys, link: row.bytes(2))))
+      rows.append((row.integer(0), keys, try chain.rewritten(keys, link: row.link(2))))
     }
     let update = try connection.statement("UPDATE changes SET keys = ?2, rewritten = ?3 WHERE sequence = ?1")
     for row in rows {
@@ -219,11 +222,10 @@ extension ChangeLog {
       : try connection.statement(
         "SELECT sequence, noise, time, writer, author, total, keys, x'', NULL FROM changes ORDER BY sequence")
     try statement.query { row in
-      let end = End(sequence: row.integer(0), total: row.integer(5), link: row.bytes(7))
+      let link = row.withBytes(7, ChangeLink.init)
       try check.add(
-        row.change, row.bytes(6), link: end.link, rewritten: row.isNull(8) ? nil : row.bytes(8), after: previous,
-        by: chain)
-      previous = end
+        row.change, row.bytes(6), link: link, rewritten: row.isNull(8) ? nil : row.bytes(8), after: previous, by: chain)
+      previous = End(sequence: row.integer(0), total: row.integer(5), link: link ?? .origin)
     }
     check.checkStart(start, previous)
     return check
@@ -236,7 +238,7 @@ extension ChangeLog {
       "SELECT sequence, noise, time, writer, author, total, keys FROM changes ORDER BY sequence"
     ).query { rows.append(($0.change, $0.bytes(6))) }
     try create()
-    var link = ChangeChain.origin
+    var link = ChangeLink.origin
     for (row, keys) in rows {
       link = try chain.link(row, keys, after: link)
       try insert(row, keys, link)
@@ -245,6 +247,14 @@ extension ChangeLog {
 }
 
 extension Statement.Row {
+  /// - Throws: `StorageError.damaged`.
+  fileprivate func link(_ column: Int32) throws -> ChangeLink {
+    guard let link = withBytes(column, ChangeLink.init) else {
+      throw StorageError.damaged(part: "change log", reason: "a link is not of \(ChangeLink.byteCount) bytes")
+    }
+    return link
+  }
+
   /// The first columns of a row of the change log.
   fileprivate var change: ChangeChain.Row {
     ChangeChain.Row(

@@ -149,7 +149,10 @@ extension ChangeSet {
 
   /// The packed list of `FORMAT.md`, Change log.
   var packed: [UInt8] {
-    var bytes: [UInt8] = [isAllCleared ? 1 : 0]
+    var bytes: [UInt8] = []
+    // Enough for most commits.
+    bytes.reserveCapacity(96)
+    bytes.append(isAllCleared ? 1 : 0)
     if let latest, others.isEmpty {
       latest.change.pack(latest.id, into: &bytes)
     } else {

@@ -34,17 +34,17 @@ package struct Metadata {
   func logStart() throws -> ChangeLog.End? {
     let bytes = try connection.statement("SELECT value FROM meta WHERE name = 'log_start'").first { $0.bytes(0) }
     guard let bytes else { return nil }
-    guard bytes.count == 16 + ChangeChain.origin.count else {
+    guard let link = bytes.dropFirst(16).withUnsafeBytes(ChangeLink.init) else {
       throw StorageError.damaged(part: "change log", reason: "its header does not parse")
     }
     func number(_ range: Range<Int>) -> Int64 { bytes[range].reduce(0) { $0 << 8 | Int64($1) } }
-    return ChangeLog.End(sequence: number(0..<8), total: number(8..<16), link: Array(bytes[16...]))
+    return ChangeLog.End(sequence: number(0..<8), total: number(8..<16), link: link)
   }
 
   func setLogStart(_ end: ChangeLog.End?) throws {
     guard let end else { return try connection.execute("DELETE FROM meta WHERE name = 'log_start'") }
     let numbers = [end.sequence, end.total].flatMap { Self.bytes(UInt64(bitPattern: $0)) }
-    try set("log_start", numbers + end.link)
+    try set("log_start", numbers + end.link.bytes)
   }
 
   /// Refuses an envelope other than this store's newest.

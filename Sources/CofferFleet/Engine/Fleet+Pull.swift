@@ -70,6 +70,7 @@ extension Fleet {
     self.membership = membership
     report.pulledCount += outcome.changeCount
     report.conflictCount += outcome.conflictCount
+    report.recoveredCount += outcome.recoveredCount
     try onStep(.didApply)
   }
 

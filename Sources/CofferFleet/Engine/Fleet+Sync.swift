@@ -9,6 +9,10 @@ public struct SyncReport: Sendable, Hashable {
   public internal(set) var pushedCount = 0
   /// The number of conflicts resolved and listed.
   public internal(set) var conflictCount = 0
+  /// The number of pulled changes that this host had made itself, but that were missing from its store.
+  ///
+  /// The store was put back to an earlier state, lost its last commits in a power failure, or is in use on two hosts.
+  public internal(set) var recoveredCount = 0
   /// The settings that cannot be shared and why, as sentences.
   public internal(set) var problems: [String] = []
 }

@@ -24,6 +24,8 @@ struct Merge {
 
   private(set) var changeCount = 0
   private(set) var conflictCount = 0
+  /// How many changes were made by this host itself and are not in its store.
+  private(set) var recoveredCount = 0
 
   /// Clocks that are more than a day ahead win nothing.
   static let toleratedLead: Int64 = 86_400_000
@@ -74,7 +76,10 @@ struct Merge {
     let (key, collection) = (record.key, record.collection)
     let local = try transaction.item(key, in: collection)
     let theirs = record.isAbsent(at: now) ? nil : record.value
-    guard isChangedHere(local?.version, row) else { return try set(theirs, record, over: local?.value) }
+    guard isChangedHere(local?.version, row) else {
+      if record.author == me.id, theirs != local?.value { recoveredCount += 1 }
+      return try set(theirs, record, over: local?.value)
+    }
     if local?.value == theirs { return local?.version ?? 0 }
     let oursWin: Bool
     switch rule(collection) {
@@ -83,6 +88,8 @@ struct Merge {
     case .laterWins:
       // A change beats a removal.
       guard let theirs else { return StoredRecord.notInStep }
+      // Unless this host had made the change itself, before it was cut off.
+      guard record.author != me.id || local != nil else { return StoredRecord.notInStep }
       guard let local else { return try set(theirs, record, over: nil) }
       oursWin = self.oursWin(local.modified, row, over: record)
     }

@@ -9,20 +9,20 @@ package struct Witness: Equatable, Sendable {
   /// The number of the last commit.
   package var commit: Int64
   /// The link of its row in the change log, which tells it, and all before it, from others of the same number.
-  package var link: [UInt8]
+  package var link: ChangeLink
 
-  package init(envelope: UInt64, commit: Int64, link: [UInt8]) {
+  package init(envelope: UInt64, commit: Int64, link: ChangeLink) {
     self.envelope = envelope
     self.commit = commit
     self.link = link
   }
 
-  package static let linkByteCount = 16
   private static let magic = Array("coffer/1 witness".utf8)
   private static let headByteCount = 40
   private static let checksumByteCount = 8
   /// The size of a sealed witness.
-  package static let byteCount = headByteCount + XAES256GCM.overheadByteCount + 8 + linkByteCount + checksumByteCount
+  package static let byteCount =
+    headByteCount + XAES256GCM.overheadByteCount + 8 + ChangeLink.byteCount + checksumByteCount
 
   // MARK: Bytes
 
@@ -47,7 +47,7 @@ package struct Witness: Equatable, Sendable {
   func sealed(storeID: [UInt8], rootKey: SecretBytes) throws -> [UInt8] {
     var text = ByteWriter()
     text.append(commit)
-    text.append(link)
+    text.append(link.bytes)
     let head = Self.head(storeID, envelope)
     var bytes = head
     try text.bytes.withUnsafeBytes {
@@ -78,7 +78,8 @@ package struct Witness: Equatable, Sendable {
       let sealed = bytes[headByteCount..<(byteCount - checksumByteCount)]
       return try cipher(storeID, rootKey).withOpened(sealed, additionalData: Array(bytes[..<headByteCount])) { text in
         let commit = Int64(bigEndian: text.loadUnaligned(as: Int64.self))
-        return .whole(Witness(envelope: envelope, commit: commit, link: Array(text[8...])))
+        guard let link = ChangeLink(UnsafeRawBufferPointer(rebasing: text[8...])) else { return .unreadable }
+        return .whole(Witness(envelope: envelope, commit: commit, link: link))
       }
     } catch CryptoError.authenticationFailed {
       return .otherRootKey(envelope: envelope)

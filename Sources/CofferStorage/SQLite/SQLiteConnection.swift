@@ -146,6 +146,7 @@ package final class SQLiteConnection {
     context: ConnectionContext?, path: String, vfs: String?, busyTimeout: Duration, query: String = "",
     isReadOnly: Bool = false
   ) throws {
+    try SQLiteVersion.check()
     self.context = context
     self.path = path
     var handle: OpaquePointer?

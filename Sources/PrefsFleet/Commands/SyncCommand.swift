@@ -68,13 +68,22 @@ extension SyncReport {
     let conflicts =
       conflictCount == 0
       ? "" : ", and settled \(DisplayText.count(conflictCount, "conflict", "conflicts")); see prefs fleet conflicts"
-    return "took \(DisplayText.count(pulledCount, "setting", "settings")), pushed \(pushedCount)\(conflicts)."
+    let recovered =
+      recoveredCount == 0
+      ? ""
+      : """
+       This host had made \(DisplayText.count(recoveredCount, "change", "changes")) of these itself: its store was put back \
+      to an earlier state, or is in use on two hosts.
+      """
+    let pulled = DisplayText.count(pulledCount, "setting", "settings")
+    return "took \(pulled), pushed \(pushedCount)\(conflicts).\(recovered)"
   }
 
   func json(of fleet: String) -> String {
     JSONText.object([
       ("fleet", JSONText.quoted(fleet)), ("pulled", "\(pulledCount)"), ("pushed", "\(pushedCount)"),
-      ("conflicts", "\(conflictCount)"), ("problems", JSONText.array(problems.map(JSONText.quoted))),
+      ("conflicts", "\(conflictCount)"), ("recovered", "\(recoveredCount)"),
+      ("problems", JSONText.array(problems.map(JSONText.quoted))),
     ])
   }
 

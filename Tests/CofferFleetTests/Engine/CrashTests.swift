@@ -70,7 +70,8 @@ struct CrashTests {
         for index in 0..<keyCount { try transaction.setObject("new", forKey: "\(index)", inCollection: "web") }
       }
     } _: { a in
-      try await a.sync()
+      let report = try await a.sync()
+      #expect(report.recoveredCount == 0)
     } _: { _, b in
       let contents = try b.contents()
       #expect(contents == ["0": "old"] || contents.count == keyCount && Set(contents.values) == ["new"])
@@ -88,6 +89,19 @@ struct CrashTests {
       let value = try b.get("x")
       #expect([nil, "first"].contains(value))
     }
+  }
+
+  @Test("and removes what it was pushing before the retry has it removed everywhere")
+  func removedMeanwhile() async throws {
+    let carrier = MemoryCarrier()
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    try hosts[0].set("pushed", "x")
+    await hosts[0].fleet.setOnStep { if $0 == .didCommit { throw CutOff() } }
+    await #expect(throws: CutOff.self) { try await hosts[0].sync() }
+    try hosts[0].restart(carrier)
+    try hosts[0].set(nil, "x")
+    for host in hosts { try await host.sync() }
+    for host in hosts { #expect(try host.get("x") == nil) }
   }
 
   @Test("between any two steps of a pull repeats it, once")

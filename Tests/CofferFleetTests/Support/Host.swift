@@ -41,12 +41,19 @@ final class Host: @unchecked Sendable {
     return (database, try database.makeConnection())
   }
 
-  /// Restarts the program.
-  func restart(_ carrier: any Carrier) throws {
+  /// Restarts the program, with `store` in place of its store unless nil.
+  ///
+  /// - Returns: The store file as it was.
+  @discardableResult
+  func restart(_ carrier: any Carrier, with store: Data? = nil) throws -> Data {
     try database.close()
+    let file = URL(fileURLWithPath: "\(folder)/settings.coffer")
+    let old = try Data(contentsOf: file)
+    try store?.write(to: file)
     (database, connection) = try Self.open(folder)
     if let time { setTime(time) }
     membership = try Fleet.open(in: database, at: carrier)
+    return old
   }
 
   // MARK: Fleets

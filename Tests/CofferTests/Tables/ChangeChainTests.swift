@@ -140,7 +140,7 @@ import Testing
       try session.connection.beginWrite(.full)
       let link = try session.connection.statement("SELECT link FROM changes WHERE sequence = 4").first { $0.bytes(0) }
       try Metadata(connection: session.connection).setLogStart(
-        ChangeLog.End(sequence: 4, total: 0, link: try #require(link)))
+        ChangeLog.End(sequence: 4, total: 0, link: try #require(link?.withUnsafeBytes(ChangeLink.init))))
       try session.connection.execute("DELETE FROM changes WHERE sequence = 4")
       try session.connection.commit()
     }
