@@ -54,6 +54,7 @@ struct CarrierChanges {
 
   /// - Returns: False where what changed is not known any more.
   mutating func add(_ event: CarrierEvent) -> Bool {
+    guard event != .interrupted else { return true }
     guard case .changed(let changes, let revision) = event else { return false }
     for change in changes {
       switch change {
