@@ -33,6 +33,7 @@ public final class FileCarrier: Carrier {
   let folder: CarrierFolder
   let pollInterval: Duration
   private let queue = DispatchQueue(label: "coffer.carrier.file", attributes: .concurrent)
+  private let turns = Turns()
   /// What was last seen: a stream of changes that begins there needs to read nothing.
   private let lastSnapshot = Lock<FolderSnapshot?>(nil)
 
@@ -99,6 +100,11 @@ public final class FileCarrier: Carrier {
   /// Applies all changes, or none; durable when it returns.
   public func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     try check(changes, condition)
+    // One at a time, in order: with the lock alone, one of several can starve.
+    return try await turns.take { try await commitInTurn(changes, if: condition) }
+  }
+
+  private func commitInTurn(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     let folder = folder
     if condition.bytes == nil { try await onQueue { try folder.make() } }
     let lock = try await FolderLock.take(.exclusive, of: folder)
