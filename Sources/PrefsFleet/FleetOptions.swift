@@ -46,8 +46,29 @@ struct FleetOptions: ParsableArguments {
   // MARK: Stores and fleets
 
   /// Opens the store, or makes it where there is none, and closes it behind `body`.
+  ///
+  /// Where `body` throws and has put nothing into a store that was made for it, the store is removed again. Its key file stays: other
+  /// stores may have been made with it meanwhile.
   func withStore<R>(_ body: (Database) async throws -> R) async throws -> R {
-    try await using(try Session(ofCommandWith: common).openOrCreate(), body)
+    let session = try Session(ofCommandWith: common)
+    let isNew = try !session.exists()
+    return try await using(try session.openOrCreate()) { database in
+      do {
+        return try await body(database)
+      } catch {
+        if isNew, try Self.isEmpty(database) {
+          try database.close()
+          try Database.remove(at: session.path)
+          common.note("removed the store \(session.path) again.")
+        }
+        throw error
+      }
+    }
+  }
+
+  private static func isEmpty(_ database: Database) throws -> Bool {
+    let connection = try database.makeConnection()
+    return try Fleet.carriers(of: database).isEmpty && connection.read { try $0.allCollections().isEmpty }
   }
 
   /// Opens the store and its fleets, and closes it behind `body`.

@@ -147,7 +147,7 @@ package struct Session {
   }
 
   /// Whether there is a store, readable or not.
-  func exists() throws -> Bool {
+  package func exists() throws -> Bool {
     do {
       _ = try Database.slotKinds(at: path)
       return true
