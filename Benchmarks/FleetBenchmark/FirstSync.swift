@@ -58,6 +58,7 @@ private func measure(_ what: String, _ count: Int, _ body: () async throws -> Vo
   report(
     what,
     String(
-      format: "%d in %.1f s, %.0f records/s; %.1f s of processor time in this process", count, seconds, Double(count) / seconds,
+      format: "%d in %.1f s, %.0f records/s; %.1f s of processor time in this process", count, seconds,
+      Double(count) / seconds,
       cpuTime() - used))
 }

@@ -40,18 +40,18 @@ static inline CURLcode coffer_curl_allow_http_only(CURL *handle) {
 #endif
 }
 
-// libcurl knows since 8.9 only how many probes may stay without an answer.
+// libcurl has an option for the number of unanswered probes only since 8.9.
 static int coffer_curl_set_probe_count(void *context, curl_socket_t socket, curlsocktype purpose) {
   int count = (int)(intptr_t)context;
   (void)purpose;
 #ifdef TCP_KEEPCNT
-  // Without it, the system's number counts.
+  // If this fails, the system's number applies.
   (void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 #endif
   return CURL_SOCKOPT_OK;
 }
 
-// Ends a connection whose other end is gone: it is asked after so many seconds without a word, then again and again, so many times.
+// Ends a connection whose peer is gone: probes it after `idle` seconds of silence, then every `interval` seconds, `count` times.
 static inline CURLcode coffer_curl_keep_alive(CURL *handle, long idle, long interval, long count) {
   CURLcode result = curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
   if (result == CURLE_OK) result = curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, idle);

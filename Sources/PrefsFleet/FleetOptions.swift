@@ -47,22 +47,26 @@ struct FleetOptions: ParsableArguments {
 
   /// Opens the store, or makes it where there is none, and closes it behind `body`.
   ///
-  /// Where `body` throws and has put nothing into a store that was made for it, the store is removed again. Its key file stays: other
-  /// stores may have been made with it meanwhile.
+  /// If `body` throws and leaves a new store empty, the store is removed again. Its key file stays: another store may have been made
+  /// with it meanwhile.
   func withStore<R>(_ body: (Database) async throws -> R) async throws -> R {
     let session = try Session(ofCommandWith: common)
     let isNew = try !session.exists()
-    return try await using(try session.openOrCreate()) { database in
-      do {
-        return try await body(database)
-      } catch {
-        if isNew, try Self.isEmpty(database) {
-          try database.close()
-          try Database.remove(at: session.path)
-          common.note("removed the store \(session.path) again.")
+    var isLeftEmpty = false
+    do {
+      return try await using(try session.openOrCreate()) { database in
+        do {
+          return try await body(database)
+        } catch {
+          isLeftEmpty = try isNew && Self.isEmpty(database)
+          throw error
         }
-        throw error
       }
+    } catch {
+      if isLeftEmpty, (try? Database.remove(at: session.path)) != nil {
+        common.note("removed the store \(session.path) again.")
+      }
+      throw error
     }
   }
 

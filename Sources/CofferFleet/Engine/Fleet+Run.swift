@@ -129,7 +129,7 @@ extension Fleet {
           retry = nil
           try await sync()
         case .carrier(.interrupted):
-          // Says that the carrier is away, and when it is back.
+          // Reports that the carrier is unreachable, and when it is back.
           try await sync()
         case .carrier(let event):
           guard changes.add(event), let view = changes.view else { continue }

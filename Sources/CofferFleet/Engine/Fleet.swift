@@ -131,10 +131,10 @@ public actor Fleet {
     return fleet
   }
 
-  /// Looks what ``create(_:in:at:collections:as:retentionDays:)`` would say of the carrier and the names, without a store.
+  /// Checks the names and the carrier for ``create(_:in:at:collections:as:retentionDays:)``, without a store.
   package static func checkCreation(_ name: String, at carrier: any Carrier, as member: String) async throws {
     try check(name: name, member: member)
-    // A commit of nothing, which makes the folder of a carrier that is one.
+    // An empty commit, which also makes the folder of a file carrier.
     guard try await carrier.commit([], if: CarrierCondition(name: Head.object, bytes: nil)) else {
       throw FleetError.fleetExists(carrier: carrier.description)
     }
@@ -145,12 +145,12 @@ public actor Fleet {
     try Members.check(name: member)
   }
 
-  /// Looks whether an invitation is good for the fleet at a carrier, without a store.
+  /// Checks that an invitation is valid for the fleet at a carrier, without a store.
   package static func check(_ invitation: Invitation, at carrier: any Carrier) async throws {
     _ = try await membership(for: invitation, at: carrier, Int64(Date().timeIntervalSince1970 * 1000))
   }
 
-  /// The membership that an invitation is for, once the carrier's members have been verified from what is in it.
+  /// The membership of an invitation, after verifying the carrier's members against it.
   private static func membership(
     for invitation: Invitation, at carrier: any Carrier, _ now: Int64
   ) async throws -> sending Membership {

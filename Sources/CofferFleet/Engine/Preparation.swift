@@ -34,7 +34,9 @@ struct Preparation: Sendable {
   }
 }
 
-/// Processed records. They are trusted only once the head's hash is that of `set`.
+/// Processed records.
+///
+/// They are trusted only once the head's hash is that of `set`.
 struct PreparedRecords: Sendable {
   /// The folder of the keys: under other keys, all records have other names.
   let folder: String

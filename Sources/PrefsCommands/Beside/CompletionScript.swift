@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// A completion script of the tool, to which the programs beside it add theirs.
+/// A completion script of the tool, extended by the programs beside it.
 ///
-/// The argument parser makes a script for the commands of one program. So each program makes one for a `prefs` whose only command it
-/// is, and what is about the program is copied from there.
+/// The argument parser generates a script from the commands of one program. So each program generates one for a `prefs` with itself
+/// as the only command, and the parts about the program are copied from there.
 struct CompletionScript {
   private let shell: CompletionShell
   private var lines: [String]
@@ -17,9 +17,9 @@ struct CompletionScript {
 
   // MARK: - Adding
 
-  /// Offers a program, and completes what comes behind its name.
+  /// Offers a program, and completes the words after its name.
   ///
-  /// - Parameter script: The program's own; nil, or one of something else, for a program of which only the name is offered.
+  /// - Parameter script: The program's own; if nil, or another program's, only the name is offered.
   mutating func add(_ program: String, _ script: CompletionScript?) {
     let commands = script?.commands(of: program) ?? []
     let description = commands.isEmpty ? nil : script?.offer(of: program).flatMap { script?.lines[$0] }
@@ -51,7 +51,7 @@ struct CompletionScript {
     lines.insert(description ?? name, at: next)
   }
 
-  /// Has the tool's function call that of the program.
+  /// Makes the tool's function call that of the program.
   private mutating func dispatch(to program: String) {
     guard let index = lines.firstIndex(where: { $0.hasSuffix("|help)") }) else { return }
     lines[index].replace("|help)", with: "|\(program)|help)")
@@ -73,7 +73,7 @@ struct CompletionScript {
     }
   }
 
-  /// What completes a command and those below it: functions of bash and zsh, and fish's lines that each complete one thing.
+  /// The functions of bash or zsh, or the `complete` lines of fish, for a command and its subcommands.
   private func commands(of command: String) -> [String] {
     guard shell != .fish else {
       return lines.filter { line in
@@ -93,7 +93,7 @@ struct CompletionScript {
     return functions
   }
 
-  /// The lines by which fish knows the options of a command and those below it.
+  /// The lines with which fish parses the options of a command and its subcommands.
   private func options(of command: String) -> [String] {
     guard let start = lines.firstIndex(of: "        case '\(command)'") else { return [] }
     let end = lines[(start + 1)...].firstIndex { $0.hasPrefix("        case ") || $0 == "        end" }
@@ -107,9 +107,9 @@ extension PrefsTool {
   /// The argument with which `prefs completion` asks a program beside it.
   static let scriptRequest = "--generate-completion-script"
 
-  /// Prints a completion script of `prefs` with a program as its only command, if the arguments ask for it.
+  /// Prints a completion script of `prefs` with a program as its only command, if requested.
   ///
-  /// - Returns: Whether they do.
+  /// - Returns: Whether it was requested.
   package static func printCompletionScript<Program: ParsableCommand>(
     _ arguments: [String], of program: Program.Type
   ) throws -> Bool {

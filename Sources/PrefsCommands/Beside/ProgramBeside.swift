@@ -63,10 +63,10 @@ struct ProgramBeside {
 
   /// Runs the program to its end.
   ///
-  /// What it prints on standard error is dropped: it may be part of its input.
+  /// Its standard error is discarded: it may repeat parts of the input.
   ///
-  /// - Parameter input: What it gets as its standard input.
-  /// - Returns: Its standard output, and its status as waitpid(2) has it.
+  /// - Parameter input: Its standard input.
+  /// - Returns: Its standard output, and its status as of waitpid(2).
   func run(_ arguments: [String], input: String) throws -> (output: [UInt8], status: Int32) {
     try check()
     let (source, output) = (try PipePair(), try PipePair())
@@ -99,7 +99,7 @@ struct ProgramBeside {
     return (answer, status)
   }
 
-  /// What the program adds to the tool's completion script; nil where it cannot be asked.
+  /// The program's completion script; nil if it has none.
   func completionScript(for shell: CompletionShell) -> CompletionScript? {
     guard let (output, status) = try? run([PrefsTool.scriptRequest, shell.rawValue], input: ""), status == 0 else {
       return nil

@@ -24,7 +24,7 @@ struct CarrierConformanceTests {
     #expect(try await carrier.contents().objects == ["head": [2], "records/b": []])
   }
 
-  @Test("says whether a condition is met, with a commit of nothing", arguments: CarrierKind.allCases)
+  @Test("tells by an empty commit whether a condition holds", arguments: CarrierKind.allCases)
   func emptyCommit(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)
     #expect(try await carrier.commit([], if: CarrierCondition(name: "head", bytes: nil)))

@@ -225,7 +225,7 @@ struct EtcdCarrierTests {
     }
   }
 
-  @Test("gets a new token when etcd knows the old one no longer, also for its stream")
+  @Test("gets a new token when etcd has forgotten the old one, also for its stream")
   func forgottenToken() async throws {
     let server = try await EtcdServer()
     try server.enableUsers(prefix: prefix)
@@ -233,7 +233,7 @@ struct EtcdCarrierTests {
       address: server.address(prefix: prefix, user: "web"), password: SecretBytes(copying: #"se"cr\et"#))
     try await carrier.swapHead(from: nil, to: [1])
     let revision = try await carrier.contents().revision
-    // It keeps them in memory: the answer is the one that it gives when their time is over.
+    // It keeps them in memory; the error is that of an expired one.
     try await server.restart()
     let log = EventLog(carrier, after: revision)
     async let told = log.changes(upTo: "head", [2])

@@ -100,7 +100,7 @@ struct EtcdConnectionTests {
     await expect("unreachable") { try await carrier.swapHead(from: nil, to: [1]) }
   }
 
-  @Test("is unreachable, for this moment, where there is no memory to ask it")
+  @Test("is unreachable when a request runs out of memory")
   func noMemory() async throws {
     let request = HTTPRequest(url: "http://127.0.0.1:1/", body: .bytes([]))
     let session = EtcdSession(address: try EtcdAddress("etcd://127.0.0.1:1/test"), password: nil)

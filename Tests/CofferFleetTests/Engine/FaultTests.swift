@@ -79,7 +79,8 @@ struct FleetFaultTests {
     }
   }
 
-  @Test("compacts its history while a host is cut off, which reads everything then, and goes on hearing of changes")
+  @Test(
+    "compacts its history while a host is disconnected; the host then reads everything, and keeps hearing of changes")
   func compaction() async throws {
     let server = try await EtcdServer()
     let relay = try RecordingRelay(to: server.members[0].clientPort)

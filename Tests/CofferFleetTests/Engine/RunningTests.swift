@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferFleet
 
-@Suite("A host that stays in step", .timeLimit(.minutes(1)))
+@Suite("A running host", .timeLimit(.minutes(1)))
 struct RunningTests {
   private let carrier = MemoryCarrier()
 
@@ -25,7 +25,7 @@ struct RunningTests {
     for await _ in commits where try host.get(key, in: collection) == value { return }
   }
 
-  @Test("reads everything anew when the carrier knows no longer what changed, and goes on hearing")
+  @Test("reads everything again when the carrier has dropped its changes, and keeps hearing of later ones")
   func forgottenChanges() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     try await running(hosts) {
@@ -39,7 +39,7 @@ struct RunningTests {
     }
   }
 
-  @Test("hears of a collection that is shared later, and brings what is in it")
+  @Test("hears of a collection that is shared later, and pushes its contents")
   func laterCollections() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     try hosts[1].set("before", "x", in: "flags")
@@ -53,7 +53,7 @@ struct RunningTests {
     }
   }
 
-  @Test("says that its carrier is away, and when it is back, also where nothing is set meanwhile")
+  @Test("reports that its carrier is unreachable, and when it is back, even if nothing is set meanwhile")
   func interruption() async throws {
     let hosts = try await fleet(of: "a", on: carrier)
     try await running(hosts) {
@@ -66,7 +66,7 @@ struct RunningTests {
     }
   }
 
-  @Test("leaves when the sync that is under way has ended, and syncs no more")
+  @Test("leaves once the running sync has ended, and does not sync again")
   func leavingDuringSync() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
     let (steps, step) = AsyncStream.makeStream(of: Void.self)
@@ -90,7 +90,7 @@ struct RunningTests {
   }
 
   @Test(
-    "ends its sync where another program leaves the fleet meanwhile, and the store stays out",
+    "ends its sync if another program leaves the fleet meanwhile, and the store stays out",
     arguments: [Fleet.Step.willCommit, .didCommit, .willApply])
   func leftDuringSync(_ last: Fleet.Step) async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)
@@ -104,7 +104,7 @@ struct RunningTests {
     #expect(try Fleet.carriers(of: hosts[1].database) == [])
     await #expect(throws: FleetError.notJoined) { try await hosts[1].fleet.run() }
     #expect(try hosts[1].get("y") == "2")
-    // Whatever came through to the carrier is whole.
+    // Whatever reached the carrier is whole.
     try await hosts[0].sync()
     #expect(try hosts[0].get("x") == "1")
   }

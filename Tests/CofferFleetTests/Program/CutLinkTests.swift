@@ -5,11 +5,11 @@ import Testing
 @testable import CofferFleet
 
 @Suite(
-  "A host whose link to the carrier is cut without a word", .timeLimit(.minutes(3)),
+  "A host whose link to the carrier is cut silently", .timeLimit(.minutes(3)),
   .enabled(
     if: Cable.isPossible && EtcdServer.isInstalled, "network namespaces need root and iproute2; etcd is needed, too"))
 struct CutLinkTests {
-  @Test("goes on by itself, says so within a minute, and both sides have everything when the link is back")
+  @Test("keeps working, reports that within a minute, and is in sync once the link is back")
   func silentLoss() async throws {
     let cable = try Cable()
     let etcd = try await EtcdServer(.init(namespace: cable.far))
@@ -21,7 +21,7 @@ struct CutLinkTests {
     let running = try [office, lab].map { try RunningFleet($0) }
     for host in running { try host.say("in step") }
 
-    // So short that no connection ends.
+    // Too short for a connection to end.
     try cable.cut()
     try office.set("web/short", "office")
     try lab.set("web/short-too", "lab")
@@ -31,7 +31,7 @@ struct CutLinkTests {
       try await host.await("web/short-too", "lab")
     }
 
-    // Nothing is sent on the connection that hears of changes: it has to notice by itself.
+    // Nothing is sent on the connection of the watch: it must notice by itself.
     try cable.cut()
     let start = ContinuousClock.now
     try running[1].say("offline: ")

@@ -52,10 +52,11 @@ struct FleetCompletionTests {
     for command in Self.commands { #expect(try offers("fleet", command, "--password-f") == ["--password-file"]) }
   }
 
-  @Test("The names of collections come from the store")
+  @Test("Collections are those of the store")
   func collections() throws {
     #expect(try offers("fleet", "create", "team", "-c", "w") == ["web"])
     #expect(try offers("fleet", "create", "team", "--collection", "x").isEmpty)
+    #expect(try offers("fleet", "rule", "w") == ["web"])
   }
 
   @Test("zsh and fish have a rule for every command, with its description", arguments: ["zsh", "fish"])

@@ -112,13 +112,13 @@ struct FleetRefusalTests {
     let missing = try third.fleet("create", "team", "--at", "file:///nowhere/at/all", "-c", "web")
     #expect(missing.code == 18 && missing.message.contains("/nowhere/at/all"), "\(missing)")
     #expect(try third.files().isEmpty)
-    // A store that was there stays.
+    // An existing store stays.
     try third.set("web/theme", "dark")
     #expect(try third.fleet("create", "team", "--at", "file:///nowhere/at/all", "-c", "web").code == 18)
     #expect(try third.get("web/theme") == "dark")
   }
 
-  @Test("A store that was made for a fleet, which the carrier then refuses, is removed again")
+  @Test("A new store is removed again if the carrier refuses the fleet")
   func refusedFleet() async throws {
     guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
     let etcd = try await EtcdServer()
@@ -129,9 +129,9 @@ struct FleetRefusalTests {
     let address = etcd.address(prefix: "team", user: "web")
     let refused = try office.fleet("create", "team", "--at", address, "-c", "web", "--password-file", password)
     #expect(refused.code == 11 && refused.message.contains("permission denied"), "\(refused)")
-    // The key file may be another store's by now.
+    // Another store may have been made with the key file.
     #expect(try office.files().map(\.lastPathComponent).sorted() == ["key", "password"])
-    // A store that was there before stays.
+    // An existing store stays.
     try office.set("web/theme", "dark")
     #expect(try office.fleet("create", "team", "--at", address, "-c", "web", "--password-file", password).code == 11)
     #expect(try office.get("web/theme") == "dark")

@@ -7,15 +7,15 @@ import TestSupport
   import Musl
 #endif
 
-/// A network of its own on this machine, in which processes can be started; it goes with this object, or with the tests' process.
+/// A network namespace in which processes can be started; it ends with this object, or with the tests' process.
 final class NetworkNamespace: Sendable {
-  /// What comes before a command that is to run in it.
+  /// The words before a command to run it there.
   let entry: [String]
   let id: Int32
   private let holder: Process
 
   init() throws {
-    // Without a name: it is gone when the last process in it is.
+    // Unnamed: it ends with its last process.
     let (holder, output) = try Child.start(
       "/usr/bin/env", ["unshare", "--net", "/bin/sh", "-c", "ip link set lo up && echo $$ && exec timeout 600 cat"])
     self.holder = holder
@@ -42,10 +42,10 @@ struct NamespaceFailure: Error { let command: String }
 final class Cable: Sendable {
   let near: NetworkNamespace
   let far: NetworkNamespace
-  /// Where the far end is reached from the near one.
+  /// The address of the far end, for the near one.
   static let farAddress = "192.0.2.2"
 
-  /// Whether this process may lay one.
+  /// Whether this process may create one.
   static let isPossible = geteuid() == 0 && EtcdServer.path("ip") != nil && (try? Cable()) != nil
 
   init() throws {
@@ -57,7 +57,7 @@ final class Cable: Sendable {
     }
   }
 
-  /// Has everything that is sent get lost: no end of a connection is told.
+  /// Drops all packets, so that no connection ends.
   func cut() throws { try far.ip("link", "set", "cable", "down") }
 
   func mend() throws { try far.ip("link", "set", "cable", "up") }

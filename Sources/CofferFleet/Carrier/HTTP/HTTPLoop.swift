@@ -21,7 +21,7 @@ final class HTTPLoop: Sendable {
   private nonisolated(unsafe) let multi: UnsafeMutableRawPointer?
   private let makeHandle: @Sendable () -> UnsafeMutableRawPointer?
 
-  /// - Parameter makeHandle: Makes a handle of libcurl's for each transfer; nil where there is no memory for it.
+  /// - Parameter makeHandle: Makes a libcurl handle for each transfer; nil when out of memory.
   init(makeHandle: @escaping @Sendable () -> UnsafeMutableRawPointer? = { curl_easy_init() }) {
     self.makeHandle = makeHandle
     curl_global_init(Int(CURL_GLOBAL_DEFAULT))

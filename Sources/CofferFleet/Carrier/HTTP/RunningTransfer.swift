@@ -6,11 +6,11 @@ final class RunningTransfer {
   let handle: UnsafeMutableRawPointer
   private var headers: UnsafeMutablePointer<curl_slist>?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-  /// The first of the options that could not be set.
+  /// The error of the first option that could not be set.
   private var failure = CURLE_OK
 
-  /// - Parameter handle: A new one; nil where libcurl had no memory for it.
-  /// - Throws: A failure where the request would not be sent as it is meant: without a header, say, or with other authorities.
+  /// - Parameter handle: A new one; nil if libcurl was out of memory.
+  /// - Throws: A failure if the request would be sent otherwise than intended, such as without a header or with other authorities.
   init(_ transfer: HTTPTransfer, _ handle: UnsafeMutableRawPointer?) throws(HTTPFailure) {
     guard let handle else {
       errorText.deallocate()
@@ -43,7 +43,7 @@ final class RunningTransfer {
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.milliseconds)
     if let timeout = request.timeout { set(CURLOPT_TIMEOUT_MS, timeout.milliseconds) }
-    // A server that is gone without a word is noticed within half a minute, also where nothing is sent.
+    // A server that vanishes silently is noticed within half a minute, even if nothing is sent.
     note(coffer_curl_keep_alive(handle, 15, 5, 3))
     note(coffer_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText))
   }
