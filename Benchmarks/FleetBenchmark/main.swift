@@ -1,6 +1,7 @@
 // The cost of a fleet, on an etcd of three members on this machine: run by `make bench ROWS=fleet`.
 //
-//   FleetBenchmark [SETTINGS [HOSTS]]   the settings of the first sync, 100000; and the listening hosts, 1000
+//   FleetBenchmark [ROW…] [SETTINGS [HOSTS]]   only the named rows: carrier, change, wait, first, hosts; the settings of the
+//     first sync, 100000; and the listening hosts, 1000
 //   FleetBenchmark idle ADDRESS STORE KEYFILE   an idle host, which prints its CPU seconds for each line of input
 
 import Coffer
@@ -25,11 +26,13 @@ if arguments.first == "idle" {
   defer { try? FileManager.default.removeItem(atPath: folder) }
   let cluster = try await Cluster(in: folder)
   let sizes = arguments.compactMap(Int.init)
-  try await measureCarrier(cluster)
-  try await measureChange(cluster, folder)
-  try await measureIdle(cluster, folder)
-  try await measureFirstSync(cluster, folder, count: sizes.first ?? 100_000)
-  try await measureManyHosts(cluster, folder, count: sizes.dropFirst().first ?? 1000)
+  let rows = arguments.filter { Int($0) == nil }
+  func isAsked(_ row: String) -> Bool { rows.isEmpty || rows.contains(row) }
+  if isAsked("carrier") { try await measureCarrier(cluster) }
+  if isAsked("change") { try await measureChange(cluster, folder) }
+  if isAsked("wait") { try await measureIdle(cluster, folder) }
+  if isAsked("first") { try await measureFirstSync(cluster, folder, count: sizes.first ?? 100_000) }
+  if isAsked("hosts") { try await measureManyHosts(cluster, folder, count: sizes.dropFirst().first ?? 1000) }
 }
 
 func report(_ what: String, _ figures: String) {
@@ -127,27 +130,6 @@ func cpuTime() -> Double {
   var usage = rusage()
   getrusage(.init(RUSAGE_SELF.rawValue), &usage)
   return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + Double($1.tv_sec) + Double($1.tv_usec) / 1_000_000 }
-}
-
-/// Pushes many settings, and pulls them on another host.
-func measureFirstSync(_ cluster: Cluster, _ folder: String, count: Int) async throws {
-  let (office, web) = (try Host(in: folder), try Host(in: folder))
-  try await office.connection.readWrite { transaction in
-    for number in 0..<count {
-      try transaction.setObject("value \(number)", forKey: "key-\(number)", inCollection: "web")
-    }
-  }
-  let fleet = try await office.create(at: cluster.address("many"))
-  var start = ContinuousClock.now
-  try await fleet.sync()
-  let pushed = start.duration(to: .now).milliseconds / 1000
-  let invitation = try await fleet.invite("web", role: .reader)
-  start = .now
-  _ = try await web.join(invitation)
-  let pulled = start.duration(to: .now).milliseconds / 1000
-  func rate(_ seconds: Double) -> String { String(format: "%.1f s, %.0f records/s", seconds, Double(count) / seconds) }
-  report("first sync of \(count) settings: push", rate(pushed))
-  report("first sync of \(count) settings: take", rate(pulled))
 }
 
 /// The time until all of many hosts have received a change.

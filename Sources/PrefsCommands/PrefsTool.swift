@@ -28,7 +28,9 @@ public enum PrefsTool {
   package static func main(_ command: any ParsableCommand.Type) -> Never {
     prepare()
     do {
-      var parsed = try command.parseAsRoot(try CommandArguments.ofThisProcess())
+      let arguments = try CommandArguments.ofThisProcess()
+      if try printCompletionScript(arguments, of: command) { exit(ExitStatus.success.rawValue) }
+      var parsed = try command.parseAsRoot(arguments)
       Cryptography.setUpAlone(withNamesAndWords: false)
       try parsed.run()
       exit(ExitStatus.success.rawValue)
@@ -81,12 +83,15 @@ public enum PrefsTool {
   ///
   /// - Returns: The error; nil if there is no such program.
   private static func startProgram(_ arguments: [String]) throws -> Failure? {
-    // `help NAME` stands for `NAME --help`.
+    // `help NAME` stands for `NAME --help`, and a completion script names the command after its request.
     let isHelp = arguments.count == 2 && arguments[0] == "help"
-    guard let name = isHelp ? arguments.last : arguments.first, !PrefsCommand.isBuiltIn(name),
-      let program = ProgramBeside(named: name)
+    let isCompletion = arguments.first == completionRequest
+    guard let name = isHelp || isCompletion ? arguments.dropFirst().first : arguments.first,
+      !PrefsCommand.isBuiltIn(name), let program = ProgramBeside(named: name)
     else { return nil }
-    return try program.replaceProcess(isHelp ? ["--help"] : Array(arguments.dropFirst()))
+    if isHelp { return try program.replaceProcess(["--help"]) }
+    if isCompletion { return try program.replaceProcess([completionRequest] + arguments.dropFirst(2)) }
+    return try program.replaceProcess(Array(arguments.dropFirst()))
   }
 
   // MARK: - Errors

@@ -46,8 +46,33 @@ struct FleetOptions: ParsableArguments {
   // MARK: Stores and fleets
 
   /// Opens the store, or makes it where there is none, and closes it behind `body`.
+  ///
+  /// If `body` throws and leaves a new store empty, the store is removed again. Its key file stays: another store may have been made
+  /// with it meanwhile.
   func withStore<R>(_ body: (Database) async throws -> R) async throws -> R {
-    try await using(try CommandSession(ofCommandWith: common).openOrCreate(), body)
+    let session = try CommandSession(ofCommandWith: common)
+    let isNew = try !session.exists()
+    var isLeftEmpty = false
+    do {
+      return try await using(try session.openOrCreate()) { database in
+        do {
+          return try await body(database)
+        } catch {
+          isLeftEmpty = isNew && (try? Self.isEmpty(database)) == true
+          throw error
+        }
+      }
+    } catch {
+      if isLeftEmpty, (try? Database.remove(at: session.path)) != nil {
+        common.note("removed the store \(session.path) again.")
+      }
+      throw error
+    }
+  }
+
+  private static func isEmpty(_ database: Database) throws -> Bool {
+    let connection = try database.makeConnection()
+    return try Fleet.carriers(of: database).isEmpty && connection.read { try $0.allCollections().isEmpty }
   }
 
   /// Opens the store and its fleets, and closes it behind `body`.

@@ -24,7 +24,9 @@ package enum FleetTool {
 
   private static func run() async -> Int32 {
     do {
-      var command = try FleetCommand.parseAsRoot(try CommandArguments.ofThisProcess())
+      let arguments = try CommandArguments.ofThisProcess()
+      if try PrefsTool.printCompletionScript(arguments, of: FleetCommand.self) { return ExitStatus.success.rawValue }
+      var command = try FleetCommand.parseAsRoot(arguments)
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {

@@ -160,9 +160,10 @@ extension ProgramBesideTests {
     let before = try installation.run("completion", shell).output
     try installation.program("prefs-web")
     let after = try installation.run("completion", shell).output
-    let isOffered = ["help web'", "'web:The program prefs-web.'", "-fa 'web' -d 'The program prefs-web.'"].contains {
-      after.contains($0)
-    }
+    let isOffered = ["completion web help'", "'web:The program prefs-web.'", "-fa 'web' -d 'The program prefs-web.'"]
+      .contains {
+        after.contains($0)
+      }
     #expect(isOffered && !before.contains("web"))
     // And no line of another kind is touched.
     let lines = Set(before.split(separator: "\n"))

@@ -84,7 +84,7 @@ package struct FleetTransaction {
   ) throws -> Int64 {
     let earlier = (session.transaction.writer, session.transaction.keepsAllHistory)
     defer { (session.transaction.writer, session.transaction.keepsAllHistory) = earlier }
-    session.transaction.writer = Author(text: author)?.text
+    session.transaction.writer = author.isEmpty ? nil : Author(text: author)?.text
     if keepsLoser { session.transaction.keepsAllHistory = true }
     if let value {
       try session.set(value.item, key, in: collection)

@@ -30,7 +30,7 @@ public protocol Carrier: Sendable {
   /// A reader that sees one of them sees all, and sees `condition.name` change last.
   ///
   /// - Parameters:
-  ///   - changes: At most ``CarrierLimits/operationCount``, each name once.
+  ///   - changes: At most ``CarrierLimits/operationCount``, each name once; none to learn whether the condition holds.
   ///   - condition: Must hold, or nothing is changed.
   /// - Returns: Whether the condition held, and the changes were applied. If the answer is lost, an error is thrown and both
   ///   are possible: read the object of the condition to find out.
@@ -100,6 +100,8 @@ public enum CarrierEvent: Hashable, Sendable {
   case changed([CarrierChange], CarrierRevision)
   /// The changes are no longer known: everything must be read again. The stream ends.
   case readAll
+  /// The connection is lost, and could not be restored at once. The stream continues when it is, and misses nothing.
+  case interrupted
 }
 
 /// The limits of one request to a carrier.

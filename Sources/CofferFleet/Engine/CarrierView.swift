@@ -8,15 +8,24 @@ struct CarrierView {
   /// Whether these are all that there are.
   var isComplete: Bool
   var revision: CarrierRevision
+  var prepared: PreparedRecords?
 
   /// Reads everything.
   ///
+  /// - Parameter preparation: Processes the records meanwhile.
   /// - Returns: nil where there is no head.
-  static func readAll(_ carrier: any Carrier) async throws -> CarrierView? {
+  static func readAll(_ carrier: any Carrier, _ preparation: Preparation? = nil) async throws -> CarrierView? {
+    let (pages, page) = AsyncStream.makeStream(of: [CarrierObject].self)
+    async let prepared = preparation?.records(of: pages)
     var objects: [String: [UInt8]?] = [:]
-    let revision = try await carrier.readAll { for object in $0 { objects[object.name] = object.bytes } }
+    let revision = try await carrier.readAll {
+      for object in $0 { objects[object.name] = object.bytes }
+      page.yield($0)
+    }
+    page.finish()
     guard let head = objects[Head.object] ?? nil else { return nil }
-    return CarrierView(head: head, objects: objects, isComplete: true, revision: revision)
+    return CarrierView(
+      head: head, objects: objects, isComplete: true, revision: revision, prepared: try await prepared)
   }
 
   /// Reads what changed since a revision, up to a head.
@@ -54,6 +63,7 @@ struct CarrierChanges {
 
   /// - Returns: False where what changed is not known any more.
   mutating func add(_ event: CarrierEvent) -> Bool {
+    guard event != .interrupted else { return true }
     guard case .changed(let changes, let revision) = event else { return false }
     for change in changes {
       switch change {

@@ -35,7 +35,8 @@ extension Fleet {
     {
       return view
     }
-    guard let view = try await CarrierView.readAll(carrier) else {
+    let preparation = Preparation(try await acceptedMembership(for: head))
+    guard let view = try await CarrierView.readAll(carrier, preparation) else {
       throw FleetError.rolledBack(seen: membership.seen, found: nil)
     }
     return view
@@ -62,10 +63,12 @@ extension Fleet {
       for change in try await pieces(of: head, membership.keys) { changes[change.name] = .some(change.record) }
       objects = changes.map { ($0.key, $0.value) }
     }
+    // Pieces override the records that were read.
+    let prepared = head.pieces.isEmpty && view.prepared?.folder == membership.keys.folder ? view.prepared : nil
     try onStep(.willApply)
     let outcome = try connection.writeFleets { transaction in
       try self.apply(
-        objects, head, view, membership, isRollbackAccepted: isRollbackAccepted, transaction)
+        objects, prepared, head, view, membership, isRollbackAccepted: isRollbackAccepted, transaction)
     }
     self.membership = membership
     report.pulledCount += outcome.changeCount
@@ -124,8 +127,8 @@ extension Fleet {
 
   /// Applies a state to the store, in the transaction that also says so.
   private func apply(
-    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ head: Head, _ view: CarrierView, _ membership: Membership,
-    isRollbackAccepted: Bool, _ transaction: FleetTransaction
+    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
+    _ membership: Membership, isRollbackAccepted: Bool, _ transaction: FleetTransaction
   ) throws -> Merge {
     // This may run twice, with another membership of the same: what was before is in `self`.
     let before = self.membership.stored
@@ -136,16 +139,20 @@ extension Fleet {
       try checkIsPresent(transaction)
     }
     try Self.check(membership.members.collections, transaction, except: membership.id)
-    let changes = try changed(objects, head, view.isComplete, membership, transaction)
+    let changes = try changed(objects, prepared, head, view.isComplete, membership, transaction)
     membership.take(head, view.head, changes.set, revision: view.revision.text, synced: transaction.time)
     var merge = try Merge(
       transaction: transaction, fleet: membership.id, members: membership.members, me: membership.me,
-      synced: before.synced,
+      synced: before.synced, isJoining: before.id == nil,
       wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number))
-    for object in changes.present {
-      let record = try Record(opening: object.bytes, named: object.name, membership.keys)
-      try merge.take(record, named: object.name, digest: object.digest)
+    var records: [(record: Record, name: [UInt8], digest: [UInt8])] = []
+    for (name, bytes, digest) in changes.present {
+      let opened = prepared?.records[name]?.record
+      records.append((try opened ?? Record(opening: bytes, named: name, membership.keys), name, digest))
     }
+    // In the order of keys, not of names, so that the store's pages are filled one after the other.
+    records.sort { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
+    for (record, name, digest) in records { try merge.take(record, named: name, digest: digest) }
     // By their keys: in a new epoch they have other names.
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
       try merge.takeAbsence(of: row)
@@ -176,10 +183,10 @@ extension Fleet {
 
   /// What is not as the store knows it, once all of it is what the head was signed for.
   private func changed(
-    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ head: Head, _ isComplete: Bool, _ membership: Membership,
-    _ transaction: FleetTransaction
+    _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ isComplete: Bool,
+    _ membership: Membership, _ transaction: FleetTransaction
   ) throws -> Changed {
-    var changed = Changed(set: isComplete ? SetHash() : self.membership.set)
+    var changed = Changed(set: isComplete ? prepared?.set ?? SetHash() : self.membership.set)
     var count = isComplete ? 0 : self.membership.head?.recordCount ?? 0
     var rows: [[UInt8]: StoredRecord] = [:]
     if isComplete {
@@ -189,7 +196,7 @@ extension Fleet {
     }
     for (name, bytes) in objects {
       let row = rows.removeValue(forKey: name)
-      let digest = try bytes.map { try $0.digest }
+      let digest = try prepared?.records[name]?.digest ?? bytes.map { try $0.digest }
       if !isComplete {
         if let row, row.digest == digest { continue }
         if let row, !row.digest.isEmpty {
@@ -201,7 +208,7 @@ extension Fleet {
         if let row { changed.absent.append(row) }
         continue
       }
-      try changed.set.add(name, digest: digest)
+      if prepared == nil { try changed.set.add(name, digest: digest) }
       count += 1
       if row?.digest != digest { changed.present.append((name, bytes, digest)) }
     }

@@ -83,7 +83,8 @@ extension Fleet {
       clock: clock,
       author: membership.identity.member, writer: change.author,
       content: change.value.map { .value($0) } ?? .tombstone)
-    let object = try record.sealed(membership.keys)
+    let name = try membership.keys.name(of: change.key, in: change.collection)
+    let object = try record.sealed(membership.keys, named: name)
     guard object.bytes.count <= maximumRecordByteCount else {
       report.problems.append(
         """
@@ -94,8 +95,7 @@ extension Fleet {
     }
     let after = StoredRecord(
       collection: change.collection, key: change.key,
-      name: try membership.keys.name(of: change.key, in: change.collection),
-      counter: Int64(record.counter), clock: Int64(bitPattern: clock.rawValue), author: record.author.bytes,
+      name: name, counter: Int64(record.counter), clock: Int64(bitPattern: clock.rawValue), author: record.author.bytes,
       isRemoved: change.value == nil, expires: change.value?.dates.expires, version: change.version,
       digest: try object.bytes.digest)
     return Draft(object: object, before: change.record, after: after)
@@ -107,6 +107,37 @@ extension Fleet {
   ///
   /// - Returns: False if another member was faster, and nothing was changed.
   func commit(_ drafts: [Draft]) async throws -> Bool {
+    let changes: [CarrierChange] = drafts.map { draft in
+      draft.object.map { .put($0) } ?? .remove(name: membership.keys.object(draft.name))
+    }
+    let isSmall = fits(changes)
+    let pieces = isSmall ? [] : try Self.pieces(of: drafts, pieceByteCount)
+    guard pieces.count <= Head.maximumPieceCount else {
+      throw FleetError.tooLarge(
+        object: "A commit", byteCount: pieces.reduce(0) { $0 + $1.bytes.count },
+        limit: pieceByteCount * Head.maximumPieceCount)
+    }
+    let references = try pieces.map {
+      Head.PieceReference(id: try RandomSource.bytes(count: Head.pieceIDByteCount), digest: try $0.bytes.digest)
+    }
+    let staged = zip(references, pieces).map { reference, piece in
+      CarrierChange.put(CarrierObject(name: Piece.object(reference.id, membership.keys), bytes: piece.bytes))
+    }
+    async let isStaged = Self.make(staged, on: carrier, if: membership.condition)
+    let (set, count) = try records(after: drafts)
+    guard try await isStaged else { return false }
+    if !isSmall { try onStep(.didStage) }
+    let now = try connection.readFleets { $0.time }
+    let head = try membership.nextHead(set: set, recordCount: count, time: now, pieces: references)
+    let isPublished = try await publish(head, set, isSmall ? changes : [], settling: isSmall ? [] : changes) {
+      try $0.acknowledge(drafts, self.membership.id)
+    }
+    guard isPublished else { return false }
+    return pieces.isEmpty ? true : try await finishSettling(head)
+  }
+
+  /// The hash and the number of all records after the changes.
+  private func records(after drafts: [Draft]) throws -> (set: SetHash, count: UInt64) {
     var set = membership.set
     var count = membership.head?.recordCount ?? 0
     for draft in drafts {
@@ -119,37 +150,16 @@ extension Fleet {
         count += 1
       }
     }
-    let changes: [CarrierChange] = drafts.map { draft in
-      draft.object.map { .put($0) } ?? .remove(name: membership.keys.object(draft.name))
-    }
-    let isSmall = fits(changes)
-    let pieces = isSmall ? [] : try Self.pieces(of: drafts, pieceByteCount)
-    guard pieces.count <= Head.maximumPieceCount else {
-      throw FleetError.tooLarge(
-        object: "A commit", byteCount: pieces.reduce(0) { $0 + $1.bytes.count },
-        limit: pieceByteCount * Head.maximumPieceCount)
-    }
-    var references: [Head.PieceReference] = []
-    for piece in pieces {
-      let id = try RandomSource.bytes(count: Head.pieceIDByteCount)
-      references.append(Head.PieceReference(id: id, digest: try piece.bytes.digest))
-      let object = CarrierObject(name: Piece.object(id, membership.keys), bytes: piece.bytes)
-      guard try await carrier.commit([.put(object)], if: membership.condition) else { return false }
-      try onStep(.didStage)
-    }
-    let now = try connection.readFleets { $0.time }
-    let head = try membership.nextHead(set: set, recordCount: count, time: now, pieces: references)
-    guard try await publish(head, set, isSmall ? changes : [], { try $0.acknowledge(drafts, self.membership.id) })
-    else {
-      return false
-    }
-    // Others read it from the pieces meanwhile.
-    return pieces.isEmpty ? true : try await settle(head)
+    return (set, count)
   }
 
   /// Swaps the head, and notes in the store what that makes of it.
+  ///
+  /// - Parameter settled: The changes in the head's pieces, which are applied while the store is written. Until then, others read
+  ///   them from the pieces.
   func publish(
-    _ head: Head, _ set: SetHash, _ changes: [CarrierChange], _ acknowledge: (FleetTransaction) throws -> Void
+    _ head: Head, _ set: SetHash, _ changes: [CarrierChange], settling settled: [CarrierChange] = [],
+    _ acknowledge: (FleetTransaction) throws -> Void
   ) async throws -> Bool {
     let bytes = try head.sealed(membership.keys, by: membership.identity)
     try onStep(.willCommit)
@@ -158,6 +168,7 @@ extension Fleet {
     try onStep(.didCommit)
     let next = try Membership(membership.stored, isHeadOpened: false)
     next.take(head, bytes, set, synced: head.time)
+    async let isSettled = Self.make(settled, on: carrier, if: CarrierCondition(name: Head.object, bytes: bytes))
     try connection.writeFleets { transaction in
       try checkIsPresent(transaction)
       try acknowledge(transaction)
@@ -165,7 +176,7 @@ extension Fleet {
     }
     membership = next
     try onStep(.didAcknowledge)
-    return true
+    return try await isSettled
   }
 
   private func fits(_ changes: [CarrierChange]) -> Bool {
@@ -190,21 +201,21 @@ extension Fleet {
 
   // MARK: Settling
 
-  /// Settles the commit that the store is in sync with, unless done already.
-  func settleEarlier() async throws -> Bool {
-    guard let head = membership.head, !head.pieces.isEmpty else { return true }
-    return try await settle(head)
-  }
-
-  /// Puts what a large commit has in its pieces into the records' own objects, and makes the commit that says so.
+  /// Settles the commit that the store is in sync with, unless done already: moves what it has in its pieces into the records' own
+  /// objects, and makes the commit that says so.
   ///
   /// Each step may be made again, by anyone who writes: all of them put the same bytes.
-  func settle(_ head: Head) async throws -> Bool {
+  func settleEarlier() async throws -> Bool {
+    guard let head = membership.head, !head.pieces.isEmpty else { return true }
     let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { name, record in
       let object = membership.keys.object(name)
       return record.map { .put(CarrierObject(name: object, bytes: $0)) } ?? .remove(name: object)
     }
     guard try await make(changes) else { return false }
+    return try await finishSettling(head)
+  }
+
+  private func finishSettling(_ head: Head) async throws -> Bool {
     let next = try membership.nextHead(
       set: membership.set, recordCount: head.recordCount, time: try connection.readFleets { $0.time })
     guard try await publish(next, membership.set, [], { _ in }) else { return false }
@@ -217,11 +228,16 @@ extension Fleet {
 
   /// Makes changes that need not be seen at once, as long as the head is the same.
   func make(_ changes: [CarrierChange]) async throws -> Bool {
-    let (carrier, condition) = (carrier, membership.condition)
-    return try await withThrowingTaskGroup(of: Bool.self) { group in
+    try await Self.make(changes, on: carrier, if: membership.condition)
+  }
+
+  private static func make(
+    _ changes: [CarrierChange], on carrier: any Carrier, if condition: CarrierCondition
+  ) async throws -> Bool {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
       var isMade = true
-      for (number, request) in requests(changes).enumerated() {
-        if number >= Self.parallelRequestCount { isMade = try await group.next() ?? true }
+      for (number, request) in requests(changes, carrier.limits).enumerated() {
+        if number >= parallelRequestCount { isMade = try await group.next() ?? true }
         guard isMade else { break }
         group.addTask { try await carrier.commit(request, if: condition) }
       }
@@ -230,18 +246,18 @@ extension Fleet {
     }
   }
 
-  /// Changes in parts that the carrier takes at once.
-  private func requests(_ changes: [CarrierChange]) -> [[CarrierChange]] {
+  /// Changes in parts that a carrier takes at once.
+  private static func requests(_ changes: [CarrierChange], _ limits: CarrierLimits) -> [[CarrierChange]] {
     var requests: [[CarrierChange]] = []
     var byteCount = 0
     for change in changes {
-      if let count = requests.last?.count, count + 1 < carrier.limits.operationCount,
-        byteCount + change.byteCount <= carrier.limits.requestByteCount
+      if let count = requests.last?.count, count + 1 < limits.operationCount,
+        byteCount + change.byteCount <= limits.requestByteCount
       {
         requests[requests.count - 1].append(change)
       } else {
         requests.append([change])
-        byteCount = Self.headByteCount
+        byteCount = headByteCount
       }
       byteCount += change.byteCount
     }

@@ -76,7 +76,7 @@ extension Fleet {
             missesChanges = true
             break
           }
-          pause = Self.firstPause
+          if event != .interrupted { pause = Self.firstPause }
           wake.yield(.carrier(event))
         }
       } catch {
@@ -127,6 +127,9 @@ extension Fleet {
           try await sync()
         case .retry:
           retry = nil
+          try await sync()
+        case .carrier(.interrupted):
+          // Reports that the carrier is unreachable, and when it is back.
           try await sync()
         case .carrier(let event):
           guard changes.add(event), let view = changes.view else { continue }

@@ -64,8 +64,7 @@ public actor Fleet {
     _ name: String, in database: Database, at carrier: any Carrier, collections: [String], as member: String,
     retentionDays: Int = 90
   ) async throws -> Fleet {
-    try Members.check(name: name)
-    try Members.check(name: member)
+    try check(name: name, member: member)
     let connection = try database.makeConnection()
     let collections = Array(Set(collections.map(ByteString.init))).sorted().map(\.string)
     try connection.readFleets { try check(collections, $0) }
@@ -127,6 +126,34 @@ public actor Fleet {
       }
       return transaction.time
     }
+    let fleet = Fleet(database, connection, carrier, try await membership(for: invitation, at: carrier, now))
+    try await fleet.takeAll()
+    return fleet
+  }
+
+  /// Checks the names and the carrier for ``create(_:in:at:collections:as:retentionDays:)``, without a store.
+  package static func checkCreation(_ name: String, at carrier: any Carrier, as member: String) async throws {
+    try check(name: name, member: member)
+    // An empty commit, which also makes the folder of a file carrier.
+    guard try await carrier.commit([], if: CarrierCondition(name: Head.object, bytes: nil)) else {
+      throw FleetError.fleetExists(carrier: carrier.description)
+    }
+  }
+
+  private static func check(name: String, member: String) throws {
+    try Members.check(name: name)
+    try Members.check(name: member)
+  }
+
+  /// Checks that an invitation is valid for the fleet at a carrier, without a store.
+  package static func check(_ invitation: Invitation, at carrier: any Carrier) async throws {
+    _ = try await membership(for: invitation, at: carrier, Int64(Date().timeIntervalSince1970 * 1000))
+  }
+
+  /// The membership of an invitation, after verifying the carrier's members against it.
+  private static func membership(
+    for invitation: Invitation, at carrier: any Carrier, _ now: Int64
+  ) async throws -> sending Membership {
     let identity = try Identity(member: invitation.member, seed: invitation.seed, fleet: invitation.fleet)
     let chain = try await AuthorityChain.read(from: carrier, first: invitation.firstAuthority)
     guard chain.authority.fleet == invitation.fleet else {
@@ -142,9 +169,7 @@ public actor Fleet {
     }
     let joinsBefore = membership.me.joinsBefore
     if joinsBefore != 0, joinsBefore <= now { throw FleetError.invitationExpired(date(joinsBefore)) }
-    let fleet = Fleet(database, connection, carrier, membership)
-    try await fleet.takeAll()
-    return fleet
+    return membership
   }
 
   /// The addresses of the carriers of a store's fleets.

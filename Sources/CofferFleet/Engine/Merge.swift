@@ -19,6 +19,8 @@ struct Merge {
   let rules: [String: Int64]
   /// When the store was last in step; 0 for never.
   let synced: Int64
+  /// Whether the store has no records yet.
+  let isJoining: Bool
   /// What to throw where a record is older than the one that was seen; nil where the carrier may have gone back.
   let wentBack: FleetError?
 
@@ -34,11 +36,11 @@ struct Merge {
 
   init(
     transaction: FleetTransaction, fleet: Int64, members: Members, me: Members.Member, synced: Int64,
-    wentBack: FleetError?
+    isJoining: Bool, wentBack: FleetError?
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
     rules = try transaction.rules(of: fleet)
-    (self.synced, self.wentBack) = (synced, wentBack)
+    (self.synced, self.isJoining, self.wentBack) = (synced, isJoining, wentBack)
   }
 
   private func rule(_ collection: String) -> FleetRule {
@@ -48,7 +50,7 @@ struct Merge {
   // MARK: A record that is there
 
   mutating func take(_ record: Record, named name: [UInt8], digest: [UInt8]) throws {
-    let row = try transaction.record(record.key, in: record.collection, of: fleet)
+    let row = isJoining ? nil : try transaction.record(record.key, in: record.collection, of: fleet)
     var new = StoredRecord(
       collection: record.collection, key: record.key, name: name, counter: Int64(record.counter),
       clock: Int64(bitPattern: record.clock.rawValue), author: record.author.bytes, isRemoved: record.value == nil,

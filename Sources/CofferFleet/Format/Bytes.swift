@@ -17,20 +17,39 @@ extension [UInt8] {
   var digest: [UInt8] { get throws { try withUnsafeBytes { try SHA256.digest($0) } } }
 
   var hex: String {
-    String(decoding: flatMap { [Self.digits[Int($0 >> 4)], Self.digits[Int($0 & 15)]] }, as: UTF8.self)
+    String(unsafeUninitializedCapacity: 2 * count) { text in
+      for (index, byte) in enumerated() {
+        text[2 * index] = Self.digit(byte >> 4)
+        text[2 * index + 1] = Self.digit(byte & 15)
+      }
+      return 2 * count
+    }
   }
 
-  private static let digits = [UInt8]("0123456789abcdef".utf8)
+  private static func digit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+  }
 
   /// Reads pairs of small hexadecimal digits, and nothing else.
   init?(hex: some StringProtocol) {
-    let values = hex.utf8.map { Self.digits.firstIndex(of: $0) }
-    guard values.count.isMultiple(of: 2) else { return nil }
     self = []
-    for index in stride(from: 0, to: values.count, by: 2) {
-      guard let high = values[index], let low = values[index + 1] else { return nil }
-      append(UInt8(high << 4 | low))
+    reserveCapacity(hex.utf8.count / 2)
+    var high: UInt8?
+    for digit in hex.utf8 {
+      let value: UInt8
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
+      default: return nil
+      }
+      if let first = high {
+        append(first << 4 | value)
+        high = nil
+      } else {
+        high = value
+      }
     }
+    if high != nil { return nil }
   }
 }
 

@@ -9,7 +9,7 @@ final class FleetKeys {
   /// The folder of this epoch's records.
   let folder: String
   private let nameKey: SecretBytes
-  private let ciphers: [Purpose: XAES256GCM]
+  private let ciphers: [Purpose: (cipher: XAES256GCM, additionalData: [UInt8])]
 
   enum Purpose: String, CaseIterable {
     case records, head, members
@@ -24,7 +24,11 @@ final class FleetKeys {
     self.folder = folder.hex
     nameKey = try derive("names")
     ciphers = try Dictionary(
-      uniqueKeysWithValues: Purpose.allCases.map { ($0, try XAES256GCM(key: derive($0.rawValue))) })
+      uniqueKeysWithValues: Purpose.allCases.map { purpose in
+        var data = Array("coffer fleet v1 \(purpose.rawValue)".utf8) + fleet
+        data.append(number: epoch)
+        return (purpose, (try XAES256GCM(key: derive(purpose.rawValue)), data))
+      })
   }
 
   // MARK: Names
@@ -54,18 +58,12 @@ final class FleetKeys {
 
   // MARK: Sealing
 
-  private func additionalData(_ purpose: Purpose, _ place: [UInt8]) -> [UInt8] {
-    var data = Array("coffer fleet v1 \(purpose.rawValue)".utf8) + fleet
-    data.append(number: epoch)
-    return data + place
-  }
-
   /// Appends what is sealed to `object`, whose bytes until now are authenticated with it.
   func seal(
     _ plaintext: UnsafeRawBufferPointer, for purpose: Purpose, at place: [UInt8] = [], into object: inout [UInt8]
   ) throws {
-    let data = additionalData(purpose, place + object)
-    try ciphers[purpose]!.seal(plaintext, additionalData: data, appendingTo: &object)
+    let (cipher, data) = ciphers[purpose]!
+    try cipher.seal(plaintext, additionalData: data + place + object, appendingTo: &object)
   }
 
   /// Opens what stands behind the first `count` bytes of an object.
@@ -74,8 +72,9 @@ final class FleetKeys {
     _ body: (inout ByteReader) throws -> Result
   ) throws -> Result {
     guard object.count >= count else { throw MalformedObject(reason: "it is truncated") }
-    let data = additionalData(purpose, place + object.prefix(count))
-    return try ciphers[purpose]!.withOpened(object.dropFirst(count), additionalData: data) { bytes in
+    let (cipher, data) = ciphers[purpose]!
+    return try cipher.withOpened(object.dropFirst(count), additionalData: data + place + object.prefix(count)) {
+      bytes in
       var reader = ByteReader(bytes)
       return try body(&reader)
     }

@@ -2,8 +2,8 @@ import Coffer
 import CofferCrypto
 
 /// A setting as it travels.
-struct Record: Equatable {
-  enum Content: Equatable {
+struct Record: Equatable, Sendable {
+  enum Content: Equatable, Sendable {
     case value(FleetValue)
     /// The setting was removed.
     case tombstone
@@ -47,7 +47,11 @@ struct Record: Equatable {
 
   /// The sealed object.
   func sealed(_ keys: FleetKeys) throws -> CarrierObject {
-    let name = try keys.name(of: key, in: collection)
+    try sealed(keys, named: try keys.name(of: key, in: collection))
+  }
+
+  /// The sealed object, if its name is known already.
+  func sealed(_ keys: FleetKeys, named name: [UInt8]) throws -> CarrierObject {
     var plaintext = encoded
     defer { plaintext.withUnsafeMutableBytes { Memory.wipe($0) } }
     var bytes = [Format.version]

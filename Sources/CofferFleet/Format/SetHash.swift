@@ -5,7 +5,7 @@ import CofferCrypto
 ///
 /// Finding two sets with the same hash is a short-vector problem in a lattice, even with all keys: a reader who controls
 /// the carrier cannot replace the set that a writer signed.
-struct SetHash: Equatable {
+struct SetHash: Equatable, Sendable {
   static let laneCount = 1024
 
   private var lanes = [UInt16](repeating: 0, count: laneCount)

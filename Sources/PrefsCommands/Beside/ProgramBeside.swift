@@ -1,3 +1,5 @@
+import ArgumentParser
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -57,6 +59,52 @@ struct ProgramBeside {
     try check()
     let environment = EnvironmentVariables(prefix: "").block(addingInherited: true)
     return ProgramStart(words: [path] + arguments, environment: environment).replaceProcess()
+  }
+
+  /// Runs the program to its end.
+  ///
+  /// Its standard error is discarded: it may repeat parts of the input.
+  ///
+  /// - Parameter input: Its standard input.
+  /// - Returns: Its standard output, and its status as of waitpid(2).
+  func run(_ arguments: [String], input: String) throws -> (output: [UInt8], status: Int32) {
+    try check()
+    let (source, output) = (try PipePair(), try PipePair())
+    defer { output.closeReading() }
+    let child: pid_t
+    do {
+      defer {
+        source.closeReading()
+        output.closeWriting()
+      }
+      child = try ChildProcess.start(path, ["prefs-\(name)"] + arguments) { actions, _ in
+        posix_spawn_file_actions_adddup2(&actions, source.reading, 0)
+        posix_spawn_file_actions_adddup2(&actions, output.writing, 1)
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+      }
+    } catch {
+      source.closeWriting()
+      throw error
+    }
+    // The program reads all input before it answers, or has exited.
+    let previous = signal(SIGPIPE, SIG_IGN)
+    do { try FileDescriptor.writeAll(input.utf8, to: source.writing, named: path) } catch is ClosedPipe {}
+    signal(SIGPIPE, previous)
+    source.closeWriting()
+    let answer = try FileDescriptor.readAll(output.reading, named: path)
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0 {
+      guard errno == EINTR else { throw Failure.system(path, errno: errno) }
+    }
+    return (answer, status)
+  }
+
+  /// The program's completion script; nil if it has none.
+  func completionScript(for shell: CompletionShell) -> CompletionScript? {
+    guard let (output, status) = try? run([PrefsTool.scriptRequest, shell.rawValue], input: ""), status == 0 else {
+      return nil
+    }
+    return CompletionScript(String(decoding: output, as: UTF8.self), for: shell)
   }
 
   /// Checks that only users who could replace `prefs` itself could have put the program there.

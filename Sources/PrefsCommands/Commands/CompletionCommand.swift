@@ -20,29 +20,16 @@ struct CompletionCommand: ParsableCommand {
   var shell: Shell
 
   mutating func run() throws {
-    let script =
+    let shell: CompletionShell =
       switch shell {
-      case .bash: PrefsCommand.completionScript(for: .bash)
-      case .zsh: PrefsCommand.completionScript(for: .zsh)
-      case .fish: PrefsCommand.completionScript(for: .fish)
+      case .bash: .bash
+      case .zsh: .zsh
+      case .fish: .fish
       }
-    try StandardOutput.write(Self.offering(ProgramBeside.names(), in: script) + "\n")
-  }
-
-  /// The script, extended so that programs beside the tool are offered like its commands.
-  static func offering(_ programs: [String], in script: String) -> String {
-    guard !programs.isEmpty else { return script }
-    let lines = script.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    return lines.flatMap { line in
-      if line.contains(" completion help'") {
-        return [line.replacing(" completion help'", with: " completion help \(programs.joined(separator: " "))'")]
-      }
-      guard line.contains("'completion"), line.contains(configuration.abstract) else { return [line] }
-      return [line]
-        + programs.map { program in
-          line.replacing("'completion", with: "'\(program)")
-            .replacing(configuration.abstract, with: "The program prefs-\(program).")
-        }
-    }.joined(separator: "\n")
+    var script = CompletionScript(PrefsCommand.completionScript(for: shell), for: shell)
+    for name in ProgramBeside.names() {
+      script.add(name, ProgramBeside(named: name)?.completionScript(for: shell))
+    }
+    try StandardOutput.write(script.text + "\n")
   }
 }

@@ -147,7 +147,7 @@ package struct CommandSession {
   }
 
   /// Whether there is a store, readable or not.
-  func exists() throws -> Bool {
+  package func exists() throws -> Bool {
     do {
       _ = try Database.slots(at: path)
       return true

@@ -13,7 +13,7 @@ import Coffer
 ///
 /// Never prompts: a store that does not open with a key file or a credential offers no names, and no key command is
 /// run.
-enum Completions {
+package enum Completions {
   /// Keys, as `KEY` and `COLLECTION/KEY`.
   static let keys = CompletionKind.custom { words, index, prefix in
     offers(words, before: index) { line, database in
@@ -42,7 +42,7 @@ enum Completions {
   }
 
   /// Collections.
-  static let collections = CompletionKind.custom { words, index, prefix in
+  package static let collections = CompletionKind.custom { words, index, prefix in
     offers(words, before: index) { _, database in
       let all = try database.makeConnection().read { try $0.allCollections() }
       return all.filter { !$0.isEmpty && $0.utf8.starts(with: prefix.utf8) }

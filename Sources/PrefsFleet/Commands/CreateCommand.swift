@@ -51,9 +51,12 @@ struct CreateCommand: AsyncParsableCommand {
 
   mutating func run() async throws {
     let carrier = try options.carrier(at: at)
+    let host = self.as ?? hostName()
+    // Before making a store for it.
+    try await Fleet.checkCreation(name, at: carrier, as: host)
     try await options.withStore { database in
       let fleet = try await Fleet.create(
-        name, in: database, at: carrier, collections: options.common.namedCollections, as: self.as ?? hostName(),
+        name, in: database, at: carrier, collections: options.common.namedCollections, as: host,
         retentionDays: retention)
       let report = try await fleet.sync()
       let settings = DisplayText.count(report.pushedCount, "setting", "settings")

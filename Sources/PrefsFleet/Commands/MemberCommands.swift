@@ -128,7 +128,7 @@ struct RuleCommand: AsyncParsableCommand {
     case later, theirs, ours
   }
 
-  @Argument(help: "The collection.")
+  @Argument(help: "The collection.", completion: Completions.collections)
   var collection: String
 
   @Argument(help: "later, theirs or ours.")

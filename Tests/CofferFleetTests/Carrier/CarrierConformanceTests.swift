@@ -24,6 +24,17 @@ struct CarrierConformanceTests {
     #expect(try await carrier.contents().objects == ["head": [2], "records/b": []])
   }
 
+  @Test("tells by an empty commit whether a condition holds", arguments: CarrierKind.allCases)
+  func emptyCommit(_ kind: CarrierKind) async throws {
+    let carrier = try await TestCarrier(kind)
+    #expect(try await carrier.commit([], if: CarrierCondition(name: "head", bytes: nil)))
+    #expect(try await carrier.contents().objects.isEmpty)
+    try await carrier.swapHead(from: nil, to: [1])
+    #expect(try await !carrier.commit([], if: CarrierCondition(name: "head", bytes: nil)))
+    #expect(try await carrier.commit([], if: CarrierCondition(name: "head", bytes: [1])))
+    #expect(try await carrier.contents().objects == ["head": [1]])
+  }
+
   @Test("can remove the object of the condition", arguments: CarrierKind.allCases)
   func removal(_ kind: CarrierKind) async throws {
     let carrier = try await TestCarrier(kind)

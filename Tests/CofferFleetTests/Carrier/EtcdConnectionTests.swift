@@ -100,6 +100,20 @@ struct EtcdConnectionTests {
     await expect("unreachable") { try await carrier.swapHead(from: nil, to: [1]) }
   }
 
+  @Test("is unreachable when a request runs out of memory")
+  func noMemory() async throws {
+    let request = HTTPRequest(url: "http://127.0.0.1:1/", body: .bytes([]))
+    let session = EtcdSession(address: try EtcdAddress("etcd://127.0.0.1:1/test"), password: nil)
+    do throws(HTTPFailure) {
+      _ = try await HTTPLoop(makeHandle: { nil }).response(to: request, limit: 1)
+      Issue.record("something was sent")
+    } catch {
+      guard case .unreachable(_, let reason) = try session.carrierError(error, of: 0) else { throw error }
+      #expect(reason.contains("out of memory for a request"))
+      if case .connection(_, _, let wasSent) = error { #expect(!wasSent) }
+    }
+  }
+
   // MARK: - A member behind the others
 
   @Test(

@@ -19,6 +19,8 @@ final class EtcdServer: Sendable {
     var tls: TestCertificates?
     /// Kept until the process ends.
     var isShared = false
+    /// Where it runs, and is reached by other addresses than that of loopback, too.
+    var namespace: NetworkNamespace?
   }
 
   static let isInstalled = path("etcd") != nil && path("etcdctl") != nil
@@ -41,7 +43,7 @@ final class EtcdServer: Sendable {
     members = try (0..<options.memberCount).map { index in
       try EtcdMember(
         name: "m\(index)", clientPort: ports[2 * index], peerPort: ports[2 * index + 1], cluster: cluster, token: token,
-        tls: options.tls, isShared: options.isShared, arguments: options.arguments)
+        options)
     }
     for member in members { try member.start() }
     try await waitUntilReady()
@@ -71,7 +73,8 @@ final class EtcdServer: Sendable {
     let urls = (endpoints ?? members.filter(\.isRunning)).map(\.clientURL).joined(separator: ",")
     return try Child.run(
       "/usr/bin/env",
-      ["ETCDCTL_API=3", "timeout", "30", "etcdctl", "--endpoints", urls] + (options.tls?.controlArguments ?? [])
+      ["ETCDCTL_API=3"] + (options.namespace?.entry ?? []) + ["timeout", "30", "etcdctl", "--endpoints", urls]
+        + (options.tls?.controlArguments ?? [])
         + (hasUsers.isSet ? ["--user", "root:root"] : []) + arguments)
   }
 
@@ -98,25 +101,24 @@ final class EtcdMember: @unchecked Sendable {
   let clientURL: String
   let folder: ScratchFolder
   private let arguments: [String]
-  private let isShared: Bool
+  private let options: EtcdServer.Options
   // Unchecked: one test at a time starts and ends it.
   private var shell: (process: Process, pid: Int32)?
 
   init(
-    name: String, clientPort: Int, peerPort: Int, cluster: String, token: String, tls: TestCertificates?,
-    isShared: Bool,
-    arguments: [String]
+    name: String, clientPort: Int, peerPort: Int, cluster: String, token: String, _ options: EtcdServer.Options
   ) throws {
-    (self.name, self.clientPort, self.isShared, folder) = (name, clientPort, isShared, try ScratchFolder())
-    clientURL = "\(tls == nil ? "http" : "https")://127.0.0.1:\(clientPort)"
+    (self.name, self.clientPort, self.options, folder) = (name, clientPort, options, try ScratchFolder())
+    clientURL = "\(options.tls == nil ? "http" : "https")://127.0.0.1:\(clientPort)"
+    let listened = options.namespace == nil ? clientURL : clientURL.replacing("127.0.0.1", with: "0.0.0.0")
     self.arguments =
       [
         "--name", name, "--data-dir", folder.file("data"), "--unsafe-no-fsync", "--log-outputs", "stderr",
         "--log-level",
-        "error", "--logger", "zap", "--listen-client-urls", clientURL, "--advertise-client-urls", clientURL,
+        "error", "--logger", "zap", "--listen-client-urls", listened, "--advertise-client-urls", clientURL,
         "--listen-peer-urls", "http://127.0.0.1:\(peerPort)", "--initial-advertise-peer-urls",
         "http://127.0.0.1:\(peerPort)", "--initial-cluster", cluster, "--initial-cluster-token", token,
-      ] + (tls?.serverArguments ?? []) + arguments
+      ] + (options.tls?.serverArguments ?? []) + options.arguments
   }
 
   deinit { kill() }
@@ -138,12 +140,9 @@ final class EtcdMember: @unchecked Sendable {
       """
     let (process, output) = try Child.start(
       "/usr/bin/env",
-      ["LOG=\(folder.file("log"))", "LEFT=\(isShared ? folder.path : "")", "/bin/sh", "-c", script, "sh"] + arguments)
-    var line: [UInt8] = []
-    while let byte = try output.fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
-      line.append(byte)
-    }
-    shell = (process, Int32(String(decoding: line, as: UTF8.self)) ?? 0)
+      ["LOG=\(folder.file("log"))", "LEFT=\(options.isShared ? folder.path : "")"] + (options.namespace?.entry ?? [])
+        + ["/bin/sh", "-c", script, "sh"] + arguments)
+    shell = (process, try output.readNumber())
   }
 
   /// Replaces its data by those of a snapshot.
@@ -175,6 +174,17 @@ final class EtcdMember: @unchecked Sendable {
     #else
       Darwin.kill(shell.pid, signal)
     #endif
+  }
+}
+
+extension Pipe {
+  /// Reads the number on the next line; 0 for none.
+  func readNumber() throws -> Int32 {
+    var line: [UInt8] = []
+    while let byte = try fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
+      line.append(byte)
+    }
+    return Int32(String(decoding: line, as: UTF8.self)) ?? 0
   }
 }
 

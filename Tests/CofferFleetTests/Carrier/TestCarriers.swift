@@ -104,10 +104,14 @@ actor EventLog {
     iterator = carrier.changes(after: revision).makeAsyncIterator()
   }
 
+  /// The next event; interruptions are passed over.
   func next() async throws -> CarrierEvent? {
     var iterator = self.iterator
     defer { self.iterator = iterator }
-    return try await iterator.next(isolation: self)
+    while true {
+      let event = try await iterator.next(isolation: self)
+      if event != .interrupted { return event }
+    }
   }
 
   /// The changes of all events up to the one that puts `bytes` into `name`.

@@ -78,4 +78,28 @@ struct FleetFaultTests {
       #expect(try await lab.fleet.conflicts().count >= 3)
     }
   }
+
+  @Test(
+    "compacts its history while a host is disconnected; the host then reads everything, and keeps hearing of changes")
+  func compaction() async throws {
+    let server = try await EtcdServer()
+    let relay = try RecordingRelay(to: server.members[0].clientPort)
+    let cut = try EtcdCarrier(address: "etcd://127.0.0.1:\(relay.port)/fleet")
+    try await running(try EtcdCarrier(address: server.address(prefix: "fleet")), cut) { office, lab in
+      for round in 0..<2 {
+        try office.set("before \(round)", "key")
+        try await converge(office, lab, to: ["key": "before \(round)"])
+        relay.cut()
+        for value in ["1", "2"] {
+          try office.set(value, "key")
+          try await waiting(upTo: .seconds(30)) { try await office.fleet.status().unpushedCount == 0 }
+        }
+        try await server.compact()
+        relay.mend()
+        try await converge(office, lab, to: ["key": "2"])
+      }
+      try lab.set("after", "key")
+      try await converge(office, lab, to: ["key": "after"])
+    }
+  }
 }

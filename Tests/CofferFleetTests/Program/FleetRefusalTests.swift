@@ -79,13 +79,15 @@ struct FleetRefusalTests {
     let admin = try Host("office")
     try await admin.create(Fleet.carrier(at: place.address))
     let expired = try await admin.fleet.invite("lab", role: .writer, expires: Date(timeIntervalSinceNow: -60))
-    let run = try ToolHost("lab").fleet("join", "-", input: try text(expired))
+    let lab = try ToolHost("lab")
+    let run = try lab.fleet("join", "-", input: try text(expired))
     #expect(run.code == 11 && run.message.contains("expired"), "\(run)")
 
     let removed = try await admin.fleet.invite("web-17", role: .writer)
     try await admin.fleet.remove("web-17")
-    let other = try ToolHost("web-17").fleet("join", "-", input: try text(removed))
+    let other = try lab.fleet("join", "-", input: try text(removed))
     #expect(other.code == 11 && other.message.contains("removed"), "\(other)")
+    #expect(try lab.files().isEmpty)
   }
 
   private func text(_ invitation: Invitation) throws -> String {
@@ -98,13 +100,41 @@ struct FleetRefusalTests {
     let port = try LoopbackPort.free(count: 1)[0]
     let dead = try office.fleet("create", "team", "--at", "etcd://127.0.0.1:\(port)/x", "-c", "web")
     #expect(dead.code == 18 && dead.message.contains("127.0.0.1:\(port)"), "\(dead)")
+    #expect(try office.files().isEmpty)
     // It can be made elsewhere then.
     let place = try await CarrierPlace(.file)
     try office.succeed("create", "team", "--at", place.address, "-c", "web")
-    let taken = try ToolHost("other").fleet("create", "team", "--at", place.address, "-c", "web")
+    let other = try ToolHost("other")
+    let taken = try other.fleet("create", "team", "--at", place.address, "-c", "web")
     #expect(taken.code == 9 && taken.message.contains("already"), "\(taken)")
-    let missing = try ToolHost("third").fleet("create", "team", "--at", "file:///nowhere/at/all", "-c", "web")
+    #expect(try other.files().isEmpty)
+    let third = try ToolHost("third")
+    let missing = try third.fleet("create", "team", "--at", "file:///nowhere/at/all", "-c", "web")
     #expect(missing.code == 18 && missing.message.contains("/nowhere/at/all"), "\(missing)")
+    #expect(try third.files().isEmpty)
+    // An existing store stays.
+    try third.set("web/theme", "dark")
+    #expect(try third.fleet("create", "team", "--at", "file:///nowhere/at/all", "-c", "web").code == 18)
+    #expect(try third.get("web/theme") == "dark")
+  }
+
+  @Test("A new store is removed again if the carrier refuses the fleet")
+  func refusedFleet() async throws {
+    guard EtcdServer.isInstalled else { try Test.cancel("etcd is not installed") }
+    let etcd = try await EtcdServer()
+    try etcd.enableUsers(prefix: "team", permission: "read")
+    let office = try ToolHost("office")
+    let password = office.home.file("password")
+    try #"se"cr\et"#.write(toFile: password, atomically: true, encoding: .utf8)
+    let address = etcd.address(prefix: "team", user: "web")
+    let refused = try office.fleet("create", "team", "--at", address, "-c", "web", "--password-file", password)
+    #expect(refused.code == 11 && refused.message.contains("permission denied"), "\(refused)")
+    // Another store may have been made with the key file.
+    #expect(try office.files().map(\.lastPathComponent).sorted() == ["key", "password"])
+    // An existing store stays.
+    try office.set("web/theme", "dark")
+    #expect(try office.fleet("create", "team", "--at", address, "-c", "web", "--password-file", password).code == 11)
+    #expect(try office.get("web/theme") == "dark")
   }
 
   @Test("A user in the carrier's address needs a password, which comes only from a file")

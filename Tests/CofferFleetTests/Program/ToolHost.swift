@@ -14,9 +14,10 @@ import Testing
 final class ToolHost: Sendable {
   let name: String
   let home: ScratchFolder
+  private let namespace: NetworkNamespace?
 
-  init(_ name: String) throws {
-    (self.name, home) = (name, try ScratchFolder())
+  init(_ name: String, in namespace: NetworkNamespace? = nil) throws {
+    (self.name, self.namespace, home) = (name, namespace, try ScratchFolder())
   }
 
   struct Run {
@@ -45,7 +46,7 @@ final class ToolHost: Sendable {
     _ arguments: [String], files: (input: String, output: String, message: String), environment: [String: String] = [:]
   ) throws -> SpawnedProcess {
     try SpawnedProcess(
-      [Self.tool.path] + arguments,
+      (namespace?.entry ?? []) + [Self.tool.path] + arguments,
       environment: ["HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C"].merging(environment) { $1 },
       files: [
         (files.input, O_RDONLY), (files.output, O_WRONLY | O_CREAT), (files.message, O_WRONLY | O_CREAT),
@@ -62,6 +63,12 @@ final class ToolHost: Sendable {
     return Run(
       code: code, output: try String(contentsOfFile: files.output, encoding: .utf8),
       message: try String(contentsOfFile: files.message, encoding: .utf8))
+  }
+
+  /// What there is in its home.
+  func files() throws -> [URL] {
+    let all = FileManager.default.enumerator(at: URL(fileURLWithPath: home.path), includingPropertiesForKeys: nil)
+    return (all?.allObjects as? [URL] ?? []).filter { !$0.hasDirectoryPath }
   }
 
   /// Runs `prefs fleet`.
@@ -187,7 +194,7 @@ final class CarrierPlace: Sendable {
 
 /// A fleet that the tool makes: the first host is its admin, the others join as writers.
 func toolFleet(_ names: String..., at address: String, collections: [String] = ["web"]) throws -> [ToolHost] {
-  let hosts = try names.map(ToolHost.init)
+  let hosts = try names.map { try ToolHost($0) }
   let options = ["--at", address, "--as", names[0]] + collections.flatMap { ["-c", $0] }
   let made = try hosts[0].prefs(["fleet", "create", "team"] + options)
   try #require(made.code == 0, "\(made.message)")

@@ -50,6 +50,22 @@ final class MemoryCarrier: Carrier {
   /// Forgets what changed, as after a compaction.
   func compact() { state.withLock { $0.log = [] } }
 
+  /// Drops the changes, and tells all listeners to read everything.
+  func forget() {
+    let listeners = state.withLock { state in
+      state.log = []
+      defer { state.listeners = [:] }
+      return state.listeners.values
+    }
+    for listener in listeners {
+      listener.yield(.readAll)
+      listener.finish()
+    }
+  }
+
+  /// Tells all listeners that the connection is lost.
+  func interrupt() { for listener in state.withLock({ $0.listeners.values }) { listener.yield(.interrupted) } }
+
   /// Resets everything to `objects`, as restoring a backup does; the changes are then unknown.
   func putBack(_ objects: [String: [UInt8]]) {
     state.withLock { state in

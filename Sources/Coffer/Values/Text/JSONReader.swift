@@ -151,22 +151,34 @@ package struct JSONReader {
   private mutating func string() throws(Problem) -> String {
     position += 1
     var result: [UInt8] = []
-    while let byte = peek() {
-      switch byte {
+    while true {
+      let start = position
+      skipPlainBytes()
+      let plain = bytes[start..<position]
+      switch peek() {
       case UInt8(ascii: "\""):
         position += 1
-        return String(decoding: result, as: UTF8.self)
+        // Most strings have no escapes; they are copied once.
+        return String(decoding: result.isEmpty ? plain : (result + plain)[...], as: UTF8.self)
       case UInt8(ascii: "\\"):
         position += 1
+        result += plain
         result.append(contentsOf: String(try escape()).utf8)
-      case 0..<0x20:
-        throw problem("a control character must be escaped")
-      default:
-        result.append(byte)
-        position += 1
+      case nil: throw problem("a closing quote is missing")
+      default: throw problem("a control character must be escaped")
       }
     }
-    throw problem("a closing quote is missing")
+  }
+
+  /// Advances to a quote, a backslash, a control character or the end.
+  private mutating func skipPlainBytes() {
+    position = bytes.withUnsafeBufferPointer { bytes in
+      var end = position
+      while end < bytes.count, bytes[end] >= 0x20, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\") {
+        end += 1
+      }
+      return end
+    }
   }
 
   private mutating func escape() throws(Problem) -> Unicode.Scalar {

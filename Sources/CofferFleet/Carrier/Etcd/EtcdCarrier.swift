@@ -55,27 +55,50 @@ public final class EtcdCarrier: Carrier {
   ///
   /// If etcd's history is compacted meanwhile, it throws ``CarrierError/unreachable(carrier:reason:)``: start over.
   public func readAll(_ body: ([CarrierObject]) throws -> Void) async throws -> CarrierRevision {
-    var (start, limit, revision) = (address.prefix, 16, EtcdRevision?.none)
-    while true {
-      let range = EtcdJSON.range(from: start, toEndOf: address.prefix)
-      let request = "{\(range),\"limit\":\"\(limit)\",\"revision\":\"\(revision?.number ?? 0)\"}"
-      guard let answer = try await session.ask("/v3/kv/range", request, mayBeTooLong: limit > 1) else {
-        limit = max(1, limit / 8)
-        continue
-      }
-      let answered = try EtcdRevision(header: answer["header"], of: address)
-      let page = try answer["kvs"].etcdList.map { try object($0) }
-      let objects = page.compactMap(\.object)
-      if !objects.isEmpty { try body(objects) }
-      revision = revision ?? answered
-      guard answer["more"].etcdFlag, let last = page.last?.key else { return (revision ?? answered).text }
-      guard !last.lexicographicallyPrecedes(start) else {
-        throw CarrierError.garbled(carrier: description, reason: "it sent the same keys twice")
-      }
-      start = last + [0]
-      let byteCount = page.reduce(0) { $0 + $1.key.count + ($1.object?.bytes.count ?? 0) + 64 }
-      limit = min(max(1, (page.count << 20) / byteCount), limit * 8, 5000)
+    var page = try await page(from: address.prefix, limit: 16, at: nil)
+    let revision = page.revision
+    while let start = page.next {
+      let (pairs, limit) = (page.pairs, page.nextLimit)
+      // Fetched while the objects of this page are used.
+      async let next = self.page(from: start, limit: limit, at: revision)
+      try body(try pairs.compactMap { try object($0).object })
+      page = try await next
     }
+    try body(try page.pairs.compactMap { try object($0).object })
+    return revision.text
+  }
+
+  /// A range of the carrier's keys, in order.
+  private struct Page {
+    let pairs: [Value]
+    let revision: EtcdRevision
+    /// The start of the next page; nil after the last.
+    var next: [UInt8]?
+    /// The number of keys to request then.
+    var nextLimit = 0
+  }
+
+  /// - Parameter limit: The number of keys to request; fewer are returned if they are too large together.
+  private func page(from start: [UInt8], limit: Int, at revision: EtcdRevision?) async throws -> Page {
+    let range = EtcdJSON.range(from: start, toEndOf: address.prefix)
+    let request = "{\(range),\"limit\":\"\(limit)\",\"revision\":\"\(revision?.number ?? 0)\"}"
+    guard let answer = try await session.ask("/v3/kv/range", request, mayBeTooLong: limit > 1) else {
+      return try await page(from: start, limit: max(1, limit / 8), at: revision)
+    }
+    var page = Page(
+      pairs: answer["kvs"].etcdList, revision: try EtcdRevision(header: answer["header"], of: address))
+    guard answer["more"].etcdFlag, let last = page.pairs.last else { return page }
+    let key = try object(last).key
+    guard !key.lexicographicallyPrecedes(start) else {
+      throw CarrierError.garbled(carrier: description, reason: "it sent the same keys twice")
+    }
+    page.next = key + [0]
+    // base64 takes four bytes for three.
+    let byteCount = page.pairs.reduce(0) {
+      $0 + ($1["key"].etcdText.utf8.count + $1["value"].etcdText.utf8.count) * 3 / 4 + 64
+    }
+    page.nextLimit = min(max(1, (page.pairs.count << 20) / byteCount), limit * 8, 5000)
+    return page
   }
 
   /// Those of the named objects that exist.

@@ -72,6 +72,7 @@ actor EtcdWatch {
     // All endpoints at once; then more and more seldom, each host in its own time, for the server's sake.
     let round = failureCount / session.address.endpoints.count
     guard round > 0 else { return }
+    if failureCount == session.address.endpoints.count { events.append(.interrupted) }
     let seconds = min(0.1 * Double(1 << min(round, 6)), 5)
     try? await Task.sleep(for: .seconds(seconds * Double.random(in: 0.5...1)))
   }

@@ -33,6 +33,8 @@ public final class FileCarrier: Carrier {
   let folder: CarrierFolder
   let pollInterval: Duration
   private let queue = DispatchQueue(label: "coffer.carrier.file", attributes: .concurrent)
+  /// The commits of this carrier that wait or are being made, in order.
+  private let turns = Lock<(last: Int, queue: [Int])>((0, []))
   /// What was last seen: a stream of changes that begins there needs to read nothing.
   private let lastSnapshot = Lock<FolderSnapshot?>(nil)
 
@@ -99,6 +101,18 @@ public final class FileCarrier: Carrier {
   /// Applies all changes, or none; durable when it returns.
   public func commit(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     try check(changes, condition)
+    // One at a time, in order: with the lock alone, one of several can starve.
+    let turn = turns.withLock { turns in
+      turns.last += 1
+      turns.queue.append(turns.last)
+      return turns.last
+    }
+    defer { turns.withLock { $0.queue.removeAll { $0 == turn } } }
+    while turns.withLock({ $0.queue.first != turn }) { try await Task.sleep(for: .milliseconds(5)) }
+    return try await commitInTurn(changes, if: condition)
+  }
+
+  private func commitInTurn(_ changes: [CarrierChange], if condition: CarrierCondition) async throws -> Bool {
     let folder = folder
     if condition.bytes == nil { try await onQueue { try folder.make() } }
     let lock = try await FolderLock.take(.exclusive, of: folder)

@@ -5,6 +5,7 @@ actor FolderWatch {
   /// nil before the first look, and after the end.
   private var snapshot: FolderSnapshot?
   private var isBegun = false
+  private var isInterrupted = false
   private var nextListing = ContinuousClock.now
   /// Of a commit that is long done, and lies there because a copy still has it.
   private var staleCommit: FileStamp?
@@ -17,11 +18,17 @@ actor FolderWatch {
       do {
         guard try await begin() else { return .readAll }
         if snapshot == nil { return nil }
-        if let event = try await look() { return event }
+        let event = try await look()
+        isInterrupted = false
+        if let event { return event }
       } catch is CancellationError {
         return nil
       } catch CarrierError.unreachable {
         // A mount may come back, and a file that is being copied become whole.
+        if !isInterrupted {
+          isInterrupted = true
+          return .interrupted
+        }
       }
       guard (try? await Task.sleep(for: carrier.pollInterval)) != nil else { return nil }
     }

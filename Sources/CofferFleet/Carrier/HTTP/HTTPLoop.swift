@@ -19,8 +19,11 @@ final class HTTPLoop: Sendable {
   // Not checked by the compiler: any thread may call curl_multi_wakeup(3); everything else is the loop's thread's.
   // nil where libcurl had no memory to begin with.
   private nonisolated(unsafe) let multi: UnsafeMutableRawPointer?
+  private let makeHandle: @Sendable () -> UnsafeMutableRawPointer?
 
-  private init() {
+  /// - Parameter makeHandle: Makes a libcurl handle for each transfer; nil when out of memory.
+  init(makeHandle: @escaping @Sendable () -> UnsafeMutableRawPointer? = { curl_easy_init() }) {
+    self.makeHandle = makeHandle
     curl_global_init(Int(CURL_GLOBAL_DEFAULT))
     multi = curl_multi_init()
     guard multi != nil else { return }
@@ -82,9 +85,13 @@ final class HTTPLoop: Sendable {
   private func carry(out command: Command, in running: inout [ObjectIdentifier: RunningTransfer]) {
     switch command {
     case .start(let transfer):
-      guard let started = RunningTransfer(transfer) else { return transfer.finish(.failure(.noMemory)) }
-      running[ObjectIdentifier(transfer)] = started
-      curl_multi_add_handle(multi, started.handle)
+      do throws(HTTPFailure) {
+        let started = try RunningTransfer(transfer, makeHandle())
+        guard curl_multi_add_handle(multi, started.handle) == CURLM_OK else { throw .noMemory }
+        running[ObjectIdentifier(transfer)] = started
+      } catch {
+        transfer.finish(.failure(error))
+      }
     case .cancel(let transfer):
       guard let ended = running.removeValue(forKey: ObjectIdentifier(transfer)) else { return }
       curl_multi_remove_handle(multi, ended.handle)

@@ -46,8 +46,11 @@ enum HTTPFailure: Error {
   /// - Parameter wasSent: Whether the server may have got the request.
   case connection(HTTPProblem, reason: String, wasSent: Bool)
 
-  static let noMemory = HTTPFailure.connection(
-    .unreachable, reason: "out of memory for a request", wasSent: false)
+  static let noMemory = notStarted("out of memory for a request")
+
+  static func notStarted(_ reason: String) -> HTTPFailure {
+    .connection(.unreachable, reason: reason, wasSent: false)
+  }
 }
 
 enum HTTPProblem {

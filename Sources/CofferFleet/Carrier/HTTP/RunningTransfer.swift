@@ -6,12 +6,15 @@ final class RunningTransfer {
   let handle: UnsafeMutableRawPointer
   private var headers: UnsafeMutablePointer<curl_slist>?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+  /// The error of the first option that could not be set.
+  private var failure = CURLE_OK
 
-  /// nil where libcurl has no memory for it.
-  init?(_ transfer: HTTPTransfer) {
-    guard let handle = curl_easy_init() else {
+  /// - Parameter handle: A new one; nil if libcurl was out of memory.
+  /// - Throws: A failure if the request would be sent otherwise than intended, such as without a header or with other authorities.
+  init(_ transfer: HTTPTransfer, _ handle: UnsafeMutableRawPointer?) throws(HTTPFailure) {
+    guard let handle else {
       errorText.deallocate()
-      return nil
+      throw .noMemory
     }
     (self.transfer, self.handle) = (transfer, handle)
     errorText.pointee = 0
@@ -19,6 +22,8 @@ final class RunningTransfer {
     setConnection(request)
     setSecurity(request.tls)
     setBody(request)
+    if failure == CURLE_OUT_OF_MEMORY { throw .noMemory }
+    if failure != CURLE_OK { throw .notStarted(String(cString: curl_easy_strerror(failure))) }
   }
 
   deinit {
@@ -30,7 +35,7 @@ final class RunningTransfer {
   private func setConnection(_ request: HTTPRequest) {
     set(CURLOPT_URL, request.url)
     // The environment, ~/.netrc and the server don't lead anywhere else.
-    coffer_curl_allow_http_only(handle)
+    note(coffer_curl_allow_http_only(handle))
     set(CURLOPT_PROXY, "")
     set(CURLOPT_NOPROXY, "*")
     set(CURLOPT_FOLLOWLOCATION, 0)
@@ -38,11 +43,9 @@ final class RunningTransfer {
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.milliseconds)
     if let timeout = request.timeout { set(CURLOPT_TIMEOUT_MS, timeout.milliseconds) }
-    // A host that is gone is noticed within a minute or so, also where nothing is sent.
-    set(CURLOPT_TCP_KEEPALIVE, 1)
-    set(CURLOPT_TCP_KEEPIDLE, 30)
-    set(CURLOPT_TCP_KEEPINTVL, 10)
-    coffer_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText)
+    // A server that vanishes silently is noticed within half a minute, even if nothing is sent.
+    note(coffer_curl_keep_alive(handle, 15, 5, 3))
+    note(coffer_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText))
   }
 
   private func setSecurity(_ tls: HTTPTLS) {
@@ -55,26 +58,29 @@ final class RunningTransfer {
   private func setBody(_ request: HTTPRequest) {
     // Large bodies are sent without asking before.
     for header in request.headers + ["Content-Type: application/json", "Expect:"] {
-      headers = curl_slist_append(headers, header)
+      guard let longer = curl_slist_append(headers, header) else { return note(CURLE_OUT_OF_MEMORY) }
+      headers = longer
     }
-    coffer_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
+    note(coffer_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers))
     set(CURLOPT_POST, 1)
-    coffer_curl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.withUnsafeBytes(\.count)))
+    note(coffer_curl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.withUnsafeBytes(\.count))))
     let context = Unmanaged.passUnretained(self).toOpaque()
     // Without a way back to its beginning the body is sent once: libcurl does not repeat a request on its own whose
     // connection ends before the answer, and which may have been carried out.
-    coffer_curl_set_pointer(handle, CURLOPT_READDATA, context)
-    coffer_curl_set_transfer(handle, CURLOPT_READFUNCTION) { bytes, size, count, context in
-      let running = Unmanaged<RunningTransfer>.fromOpaque(context!).takeUnretainedValue()
-      return running.transfer.send(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
-    }
-    coffer_curl_set_pointer(handle, CURLOPT_WRITEDATA, context)
-    coffer_curl_set_transfer(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-      let running = Unmanaged<RunningTransfer>.fromOpaque(context!).takeUnretainedValue()
-      let part = UnsafeRawBufferPointer(start: bytes, count: size * count)
-      let isTaken = running.transfer.receive(part, status: running.number(CURLINFO_RESPONSE_CODE))
-      return isTaken ? size * count : Int(CURL_WRITEFUNC_PAUSE)
-    }
+    note(coffer_curl_set_pointer(handle, CURLOPT_READDATA, context))
+    note(
+      coffer_curl_set_transfer(handle, CURLOPT_READFUNCTION) { bytes, size, count, context in
+        let running = Unmanaged<RunningTransfer>.fromOpaque(context!).takeUnretainedValue()
+        return running.transfer.send(into: UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+      })
+    note(coffer_curl_set_pointer(handle, CURLOPT_WRITEDATA, context))
+    note(
+      coffer_curl_set_transfer(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+        let running = Unmanaged<RunningTransfer>.fromOpaque(context!).takeUnretainedValue()
+        let part = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        let isTaken = running.transfer.receive(part, status: running.number(CURLINFO_RESPONSE_CODE))
+        return isTaken ? size * count : Int(CURL_WRITEFUNC_PAUSE)
+      })
   }
 
   // MARK: - The end
@@ -109,8 +115,10 @@ final class RunningTransfer {
 
   // MARK: - Options
 
-  private func set(_ option: CURLoption, _ value: Int) { coffer_curl_set_number(handle, option, value) }
-  private func set(_ option: CURLoption, _ value: String) { coffer_curl_set_text(handle, option, value) }
+  private func set(_ option: CURLoption, _ value: Int) { note(coffer_curl_set_number(handle, option, value)) }
+  private func set(_ option: CURLoption, _ value: String) { note(coffer_curl_set_text(handle, option, value)) }
+
+  private func note(_ result: CURLcode) { if failure == CURLE_OK { failure = result } }
 
   private func number(_ info: CURLINFO) -> Int {
     var value = 0

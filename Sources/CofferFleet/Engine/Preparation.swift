@@ -1,0 +1,47 @@
+import CofferCrypto
+
+/// Digests, hashes and opens records while more are being read from the carrier.
+struct Preparation: Sendable {
+  let fleetKey: SecretBytes
+  let fleet: [UInt8]
+  let epoch: UInt32
+  let folder: [UInt8]
+  /// Whether to open the records too: if the store has none of them yet.
+  let opensRecords: Bool
+
+  init(_ membership: Membership) {
+    let authority = membership.authority
+    (fleetKey, fleet) = (membership.fleetKey, authority.fleet)
+    (epoch, folder) = (authority.epoch, authority.folder)
+    opensRecords = membership.stored.head.isEmpty
+  }
+
+  func records(of pages: AsyncStream<[CarrierObject]>) async throws -> PreparedRecords {
+    // The ciphers of the membership's keys belong to another thread.
+    let keys = try FleetKeys(fleetKey: fleetKey, fleet: fleet, epoch: epoch, folder: folder)
+    var prepared = PreparedRecords(folder: keys.folder)
+    for await page in pages {
+      for object in page {
+        guard let name = keys.name(ofObject: object.name) else { continue }
+        let digest = try object.bytes.digest
+        try prepared.set.add(name, digest: digest)
+        // Applying the record reports why it does not open.
+        let record = opensRecords ? try? Record(opening: object.bytes, named: name, keys) : nil
+        prepared.records[name] = (digest, record)
+      }
+    }
+    return prepared
+  }
+}
+
+/// Processed records.
+///
+/// They are trusted only once the head's hash is that of `set`.
+struct PreparedRecords: Sendable {
+  /// The folder of the keys: under other keys, all records have other names.
+  let folder: String
+  /// The hash of all records.
+  var set = SetHash()
+  /// By name.
+  var records: [[UInt8]: (digest: [UInt8], record: Record?)] = [:]
+}
