@@ -269,7 +269,9 @@ extension Store {
   ///
   /// Damaged stores and those of a newer format are removed, too. The store file goes last, so that an interrupted
   /// removal can be repeated.
-  package static func remove(at path: String) throws {
+  ///
+  /// - Returns: The resolved path of the store, and its owner.
+  package static func remove(at path: String) throws -> (path: String, user: UInt32) {
     do {
       _ = try peekEnvelope(at: path)
     } catch StorageError.damaged {
@@ -281,6 +283,7 @@ extension Store {
         throw StorageError(errno: errno, path: path)
       }
     }
+    return (path, owner.user)
   }
 
   static func isOpenHere(_ identity: FileIdentity) -> Bool {

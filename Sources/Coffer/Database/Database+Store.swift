@@ -40,11 +40,13 @@ extension Database {
   /// try Database.remove(at: "settings.coffer")
   /// ```
   ///
-  /// It needs no key: a damaged store, or one whose keys are lost, is removed too. Key files stay.
+  /// It needs no key: a damaged store, or one whose keys are lost, is removed too. The standard anchor forgets it; key files
+  /// stay.
   ///
   /// - Throws: `CofferError.storeNotFound`; `.notAStore` (the file is left alone); `.busy` when the store is open in this
   ///   process or another; `.permissionDenied` or `.inputOutput`.
   public static func remove(at path: String) throws {
-    try CofferError.translating { try Store.remove(at: path) }
+    let store = try CofferError.translating { try Store.remove(at: path) }
+    Freshness.automatic.anchor(ofStoreAt: store.path, user: store.user)?.keep(nil, ofStoreAt: store.path)
   }
 }

@@ -95,6 +95,8 @@ struct CrashTests {
   func removedMeanwhile() async throws {
     let carrier = MemoryCarrier()
     let hosts = try await fleet(of: "a", "b", on: carrier)
+    try hosts[0].set("in step", "x")
+    for host in hosts { try await host.sync() }
     try hosts[0].set("pushed", "x")
     await hosts[0].fleet.setOnStep { if $0 == .didCommit { throw CutOff() } }
     await #expect(throws: CutOff.self) { try await hosts[0].sync() }

@@ -130,7 +130,7 @@ struct FleetRefusalTests {
     let refused = try office.fleet("create", "team", "--at", address, "-c", "web", "--password-file", password)
     #expect(refused.code == 11 && refused.message.contains("permission denied"), "\(refused)")
     // Another store may have been made with the key file.
-    #expect(try office.files().map(\.lastPathComponent).sorted() == ["key", "password"])
+    #expect(try office.files().map(\.lastPathComponent).sorted() == ["key", "password"], "\(refused)")
     // An existing store stays.
     try office.set("web/theme", "dark")
     #expect(try office.fleet("create", "team", "--at", address, "-c", "web", "--password-file", password).code == 11)

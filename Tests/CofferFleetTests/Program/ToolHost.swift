@@ -193,10 +193,12 @@ final class CarrierPlace: Sendable {
 }
 
 /// A fleet that the tool makes: the first host is its admin, the others join as writers.
-func toolFleet(_ names: String..., at address: String, collections: [String] = ["web"]) throws -> [ToolHost] {
+func toolFleet(
+  _ names: String..., named fleet: String = "team", at address: String, collections: [String] = ["web"]
+) throws -> [ToolHost] {
   let hosts = try names.map { try ToolHost($0) }
   let options = ["--at", address, "--as", names[0]] + collections.flatMap { ["-c", $0] }
-  let made = try hosts[0].prefs(["fleet", "create", "team"] + options)
+  let made = try hosts[0].prefs(["fleet", "create", fleet] + options)
   try #require(made.code == 0, "\(made.message)")
   for host in hosts.dropFirst() {
     let invitation = try hosts[0].succeed("invite", host.name, "--role", "writer")
