@@ -141,9 +141,24 @@ package struct FleetTransaction {
     }
   }
 
-  private struct Place: Hashable {
+  fileprivate struct Place: Hashable {
     let collection: String
     let key: ByteString
+  }
+
+  /// Keys that the change log names.
+  package struct LoggedKeys {
+    fileprivate let places: Set<Place>
+
+    package func contains(_ key: String, in collection: String) -> Bool {
+      places.contains(Place(collection: collection, key: ByteString(key)))
+    }
+  }
+
+  /// The keys that were changed here since the fleet was in step; none if the change log says too little.
+  package func keysChanged(since fleet: StoredFleet, in collections: [String]) throws -> LoggedKeys {
+    let parts = try reading { try loggedChanges(after: fleet.sequence, in: collections) } ?? []
+    return LoggedKeys(places: Set(parts.joined().map(\.0)))
   }
 
   /// By what the change log says; nil where it says too little.

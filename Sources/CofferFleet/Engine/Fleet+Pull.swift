@@ -142,8 +142,7 @@ extension Fleet {
     let changes = try changed(objects, prepared, head, view.isComplete, membership, transaction)
     membership.take(head, view.head, changes.set, revision: view.revision.text, synced: transaction.time)
     var merge = try Merge(
-      transaction: transaction, fleet: membership.id, members: membership.members, me: membership.me,
-      synced: before.synced, isJoining: before.id == nil,
+      transaction: transaction, fleet: membership.id, before: before, members: membership.members, me: membership.me,
       wentBack: isRollbackAccepted ? nil : .forked(seen: self.membership.seen, found: head.number))
     var records: [(record: Record, name: [UInt8], digest: [UInt8])] = []
     for (name, bytes, digest) in changes.present {

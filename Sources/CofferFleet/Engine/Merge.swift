@@ -17,12 +17,12 @@ struct Merge {
   let members: Members
   let me: Members.Member
   let rules: [String: Int64]
-  /// When the store was last in step; 0 for never.
-  let synced: Int64
-  /// Whether the store has no records yet.
-  let isJoining: Bool
+  /// The fleet as the store has had it before.
+  let before: StoredFleet
   /// What to throw where a record is older than the one that was seen; nil where the carrier may have gone back.
   let wentBack: FleetError?
+
+  private var changedKeys: FleetTransaction.LoggedKeys?
 
   private(set) var changeCount = 0
   private(set) var conflictCount = 0
@@ -35,12 +35,12 @@ struct Merge {
   private var now: Int64 { transaction.time }
 
   init(
-    transaction: FleetTransaction, fleet: Int64, members: Members, me: Members.Member, synced: Int64,
-    isJoining: Bool, wentBack: FleetError?
+    transaction: FleetTransaction, fleet: Int64, before: StoredFleet, members: Members, me: Members.Member,
+    wentBack: FleetError?
   ) throws {
     (self.transaction, self.fleet, self.members, self.me) = (transaction, fleet, members, me)
     rules = try transaction.rules(of: fleet)
-    (self.synced, self.isJoining, self.wentBack) = (synced, isJoining, wentBack)
+    (self.before, self.wentBack) = (before, wentBack)
   }
 
   private func rule(_ collection: String) -> FleetRule {
@@ -50,7 +50,8 @@ struct Merge {
   // MARK: A record that is there
 
   mutating func take(_ record: Record, named name: [UInt8], digest: [UInt8]) throws {
-    let row = isJoining ? nil : try transaction.record(record.key, in: record.collection, of: fleet)
+    // A store that joins has no records yet.
+    let row = before.id == nil ? nil : try transaction.record(record.key, in: record.collection, of: fleet)
     var new = StoredRecord(
       collection: record.collection, key: record.key, name: name, counter: Int64(record.counter),
       clock: Int64(bitPattern: record.clock.rawValue), author: record.author.bytes, isRemoved: record.value == nil,
@@ -79,7 +80,10 @@ struct Merge {
     let local = try transaction.item(key, in: collection)
     let theirs = record.isAbsent(at: now) ? nil : record.value
     guard isChangedHere(local?.version, row) else {
-      if record.author == me.id, theirs != local?.value { recoveredCount += 1 }
+      if record.author == me.id, theirs != local?.value {
+        if row == nil, try isLogged(record) { return StoredRecord.notInStep }
+        recoveredCount += 1
+      }
       return try set(theirs, record, over: local?.value)
     }
     if local?.value == theirs { return local?.version ?? 0 }
@@ -97,6 +101,13 @@ struct Merge {
     }
     return oursWin
       ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
+  }
+
+  /// Whether this host removed what it had pushed, before it knew that the push had succeeded.
+  private mutating func isLogged(_ record: Record) throws -> Bool {
+    let keys = try changedKeys ?? transaction.keysChanged(since: before, in: members.collections)
+    changedKeys = keys
+    return keys.contains(record.key, in: record.collection)
   }
 
   /// Whether an item was changed here since it was in step.
@@ -162,7 +173,7 @@ struct Merge {
     }
     guard !row.isAbsent(at: now) else { return try transaction.removeRecord(key, in: collection, of: fleet) }
     // That it was removed is remembered for long; who has seen it lately cannot have missed it.
-    if synced > now - members.retention, let wentBack { throw wentBack }
+    if before.synced > now - members.retention, let wentBack { throw wentBack }
     if let local {
       let isChangedHere = isChangedHere(local.version, row)
       changeCount += 1

@@ -59,13 +59,17 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path + "2"))
   }
 
+  // In a process of its own: starting others copies the environment, which must not change meanwhile.
   @Test("accept a systemd credential")
-  func credential() throws {
+  func credential() async {
+    await #expect(processExitsWith: .success) { try SlotTests().acceptCredential() }
+  }
+
+  private func acceptCredential() throws {
     let folder = "\(store.folder)/credentials"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     try FileManager.default.copyItem(atPath: store.keyFile, toPath: "\(folder)/coffer")
     setenv("CREDENTIALS_DIRECTORY", folder, 1)
-    defer { unsetenv("CREDENTIALS_DIRECTORY") }
     let slot = try database.addSlot(.credential("coffer"))
     #expect(slot.kind == .credential)
     #expect(try reads(with: .credential("coffer")) == "there")
