@@ -75,7 +75,9 @@ struct FleetFaultTests {
         // What lost is kept where it lost.
         #expect(try lab.history("key").contains("office \(round)") || office.history("key").contains("office \(round)"))
       }
-      #expect(try await lab.fleet.conflicts().count >= 3)
+      // On the host that pushed later.
+      let (there, here) = (try await lab.fleet.conflicts().count, try await office.fleet.conflicts().count)
+      #expect(there + here >= 3)
     }
   }
 
