@@ -40,8 +40,10 @@ enum Waits {
         "reads of a key while \(keyCount.grouped) new ones are set", of: read,
         preparing: {
           try coffer.flush()
+          // Empties the cache.
+          let limit = coffer.proxy.cacheByteLimit
           coffer.proxy.cacheByteLimit = 0
-          coffer.proxy.cacheByteLimit = ConnectionProxy.defaultCacheByteLimit
+          coffer.proxy.cacheByteLimit = limit
         }, { try set() }),
     ])
   }
