@@ -73,8 +73,8 @@ final class FleetKeys {
   ) throws -> Result {
     guard object.count >= count else { throw MalformedObject(reason: "it is truncated") }
     let (cipher, data) = ciphers[purpose]!
-    return try cipher.withOpened(object.dropFirst(count), additionalData: data + place + object.prefix(count)) {
-      bytes in
+    let place = place + Array(object.prefix(count))
+    return try cipher.withOpened(object.dropFirst(count), additionalData: data + place) { bytes in
       var reader = ByteReader(bytes)
       return try body(&reader)
     }
