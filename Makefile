@@ -133,7 +133,7 @@ bench-configuration: deps ## Measure the provider for swift-configuration beside
 
 soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
-	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests'
+	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests|TextFormatTests|ProxyExploration'
 
 # Every reader of external bytes, for this long, with the address sanitizer.
 SECONDS ?= 60

@@ -71,55 +71,8 @@ struct DocumentCommandTests {
     var commands: [[String]] = []
     for block in document.components(separatedBy: "\n```sh\n").dropFirst() {
       let script = block.components(separatedBy: "\n```")[0].replacing("\\\n", with: " ")
-      for line in script.split(separator: "\n") { commands += words(of: line) }
+      for line in script.split(separator: "\n") { commands += ShellLine.calls(in: line) }
     }
     return commands
-  }
-
-  /// The arguments of each call of the tool in a line.
-  private static func words(of line: some StringProtocol) -> [[String]] {
-    var commands: [[String]] = [[]]
-    var word: String?
-    var quote: Character?
-    func endWord() {
-      if let whole = word { commands[commands.count - 1].append(whole) }
-      word = nil
-    }
-    for character in line {
-      if let open = quote {
-        if character == open { quote = nil } else { word = (word ?? "") + String(character) }
-      } else if character == "'" || character == "\"" {
-        (quote, word) = (character, word ?? "")
-      } else if character == "#", word == nil {
-        break
-      } else if character == " " {
-        endWord()
-      } else if "|;()".contains(character) || (character == "&" && word?.hasSuffix(">") != true) {
-        endWord()
-        commands.append([])
-      } else {
-        word = (word ?? "") + String(character)
-      }
-    }
-    endWord()
-    return commands.compactMap { words in
-      words.firstIndex(of: "prefs").map { withoutRedirections(words[($0 + 1)...]) }
-    }
-  }
-
-  private static func withoutRedirections(_ words: ArraySlice<String>) -> [String] {
-    var result: [String] = []
-    var isTarget = false
-    for word in words {
-      let sign = word.drop { $0.isNumber }
-      if isTarget {
-        isTarget = false
-      } else if sign == "<" || sign == ">" {
-        isTarget = true
-      } else if !sign.hasPrefix("<"), !sign.hasPrefix(">") {
-        result.append(word)
-      }
-    }
-    return result
   }
 }

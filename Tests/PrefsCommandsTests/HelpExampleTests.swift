@@ -45,59 +45,19 @@ struct HelpExampleTests {
 
   @Test("An example with a mistake would be detected")
   func mistakesAreFound() throws {
-    #expect(throws: (any Error).self) { try PrefsCommand.parseAsRoot(Self.words(of: "prefs get a --jsn | cat")[0]) }
-    #expect(Self.words(of: "cat a | prefs set 'a b' \"c|d\" 3<x 4< y > z") == [["set", "a b", "c|d"]])
+    #expect(throws: (any Error).self) {
+      try PrefsCommand.parseAsRoot(ShellLine.calls(in: "prefs get a --jsn | cat")[0])
+    }
+    #expect(ShellLine.calls(in: "cat a | prefs set 'a b' \"c|d\" 3<x 4< y > z") == [["set", "a b", "c|d"]])
   }
 
   // MARK: - Reading examples
 
   /// The arguments of each call of the tool in the examples of a command.
   private static func examples(of command: any ParsableCommand.Type) -> [[String]] {
-    command.configuration.discussion.split(separator: "\n").filter { $0.hasPrefix("  ") }.flatMap { words(of: $0) }
-      .map(CommandArguments.marked)
-  }
-
-  /// The arguments of each `prefs` in a line for the shell.
-  private static func words(of line: some StringProtocol) -> [[String]] {
-    var commands: [[String]] = [[]]
-    var word: String?
-    var quote: Character?
-    func end() {
-      if let whole = word { commands[commands.count - 1].append(whole) }
-      word = nil
+    command.configuration.discussion.split(separator: "\n").filter { $0.hasPrefix("  ") }.flatMap {
+      ShellLine.calls(in: $0)
     }
-    for character in line {
-      if let open = quote {
-        if character == open { quote = nil } else { word = (word ?? "") + String(character) }
-      } else if character == "'" || character == "\"" {
-        quote = character
-        word = word ?? ""
-      } else if character == " " {
-        end()
-      } else if character == "|" {
-        end()
-        commands.append([])
-      } else {
-        word = (word ?? "") + String(character)
-      }
-    }
-    end()
-    return commands.filter { $0.first == "prefs" }.map { withoutRedirections(Array($0.dropFirst())) }
-  }
-
-  private static func withoutRedirections(_ words: [String]) -> [String] {
-    var result: [String] = []
-    var isTarget = false
-    for word in words {
-      let sign = word.drop { $0.isNumber }
-      if isTarget {
-        isTarget = false
-      } else if sign == "<" || sign == ">" {
-        isTarget = true
-      } else if !sign.hasPrefix("<"), !sign.hasPrefix(">") {
-        result.append(word)
-      }
-    }
-    return result
+    .map(CommandArguments.marked)
   }
 }
