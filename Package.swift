@@ -101,7 +101,7 @@ let package = Package(
           condition: .when(traits: ["ServiceLifecycle"])),
       ],
       swiftSettings: strict),
-    .target(name: "CofferFleet", dependencies: ["Coffer", "CCurl"], swiftSettings: strict),
+    .target(name: "CofferFleet", dependencies: ["Coffer", "CofferStorage", "CCurl"], swiftSettings: strict),
   ] + preload.targets,
   swiftLanguageModes: [.v6]
 )
@@ -129,7 +129,7 @@ if !isFetched {
     .target(
       name: "PrefsCommands",
       dependencies: [
-        "Coffer", "CofferMaintenance", "CSystemCalls",
+        "Coffer", "CofferMaintenance", "CofferStorage", "CSystemCalls",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -214,8 +214,8 @@ if !isFetched {
     .testTarget(
       name: "PrefsCommandsTests",
       dependencies: [
-        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "Coffer", "StoreWorker", "prefs", "prefs-fleet",
-        "prefs-formats",
+        "PrefsCommands", "PrefsFleet", "PrefsFormats", "PrefsPage", "Coffer", "StoreWorker", "TestSupport", "prefs",
+        "prefs-fleet", "prefs-formats",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -36,16 +36,9 @@ struct WatchedFolders {
     /// The folders, and the direct contents of those watched as a whole.
     var filesAndFolders: [String] {
       names.flatMap { folder, names -> [String] in
-        guard case .all = names, let entries = opendir(folder) else { return [folder] }
-        defer { closedir(entries) }
-        var files: [String] = []
-        while let entry = readdir(entries) {
-          let name = withUnsafeBytes(of: entry.pointee.d_name) {
-            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-          }
-          if name != ".", name != ".." { files.append("\(folder)/\(name)") }
-        }
-        return [folder] + files
+        guard case .all = names else { return [folder] }
+        let files = (try? FolderNames.read(folder)) ?? []
+        return [folder] + files.map { "\(folder)/\(String(decoding: $0, as: UTF8.self))" }
       }
     }
   #endif

@@ -188,18 +188,14 @@ extension ManagedSettings {
     ///
     /// - Throws: `CofferError.permissionDenied`.
     static func names(in folder: String) throws -> [String] {
-      guard let entries = opendir(folder) else {
-        if errno == ENOENT || errno == ENOTDIR { return [] }
+      do {
+        let names = try FolderNames.read(folder).map { ByteString(String(decoding: $0, as: UTF8.self)) }
+        return names.sorted().map(\.string)
+      } catch {
+        if error.errno == ENOENT || error.errno == ENOTDIR { return [] }
         throw CofferError.permissionDenied(
           path: folder, reason: "managed settings cannot be read: no permission to list the folder")
       }
-      defer { closedir(entries) }
-      var names: [ByteString] = []
-      while let entry = readdir(entries) {
-        let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        if name != ".", name != ".." { names.append(ByteString(name)) }
-      }
-      return names.sorted().map(\.string)
     }
 
     /// The path without links; nil if it leads nowhere.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CofferStorage
 
 #if canImport(Darwin)
   import Darwin
@@ -146,12 +147,9 @@ struct ProgramBeside {
 
   /// The names of the programs that users may start, sorted.
   static func names(besideTool tool: String? = OwnProgram.path) -> [String] {
-    guard let tool, let entries = opendir(folders(besideTool: tool)[0]) else { return [] }
-    defer { closedir(entries) }
+    guard let tool, let files = try? FolderNames.read(folders(besideTool: tool)[0]) else { return [] }
     var names: [String] = []
-    while let entry = readdir(entries) {
-      let file = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      guard file.hasPrefix("prefs-") else { continue }
+    for file in files.map({ String(decoding: $0, as: UTF8.self) }) where file.hasPrefix("prefs-") {
       let name = String(file.dropFirst("prefs-".count))
       guard !internalNames.contains(name), !PrefsCommand.commandNames.contains(name),
         let program = ProgramBeside(named: name, besideTool: tool), access(program.path, X_OK) == 0,

@@ -1,3 +1,5 @@
+import CofferStorage
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -81,31 +83,9 @@ package struct PrivateFolder {
     let parents = [Environment.variable("XDG_RUNTIME_DIR"), StoreLocation.folder(of: store)].compactMap { $0 }
     return Set(parents).sorted().flatMap { parent in
       // mkdtemp(3) makes no names with invalid UTF-8.
-      names(in: parent).map { String(decoding: $0.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+      ((try? FolderNames.read(parent)) ?? []).map { String(decoding: $0, as: UTF8.self) }
         .filter { $0.hasPrefix(prefix) }.sorted().compactMap { PrivateFolder(abandonedAt: "\(parent)/\($0)") }
     }
-  }
-
-  private static func names(in folder: String) -> [[CChar]] {
-    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return [] }
-    defer { close(descriptor) }
-    return names(descriptor)
-  }
-
-  /// The names in an open folder, as bytes: they need not be UTF-8.
-  private static func names(_ folder: Int32) -> [[CChar]] {
-    let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard copy >= 0, let entries = fdopendir(copy) else { return [] }
-    defer { closedir(entries) }
-    var names: [[CChar]] = []
-    while let entry = readdir(entries) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-        bytes.prefix { $0 != 0 }.map { CChar(bitPattern: $0) } + [0]
-      }
-      if strcmp(name, ".") != 0, strcmp(name, "..") != 0 { names.append(name) }
-    }
-    return names
   }
 
   // MARK: - Wiping
@@ -125,7 +105,9 @@ package struct PrivateFolder {
 
   // Uses names relative to open folders and never follows links, so nothing outside of the folder is touched.
   private static func wipeContents(of folder: Int32, depth: Int) {
-    for name in names(folder) {
+    for bytes in (try? FolderNames.read(folder)) ?? [] {
+      // They need not be UTF-8.
+      let name = bytes.map { CChar(bitPattern: $0) } + [0]
       var status = stat()
       guard fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { continue }
       let isFolder = status.st_mode & S_IFMT == S_IFDIR

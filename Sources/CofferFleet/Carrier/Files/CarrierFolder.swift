@@ -1,4 +1,5 @@
 import CofferCrypto
+import CofferStorage
 
 #if canImport(Glibc)
   import Glibc
@@ -68,24 +69,14 @@ struct CarrierFolder: Sendable {
 
   /// The names in a folder; nil where there is no folder.
   func fileNames(in path: String) throws(CarrierError) -> [String]? {
-    guard let directory = opendir(path) else {
-      guard errno == ENOENT else { throw failure(errno, path) }
+    do {
+      return try FolderNames.read(path).compactMap { String(validating: $0, as: UTF8.self) }.filter {
+        !$0.hasPrefix(".")
+      }
+    } catch {
+      guard error.errno == ENOENT else { throw failure(error.errno, path) }
       return nil
     }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while true {
-      errno = 0
-      guard let entry = readdir(directory) else { break }
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { tuple in
-        tuple.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: tuple.pointee)) {
-          String(validatingCString: $0)
-        }
-      }
-      if let name, !name.hasPrefix(".") { names.append(name) }
-    }
-    guard errno == 0 else { throw failure(errno, path) }
-    return names
   }
 
   /// The object of this name; nil when it is absent.
