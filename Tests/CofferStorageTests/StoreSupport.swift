@@ -57,9 +57,7 @@ struct SmallStore {
   func copyAsAfterCrash(vfs: EncryptingVFS? = nil) throws -> SmallStore {
     let copy = try SmallStore(copying: self, vfs: vfs ?? self.vfs)
     for suffix in ["", "-wal"] {
-      let process = try Process.run(
-        URL(fileURLWithPath: "/bin/cp"), arguments: [path + suffix, copy.path + suffix])
-      process.waitUntilExit()
+      _ = try Child.run("/bin/cp", [path + suffix, copy.path + suffix])
     }
     return copy
   }

@@ -52,12 +52,12 @@ import Testing
 
   @Test("share the lock: prefs reports with exit code 10 that a program holds it, and still reads")
   func busy() throws {
-    let (process, output) = try store.startWorker("hold-write-lock")
-    #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
+    let process = try store.startWorker("hold-write-lock")
+    #expect(process.readLine() == "locked")
     #expect(try prefs("set", "k", "v", "--timeout", "0.1").status == 10)
     #expect(try prefs("get", "k").status == 3)
-    kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
+    kill(process.id, SIGKILL)
+    process.end()
     #expect(try prefs("set", "k", "v", "--timeout", "5").status == 0)
   }
 

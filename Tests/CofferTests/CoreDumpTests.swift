@@ -59,16 +59,16 @@
       let database = try store.open()
       try database.makeConnection().readWrite { try $0.setObject("value", forKey: "key") }
       let prefs = Child.products.appendingPathComponent("prefs").path
-      let (process, output) = try Child.start(
+      let process = try Child.start(
         prefs, ["watch", "--since", "0", "--values", "--store", store.path, "--key-file", store.keyFile])
       defer {
         // The threads that run tests block other signals, and so does what they start.
-        kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
+        kill(process.id, SIGKILL)
+        process.end()
       }
       // By the line that it prints it has opened pages.
-      #expect(!output.fileHandleForReading.availableData.isEmpty)
-      var search = MemorySearch(process: "\(process.processIdentifier)")
+      #expect(!process.output.availableData.isEmpty)
+      var search = MemorySearch(process: "\(process.id)")
       for (name, key) in try database.storeOnDisk().secrets { search.add(name, key) }
       #expect(try search.found().isSuperset(of: ["root key", "page key", "log header key"]))
       #expect(try search.found(inDump: true) == [])

@@ -13,7 +13,7 @@ import Testing
     let database = try store.open()
     // The test's own process neither reads nor removes anything before the end.
     database.core.clock.stop(at: 0)
-    let workers = try (0..<8).map { _ in try Worker(store) }
+    let workers = try (0..<8).map { _ in try start(store) }
     var random = SystemRandomNumberGenerator()
     var time: Int64 = 1_000_000
     var lasting: Set<String> = []
@@ -21,23 +21,22 @@ import Testing
       time += .random(in: 1...40, using: &random)
       let shuffled = workers.shuffled(using: &random)
       // Concurrently: the clocks differ meanwhile.
-      for worker in shuffled { worker.send("time \(time)") }
+      for worker in shuffled { try worker.write("time \(time)") }
       for worker in shuffled { #expect(try worker.answer() == "ok") }
       for (number, worker) in workers.enumerated() {
         let key = "\(number)-\(Int.random(in: 0..<6, using: &random))"
         let stays = Int.random(in: 0..<6, using: &random) == 0
         if stays { lasting.insert(key) } else { lasting.remove(key) }
         let expiry = stays ? 0 : time + .random(in: 1...500, using: &random)
-        worker.send("\(round % 2 == 0 ? "set" : "write") \(key) \(expiry)")
+        try worker.write("\(round % 2 == 0 ? "set" : "write") \(key) \(expiry)")
       }
       for worker in workers { #expect(try worker.answer() == "ok") }
     }
     // What is pending is committed before all that can expires.
     for worker in workers {
-      worker.send("told 0")
-      _ = try worker.answer()
+      _ = try worker.answer("told 0")
     }
-    for worker in workers { worker.send("time \(time + 1000)") }
+    for worker in workers { try worker.write("time \(time + 1000)") }
     for worker in workers { #expect(try worker.answer() == "ok") }
     database.core.clock.stop(at: time + 1000)
     let connection = try database.makeConnection()
@@ -49,10 +48,16 @@ import Testing
     }
     #expect(!expired.isEmpty)
     for worker in workers {
-      worker.send("told \(commits.last?.snapshot ?? 0)")
-      #expect(try worker.answer() == expired.joined(separator: " "))
+      #expect(try worker.answer("told \(commits.last?.snapshot ?? 0)") == expired.joined(separator: " "))
     }
     #expect(try database.verify().problems.isEmpty)
+  }
+
+  /// Another process, which runs commands.
+  private func start(_ store: TemporaryStore) throws -> RunningChild {
+    let worker = try store.startWorker("expire")
+    _ = try worker.answer()
+    return worker
   }
 
   @Test("allow another process to commit between their removal and the transaction that caused it")
@@ -63,12 +68,11 @@ import Testing
     database.core.clock.stop(at: 0)
     try connection.readWrite { try $0.setObject(1, forKey: "short", expires: Date(milliseconds: 100_000)) }
     database.core.clock.stop(at: 100_000)
-    let worker = try Worker(store)
+    let worker = try start(store)
     let answer = Lock<String?>(nil)
     database.core.expiries.afterRemoval.withLock { action in
       action = {
-        worker.send("write other 0")
-        answer.withLock { $0 = try? worker.answer() }
+        answer.withLock { $0 = try? worker.answer("write other 0") }
       }
     }
     try connection.readWrite { try $0.setObject(1, forKey: "mine") }
@@ -76,40 +80,13 @@ import Testing
     let keys = try connection.read { try $0.allKeys() }
     #expect(Set(keys) == ["mine", "other"])
   }
+}
 
-  /// Another process, which runs commands; used by one thread at a time.
-  private final class Worker: @unchecked Sendable {
-    private let process: Process
-    private let input: FileHandle
-    private let output: FileHandle
-    private var rest = Data()
-
-    init(_ store: TemporaryStore) throws {
-      let (process, output) = try store.startWorker("expire")
-      self.process = process
-      self.output = output.fileHandleForReading
-      guard let input = process.standardInput as? Pipe else { preconditionFailure("a child has a pipe as its input") }
-      self.input = input.fileHandleForWriting
-      _ = try answer()
-    }
-
-    func send(_ line: String) { input.write(Data("\(line)\n".utf8)) }
-
-    func answer() throws -> String {
-      while true {
-        if let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-          defer { rest = Data(rest[(end + 1)...]) }
-          return String(decoding: rest[..<end], as: UTF8.self)
-        }
-        let more = output.availableData
-        try #require(!more.isEmpty)
-        rest += more
-      }
-    }
-
-    deinit {
-      try? input.close()
-      process.waitUntilExit()
-    }
+extension RunningChild {
+  fileprivate func answer(_ command: String) throws -> String {
+    try write(command)
+    return try answer()
   }
+
+  fileprivate func answer() throws -> String { try #require(readLine()) }
 }

@@ -91,9 +91,9 @@ import Testing
       let store = try TemporaryStore()
       try store.open().close()
       let workers = try ["proxy", "connection", "proxy", "connection"].enumerated().map { index, form in
-        try store.startFollower("record", form, "\(round * 4 + index + 1)", "\(count)")
+        try store.startWorker("record", form, "\(round * 4 + index + 1)", "\(count)")
       }
-      for worker in workers { try worker.expectLine("ready") }
+      for worker in workers { #expect(worker.readLine() == "ready") }
       for worker in workers { try worker.write("go") }
       let history = try workers.flatMap { worker in
         try (0..<count).map { _ in

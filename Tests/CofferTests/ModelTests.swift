@@ -31,16 +31,15 @@ import Testing
       let options = Database.Options(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
       let vfs = EncryptingVFS(name: "coffer-on-\(recorder.name)", below: recorder.name)
       let database = try Database.create(at: store.path, key: store.key, options: options, vfs: vfs)
-      let (process, output) = try store.startWorker("model")
-      let lines = output.fileHandleForReading
+      let process = try store.startWorker("model")
       defer {
-        try? (process.standardInput as? Pipe)?.fileHandleForWriting.close()
-        process.waitUntilExit()
+        try? process.input.close()
+        process.end()
       }
       return try ModelRun(database: database, recorder: recorder) { transaction in
-        let line = try JSONEncoder().encode(transaction) + Data("\n".utf8)
-        try (process.standardInput as? Pipe)?.fileHandleForWriting.write(contentsOf: line)
-        try #require(lines.availableData == Data("done\n".utf8))
+        let line = String(decoding: try JSONEncoder().encode(transaction), as: UTF8.self)
+        try process.write(line)
+        try #require(process.readLine() == "done")
       }.run(steps)
     }
   }

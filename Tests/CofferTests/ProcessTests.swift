@@ -26,14 +26,13 @@ import Testing
     let count = Self.isSoak ? 20_000 : 400
     let proxy = try ConnectionProxy(database: store.open())
     let hammer = Hammer(proxy, name: "parent", partner: "child")
-    let (process, output) = try store.startWorker("hammer", "\(count)")
-    let input = try #require(process.standardInput as? Pipe).fileHandleForWriting
+    let process = try store.startWorker("hammer", "\(count)")
     let isChecked = DispatchSemaphore(value: 0)
     let checkedCount = Lock(0)
     DispatchQueue.global().async {
       var text = Data()
       while true {
-        let more = output.fileHandleForReading.availableData
+        let more = process.output.availableData
         guard !more.isEmpty else { break }
         text += more
         while let end = text.firstIndex(of: UInt8(ascii: "\n")) {
@@ -45,11 +44,10 @@ import Testing
       }
       isChecked.signal()
     }
-    try hammer.run(count) { input.write(Data("\($0)\n".utf8)) }
-    try input.close()
+    try hammer.run(count) { process.input.write(Data("\($0)\n".utf8)) }
+    try process.input.close()
     isChecked.wait()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
+    #expect(process.end() == 0)
     #expect(checkedCount.withLock { $0 } == count)
     let sum: Int? = try proxy.object(forKey: "shared", inCollection: Hammer.collection)
     #expect(sum == 2 * count)
@@ -76,13 +74,12 @@ import Testing
   @Test("that create a store concurrently all get the same one")
   func creators() throws {
     try FileManager.default.removeItem(atPath: store.keyFile)
-    let processes = try (0..<4).map { _ in try store.startWorker("create").0 }
+    let processes = try (0..<4).map { _ in try store.startWorker("create") }
     for process in processes {
-      process.waitUntilExit()
-      #expect(process.terminationStatus == 0)
+      #expect(process.end() == 0)
     }
     let keys = try store.open().makeConnection().read { try $0.allKeys() }
-    #expect(Set(keys) == Set(processes.map { "creator \($0.processIdentifier)" }))
+    #expect(Set(keys) == Set(processes.map { "creator \($0.id)" }))
     let names = try FileManager.default.contentsOfDirectory(atPath: store.folder)
     #expect(!names.contains { $0.hasSuffix(".tmp") })
   }
@@ -90,10 +87,9 @@ import Testing
   @Test("that each write 1,000 keys concurrently lose none")
   func writers() throws {
     let connection = try store.open().makeConnection()
-    let processes = try ["a", "b"].map { try store.startWorker("insert", $0, "1000").0 }
+    let processes = try ["a", "b"].map { try store.startWorker("insert", $0, "1000") }
     for process in processes {
-      process.waitUntilExit()
-      #expect(process.terminationStatus == 0)
+      #expect(process.end() == 0)
     }
     let keys = try connection.read { try $0.allKeys(inCollection: "numbers") }
     #expect(Set(keys) == Set(["a", "b"].flatMap { prefix in (0..<1000).map { "\(prefix)\($0)" } }))
@@ -104,17 +100,17 @@ import Testing
   func killedWriters() throws {
     try store.open().close()
     for round in 0..<(Self.isSoak ? 200 : 20) {
-      let (process, output) = try store.startWorker("acknowledge", "\(round).")
+      let process = try store.startWorker("acknowledge", "\(round).")
       // So many commits, then the signal, wherever the writer is by then.
       var text = Data()
       while text.filter({ $0 == UInt8(ascii: "\n") }).count < 10 + 7 * (round % 20) {
-        let more = output.fileHandleForReading.availableData
+        let more = process.output.availableData
         try #require(!more.isEmpty)
         text += more
       }
-      kill(process.processIdentifier, SIGKILL)
-      text += output.fileHandleForReading.readDataToEndOfFile()
-      process.waitUntilExit()
+      kill(process.id, SIGKILL)
+      text += process.output.readDataToEndOfFile()
+      process.end()
       let acknowledged = String(decoding: text, as: UTF8.self).split(separator: "\n").count
       let connection = try store.open().makeConnection()
       try connection.read { transaction in
@@ -145,8 +141,8 @@ import Testing
   func manyAtOnce() throws {
     let count = Self.isSoak ? 10_000 : 500
     let database = try store.open()
-    let writers = try ["a", "b"].map { try store.startWorker("insert", $0, "\(count)").0 }
-    let reader = try store.startWorker("read", "\(2 * count)").0
+    let writers = try ["a", "b"].map { try store.startWorker("insert", $0, "\(count)") }
+    let reader = try store.startWorker("read", "\(2 * count)")
     var checkpointCount = 0
     let connection = try database.makeConnection()
     while writers.contains(where: \.isRunning) {
@@ -154,8 +150,7 @@ import Testing
       checkpointCount += 1
     }
     for process in writers + [reader] {
-      process.waitUntilExit()
-      #expect(process.terminationStatus == 0)
+      #expect(process.end() == 0)
     }
     #expect(checkpointCount > 3)
     #expect(try connection.read { try $0.numberOfKeys(inCollection: "numbers") } == 2 * count)
@@ -170,10 +165,9 @@ import Testing
     for _ in 0..<5 {
       let crashed = try TemporaryStore()
       try store.copyAsAfterCrash(to: crashed)
-      let processes = try ["a", "b", "c", "d"].map { try crashed.startWorker("insert", $0, "5").0 }
+      let processes = try ["a", "b", "c", "d"].map { try crashed.startWorker("insert", $0, "5") }
       for process in processes {
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        #expect(process.end() == 0)
       }
       try crashed.open().makeConnection().read { transaction in
         let count = try transaction.numberOfKeys()
@@ -202,13 +196,13 @@ import Testing
   @Test("find a lock of another one busy, and free after its death")
   func busy() throws {
     try store.open().close()
-    let (process, output) = try store.startWorker("hold-write-lock")
-    #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
+    let process = try store.startWorker("hold-write-lock")
+    #expect(process.readLine() == "locked")
     let connection = try store.open(busyTimeout: .milliseconds(20)).makeConnection()
     #expect(throws: CofferError.busy) { try connection.readWrite { try $0.setObject(1, forKey: "k") } }
     #expect(try connection.read { try $0.allKeys() }.isEmpty)
-    kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
+    kill(process.id, SIGKILL)
+    process.end()
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     #expect(try connection.read { try $0.allKeys() } == ["k"])
   }

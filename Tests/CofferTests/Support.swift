@@ -54,7 +54,7 @@ extension TemporaryStore {
     try Child.run(Self.worker, [command, path, keyFile] + arguments)
   }
 
-  func startWorker(_ command: String, _ arguments: String...) throws -> (Process, Pipe) {
+  func startWorker(_ command: String, _ arguments: String...) throws -> RunningChild {
     try Child.start(Self.worker, [command, path, keyFile] + arguments)
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Completion of what a store holds")
@@ -15,9 +16,8 @@ struct CompletionTests {
   /// What bash offers for the last of the words.
   private func offers(_ words: String..., environment: [String: String] = [:]) throws -> [String] {
     let script = try tool.write("prefs.bash", tool.succeed("completion", "bash").utf8)
-    let bash = Process()
-    bash.executableURL = URL(fileURLWithPath: "/bin/bash")
-    bash.arguments =
+    let bash = try Child.run(
+      "/bin/bash",
       [
         "-c",
         """
@@ -27,17 +27,12 @@ struct CompletionTests {
         _prefs "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         printf '%s\\n' "${COMPREPLY[@]}"
         """, "bash", script, Tool.executable,
-      ] + words
-    bash.environment = [
-      "HOME": tool.home.path, "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": tool.runtime,
-    ].merging(environment) { $1 }
-    let (output, errors) = (Pipe(), Pipe())
-    (bash.standardOutput, bash.standardError, bash.standardInput) = (output, errors, FileHandle.nullDevice)
-    try bash.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    #expect(errors.fileHandleForReading.readDataToEndOfFile().isEmpty)
-    bash.waitUntilExit()
-    return text.split(separator: "\n").map(String.init).sorted()
+      ] + words,
+      environment: [
+        "HOME": tool.home.path, "PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": tool.runtime,
+      ].merging(environment) { $1 }, capturesMessages: true)
+    #expect(bash.message.isEmpty)
+    return bash.text.split(separator: "\n").map(String.init).sorted()
   }
 
   @Test("Keys are offered with and without their collections, except those with control characters")

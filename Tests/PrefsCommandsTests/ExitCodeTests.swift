@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -183,16 +184,10 @@ struct ExitCodeTests {
     let tool = try Tool()
     try tool.succeed("set", "x", "-", input: String(repeating: "x", count: 1 << 20))
     let script = "\"$0\" get x 2>\"$1\" | true; echo \"${PIPESTATUS[0]}\""
-    let shell = Process()
-    shell.executableURL = URL(fileURLWithPath: "/bin/bash")
-    shell.arguments = ["-c", script, Tool.executable, tool.path("errors")]
-    shell.environment = ["HOME": tool.home.path, "PATH": "/usr/bin:/bin"]
-    let pipe = Pipe()
-    shell.standardOutput = pipe
-    try shell.run()
-    let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    shell.waitUntilExit()
-    #expect(output == "141\n")
+    let shell = try Child.run(
+      "/bin/bash", ["-c", script, Tool.executable, tool.path("errors")],
+      environment: ["HOME": tool.home.path, "PATH": "/usr/bin:/bin"])
+    #expect(shell.text == "141\n")
     #expect(try tool.contents(tool.path("errors")).isEmpty)
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -21,17 +22,8 @@ struct ImportExportTests {
     return tool
   }
 
-  private func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let data = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+  private func run(_ program: String, _ arguments: [String]) throws -> Child {
+    try Child.run("/usr/bin/env", [program] + arguments, capturesMessages: true)
   }
 
   @Test("An export can be imported to another store, and the file is reported as unencrypted")

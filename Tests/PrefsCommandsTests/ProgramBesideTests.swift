@@ -1,5 +1,6 @@
 import Coffer
 import Foundation
+import TestSupport
 import Testing
 
 @testable import PrefsCommands
@@ -35,9 +36,7 @@ private final class Installation {
   /// Makes files in another process: one that this one has open for writing, a test that starts a process beside it may
   /// keep open for a moment, and then it cannot be executed.
   private func shell(_ script: String, _ arguments: String...) throws {
-    let process = try Process.run(URL(fileURLWithPath: "/bin/sh"), arguments: ["-c", script] + arguments)
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0)
+    try #require(try Child.run("/bin/sh", ["-c", script] + arguments).status == 0)
   }
 
   func chmod(_ url: URL, _ mode: Int) throws {
@@ -48,19 +47,14 @@ private final class Installation {
   func run(_ arguments: String..., environment: [String: String] = [:]) throws -> (
     code: Int32, output: String, message: String
   ) {
-    let process = Process()
-    process.executableURL = root.appendingPathComponent("prefix/bin/prefs")
-    process.arguments = arguments
-    process.currentDirectoryURL = root.appendingPathComponent("elsewhere")
-    process.environment = ["HOME": root.path, "PATH": "\(root.path)/elsewhere:/usr/bin:/bin"].merging(environment) {
-      $1
-    }
-    let (output, message) = (Pipe(), Pipe())
-    (process.standardOutput, process.standardError, process.standardInput) = (output, message, FileHandle.nullDevice)
-    try process.run()
-    let texts = [output, message].map { String(decoding: $0.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self) }
-    process.waitUntilExit()
-    return (process.terminationReason == .exit ? process.terminationStatus : -1, texts[0], texts[1])
+    let variables = ["HOME": root.path, "PATH": "\(root.path)/elsewhere:/usr/bin:/bin"].merging(environment) { $1 }
+    let run = try Child.run(
+      "/bin/sh",
+      [
+        "-c", "cd \"$0\" && exec \"$@\"", root.appendingPathComponent("elsewhere").path,
+        root.appendingPathComponent("prefix/bin/prefs").path,
+      ] + arguments, environment: variables, capturesMessages: true)
+    return (run.status, run.text, run.message)
   }
 }
 

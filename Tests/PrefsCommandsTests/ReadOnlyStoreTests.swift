@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -16,16 +17,10 @@ struct ReadOnlyStoreTests {
     getuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
 
   static func run(_ words: [String]) -> (code: Int32, text: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ordinaryUser + words
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = Pipe()
-    guard (try? process.run()) != nil else { return (-1, "") }
-    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return (process.terminationStatus, text)
+    guard let run = try? Child.run("/usr/bin/env", ordinaryUser + words, capturesMessages: true) else {
+      return (-1, "")
+    }
+    return (run.status, run.text)
   }
 
   /// Whether an ordinary user may run the tool: not where it was built in root's own folder.

@@ -1,5 +1,6 @@
 #if os(Linux)
   import Foundation
+  import TestSupport
   import Testing
 
   /// Runs the recipes of the documentation, and the shell of README.md, as a reader would, each section in a home of its own.
@@ -51,24 +52,13 @@
 
     /// What a shell prints that runs `script`.
     private func shell(_ script: String, environment: [String: String] = [:]) throws -> String {
-      let process = Process()
-      process.executableURL = URL(fileURLWithPath: "/bin/sh")
-      process.arguments = ["-euc", here(script)]
-      process.currentDirectoryURL = tool.home
-      process.environment = [
+      let variables = [
         "HOME": tool.home.path, "PATH": tool.path("bin") + ":/usr/bin:/bin", "XDG_RUNTIME_DIR": tool.runtime,
       ].merging(environment) { $1 }
-      process.standardInput = FileHandle.nullDevice
-      let (output, messages) = (Pipe(), tool.path("messages"))
-      process.standardOutput = output
-      try tool.write("messages", [])
-      process.standardError = FileHandle(forWritingAtPath: messages)
-      try process.run()
-      let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-      process.waitUntilExit()
-      let said = String(decoding: try tool.contents(messages), as: UTF8.self)
-      #expect(process.terminationStatus == 0, "\(script)\n\(said)")
-      return text
+      let run = try Child.run(
+        "/bin/sh", ["-euc", "cd \"$HOME\"\n" + here(script)], environment: variables, capturesMessages: true)
+      #expect(run.status == 0, "\(script)\n\(run.message)")
+      return run.text
     }
 
     /// Runs the shell of a section, and compares what it prints.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -204,16 +205,8 @@ struct TextFormatTests {
     #expect(try shell("sqlite3", [database, "SELECT value, metadata FROM settings"]).text == "new|kept\n")
   }
 
-  private func shell(_ program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [program] + arguments
-    let output = Pipe()
-    process.standardOutput = output
-    try process.run()
-    let data = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+  private func shell(_ program: String, _ arguments: [String]) throws -> Child {
+    try Child.run("/usr/bin/env", [program] + arguments)
   }
 
   @Test("A file of unknown format needs --format")

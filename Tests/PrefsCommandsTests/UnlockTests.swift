@@ -1,5 +1,6 @@
 #if os(Linux)
   import Foundation
+  import TestSupport
   import Testing
 
   #if canImport(Musl)
@@ -179,15 +180,8 @@
       let socket = try #require(try tool.agentSockets().first)
       for path in [tool.runtime, tool.sockets] { chmod(path, 0o755) }
       chmod(socket, 0o666)
-      let child = Process()
-      child.executableURL = URL(fileURLWithPath: Tool.worker)
-      child.arguments = ["ask-as-other-user", "-", "-", socket]
-      let output = Pipe()
-      child.standardOutput = output
-      try child.run()
-      #expect(output.fileHandleForReading.readDataToEndOfFile() == Data("0\n".utf8))
-      child.waitUntilExit()
-      #expect(child.terminationStatus == 0)
+      let child = try Child.run(Tool.worker, ["ask-as-other-user", "-", "-", socket])
+      #expect(child.text == "0\n" && child.status == 0)
       chmod(tool.sockets, 0o700)
       #expect(try tool.succeed("get", "tokens/key") == "value\n")
       try tool.succeed("lock")

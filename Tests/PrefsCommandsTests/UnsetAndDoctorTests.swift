@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -149,11 +150,6 @@ struct HelpTests {
     let script = try tool.succeed("completion", shell)
     #expect(script.contains("doctor") && script.contains("passphrase-fd"))
     guard shell == "bash" else { return }
-    let check = Process()
-    check.executableURL = URL(fileURLWithPath: "/bin/bash")
-    check.arguments = ["-n", try tool.write("script", script.utf8)]
-    try check.run()
-    check.waitUntilExit()
-    #expect(check.terminationStatus == 0)
+    #expect(try Child.run("/bin/bash", ["-n", tool.write("script", script.utf8)]).status == 0)
   }
 }

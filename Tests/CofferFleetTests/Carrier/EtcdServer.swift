@@ -103,7 +103,7 @@ final class EtcdMember: @unchecked Sendable {
   private let arguments: [String]
   private let options: EtcdServer.Options
   // Unchecked: one test at a time starts and ends it.
-  private var shell: (process: Process, pid: Int32)?
+  private var shell: (process: RunningChild, pid: Int32)?
 
   init(
     name: String, clientPort: Int, peerPort: Int, cluster: String, token: String, _ options: EtcdServer.Options
@@ -138,11 +138,11 @@ final class EtcdMember: @unchecked Sendable {
       wait "$child"
       if [ -n "$LEFT" ]; then rm -rf "$LEFT"; fi
       """
-    let (process, output) = try Child.start(
+    let process = try Child.start(
       "/usr/bin/env",
       ["LOG=\(folder.file("log"))", "LEFT=\(options.isShared ? folder.path : "")"] + (options.namespace?.entry ?? [])
         + ["/bin/sh", "-c", script, "sh"] + arguments)
-    shell = (process, try output.readNumber())
+    shell = (process, process.readLine().flatMap(Int32.init) ?? 0)
   }
 
   /// Replaces its data by those of a snapshot.
@@ -159,8 +159,8 @@ final class EtcdMember: @unchecked Sendable {
   /// Ends it as a power cut does.
   func kill() {
     guard let shell else { return }
-    try? (shell.process.standardInput as? Pipe)?.fileHandleForWriting.close()
-    shell.process.waitUntilExit()
+    try? shell.process.input.close()
+    shell.process.end()
     self.shell = nil
   }
 
@@ -174,17 +174,6 @@ final class EtcdMember: @unchecked Sendable {
     #else
       Darwin.kill(shell.pid, signal)
     #endif
-  }
-}
-
-extension Pipe {
-  /// Reads the number on the next line; 0 for none.
-  func readNumber() throws -> Int32 {
-    var line: [UInt8] = []
-    while let byte = try fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
-      line.append(byte)
-    }
-    return Int32(String(decoding: line, as: UTF8.self)) ?? 0
   }
 }
 

@@ -49,7 +49,8 @@ final class ToolHost: Sendable {
       (namespace?.entry ?? []) + [Self.tool.path] + arguments,
       environment: ["HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C"].merging(environment) { $1 },
       files: [
-        (files.input, O_RDONLY), (files.output, O_WRONLY | O_CREAT), (files.message, O_WRONLY | O_CREAT),
+        0: .path(files.input, flags: O_RDONLY), 1: .path(files.output, flags: O_WRONLY | O_CREAT),
+        2: .path(files.message, flags: O_WRONLY | O_CREAT),
       ])
   }
 
@@ -133,7 +134,9 @@ final class RunningFleet: @unchecked Sendable {
     self.life = open(life, O_WRONLY | O_CLOEXEC)
     watchdog = try SpawnedProcess(
       ["/bin/sh", "-c", "cat >/dev/null; kill -KILL $0", "\(process.id)"], environment: ["PATH": "/usr/bin:/bin"],
-      files: [(life, O_RDONLY), ("/dev/null", O_WRONLY), ("/dev/null", O_WRONLY)])
+      files: [
+        0: .path(life, flags: O_RDONLY), 1: .path("/dev/null", flags: O_WRONLY), 2: .path("/dev/null", flags: O_WRONLY),
+      ])
     close(reader)
   }
 

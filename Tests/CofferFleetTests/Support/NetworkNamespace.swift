@@ -12,21 +12,20 @@ final class NetworkNamespace: Sendable {
   /// The words before a command to run it there.
   let entry: [String]
   let id: Int32
-  private let holder: Process
+  private let holder: RunningChild
 
   init() throws {
     // Unnamed: it ends with its last process.
-    let (holder, output) = try Child.start(
+    holder = try Child.start(
       "/usr/bin/env", ["unshare", "--net", "/bin/sh", "-c", "ip link set lo up && echo $$ && exec timeout 600 cat"])
-    self.holder = holder
-    id = try output.readNumber()
+    id = holder.readLine().flatMap(Int32.init) ?? 0
     entry = ["/usr/bin/nsenter", "--net=/proc/\(id)/ns/net"]
     guard id > 0 else { throw NamespaceFailure(command: "unshare --net") }
   }
 
   deinit {
-    try? (holder.standardInput as? Pipe)?.fileHandleForWriting.close()
-    holder.waitUntilExit()
+    try? holder.input.close()
+    holder.end()
   }
 
   /// Runs ip(8) in it.

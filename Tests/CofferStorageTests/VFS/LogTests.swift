@@ -306,12 +306,9 @@ import Testing
       #expect(seen.insert(counter.value).inserted)
       // As by a writer that ends between the two copies of the header: another first byte of the second one's checksum.
       let byte = String(~UInt8(truncatingIfNeeded: counter.value.littleEndian), radix: 8)
-      let process = try Process.run(
-        URL(fileURLWithPath: "/bin/sh"),
-        arguments: [
-          "-c", "printf '\\\(byte)' | dd of=\"$0\" bs=1 seek=88 conv=notrunc 2>/dev/null", store.path + "-shm",
-        ])
-      process.waitUntilExit()
+      _ = try Child.run(
+        "/bin/sh",
+        ["-c", "printf '\\\(byte)' | dd of=\"$0\" bs=1 seek=88 conv=notrunc 2>/dev/null", store.path + "-shm"])
       #expect(try connection.contents().count == number)
       #expect(seen.insert(counter.value).inserted, "after recovery \(number)")
     }

@@ -19,11 +19,11 @@ import Testing
       }
     }
     var random = SystemRandomNumberGenerator()
-    let neighbour = try store.startFollower("churn")
+    let neighbour = try store.startWorker("churn")
     var (resumed, finished) = (0, 0)
     for _ in 0..<rounds {
-      let rotator = try store.startFollower("rotate")
-      try rotator.expectLine("begins")
+      let rotator = try store.startWorker("rotate")
+      #expect(rotator.readLine() == "begins")
       // At most slightly longer than a complete rotation.
       usleep(UInt32.random(in: 0..<UInt32(megabytes * 100_000), using: &random))
       rotator.kill()

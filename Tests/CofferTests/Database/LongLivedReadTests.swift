@@ -131,15 +131,14 @@ import Testing
     let database = try Database.openOrCreate(
       at: store.path, key: store.key,
       options: .init(logByteLimit: 1 << 20, logger: Logger(label: "test") { _ in warnings }))
-    let (process, output) = try store.startWorker("hold-snapshot")
-    #expect(output.fileHandleForReading.availableData == Data("pinned\n".utf8))
+    let process = try store.startWorker("hold-snapshot")
+    #expect(process.readLine() == "pinned")
     let writer = try database.makeConnection()
     for number in 0..<100 { try writer.readWrite { try $0.setObject(Data(count: 50_000 + number), forKey: "k") } }
     #expect(warnings.messages.count == 1)
     #expect(warnings.messages.first?.contains("another process") ?? false)
-    try (process.standardInput as? Pipe)?.fileHandleForWriting.close()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
+    try process.input.close()
+    #expect(process.end() == 0)
   }
 }
 

@@ -37,17 +37,6 @@
     }
   }
 
-  extension Pipe {
-    /// The next line.
-    fileprivate func nextLine() -> String {
-      var bytes = Data()
-      while let byte = try? fileHandleForReading.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") {
-        bytes.append(byte)
-      }
-      return String(decoding: bytes, as: UTF8.self)
-    }
-  }
-
   @Suite("Root in another user's folder", .enabled(if: getuid() == 0, "it takes root to be root"))
   struct RootTests {
     @Test("keeps owner, group and mode, and creates no files of its own")
@@ -217,17 +206,16 @@
     func log() throws {
       let folder = try shared()
       let worker = [TemporaryStore.worker, "follow", folder.store.path, folder.store.keyFile]
-      let (process, output) = try Child.start("/usr/bin/env", ["COFFER_WORKER_USER=1002:1002:3000"] + worker)
-      let input = try #require(process.standardInput as? Pipe).fileHandleForWriting
-      input.write(Data("go\n".utf8))
-      #expect(output.nextLine() == "ready" && output.nextLine() == "wrote")
+      let process = try Child.start("/usr/bin/env", ["COFFER_WORKER_USER=1002:1002:3000"] + worker)
+      try process.write("go")
+      #expect(process.readLine() == "ready" && process.readLine() == "wrote")
       #expect(try folder.files()["settings.coffer-wal"] == "1002:3000 660")
       #expect(try folder.files()["settings.coffer-shm"] == "1002:3000 660")
       #expect(try folder.run(as: 1001, in: 3000, "set", "a", "1").status == 0)
-      input.write(Data("go\n".utf8))
-      #expect(output.nextLine() == "wrote")
-      try input.close()
-      process.waitUntilExit()
+      try process.write("go")
+      #expect(process.readLine() == "wrote")
+      try process.input.close()
+      process.end()
     }
 
     @Test("admits only the group, and uses no log of others")

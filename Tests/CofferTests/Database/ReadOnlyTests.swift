@@ -168,40 +168,12 @@ import Testing
       uniqueKeysWithValues: names.map { ($0, try Child.run("/bin/cat", ["\(store.folder)/\($0)"]).output) })
   }
 
-  /// Another user that has the store open, read-only.
-  private final class Reader {
-    private let process: Process
-    private let output: Pipe
-    private var input: Pipe { process.standardInput as! Pipe }
-
-    init(of store: TemporaryStore) throws {
-      (process, output) = try store.startWorker("read-as-other-user")
-    }
-
-    /// What it says next; "" when it has ended.
-    func line() -> String {
-      var line = Data()
-      while let byte = try? output.fileHandleForReading.read(upToCount: 1), byte != Data("\n".utf8) { line += byte }
-      return String(decoding: line, as: UTF8.self)
-    }
-
-    func value(for key: String) throws -> String {
-      try input.fileHandleForWriting.write(contentsOf: Data("\(key)\n".utf8))
-      return line()
-    }
-
-    deinit {
-      try? input.fileHandleForWriting.close()
-      process.waitUntilExit()
-    }
-  }
-
   /// What a reader says when it opens the protected store, and the value it reads; nothing may change by it.
   private func read() throws -> (opening: String, value: String) {
     try protect()
     let before = try contents()
-    let reader = try Reader(of: store)
-    let opening = reader.line()
+    let reader = try store.startWorker("read-as-other-user")
+    let opening = try #require(reader.readLine())
     let value = opening.hasPrefix("opened") ? try reader.value(for: "key") : ""
     if opening.hasPrefix("opened") { #expect(try reader.value(for: "large") == "large large large la") }
     #expect(try contents() == before)
@@ -239,8 +211,8 @@ import Testing
     try crash()
     try protect()
     try setMode(0, on: store.path + "-wal")
-    let reader = try Reader(of: store)
-    #expect(reader.line().hasPrefix("No permission for \(store.path)-wal: "))
+    let reader = try store.startWorker("read-as-other-user")
+    #expect(try #require(reader.readLine()).hasPrefix("No permission for \(store.path)-wal: "))
   }
 
   @Test("leaves no files in another user's world-writable folder", .enabled(if: getuid() == 0))
@@ -249,8 +221,8 @@ import Testing
     try setMode(0o777, on: store.folder)
     for suffix in ["", "-wal"] { try setMode(0o644, on: store.path + suffix) }
     let before = try contents()
-    let reader = try Reader(of: store)
-    #expect(reader.line() == "opened")
+    let reader = try store.startWorker("read-as-other-user")
+    #expect(reader.readLine() == "opened")
     #expect(try reader.value(for: "key") == "third")
     #expect(try contents() == before)
   }
@@ -261,8 +233,8 @@ import Testing
     try setMode(0o755, on: store.folder)
     let writer = try store.open().makeConnection()
     try set("second", for: "key", in: writer)
-    let reader = try Reader(of: store)
-    #expect(reader.line() == "opened")
+    let reader = try store.startWorker("read-as-other-user")
+    #expect(reader.readLine() == "opened")
     #expect(try reader.value(for: "key") == "second")
     try set("third", for: "key", in: writer)
     #expect(try reader.value(for: "key") == "third")
@@ -273,8 +245,8 @@ import Testing
     try crash()
     try setMode(0o755, on: store.folder)
     for suffix in ["", "-wal"] { try setMode(0o644, on: store.path + suffix) }
-    let reader = try Reader(of: store)
-    #expect(reader.line() == "opened")
+    let reader = try store.startWorker("read-as-other-user")
+    #expect(reader.readLine() == "opened")
     #expect(try reader.value(for: "key") == "third")
     let writer = try store.open().makeConnection()
     try set("fourth", for: "key", in: writer)
@@ -324,8 +296,8 @@ import Testing
   func changedImage() throws {
     try setMode(0o644, on: store.path)
     try setMode(0o755, on: store.folder)
-    let reader = try Reader(of: store)
-    #expect(reader.line() == "opened")
+    let reader = try store.startWorker("read-as-other-user")
+    #expect(reader.readLine() == "opened")
     #expect(try reader.value(for: "key") == "first")
     let writer = try store.open().makeConnection()
     try set(String(repeating: "small ", count: 20_000), for: "large", in: writer)
@@ -411,5 +383,12 @@ import Testing
     try set("written", for: "key", in: writer)
     try writer.database.close()
     #expect(try Child.run(tool, ["get", "key", "-d", path, "--key-file", store.keyFile]).text == "written\n")
+  }
+}
+
+extension RunningChild {
+  fileprivate func value(for key: String) throws -> String {
+    try write(key)
+    return try #require(readLine())
   }
 }

@@ -71,13 +71,13 @@ import Testing
   @Test("does not drop the old key while an old snapshot is read, and finishes when repeated")
   func oldSnapshot() throws {
     let hasty = try store.open(busyTimeout: .milliseconds(50))
-    let (process, output) = try store.startWorker("hold-snapshot")
-    #expect(output.fileHandleForReading.availableData == Data("pinned\n".utf8))
+    let process = try store.startWorker("hold-snapshot")
+    #expect(process.readLine() == "pinned")
     #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate() }
     #expect(try Store.peekEnvelope(at: store.path).epochs.map(\.number) == [1, 2])
     try expectWhole(hasty)
-    try (process.standardInput as? Pipe)?.fileHandleForWriting.close()
-    process.waitUntilExit()
+    try process.input.close()
+    process.end()
     try hasty.rotate()
     // The epoch that had begun is the one that is finished.
     #expect(try StoreFiles.epochs(store) == [2])
@@ -181,8 +181,8 @@ import Testing
   @Test("with a new root key first finishes an earlier rotation if the envelope has no room for another epoch")
   func newRootKeyWithoutRoom() throws {
     let hasty = try store.open(busyTimeout: .milliseconds(50))
-    let (process, output) = try store.startWorker("hold-snapshot")
-    #expect(output.fileHandleForReading.availableData == Data("pinned\n".utf8))
+    let process = try store.startWorker("hold-snapshot")
+    #expect(process.readLine() == "pinned")
     func epochs() throws -> [UInt32] { try Store.peekEnvelope(at: store.path).epochs.map(\.number) }
     for count: UInt32 in 2...4 {
       #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate(newRootKeyFor: [store.key]) }
@@ -191,8 +191,8 @@ import Testing
     let full = try store.bytes().prefix(Layout.envelopeByteCount)
     #expect(throws: CofferError.oldKeyInUse) { try hasty.rotate(newRootKeyFor: [store.key]) }
     #expect(try store.bytes().prefix(Layout.envelopeByteCount) == full, "the root key is the same")
-    try (process.standardInput as? Pipe)?.fileHandleForWriting.close()
-    process.waitUntilExit()
+    try process.input.close()
+    process.end()
     let known = try pageKeys(hasty)
     try hasty.rotate(newRootKeyFor: [store.key])
     #expect(try epochs() == [5])
@@ -204,15 +204,15 @@ import Testing
   func followers() throws {
     try database.addSlot(passphrase("other"), stretching: Self.cheap)
     // As another process, since one process shares the keys of a store.
-    let process = try store.startFollower("follow")
-    try process.expectLine("ready")
+    let process = try store.startWorker("follow")
+    #expect(process.readLine() == "ready")
     try database.rotate(newRootKeyFor: [store.key, passphrase("other")])
     try process.write("go")
-    try process.expectLine("wrote")
+    #expect(process.readLine() == "wrote")
     try database.changeSlot(0, to: passphrase("another"), stretching: Self.cheap)
     try database.rotate(newRootKeyFor: [passphrase("another"), passphrase("other")])
     try process.write("go")
-    try process.expectLine("\(CofferError.wrongKey)")
+    #expect(process.readLine() == "\(CofferError.wrongKey)")
     let written: String? = try database.makeConnection().read { try $0.object(forKey: "follower") }
     #expect(written == "1")
   }
@@ -231,57 +231,5 @@ enum StoreFiles {
     add(try store.bytes(), from: Layout.envelopeByteCount, step: Layout.pageByteCount, at: 4088)
     add(try store.bytes("-wal"), from: Layout.logHeaderByteCount, step: Layout.frameByteCount, at: 24 + 4088)
     return epochs
-  }
-}
-
-/// Another process, controlled line by line.
-final class Follower {
-  private let process: Process
-  private let input: FileHandle
-  private let output: FileHandle
-  private var text = Data()
-
-  init(_ process: Process, _ input: FileHandle, _ output: FileHandle) {
-    self.process = process
-    self.input = input
-    self.output = output
-  }
-
-  func write(_ line: String) throws { try input.write(contentsOf: Data((line + "\n").utf8)) }
-
-  func readLine() -> String? {
-    while true {
-      if let end = text.firstIndex(of: UInt8(ascii: "\n")) {
-        let line = String(decoding: text[..<end], as: UTF8.self)
-        text = Data(text[(end + 1)...])
-        return line
-      }
-      let more = output.availableData
-      guard !more.isEmpty else { return nil }
-      text += more
-    }
-  }
-
-  func expectLine(_ expected: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
-    let line = readLine()
-    #expect(line == expected, sourceLocation: sourceLocation)
-  }
-
-  func kill() {
-    Foundation.kill(process.processIdentifier, SIGKILL)
-    process.waitUntilExit()
-  }
-
-  deinit {
-    try? input.close()
-    process.waitUntilExit()
-  }
-}
-
-extension TemporaryStore {
-  func startFollower(_ command: String, _ arguments: String...) throws -> Follower {
-    let (process, output) = try Child.start(Self.worker, [command, path, keyFile] + arguments)
-    guard let input = process.standardInput as? Pipe else { throw CocoaError(.fileNoSuchFile) }
-    return Follower(process, input.fileHandleForWriting, output.fileHandleForReading)
   }
 }

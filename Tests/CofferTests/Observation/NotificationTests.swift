@@ -215,8 +215,8 @@ final class Heard: Sendable {
   func otherProcesses() throws {
     let registration = try listen()
     defer { registration.cancel() }
-    let workers = try ["a", "b"].map { try store.startWorker("insert", $0, "100").0 }
-    for worker in workers { worker.waitUntilExit() }
+    let workers = try ["a", "b"].map { try store.startWorker("insert", $0, "100") }
+    for worker in workers { worker.end() }
     let notifications = heard.first(200)
     #expect(notifications.changedKeys(inCollection: "numbers").count == 200)
     let snapshots = notifications.map(\.snapshot)

@@ -15,21 +15,13 @@ import Testing
     let maps = ["CSQLite", "COpenSSL", "CSystemCalls"].flatMap { name in
       ["-Xcc", "-fmodule-map-file=\(sources.path)/\(name)/module.modulemap"]
     }
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments =
+    let run = try Child.run(
+      "/usr/bin/env",
       [
         "swiftc", "-emit-sil", "-o", "/dev/null", "-swift-version", "6", "-I",
         Child.products.appendingPathComponent("Modules").path,
-      ]
-      + maps + [file.path]
-    let output = Pipe()
-    process.standardError = output
-    process.standardOutput = output
-    try process.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return process.terminationStatus == 0 ? nil : text
+      ] + maps + [file.path], capturesMessages: true)
+    return run.status == 0 ? nil : run.text + run.message
   }
 
   @Test("is used inside its closure")

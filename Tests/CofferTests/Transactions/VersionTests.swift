@@ -274,11 +274,10 @@ import Testing
 
   @Test("make counters of several processes that lose no increment")
   func processes() throws {
-    let processes = try (0..<2).map { _ in try store.startWorker("increment", "n", "150").0 }
+    let processes = try (0..<2).map { _ in try store.startWorker("increment", "n", "150") }
     #expect(try store.worker("increment", "n", "150").status == 0)
     for process in processes {
-      process.waitUntilExit()
-      #expect(process.terminationStatus == 0)
+      #expect(process.end() == 0)
     }
     #expect(try connection.read { try $0.object(forKey: "n", inCollection: "counters") } == 450)
   }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -166,49 +167,16 @@ final class Tool: Sendable {
     _ arguments: [String], files: [(descriptor: Int32, path: String, flags: Int32)],
     environment: [String: String] = [:], program: String = executable
   ) throws -> pid_t {
-    #if canImport(Darwin)
-      var actions: posix_spawn_file_actions_t?
-      var attributes: posix_spawnattr_t?
-    #else
-      var actions = posix_spawn_file_actions_t()
-      var attributes = posix_spawnattr_t()
-    #endif
-    posix_spawn_file_actions_init(&actions)
-    posix_spawnattr_init(&attributes)
-    defer {
-      posix_spawn_file_actions_destroy(&actions)
-      posix_spawnattr_destroy(&attributes)
-    }
-    // Threads of a test runner block signals, and what started it may ignore some; the tool is to get them all.
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    posix_spawnattr_setsigmask(&attributes, &signals)
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE] { sigaddset(&signals, signal) }
-    posix_spawnattr_setsigdefault(&attributes, &signals)
-    #if os(Linux)
-      // glibc shows POSIX_SPAWN_SETSID to GNU programs only.
-      let newSession: Int32 = 0x80
-    #else
-      let newSession = Int32(POSIX_SPAWN_SETSID)
-    #endif
-    posix_spawnattr_setflags(
-      &attributes, Int16(newSession | Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF)))
-    for file in files {
-      posix_spawn_file_actions_addopen(&actions, file.descriptor, file.path, file.flags, 0o600)
-    }
     var variables = [
       "HOME": home.path, "PATH": "/usr/bin:/bin", "LC_ALL": "C", "XDG_RUNTIME_DIR": runtime,
     ]
     variables.merge(environment) { $1 }
-    let environmentWords = CWords(variables.map { "\($0.key)=\($0.value)" })
     let command =
       (isRefusedKeyrings ? [Self.worker, "without-keyring", "-", "-"] : []) + [program] + arguments
-    let argumentWords = CWords(command)
-    var child: pid_t = 0
-    let result = posix_spawn(
-      &child, command[0], &actions, &attributes, argumentWords.pointers, environmentWords.pointers)
-    try #require(result == 0, "\(command[0]) could not be started")
-    return child
+    let opened = files.map { ($0.descriptor, SpawnedProcess.File.path($0.path, flags: $0.flags)) }
+    return try SpawnedProcess(
+      command, environment: variables, files: Dictionary(uniqueKeysWithValues: opened), hasOwnSession: true
+    ).id
   }
 
   /// Waits for the end; 128+N stands for signal N, as in a shell.
@@ -218,15 +186,4 @@ final class Tool: Sendable {
     let signal = status & 0x7f
     return signal == 0 ? (status >> 8) & 0xff : 128 + signal
   }
-}
-
-/// Strings as C wants them for a new process.
-private final class CWords {
-  let pointers: [UnsafeMutablePointer<CChar>?]
-
-  init(_ words: [String]) {
-    pointers = words.map { (word: String) in strdup(word) } + [nil]
-  }
-
-  deinit { for pointer in pointers { free(pointer) } }
 }

@@ -125,18 +125,9 @@
 
     /// Runs this program with other arguments; returns its output.
     private static func inProcess(_ arguments: [String]) throws -> String {
-      let process = Process()
-      process.executableURL = URL(fileURLWithPath: "/proc/self/exe")
-      process.arguments = arguments
-      let output = Pipe()
-      process.standardOutput = output
-      try process.run()
-      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-      process.waitUntilExit()
-      guard process.terminationReason == .exit, process.terminationStatus == 0 else {
-        return "FAILED the process ended with \(process.terminationReason), \(process.terminationStatus)"
-      }
-      return text.trimmingCharacters(in: .newlines)
+      let run = try Child.run("/proc/self/exe", arguments)
+      guard run.status == 0 else { return "FAILED the process ended with \(run.status)" }
+      return run.text.trimmingCharacters(in: .newlines)
     }
   }
 #endif
