@@ -50,11 +50,16 @@ demo: deps ## Build the tool and take a short tour with it
 	@Scripts/build-release.sh
 	@Scripts/demo.sh "$$($(SWIFT) build -c release --show-bin-path)/prefs"
 
+# Swift Testing starts all tests at once by default: one that waits for a lock or an answer for seconds would then get a thread
+# back only after minutes, when its time is up. Swift 6.2 does not have the option.
+WIDTH = $(if $(findstring maximum-parallelization-width,$(shell $(SWIFT) test --help-hidden)),\
+  --experimental-maximum-parallelization-width $$((4 * $$(getconf _NPROCESSORS_ONLN))))
+
 # Without --skip-build, `swift test` rebuilds everything with different flags.
 test: test-deps lint ## Lint, build with warnings as errors, run all tests and the examples
 	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --build-tests --enable-all-traits
 	Scripts/public-interface --check "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
-	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build
+	COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) test --enable-all-traits --skip-build $(WIDTH)
 	Tests/Interop/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Dependents/run
 	Tests/Documentation/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
@@ -132,7 +137,7 @@ bench-configuration: deps ## Measure the provider for swift-configuration beside
 	@"$$($(SWIFT) build -c release --package-path Benchmarks --show-bin-path)/ConfigurationBenchmark"
 
 soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
-	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak \
+	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak $(WIDTH) \
 	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests|TextFormatTests|ProxyExploration'
 
 # Every reader of external bytes, for this long, with the address sanitizer.
