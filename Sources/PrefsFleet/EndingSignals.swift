@@ -10,18 +10,18 @@ import Synchronization
   import Glibc
 #endif
 
-/// The signals that ask a process to end in order; of one holder in a process.
+/// The signals that ask a process to end cleanly; a process has one holder.
 ///
 /// Their handler writes to a pipe. On Linux libdispatch's source of signals loses one in thirty in a program with an asynchronous
 /// `main`: the main thread, which has none of them blocked, takes it.
 final class EndingSignals: @unchecked Sendable {
-  // Unchecked: the source is made once, and not touched again.
+  // Unchecked: the source is created once and never changed.
   private static let writer = Atomic<Int32>(-1)
 
   private let stream: AsyncStream<Void>
   private let source: any DispatchSourceRead
 
-  /// - Throws: ``Failure`` where there is no pipe.
+  /// - Throws: ``Failure`` if no pipe can be created.
   init() throws {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     self.stream = stream
@@ -33,7 +33,7 @@ final class EndingSignals: @unchecked Sendable {
     }
     source = DispatchSource.makeReadSource(fileDescriptor: ends[0], queue: .global())
     source.setEventHandler { [reader = ends[0]] in
-      // What is in the pipe has been heard then.
+      // The pipe's contents have been read by then.
       var bytes = (UInt64(0), UInt64(0))
       if read(reader, &bytes, MemoryLayout.size(ofValue: bytes)) > 0 { continuation.yield() }
     }
@@ -49,7 +49,7 @@ final class EndingSignals: @unchecked Sendable {
     }
   }
 
-  /// Returns when the first one has come, or the task is cancelled.
+  /// Returns when the first one has arrived, or the task is cancelled.
   func first() async {
     for await _ in stream { return }
   }

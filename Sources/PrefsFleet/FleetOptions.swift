@@ -3,7 +3,7 @@ import Coffer
 import CofferFleet
 import PrefsCommands
 
-/// The options that every command of a fleet takes, and the way from them to the fleet.
+/// The options of every command about fleets, and how they lead to the fleet.
 struct FleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -45,7 +45,7 @@ struct FleetOptions: ParsableArguments {
 
   // MARK: Stores and fleets
 
-  /// Opens the store, or makes it where there is none, and closes it behind `body`.
+  /// Opens or creates the store, and closes it after `body`.
   ///
   /// If `body` throws and leaves a new store empty, the store is removed again. Its key file stays: another store may have been made
   /// with it meanwhile.
@@ -75,9 +75,9 @@ struct FleetOptions: ParsableArguments {
     return try Fleet.carriers(of: database).isEmpty && connection.read { try $0.allCollections().isEmpty }
   }
 
-  /// Opens the store and its fleets, and closes it behind `body`.
+  /// Opens the store and its fleets, and closes it after `body`.
   ///
-  /// - Parameter isReading: Whether a store that cannot be written will do.
+  /// - Parameter isReading: Whether a read-only store suffices.
   func withFleets<R>(isReading: Bool = false, _ body: ([Fleet]) async throws -> R) async throws -> R {
     let session = try CommandSession(ofCommandWith: common)
     return try await using(isReading ? try session.openForReading() : try session.open()) { database in
@@ -104,7 +104,7 @@ struct FleetOptions: ParsableArguments {
   }
 }
 
-/// The options of a command that is about one fleet.
+/// The options of a command about one fleet.
 struct OneFleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("The name of the fleet, if the store belongs to several.", valueName: "name"))
@@ -114,7 +114,7 @@ struct OneFleetOptions: ParsableArguments {
 
   var common: CommonOptions { options.common }
 
-  /// Opens the store and the fleet, and closes the store behind `body`.
+  /// Opens the store and the fleet, and closes the store after `body`.
   func withFleet<R>(isReading: Bool = false, _ body: (Fleet) async throws -> R) async throws -> R {
     try await options.withFleets(isReading: isReading) { fleets in
       var named: [String: Fleet] = [:]

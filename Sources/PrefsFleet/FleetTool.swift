@@ -39,7 +39,7 @@ package enum FleetTool {
     }
   }
 
-  /// What an error of a fleet or its carrier means for who runs the tool.
+  /// The exit code and message for an error of a fleet or its carrier.
   private static func failure(_ error: any Error) -> Failure? {
     switch error {
     case let error as FleetError: Failure(error.exitStatus, error.description)

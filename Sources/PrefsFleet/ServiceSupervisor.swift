@@ -8,14 +8,14 @@ import PrefsCommands
   import Glibc
 #endif
 
-/// Who wants to know how a service stands: systemd, by the socket that `NOTIFY_SOCKET` names; see sd_notify(3).
+/// The supervisor that wants to know a service's state: systemd, at the socket named by `NOTIFY_SOCKET`; see sd_notify(3).
 final class ServiceSupervisor: Sendable {
   private let descriptor: Int32
   private let path: [UInt8]
 
-  /// - Throws: ``Failure`` where the socket cannot be made.
+  /// - Throws: ``Failure`` if the socket cannot be created.
   init() throws {
-    // A name that begins with @ is one of Linux's abstract names, whose first byte is 0.
+    // A name that begins with @ is abstract (unix(7)): its first byte is 0.
     var path = Array((Environment.variable("NOTIFY_SOCKET") ?? "").utf8)
     if path.first == UInt8(ascii: "@") { path[0] = 0 }
     self.path = path
@@ -43,7 +43,7 @@ final class ServiceSupervisor: Sendable {
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
     let byteCount = socklen_t(MemoryLayout.offset(of: \sockaddr_un.sun_path)! + path.count)
-    // A supervisor that has gone is none of the service's concern.
+    // The service continues without a supervisor.
     _ = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         sendto(descriptor, text, text.utf8.count, 0, $0, byteCount)

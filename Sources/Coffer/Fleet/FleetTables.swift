@@ -1,28 +1,28 @@
 import CofferCrypto
 import CofferStorage
 
-/// What a store knows of a fleet that it is a member of: a row of the table `fleets`.
+/// What a store knows about a fleet that it belongs to: a row of the table `fleets`.
 package struct StoredFleet: Sendable {
-  /// Of the row; nil before it is there.
+  /// The number of the row; nil before it is inserted.
   package var id: Int64?
-  /// The fleet's own id.
+  /// The ID of the fleet.
   package var fleet: [UInt8]
   /// The carrier's address.
   package var carrier: String
-  /// This store's member, and the seed of its private keys.
+  /// This store's member ID, and the seed of its private keys.
   package var member: [UInt8]
   package var identity: SecretBytes
-  /// SHA-256 of the first version of the members, which all others are verified from.
+  /// SHA-256 of the first version of the members, from which all others are verified.
   package var firstAuthority: [UInt8]
-  /// The commit that the store is in step with; the highest that it has seen.
+  /// The commit that the store is in sync with; the highest that it has seen.
   package var number: Int64
-  /// Up to which commit of the store its changes have been looked through.
+  /// The commit of the store up to which its changes were searched.
   package var sequence: Int64
-  /// When it was last in step, in milliseconds since 1970.
+  /// When it was last in sync, in milliseconds since 1970.
   package var synced: Int64
-  /// Where the carrier's changes go on; nil where everything has to be read.
+  /// Where the carrier's changes continue; nil if everything must be read.
   package var revision: String?
-  /// The objects of the head and the members, as they were verified.
+  /// The verified objects of the head and the members.
   package var head: [UInt8]
   package var authority: [UInt8]
   package var members: [UInt8]
@@ -41,7 +41,7 @@ package struct StoredFleet: Sendable {
   }
 }
 
-/// What a store knows of a record: a row of the table `fleet_records`.
+/// What a store knows about a record: a row of the table `fleet_records`.
 package struct StoredRecord: Sendable, Equatable {
   package var collection: String
   package var key: String
@@ -51,7 +51,7 @@ package struct StoredRecord: Sendable, Equatable {
   package var author: [UInt8]
   package var isRemoved: Bool
   package var expires: Int64?
-  /// The item's version when it was in step: 0 for none, `notInStep` where it never was.
+  /// The item's version when it was last in sync: 0 for no item, `notInStep` if it never was.
   package var version: Int64
   /// SHA-256 of the object.
   package var digest: [UInt8]
@@ -67,16 +67,16 @@ package struct StoredRecord: Sendable, Equatable {
     (self.version, self.digest) = (version, digest)
   }
 
-  /// Whether it has no value at a time: removed, or expired.
+  /// Whether it has no value at a given time: removed, or expired.
   package func isAbsent(at time: Int64) -> Bool { isRemoved || expires.map { $0 <= time } ?? false }
 }
 
-/// A value that was set on two hosts at once, and lost: a row of the table `fleet_conflicts`.
+/// The losing value of a concurrent change: a row of the table `fleet_conflicts`.
 package struct StoredConflict: Sendable, Equatable {
   package let id: Int64
   package let collection: String
   package let key: String
-  /// That of the loser in the key's history.
+  /// The version of the losing value in the key's history.
   package let version: Int64
   package let time: Int64
   package let winner: String
@@ -85,7 +85,7 @@ package struct StoredConflict: Sendable, Equatable {
 
 /// The tables of fleets.
 ///
-/// A store gets them with the first fleet, and with them the next version of its tables.
+/// They are created with the first fleet, which raises the version of the store's tables.
 struct FleetTables {
   let connection: SQLiteConnection
 
@@ -126,7 +126,7 @@ struct FleetTables {
       ON CONFLICT DO UPDATE SET carrier = ?3, number = ?7, sequence = ?8, synced = ?9, revision = ?10, head = ?11,
         authority = ?12, members = ?13, sum = ?14 RETURNING id
       """)
-    // What is not bound is NULL.
+    // Unbound parameters are NULL.
     if let id = fleet.id { statement.bind(id, at: 1) }
     statement.bind(fleet.fleet, at: 2)
     statement.bind(fleet.carrier, at: 3)
@@ -144,7 +144,7 @@ struct FleetTables {
     return try statement.first { $0.integer(0) } ?? 0
   }
 
-  /// Forgets a fleet, and everything about it.
+  /// Deletes a fleet's row, and everything about it.
   func remove(_ fleet: Int64) throws {
     for sql: StaticString in [
       "DELETE FROM fleet_records WHERE fleet = ?", "DELETE FROM fleet_conflicts WHERE fleet = ?",
@@ -193,7 +193,7 @@ struct FleetTables {
     return records
   }
 
-  /// Records of what is gone since before a time, and in step.
+  /// The records of settings removed or expired before a time, and in sync.
   func forgettableRecords(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
     var records: [StoredRecord] = []
     let statement = try connection.statement(
@@ -244,7 +244,7 @@ struct FleetTables {
 
   // MARK: Changes
 
-  /// The keys of a collection that are not in step.
+  /// The keys of a collection that are not in sync.
   func keysNotInStep(_ collection: StoredCollection?, named name: String, of fleet: Int64, at time: Int64) throws
     -> [String]
   {

@@ -1,6 +1,6 @@
 import CofferStorage
 
-/// A transaction, as it is seen by what keeps a store in step with a fleet.
+/// The view of a transaction for syncing a store with a fleet.
 package struct FleetTransaction {
   let session: Session
 
@@ -8,7 +8,7 @@ package struct FleetTransaction {
 
   private func reading<Result>(_ body: () throws -> Result) throws -> Result { try session.reading(body) }
 
-  /// Runs `body`, which changes the tables of fleets: a commit, also where no item changes.
+  /// Runs `body`, which changes the tables of fleets; always a commit, even if no item changes.
   private func changing<Result>(_ body: () throws -> Result) throws -> Result {
     session.transaction.changesDeclarations = true
     return try session.reading(body)
@@ -33,7 +33,7 @@ package struct FleetTransaction {
 
   package func lastSequence() throws -> Int64 { try reading { try session.changeLog.lastSequence() } }
 
-  /// Whether the values of a collection are sealed, or would be if it were made.
+  /// Whether the values of a collection are sealed, or would be if it existed.
   package func isSealed(_ collection: String) throws -> Bool {
     try reading { try session.isSealedOrWillBe(collection) }
   }
@@ -50,7 +50,7 @@ package struct FleetTransaction {
 
   package func records(of fleet: Int64) throws -> [StoredRecord] { try reading { try tables.records(of: fleet) } }
 
-  /// Records of what is gone since before a time, and in step.
+  /// The records of settings removed or expired before a time, and in sync.
   package func forgettableRecords(of fleet: Int64, before time: Int64, atMost count: Int) throws -> [StoredRecord] {
     try reading { try tables.forgettableRecords(of: fleet, before: time, atMost: count) }
   }
@@ -65,7 +65,7 @@ package struct FleetTransaction {
 
   // MARK: Items
 
-  /// What an item holds, its version and when it was set; nil for none.
+  /// An item's value, version and time of setting; nil for no item.
   package func item(_ key: String, in collection: String) throws -> (
     value: FleetValue, version: Int64, modified: Int64
   )? {
@@ -73,11 +73,11 @@ package struct FleetTransaction {
     return (FleetValue(row.item), row.version, row.modified)
   }
 
-  /// Sets an item, or removes it with nil, as it was set elsewhere.
+  /// Sets an item as it was set elsewhere; nil removes it.
   ///
   /// - Parameters:
-  ///   - author: Who did; see `Author`.
-  ///   - keepsLoser: Whether what was there becomes history in any case.
+  ///   - author: Who set it; see `Author`.
+  ///   - keepsLoser: Whether to move the previous value into the history even if the collection keeps none.
   /// - Returns: The version of the item, 0 for none.
   package func set(
     _ value: FleetValue?, _ key: String, in collection: String, author: String, keepsLoser: Bool = false
@@ -94,16 +94,16 @@ package struct FleetTransaction {
     return try session.version(key, in: collection)
   }
 
-  /// Puts a value that was set elsewhere, and lost, into the history of its key.
+  /// Adds a value from elsewhere that lost a conflict to the history of its key.
   ///
   /// - Returns: Its version there.
-  /// - Throws: ``NeedsEarlierCommit`` where there is no number for it.
+  /// - Throws: ``NeedsEarlierCommit`` if no version is free for it.
   package func keepLoser(
     _ value: FleetValue, _ key: String, in collection: String, modified: Int64, author: String
   ) throws -> Int64 {
     try changing {
       let ended = try session.newVersion()
-      // The number of the commit before: another value of this key can only have it where that one made it.
+      // The number of the previous commit: another value of this key has it only if that commit set one.
       let version = ended - 1
       guard try version > 0 && session.version(key, in: collection) != version else { throw NeedsEarlierCommit() }
       try session.history.insert(
@@ -113,15 +113,15 @@ package struct FleetTransaction {
     }
   }
 
-  /// What the transaction writes is ruled out until another commit, of nothing, was made.
+  /// The transaction has to be repeated after an empty commit.
   struct NeedsEarlierCommit: Error {}
 
   // MARK: Changes
 
-  /// What was changed here since the fleet was in step, in parts that have to travel whole, in their order.
+  /// The local changes since the last sync, in order, in parts that must be pushed whole.
   ///
-  /// Where the change log still has it, these are the commits; those between a change of a key and a later one of the same key
-  /// are one part, since what was there between is not known any more.
+  /// The parts are the commits, as far as the change log still has them. Commits from one change of a key to a later one of the
+  /// same key form a single part, because the value in between is no longer known.
   package func localChanges(of fleet: StoredFleet, in collections: [String]) throws -> [[LocalChange]] {
     guard let id = fleet.id else { return [] }
     return try reading {
@@ -146,7 +146,7 @@ package struct FleetTransaction {
     let key: ByteString
   }
 
-  /// Keys that the change log names.
+  /// The keys named by the change log.
   package struct LoggedKeys {
     fileprivate let places: Set<Place>
 
@@ -155,13 +155,13 @@ package struct FleetTransaction {
     }
   }
 
-  /// The keys that were changed here since the fleet was in step; none if the change log says too little.
+  /// The keys changed here since the last sync; empty if the change log does not go back far enough.
   package func keysChanged(since fleet: StoredFleet, in collections: [String]) throws -> LoggedKeys {
     let parts = try reading { try loggedChanges(after: fleet.sequence, in: collections) } ?? []
     return LoggedKeys(places: Set(parts.joined().map(\.0)))
   }
 
-  /// By what the change log says; nil where it says too little.
+  /// The changes according to the change log; nil if it does not go back far enough.
   private func loggedChanges(
     after sequence: Int64, in collections: [String]
   ) throws -> [[(Place, ChangeLog.Row)]]? {
@@ -195,7 +195,7 @@ package struct FleetTransaction {
     for (index, commit) in commits.enumerated() {
       for place in commit.places {
         end = max(end, last[place] ?? index)
-        // Each key once, as it was changed last.
+        // Each key once, with its last change.
         if last[place] == index { part.append((place, commit.row)) }
       }
       guard index >= end else { continue }
@@ -205,7 +205,7 @@ package struct FleetTransaction {
     return parts
   }
 
-  /// What is not in step of a key; nil where it is.
+  /// The unsynced change of a key; nil if the key is in sync.
   private func change(
     _ key: String, in collection: String, of fleet: Int64, at time: Int64, by author: String
   ) throws -> LocalChange? {
@@ -247,12 +247,12 @@ package struct FleetTransaction {
 }
 
 extension Connection {
-  /// Reads the tables of fleets, and items.
+  /// Reads items and the tables of fleets.
   package func readFleets<Result>(_ body: (FleetTransaction) throws -> Result) throws -> Result {
     try perform { session in try session.read { try body(FleetTransaction(session: session)) } }
   }
 
-  /// Changes the tables of fleets, and items, in one transaction.
+  /// Changes items and the tables of fleets, in one transaction.
   package func writeFleets<Result>(_ body: (FleetTransaction) throws -> Result) throws -> Result {
     do {
       return try readWrite { try body(FleetTransaction(session: $0.session)) }

@@ -1,7 +1,7 @@
 import CofferCrypto
 import CofferStorage
 
-/// What a setting holds, as it travels.
+/// The value of a setting, in the form that is pushed.
 package struct FleetValue: Equatable, Sendable {
   package var object: StoredValue
   package var metadata: StoredValue?
@@ -17,12 +17,12 @@ package struct FleetValue: Equatable, Sendable {
 
   var item: HeldItem { HeldItem(object: HeldValue(object), metadata: metadata, dates: dates) }
 
-  /// How many bytes its values have.
+  /// The total size of its values, in bytes.
   package var byteCount: Int { object.bytes.count + (metadata?.bytes.count ?? 0) }
 }
 
 extension StoredValue {
-  /// A value that came from elsewhere; nil where it is malformed, or of a kind that does not travel.
+  /// Decodes a value from elsewhere; nil if it is malformed, or of a kind that is never shared.
   package init?(travelling code: UInt8, _ bytes: UnsafeRawBufferPointer) {
     guard let kind = Value.Kind(rawValue: code), kind != .null, kind != .sealed else { return nil }
     self.init(kind: kind, bytes: StoredBytes(copying: bytes, isSecret: kind == .secret))
@@ -30,15 +30,15 @@ extension StoredValue {
   }
 }
 
-/// An item that is not in step with its record.
+/// An item that differs from its record.
 package struct LocalChange: Sendable {
   package let collection: String
   package let key: String
-  /// nil where it was removed.
+  /// Nil if it was removed.
   package let value: FleetValue?
-  /// 0 where it was removed.
+  /// 0 if it was removed.
   package let version: Int64
-  /// When it was set; of a removal, about when.
+  /// When it was set; approximate for a removal.
   package let modified: Int64
   /// Who set it; see `Author`.
   package let author: String

@@ -1,7 +1,7 @@
 extension Carrier {
   /// Checks a commit against the limits, before anything is sent.
   ///
-  /// - Precondition: The names are such as ``Carrier`` allows, and each occurs once.
+  /// - Precondition: The names are valid, see ``Carrier``, and each occurs once.
   func check(_ changes: [CarrierChange], _ condition: CarrierCondition) throws(CarrierError) {
     guard changes.count <= limits.operationCount else {
       throw .tooManyChanges(count: changes.count, limit: limits.operationCount)
@@ -30,13 +30,13 @@ extension Carrier {
 }
 
 extension CarrierChange {
-  /// The object that is put.
+  /// The new object.
   var object: CarrierObject? {
     if case .put(let object) = self { object } else { nil }
   }
 }
 
-/// What objects of a carrier may be called; see ``Carrier``.
+/// The rules for names of objects; see ``Carrier``.
 enum CarrierName {
   static let byteLimit = 200
 

@@ -1,19 +1,19 @@
 import CofferCrypto
 
-/// What a carrier shows of a commit: its head, and the records that are on the carrier or have changed there.
+/// A commit on a carrier: its head, and the records that are there or have changed.
 struct CarrierView {
   var head: [UInt8]
-  /// By the names of objects; nil for what was removed.
+  /// By object name; nil for a removed object.
   var objects: [String: [UInt8]?]
-  /// Whether these are all that there are.
+  /// Whether these are all records, not only changed ones.
   var isComplete: Bool
   var revision: CarrierRevision
   var prepared: PreparedRecords?
 
   /// Reads everything.
   ///
-  /// - Parameter preparation: Processes the records meanwhile.
-  /// - Returns: nil where there is no head.
+  /// - Parameter preparation: Processes the records while more are read.
+  /// - Returns: Nil if there is no head.
   static func readAll(_ carrier: any Carrier, _ preparation: Preparation? = nil) async throws -> CarrierView? {
     let (pages, page) = AsyncStream.makeStream(of: [CarrierObject].self)
     async let prepared = preparation?.records(of: pages)
@@ -30,7 +30,7 @@ struct CarrierView {
 
   /// Reads what changed since a revision, up to a head.
   ///
-  /// - Returns: nil where that is not known any more, or does not come.
+  /// - Returns: Nil if the carrier no longer knows the changes, or they do not arrive in time.
   static func read(
     _ carrier: any Carrier, after revision: CarrierRevision, upTo head: [UInt8]
   ) async throws -> CarrierView? {
@@ -52,16 +52,16 @@ struct CarrierView {
     }
   }
 
-  /// How long changes may take to come; then everything is read.
+  /// How long to wait for changes; after that, everything is read.
   private static let patience = Duration.seconds(10)
 }
 
-/// Changes of a carrier, collected until they make a commit.
+/// Collects a carrier's changes until they form a commit.
 struct CarrierChanges {
   private var objects: [String: [UInt8]?] = [:]
   private(set) var revision: CarrierRevision?
 
-  /// - Returns: False where what changed is not known any more.
+  /// - Returns: False if the carrier no longer knows the changes.
   mutating func add(_ event: CarrierEvent) -> Bool {
     guard event != .interrupted else { return true }
     guard case .changed(let changes, let revision) = event else { return false }
@@ -77,7 +77,7 @@ struct CarrierChanges {
 
   mutating func removeAll() { self = CarrierChanges() }
 
-  /// nil where no head is among them.
+  /// Nil if there is no head among them.
   var view: CarrierView? {
     guard let revision, let head = objects[Head.object] ?? nil else { return nil }
     return CarrierView(head: head, objects: objects, isComplete: false, revision: revision)

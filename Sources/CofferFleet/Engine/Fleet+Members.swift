@@ -40,7 +40,7 @@ public struct FleetConflict: Sendable, Hashable {
 extension Fleet {
   // MARK: Members
 
-  /// The members, as far as this host knows.
+  /// The members known to this host.
   public var members: [FleetMember] {
     membership.members.members.map {
       FleetMember(
@@ -74,8 +74,7 @@ extension Fleet {
 
   /// Removes a member.
   ///
-  /// Its keys open nothing written after this returns: there is a new fleet key, and all
-  /// records are sealed under it.
+  /// Its keys open nothing that is written after this returns: the fleet gets a new key, and all records are sealed under it.
   ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.memberNotFound`, `.lastAdmin`; what
   ///   ``sync()`` throws. The member then stays.
@@ -96,7 +95,7 @@ extension Fleet {
 
   /// Sets the shared collections.
   ///
-  /// The contents of a new one are merged from all hosts; those of an omitted one stay where they are.
+  /// The contents of an added one are merged from all hosts; those of a dropped one stay on each host.
   ///
   /// - Throws: ``FleetError/notAllowed(role:)`` if this host is not an admin, `.collectionSealed`, `.collectionShared`; what
   ///   ``sync()`` throws.
@@ -112,7 +111,7 @@ extension Fleet {
 
   /// Publishes other members.
   ///
-  /// - Parameter body: Gets the present ones and the time; returns whether a new fleet key is needed.
+  /// - Parameter body: Gets the current members and the time; returns whether a new fleet key is needed.
   private func change(_ body: (inout Members, Int64) throws -> Bool) async throws {
     try await sync()
     try await turns.take {
@@ -136,7 +135,7 @@ extension Fleet {
     }
   }
 
-  /// Replaces members and head together; with a new key, after sealing all records under it in an unused folder.
+  /// Replaces members and head together; for a new key, seals all records under it in an unused folder first.
   private func publish(_ edition: MembersEdition) async throws -> Bool {
     let old = membership
     let next = try Membership(old.stored, isHeadOpened: false)
@@ -151,7 +150,7 @@ extension Fleet {
       for record in resealed { try set.add(next.keys.name(of: record.object), digest: record.digest) }
     }
     let now = try connection.readFleets { $0.time }
-    // Its ancestors are those of the present head.
+    // Its ancestors are those of the current head.
     var head = try old.nextHead(set: set, recordCount: old.head?.recordCount ?? 0, time: now)
     (head.membersVersion, head.authority) = (next.members.version, next.authorityDigest)
     let bytes = try head.sealed(next.keys, by: next.identity)
@@ -175,9 +174,9 @@ extension Fleet {
     return true
   }
 
-  /// Seals all records under another key, in a folder of its own that no head is for yet.
+  /// Seals all records under another key, in a new folder that no head refers to yet.
   ///
-  /// - Returns: By their old names; nil if another member has committed meanwhile.
+  /// - Returns: The new records by their old names; nil if another member has committed meanwhile.
   private func reseal(
     from old: Membership, to next: Membership
   ) async throws -> [(name: [UInt8], object: CarrierObject, digest: [UInt8])]? {
@@ -198,7 +197,7 @@ extension Fleet {
     return resealed
   }
 
-  /// Takes from the carrier what no head is for: of earlier keys, and of commits that were cut off.
+  /// Deletes what no head refers to from the carrier: records under earlier keys, and remains of commits that were cut off.
   ///
   /// - Returns: False if another member has committed meanwhile.
   func clean() async throws -> Bool {
@@ -248,9 +247,9 @@ extension Fleet {
     guard try conflicts().contains(conflict) else { throw FleetError.conflictNotFound(id: conflict.id) }
   }
 
-  /// Sets the rule for settings of a collection that are changed both here and elsewhere; on this host only.
+  /// Sets the rule for settings of a collection that were changed both here and elsewhere, on this host only.
   ///
-  /// By default the later change wins, and on a reader's host the change from elsewhere.
+  /// By default the later change wins; on a reader's host, always the change from elsewhere.
   ///
   /// - Throws: `CofferError`.
   public func setRule(_ rule: FleetRule, forCollection collection: String) throws {

@@ -2,14 +2,14 @@ import Coffer
 import CofferCrypto
 
 extension Fleet {
-  /// The store was changed by another program that syncs it, too; begin again.
+  /// Another program has synced the store meanwhile, so start again.
   struct Overtaken: Error {}
 
-  /// Takes what is on the carrier.
+  /// Pulls the carrier's state.
   ///
   /// - Parameters:
-  ///   - isRollbackAccepted: Whether the carrier may show less than this host has seen.
-  ///   - comparesAll: Whether all records are read, also where the head is the one that was seen.
+  ///   - isRollbackAccepted: Whether the carrier may have less than this host has seen.
+  ///   - comparesAll: Whether to read all records even if the head is the one last seen.
   func pull(isRollbackAccepted: Bool = false, comparesAll: Bool = false, report: inout SyncReport) async throws {
     let readsAll = isRollbackAccepted || comparesAll
     for attempt in 1... {
@@ -21,7 +21,7 @@ extension Fleet {
         try await take(view, isRollbackAccepted: isRollbackAccepted, report: &report)
         return
       } catch let error as FleetError where attempt < 3 && Self.mayPass(error) {
-        // Something changed while it was read, or changes were missed: everything is read the next time.
+        // Something changed during the read, or changes were missed. Read everything next time.
         continue
       }
     }
@@ -42,12 +42,12 @@ extension Fleet {
     return view
   }
 
-  /// Takes a state of the carrier, all of it or nothing.
+  /// Applies a state of the carrier, whole or not at all.
   func take(_ view: CarrierView, isRollbackAccepted: Bool = false, report: inout SyncReport) async throws {
     let epoch = membership.keys.epoch
     let (membership, head) = try await opened(view.head)
     if !isRollbackAccepted { try checkSuccession(head, view.head) }
-    // Of another epoch, all objects have other names.
+    // In another epoch, all objects have other names.
     guard view.isComplete || membership.keys.epoch == epoch else {
       guard let all = try await CarrierView.readAll(carrier) else {
         throw FleetError.rolledBack(seen: self.membership.seen, found: nil)
@@ -77,7 +77,7 @@ extension Fleet {
     try onStep(.didApply)
   }
 
-  /// Refuses a head that is not after the one that was seen.
+  /// Refuses a head that does not follow the one that was seen.
   func checkSuccession(_ bytes: [UInt8]) async throws { try checkSuccession(try await opened(bytes).head, bytes) }
 
   /// A head, and the membership under which it was made.
@@ -88,7 +88,7 @@ extension Fleet {
     return (membership, head)
   }
 
-  /// The membership under which a head was made: this one, or one with later members.
+  /// The membership under which a head was made: this one, or a later version.
   private func acceptedMembership(for head: [UInt8]) async throws -> Membership {
     let version = try Head.membersVersion(of: head)
     guard version >= membership.members.version else {
@@ -102,7 +102,7 @@ extension Fleet {
     return later
   }
 
-  /// Refuses a head that is not after the one that was seen.
+  /// Refuses a head that does not follow the one that was seen.
   private func checkSuccession(_ head: Head, _ bytes: [UInt8]) throws {
     let seen = membership.seen
     guard head.number >= seen else { throw FleetError.rolledBack(seen: seen, found: head.number) }
@@ -112,7 +112,7 @@ extension Fleet {
     else { throw FleetError.forked(seen: seen, found: head.number) }
   }
 
-  /// What the pieces of a commit change.
+  /// The changes in the pieces of a commit.
   func pieces(of head: Head, _ keys: FleetKeys) async throws -> [Piece.Change] {
     let names = head.pieces.map { Piece.object($0.id, keys) }
     let objects = Dictionary(
@@ -125,12 +125,12 @@ extension Fleet {
     }
   }
 
-  /// Applies a state to the store, in the transaction that also says so.
+  /// Applies a state to the store, and records that in the same transaction.
   private func apply(
     _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ view: CarrierView,
     _ membership: Membership, isRollbackAccepted: Bool, _ transaction: FleetTransaction
   ) throws -> Merge {
-    // This may run twice, with another membership of the same: what was before is in `self`.
+    // This may run twice, with another membership of the same fleet. The previous state is in `self`.
     let before = self.membership.stored
     if before.id == nil {
       // Joining.
@@ -149,20 +149,20 @@ extension Fleet {
       let opened = prepared?.records[name]?.record
       records.append((try opened ?? Record(opening: bytes, named: name, membership.keys), name, digest))
     }
-    // In the order of keys, not of names, so that the store's pages are filled one after the other.
+    // In key order, not in name order, so that the store's pages fill one after another.
     records.sort { ($0.record.collection, $0.record.key) < ($1.record.collection, $1.record.key) }
     for (record, name, digest) in records { try merge.take(record, named: name, digest: digest) }
-    // By their keys: in a new epoch they have other names.
+    // By key: in a new epoch they have other names.
     for row in changes.absent where try isStillNamed(row, membership.id, transaction) {
       try merge.takeAbsence(of: row)
     }
-    // What the carrier has lost may have been changed long ago.
+    // What the carrier has lost may be an old change.
     if isRollbackAccepted { membership.setSequence(-1) }
     try membership.save(transaction)
     return merge
   }
 
-  /// Refuses to go on where another program has synced the store, or left the fleet.
+  /// Refuses to continue if another program has synced the store, or left the fleet.
   func checkIsPresent(_ transaction: FleetTransaction) throws {
     guard let present = try transaction.fleets().first(where: { $0.id == membership.stored.id }) else {
       throw FleetError.notJoined
@@ -180,7 +180,7 @@ extension Fleet {
     var absent: [StoredRecord] = []
   }
 
-  /// What is not as the store knows it, once all of it is what the head was signed for.
+  /// The records that differ from what the store knows, after verifying all of them against the signed head.
   private func changed(
     _ objects: [(name: [UInt8], bytes: [UInt8]?)], _ prepared: PreparedRecords?, _ head: Head, _ isComplete: Bool,
     _ membership: Membership, _ transaction: FleetTransaction
@@ -211,7 +211,7 @@ extension Fleet {
       count += 1
       if row?.digest != digest { changed.present.append((name, bytes, digest)) }
     }
-    // Of what the carrier has lost it is known.
+    // The store knows what the carrier has lost.
     if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
     guard count == head.recordCount, ConstantTime.isEqual(try changed.set.digest, head.setDigest) else {
       throw FleetError.damaged(

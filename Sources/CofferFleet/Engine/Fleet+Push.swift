@@ -2,14 +2,14 @@ import Coffer
 import CofferCrypto
 
 extension Fleet {
-  /// Pushes what was changed here.
+  /// Pushes local changes.
   ///
   /// - Returns: Whether everything was pushed; false if another member has committed meanwhile.
   func push(_ report: inout SyncReport) async throws -> Bool {
     guard try await settleEarlier() else { return false }
     let collections = membership.members.collections
     let (parts, sequence) = try connection.readFleets { transaction in
-      // Without its records, which go with the fleet, everything would be new.
+      // Without its records, which are deleted with the fleet, everything would look new.
       try checkIsPresent(transaction)
       try Self.check(collections, transaction, except: membership.id)
       return (try transaction.localChanges(of: membership.stored, in: collections), try transaction.lastSequence())
@@ -22,28 +22,28 @@ extension Fleet {
       guard try await commit(drafts) else { return false }
       report.pushedCount += drafts.count
     }
-    // What follows is looked for behind this, which goes to the store with the next commit.
+    // The next search starts after this commit; the next push stores that.
     if report.problems.isEmpty { membership.setSequence(sequence) }
     return try await forget()
   }
 
   // MARK: Drafts
 
-  /// A change that is on its way to the carrier.
+  /// A change that is being pushed.
   struct Draft {
     /// The new record, nil to remove it.
     var object: CarrierObject?
-    /// The row that the store had, and the one that it has once the change is there; nil for none.
+    /// The store's row before the push, and after it; nil for none.
     var before: StoredRecord?
     var after: StoredRecord?
 
     var name: [UInt8] { after?.name ?? before?.name ?? [] }
   }
 
-  /// So many commits are pushed one by one; more are squashed.
+  /// The number of commits that are pushed one by one; more are squashed.
   private static let partCount = 16
 
-  /// Joins parts that follow each other, where they are many, up to what one request takes.
+  /// Joins consecutive parts, if there are many, up to the size of a request.
   private func squashed(_ parts: [[LocalChange]]) -> [[LocalChange]] {
     guard parts.count > Self.partCount else { return parts }
     var joined: [[LocalChange]] = []
@@ -67,15 +67,15 @@ extension Fleet {
     512 + change.key.utf8.count + change.collection.utf8.count + (change.value?.byteCount ?? 0)
   }
 
-  /// More than any head has, and the names of a request.
+  /// An upper bound for the size of a head and of the names in a request.
   static let headByteCount = 64 * 1024
 
-  /// The largest object of a record that the carrier takes, alone in its request or its piece.
+  /// The largest record that the carrier accepts, alone in its request or piece.
   private var maximumRecordByteCount: Int {
     pieceByteCount - 64
   }
 
-  /// - Returns: nil for what is too large.
+  /// - Returns: Nil if it is too large.
   private func draft(_ change: LocalChange, at now: Int64, _ report: inout SyncReport) throws -> Draft? {
     let clock = HybridClock.next(at: change.modified, after: change.record, now: now)
     let record = Record(
@@ -103,9 +103,9 @@ extension Fleet {
 
   // MARK: Commits
 
-  /// Makes one commit of changes, which others see whole.
+  /// Commits changes, so that others see all of them or none.
   ///
-  /// - Returns: False if another member was faster, and nothing was changed.
+  /// - Returns: False if another member was faster; then nothing was changed.
   func commit(_ drafts: [Draft]) async throws -> Bool {
     let changes: [CarrierChange] = drafts.map { draft in
       draft.object.map { .put($0) } ?? .remove(name: membership.keys.object(draft.name))
@@ -136,7 +136,7 @@ extension Fleet {
     return pieces.isEmpty ? true : try await finishSettling(head)
   }
 
-  /// The hash and the number of all records after the changes.
+  /// The hash and count of all records after the changes.
   private func records(after drafts: [Draft]) throws -> (set: SetHash, count: UInt64) {
     var set = membership.set
     var count = membership.head?.recordCount ?? 0
@@ -153,10 +153,10 @@ extension Fleet {
     return (set, count)
   }
 
-  /// Swaps the head, and notes in the store what that makes of it.
+  /// Swaps the head, and records the result in the store.
   ///
-  /// - Parameter settled: The changes in the head's pieces, which are applied while the store is written. Until then, others read
-  ///   them from the pieces.
+  /// - Parameter settled: The changes in the head's pieces, applied while the store is written. Until then, others read them
+  ///   from the pieces.
   func publish(
     _ head: Head, _ set: SetHash, _ changes: [CarrierChange], settling settled: [CarrierChange] = [],
     _ acknowledge: (FleetTransaction) throws -> Void
@@ -184,7 +184,7 @@ extension Fleet {
       && changes.reduce(Self.headByteCount) { $0 + $1.byteCount } <= carrier.limits.requestByteCount
   }
 
-  /// The largest object that the carrier takes in one request with a head.
+  /// The largest object that the carrier accepts in one request with a head.
   var pieceByteCount: Int {
     min(carrier.limits.objectByteCount, carrier.limits.requestByteCount - Self.headByteCount)
   }
@@ -201,10 +201,10 @@ extension Fleet {
 
   // MARK: Settling
 
-  /// Settles the commit that the store is in sync with, unless done already: moves what it has in its pieces into the records' own
-  /// objects, and makes the commit that says so.
+  /// Settles the commit that the store is in sync with, unless that is done: moves the contents of its pieces into the records' own
+  /// objects, and commits a head without pieces.
   ///
-  /// Each step may be made again, by anyone who writes: all of them put the same bytes.
+  /// Any writer may repeat any step: all writers put the same bytes.
   func settleEarlier() async throws -> Bool {
     guard let head = membership.head, !head.pieces.isEmpty else { return true }
     let changes: [CarrierChange] = try await pieces(of: head, membership.keys).map { name, record in
@@ -223,10 +223,10 @@ extension Fleet {
     return try await make(head.pieces.map { .remove(name: Piece.object($0.id, membership.keys)) })
   }
 
-  /// So many requests are under way at once that need no order: etcd syncs them to its disks together.
+  /// The number of concurrent requests whose order does not matter: etcd syncs them to its disks together.
   private static let parallelRequestCount = 4
 
-  /// Makes changes that need not be seen at once, as long as the head is the same.
+  /// Makes changes that need not become visible together, while the head stays the same.
   func make(_ changes: [CarrierChange]) async throws -> Bool {
     try await Self.make(changes, on: carrier, if: membership.condition)
   }
@@ -246,7 +246,7 @@ extension Fleet {
     }
   }
 
-  /// Changes in parts that a carrier takes at once.
+  /// The changes, split into requests that the carrier accepts.
   private static func requests(_ changes: [CarrierChange], _ limits: CarrierLimits) -> [[CarrierChange]] {
     var requests: [[CarrierChange]] = []
     var byteCount = 0
@@ -266,10 +266,10 @@ extension Fleet {
 
   // MARK: Forgetting
 
-  /// So many removals are forgotten at a time.
+  /// The number of removals forgotten at a time.
   private static let forgottenCount = 100
 
-  /// Takes removals from the carrier that were made longer ago than the fleet remembers them, and what expired so long ago.
+  /// Deletes removals and expired values from the carrier once the fleet's retention period is over.
   private func forget() async throws -> Bool {
     let (id, retention) = (membership.id, membership.members.retention)
     let old = try connection.readFleets { transaction in
@@ -281,7 +281,7 @@ extension Fleet {
 }
 
 extension CarrierChange {
-  /// About what it takes of a request.
+  /// Its approximate size in a request.
   fileprivate var byteCount: Int {
     switch self {
     case .put(let object): object.name.utf8.count + object.bytes.count + 32
@@ -291,7 +291,7 @@ extension CarrierChange {
 }
 
 extension FleetTransaction {
-  /// Notes that changes are on the carrier.
+  /// Records that changes are on the carrier.
   fileprivate func acknowledge(_ drafts: [Fleet.Draft], _ fleet: Int64) throws {
     for draft in drafts {
       if let after = draft.after {

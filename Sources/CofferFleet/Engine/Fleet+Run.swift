@@ -26,30 +26,30 @@ extension Fleet {
       group.addTask { try await self.watch(wake) }
       group.addTask { try await self.work(wakes, wake) }
       group.addTask { try await self.compareNowAndThen() }
-      // None ends without an error, or being cancelled.
+      // Each ends with an error only, or when cancelled.
       try await group.next()
     }
     try Task.checkCancellation()
   }
 
-  /// Why to look.
+  /// The reason for the next sync.
   private enum Wake: Sendable {
-    /// Something was set here.
+    /// A local change.
     case local
-    /// A stream of changes begins.
+    /// The carrier's stream of changes has begun.
     case stream
     case carrier(CarrierEvent)
-    /// It is time to try again.
+    /// The time of a retry has come.
     case retry
   }
 
   private static let firstPause = Duration.seconds(1)
-  /// How long to wait after a failure, at most.
+  /// The longest wait after a failure.
   private static let longestPause = Duration.seconds(10)
-  /// A whole comparison finds what a stream of changes does not show, as records that were taken away while the head stayed.
+  /// The time between full comparisons, which find what a stream of changes does not show: records removed while the head stayed.
   private static let comparisonInterval = Duration.seconds(86_400)
 
-  /// A time about that long, so that not all hosts come at once.
+  /// About this duration, at random, so that not all hosts come at once.
   private static func about(_ time: Duration) -> Duration { time * Double.random(in: 0.5...1) }
 
   private func shares(_ commit: Commit) -> Bool {
@@ -64,7 +64,7 @@ extension Fleet {
   /// Receives the carrier's changes.
   private func watch(_ wake: AsyncStream<Wake>.Continuation) async throws {
     var pause = Self.firstPause
-    // Without a revision there is nothing to go on from.
+    // Without a revision there is nothing to continue from.
     var missesChanges = membership.stored.revision == nil
     while true {
       do {
@@ -96,7 +96,7 @@ extension Fleet {
     }
   }
 
-  /// Reads everything that is on the carrier, and gets in step with it.
+  /// Reads everything on the carrier, and gets in sync with it.
   private func compare() async throws {
     _ = try await turns.take {
       try await reporting {
@@ -119,7 +119,7 @@ extension Fleet {
       do {
         switch next {
         case .local:
-          // However much is set meanwhile, the next try takes all of it along.
+          // However much is set meanwhile, the next attempt pushes all of it.
           if retry != nil { continue }
           try await push()
         case .stream:
@@ -151,7 +151,7 @@ extension Fleet {
     try Task.checkCancellation()
   }
 
-  /// Whether trying again may help.
+  /// Whether a retry may help.
   private static func mayPass(_ error: any Error) -> Bool {
     switch error {
     case FleetError.removed, FleetError.notJoined: false
@@ -165,7 +165,7 @@ extension Fleet {
     }
   }
 
-  /// Pushes what was set here, in the belief that the carrier is where this host is.
+  /// Pushes local changes, assuming that the carrier has nothing new.
   private func push() async throws {
     guard try hasLocalChanges() else { return }
     _ = try await turns.take {
@@ -177,9 +177,9 @@ extension Fleet {
     }
   }
 
-  /// Takes a state that the carrier's stream of changes has brought.
+  /// Applies a state that the carrier's stream of changes has delivered.
   private func follow(_ view: CarrierView) async throws {
-    // What this host commits itself comes back to it.
+    // The stream also delivers this host's own commits.
     guard try !isKnown(view.head) else { return membership.setRevision(view.revision.text) }
     do {
       try await turns.take {
@@ -190,10 +190,10 @@ extension Fleet {
     } catch is CancellationError {
       throw CancellationError()
     } catch {
-      // It missed something, or another program has synced the store.
+      // The stream missed something, or another program has synced the store.
       return _ = try await sync()
     }
-    // What was set here, too, and is to win.
+    // Local changes of the same settings, which must win.
     try await push()
   }
 

@@ -64,7 +64,7 @@ extension Fleet {
     }
   }
 
-  /// Runs `body`, and says how it ended.
+  /// Runs `body`, and reports how it ended.
   func reporting(_ body: () async throws -> SyncReport) async throws -> SyncReport {
     do {
       let report = try await body()
@@ -82,15 +82,14 @@ extension Fleet {
     }
   }
 
-  /// How often others may be faster before this gives up.
+  /// How many times others may be faster before this gives up.
   private static let attemptCount = 20
 
-  /// Pulls and pushes until both sides have the same.
+  /// Pulls and pushes until both sides are equal.
   ///
   /// - Parameters:
-  ///   - pushesFirst: Whether the carrier is taken to be where this host is: what was set here then travels a request
-  ///     sooner.
-  ///   - comparesAll: Whether all records are read, also where the head is the one that was seen.
+  ///   - pushesFirst: Whether to assume that the carrier has nothing new: local changes then arrive a request sooner.
+  ///   - comparesAll: Whether to read all records even if the head is the one last seen.
   func exchange(
     pushesFirst: Bool = false, comparesAll: Bool = false, _ report: inout SyncReport
   ) async throws {
@@ -106,10 +105,10 @@ extension Fleet {
     throw FleetError.busy
   }
 
-  /// How often it is noted that the store was in step, where nothing else has to be.
+  /// How often to record that the store is in sync, if there is nothing else to record.
   private static let noteInterval: Int64 = 3_600_000
 
-  /// Occasionally records that the store is in sync, to distinguish what a fleet has forgotten from what the carrier has
+  /// Records from time to time that the store is in sync, to distinguish what the fleet has forgotten from what the carrier has
   /// lost.
   private func noteInStep() throws {
     let now = try connection.readFleets { $0.time }
@@ -121,7 +120,7 @@ extension Fleet {
     }
   }
 
-  /// Takes over what another program has left in the store.
+  /// Adopts what another program has changed in the store.
   private func reload() throws {
     guard let stored = try connection.readFleets({ try $0.fleets().first { $0.id == membership.stored.id } }) else {
       throw FleetError.notJoined

@@ -32,10 +32,10 @@ public actor Fleet {
   let turns = Turns()
   private var observers: [Int: AsyncStream<FleetStatus>.Continuation] = [:]
   private var lastObserver = 0
-  /// What tests interrupt.
+  /// Where tests interrupt.
   var onStep: @Sendable (Step) throws -> Void = { _ in }
 
-  /// The moments between which a host can be cut off.
+  /// The steps between which a host can be cut off.
   enum Step: CaseIterable, Sendable {
     case willCommit, didStage, didCommit, didAcknowledge, didSettle, didResealSome, willApply, didApply
   }
@@ -181,7 +181,7 @@ public actor Fleet {
 
   /// The fleet that a store is a member of.
   ///
-  /// - Parameter carrier: The one whose address is ``carriers(of:)``.
+  /// - Parameter carrier: The one at the address that ``carriers(of:)`` returns.
   /// - Throws: ``FleetError/notJoined``, `.removed`; `CofferError`.
   public static func open(in database: Database, at carrier: any Carrier) throws -> Fleet {
     let connection = try database.makeConnection()
@@ -299,7 +299,7 @@ public enum FleetCondition: Sendable, Hashable {
   case left
 }
 
-/// Lets one task at a time work on a fleet, in the order in which they came.
+/// Admits one task at a time to a fleet, in order of arrival.
 final class Turns: Sendable {
   private let state = Lock(State())
 

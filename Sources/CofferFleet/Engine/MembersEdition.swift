@@ -1,12 +1,12 @@
 import CofferCrypto
 
-/// A version of the members in the making: its two objects, with a fleet key that is new where the epoch is.
+/// A new version of the members: its two objects, and the fleet key, which is new in a new epoch.
 struct MembersEdition {
   let authorityBytes: [UInt8]
   let membersBytes: [UInt8]
   let authority: Authority
 
-  /// What puts them on the carrier.
+  /// The changes that put them on the carrier.
   var changes: [CarrierChange] {
     [
       .put(CarrierObject(name: Authority.object(authority.version), bytes: authorityBytes)),
@@ -22,9 +22,9 @@ struct MembersEdition {
       previous: [UInt8](repeating: 0, count: SHA256.byteCount), identity, time)
   }
 
-  /// The version after a membership's present one.
+  /// The version after the current one of a membership.
   ///
-  /// - Parameter hasNewKey: Whether it begins an epoch.
+  /// - Parameter hasNewKey: Whether it begins a new epoch.
   init(_ members: Members, after membership: Membership, hasNewKey: Bool, time: Int64) throws {
     let authority = membership.authority
     try self.init(
@@ -65,7 +65,7 @@ struct AuthorityChain {
     return chain
   }
 
-  /// Goes on from a version that was verified before.
+  /// Continues from a version that was already verified.
   static func read(from carrier: any Carrier, after authority: Authority, _ bytes: [UInt8]) async throws
     -> AuthorityChain
   {
@@ -79,7 +79,7 @@ struct AuthorityChain {
   private mutating func goOn(_ carrier: any Carrier) async throws {
     for attempt in 1... {
       while true {
-        // Some at a time: a host that was away long has many to read.
+        // In batches: a host that was away for long has many to read.
         let last = authority.version
         let names = (1...16).map { Authority.object(last &+ $0) }
         let objects = Dictionary(
@@ -92,7 +92,7 @@ struct AuthorityChain {
         if authority.version != last &+ 16 { break }
       }
       members = try await carrier.read([Members.object]).first?.bytes ?? []
-      // Another version may have come between.
+      // Another version may have been published meanwhile.
       if try ConstantTime.isEqual(members.digest, authority.members) { return }
       guard attempt < 3 else {
         throw FleetError.damaged(object: Members.object, reason: "it does not match what an admin signed")

@@ -1,9 +1,9 @@
 import Coffer
 import CofferCrypto
 
-/// A store's place in a fleet: what its tables hold, verified and opened.
+/// A store's membership in a fleet: the contents of its tables, verified and opened.
 final class Membership: @unchecked Sendable {
-  // Unchecked: the `Fleet` that made it, an actor, is the only one to use it.
+  // Unchecked: only the `Fleet` that made it, an actor, uses it.
   private(set) var stored: StoredFleet
   let identity: Identity
   private(set) var authority: Authority
@@ -11,29 +11,29 @@ final class Membership: @unchecked Sendable {
   private(set) var members: Members
   private(set) var fleetKey: SecretBytes
   private(set) var keys: FleetKeys
-  /// That of the records in the state that the store is in step with.
+  /// The hash of the records in the state that the store is in sync with.
   var set: SetHash
-  /// The head of that state; nil before the first.
+  /// The head of that state; nil before the first sync.
   private(set) var head: Head?
 
-  /// The row of the fleet.
+  /// The fleet's row in the table `fleets`.
   var id: Int64 { stored.id ?? 0 }
 
-  /// The highest number of a head that was seen.
+  /// The highest head number seen so far.
   var seen: UInt64 { UInt64(clamping: stored.number) }
 
   /// This store's own member.
   var me: Members.Member {
-    // Without it, there was no fleet key to be opened.
+    // Otherwise opening the fleet key would have failed.
     members[identity.member]!
   }
 
-  /// - Throws: ``FleetError/removed`` where the members do not have this one.
+  /// - Throws: ``FleetError/removed`` if this host is not among the members.
   convenience init(_ stored: StoredFleet) throws {
     try self.init(stored, isHeadOpened: true)
   }
 
-  /// - Parameter isHeadOpened: Whether the present head is of interest: where another follows, it is not.
+  /// - Parameter isHeadOpened: Whether to open the current head; false if another one replaces it at once.
   init(_ stored: StoredFleet, isHeadOpened: Bool) throws {
     self.stored = stored
     identity = try Identity(member: MemberID(bytes: stored.member), seed: stored.identity, fleet: stored.fleet)
@@ -59,22 +59,22 @@ final class Membership: @unchecked Sendable {
     return (key, keys, members)
   }
 
-  // MARK: Changing it
+  // MARK: Updating
 
-  /// Takes a later version of the members, verified; the keys change with the epoch.
+  /// Adopts a later, verified version of the members; a new epoch has new keys.
   func take(_ authority: Authority, _ authorityBytes: [UInt8], members bytes: [UInt8]) throws {
     let collections = members.collections
     (fleetKey, keys, members) = try Self.open(bytes, authority, identity)
-    // What is in a new one was never looked for.
+    // Changes in a new collection have never been searched for.
     if members.collections != collections { setSequence(-1) }
     self.authority = authority
     authorityDigest = try authorityBytes.digest
     (stored.authority, stored.members) = (authorityBytes, bytes)
   }
 
-  /// Takes a state that the store is about to be in step with.
+  /// Adopts a state that the store is about to be in sync with.
   ///
-  /// - Parameter revision: nil keeps the one that there is, for what this host commits itself.
+  /// - Parameter revision: Nil keeps the current one, for this host's own commits.
   func take(_ head: Head, _ bytes: [UInt8], _ set: SetHash, revision: String?? = nil, synced: Int64) {
     self.head = head
     self.set = set
@@ -85,7 +85,7 @@ final class Membership: @unchecked Sendable {
 
   func setRevision(_ revision: String?) { stored.revision = revision }
 
-  /// Says up to where the store's changes have been looked for; -1 has all of them looked for.
+  /// Records the commit up to which the store's changes were searched; -1 to search all of them.
   func setSequence(_ sequence: Int64) { stored.sequence = sequence }
 
   func setSynced(_ time: Int64) { stored.synced = time }
@@ -94,7 +94,7 @@ final class Membership: @unchecked Sendable {
 
   // MARK: Heads
 
-  /// The head after the present one.
+  /// The head after the current one.
   func nextHead(
     set: SetHash, recordCount: UInt64, time: Int64, pieces: [Head.PieceReference] = []
   ) throws -> Head {
@@ -109,7 +109,7 @@ final class Membership: @unchecked Sendable {
       pieces: pieces)
   }
 
-  /// What a commit demands: that the head is still the one that the store is in step with.
+  /// The condition of a commit: the head is still the one that the store is in sync with.
   var condition: CarrierCondition {
     CarrierCondition(name: Head.object, bytes: stored.head.isEmpty ? nil : stored.head)
   }

@@ -1,35 +1,35 @@
 import Coffer
 
-/// What becomes of a setting that was changed here and elsewhere.
+/// How to resolve a setting that was changed both here and elsewhere.
 public enum FleetRule: Int64, Sendable, Hashable, CaseIterable {
   /// The later change wins.
   case laterWins = 0
-  /// What was set elsewhere wins: what a reader has.
+  /// The change from elsewhere wins; always so for a reader.
   case theirsWins = 1
-  /// What was set here wins.
+  /// The local change wins.
   case oursWins = 2
 }
 
-/// Takes what was changed elsewhere into the store, in one transaction.
+/// Applies changes from elsewhere to the store, in one transaction.
 struct Merge {
   let transaction: FleetTransaction
   let fleet: Int64
   let members: Members
   let me: Members.Member
   let rules: [String: Int64]
-  /// The fleet as the store has had it before.
+  /// The fleet's row before the merge.
   let before: StoredFleet
-  /// What to throw where a record is older than the one that was seen; nil where the carrier may have gone back.
+  /// The error for a record older than the one that was seen; nil if a rollback of the carrier was accepted.
   let wentBack: FleetError?
 
   private var changedKeys: FleetTransaction.LoggedKeys?
 
   private(set) var changeCount = 0
   private(set) var conflictCount = 0
-  /// How many changes were made by this host itself and are not in its store.
+  /// The number of changes that this host had made itself, and that are missing from its store.
   private(set) var recoveredCount = 0
 
-  /// Clocks that are more than a day ahead win nothing.
+  /// A clock that is more than a day ahead wins no conflict.
   static let toleratedLead: Int64 = 86_400_000
 
   private var now: Int64 { transaction.time }
@@ -47,7 +47,7 @@ struct Merge {
     rules[collection].flatMap(FleetRule.init) ?? (me.role == .reader ? .theirsWins : .laterWins)
   }
 
-  // MARK: A record that is there
+  // MARK: Existing records
 
   mutating func take(_ record: Record, named name: [UInt8], digest: [UInt8]) throws {
     // A store that joins has no records yet.
@@ -63,7 +63,7 @@ struct Merge {
       }
       if record.counter <= UInt64(clamping: row.counter) {
         if let wentBack { throw wentBack }
-        // The carrier has lost what this host knows: it is pushed again, above all that others have seen.
+        // The carrier has lost what this host knows. Push it again, with a clock above all that others have seen.
         new.counter = row.counter
         return try transaction.save(new, of: fleet)
       }
@@ -74,7 +74,7 @@ struct Merge {
     try transaction.save(new, of: fleet)
   }
 
-  /// - Returns: The version of the item that is in step with the record; `notInStep` where what is here is to be pushed.
+  /// - Returns: The version of the item that matches the record; `notInStep` if the local value must be pushed.
   private mutating func merge(_ record: Record, over row: StoredRecord?) throws -> Int64 {
     let (key, collection) = (record.key, record.collection)
     let local = try transaction.item(key, in: collection)
@@ -94,7 +94,7 @@ struct Merge {
     case .laterWins:
       // A change beats a removal.
       guard let theirs else { return StoredRecord.notInStep }
-      // Unless this host had made the change itself, before it was cut off.
+      // Unless this host made the change itself, before it was cut off.
       guard record.author != me.id || local != nil else { return StoredRecord.notInStep }
       guard let local else { return try set(theirs, record, over: nil) }
       oursWin = self.oursWin(local.modified, row, over: record)
@@ -103,18 +103,18 @@ struct Merge {
       ? try keepOurs(over: theirs, record) : try takeTheirs(theirs, record, over: local)
   }
 
-  /// Whether this host removed what it had pushed, before it knew that the push had succeeded.
+  /// Whether this host removed what it had pushed before it learned that the push had succeeded.
   private mutating func isLogged(_ record: Record) throws -> Bool {
     let keys = try changedKeys ?? transaction.keysChanged(since: before, in: members.collections)
     changedKeys = keys
     return keys.contains(record.key, in: record.collection)
   }
 
-  /// Whether an item was changed here since it was in step.
+  /// Whether an item was changed here since the last sync.
   private func isChangedHere(_ version: Int64?, _ row: StoredRecord?) -> Bool {
     guard let row else { return version != nil }
     if row.version == (version ?? 0) { return false }
-    // What expires by itself was not changed.
+    // Expiring is not a change.
     return version != nil || row.version == StoredRecord.notInStep || !row.isAbsent(at: now)
   }
 
@@ -144,7 +144,7 @@ struct Merge {
     guard let theirs else { return StoredRecord.notInStep }
     let version = try transaction.keepLoser(
       theirs, record.key, in: record.collection, modified: record.clock.milliseconds, author: record.writer)
-    // What this same host pushed before it was cut off is no conflict.
+    // This host's own push, before it was cut off, is no conflict.
     if record.author != me.id {
       try addConflict(record.key, record.collection, version, winner: me.name, loser: name(record.author))
     }
@@ -160,19 +160,19 @@ struct Merge {
 
   private func name(_ member: MemberID) -> String { members[member]?.name ?? "a former member" }
 
-  // MARK: A record that is not there any more
+  // MARK: Missing records
 
   mutating func takeAbsence(of row: StoredRecord) throws {
     let (key, collection) = (row.key, row.collection)
     let local = try transaction.item(key, in: collection)
     if wentBack == nil {
-      // The carrier has lost it: it is pushed again.
+      // The carrier has lost it. Push it again.
       var row = row
       (row.version, row.digest) = (StoredRecord.notInStep, [])
       return try transaction.save(row, of: fleet)
     }
     guard !row.isAbsent(at: now) else { return try transaction.removeRecord(key, in: collection, of: fleet) }
-    // That it was removed is remembered for long; who has seen it lately cannot have missed it.
+    // A removal is remembered for long: a host that was in sync lately cannot have missed it.
     if before.synced > now - members.retention, let wentBack { throw wentBack }
     if let local {
       let isChangedHere = isChangedHere(local.version, row)
@@ -192,7 +192,7 @@ extension Record {
 }
 
 extension HybridClock {
-  /// The clock of a change over what a row says; a clock that is far ahead is not followed.
+  /// The clock for a change that supersedes a row; a clock far ahead is not followed.
   static func next(at modified: Int64, after row: StoredRecord?, now: Int64) -> HybridClock {
     let earlier = row.map { HybridClock(rawValue: UInt64(bitPattern: $0.clock)) }
     let isFarAhead = earlier.map { $0.milliseconds > now + Merge.toleratedLead } ?? false

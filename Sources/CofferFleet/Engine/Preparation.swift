@@ -36,9 +36,9 @@ struct Preparation: Sendable {
 
 /// Processed records.
 ///
-/// They are trusted only once the head's hash is that of `set`.
+/// Do not trust them before the head's hash equals that of `set`.
 struct PreparedRecords: Sendable {
-  /// The folder of the keys: under other keys, all records have other names.
+  /// The folder of the keys: other keys give all records other names.
   let folder: String
   /// The hash of all records.
   var set = SetHash()

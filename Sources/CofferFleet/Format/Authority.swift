@@ -1,9 +1,8 @@
 import CofferCrypto
 
-/// One version of the members, as far as everybody may read it: who are the admins, by their public keys, and one of the admins
-/// before has signed it.
+/// The public part of a version of the members: the admins' public keys, signed by an admin of the previous version.
 ///
-/// They stay on the carrier, so that anyone who knows the first can verify the last.
+/// All versions stay on the carrier, so that anyone who knows the first can verify the last.
 struct Authority: Equatable {
   static let maximumAdminCount = 64
   static let folderByteCount = 8
@@ -11,11 +10,11 @@ struct Authority: Equatable {
   var fleet: [UInt8]
   /// From 1, one more with each change of the members.
   var version: UInt32
-  /// When it was made, in milliseconds since 1970.
+  /// When it was created, in milliseconds since 1970.
   var time: Int64
-  /// SHA-256 of the object of the version before; zeros in the first.
+  /// SHA-256 of the previous version's object; zeros in the first.
   var previous: [UInt8]
-  /// Which fleet key is in use, and the folder of what is sealed under it.
+  /// The number of the fleet key in use, and the folder of the records sealed under it.
   var epoch: UInt32
   var folder: [UInt8]
   /// SHA-256 of the object `members`.
@@ -44,7 +43,7 @@ struct Authority: Equatable {
     return bytes + (try identity.sign(bytes, as: .authority))
   }
 
-  /// Reads the first version, which is known by its digest.
+  /// Reads the first version, identified by its digest.
   init(first bytes: [UInt8], digest: [UInt8]) throws {
     let object = Self.object(1)
     guard ConstantTime.isEqual(try bytes.digest, digest) else {
@@ -57,7 +56,7 @@ struct Authority: Equatable {
     self = authority
   }
 
-  /// Reads the version after another.
+  /// Reads the version that follows another.
   init(_ bytes: [UInt8], after previous: Authority, digest: [UInt8]) throws {
     let object = Self.object(previous.version + 1)
     let (authority, signer) = try Self.read(bytes, object)

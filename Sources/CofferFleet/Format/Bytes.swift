@@ -1,14 +1,14 @@
 import Coffer
 import CofferCrypto
 
-// What every object consists of: FLEET.md, Notation.
+// The elements of every object: FLEET.md, Notation.
 
 extension [UInt8] {
   mutating func append(number value: some FixedWidthInteger) {
     Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
   }
 
-  /// Appends the length of a text, in four bytes, and its UTF-8 bytes.
+  /// Appends the length of a string, in four bytes, and its UTF-8 bytes.
   mutating func append(text: String) {
     append(number: UInt32(text.utf8.count))
     append(contentsOf: text.utf8)
@@ -30,7 +30,7 @@ extension [UInt8] {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
-  /// Reads pairs of small hexadecimal digits, and nothing else.
+  /// Parses pairs of lowercase hexadecimal digits, and nothing else.
   init?(hex: some StringProtocol) {
     self = []
     reserveCapacity(hex.utf8.count / 2)
@@ -53,21 +53,21 @@ extension [UInt8] {
   }
 }
 
-/// The bytes of an object are not as FLEET.md says.
+/// The bytes of an object do not follow FLEET.md.
 struct MalformedObject: Error {
   let reason: String
 }
 
-/// Reads an object from its front; what is missing or makes no sense throws.
+/// Parses an object from its start, and throws for missing or invalid bytes.
 struct ByteReader {
-  /// Lent by the caller for as long as the reader is in use.
+  /// The caller keeps them while the reader is in use.
   private var unread: UnsafeRawBufferPointer
 
   init(_ bytes: UnsafeRawBufferPointer) { unread = bytes }
 
   var isAtEnd: Bool { unread.isEmpty }
 
-  /// How many bytes are left.
+  /// The number of remaining bytes.
   var count: Int { unread.count }
 
   mutating func bytes(_ count: Int) throws(MalformedObject) -> UnsafeRawBufferPointer {
@@ -102,14 +102,14 @@ struct ByteReader {
   }
 }
 
-/// What all objects have in common.
+/// The common part of all objects.
 enum Format {
   /// The first byte of each object.
   static let version: UInt8 = 1
 
   /// Runs `body` on an object of this version.
   ///
-  /// - Throws: ``FleetError/newerFormat(object:found:supported:)``, or `.damaged` for what is malformed or does not authenticate.
+  /// - Throws: ``FleetError/newerFormat(object:found:supported:)``; `.damaged` if it is malformed or does not authenticate.
   static func read<Result>(
     _ bytes: [UInt8], _ object: String, _ body: (inout ByteReader) throws -> Result
   ) throws -> Result {
@@ -126,7 +126,7 @@ enum Format {
     }
   }
 
-  /// Runs `body`, and says of which object its errors are.
+  /// Runs `body`, and adds the name of the object to its errors.
   static func checking<Result>(_ object: String, _ body: () throws -> Result) throws -> Result {
     do {
       return try body()

@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// The keys of an epoch, made from the fleet key.
+/// The keys of an epoch, derived from the fleet key.
 final class FleetKeys {
   static let fleetKeyByteCount = 32
 
@@ -46,7 +46,7 @@ final class FleetKeys {
   /// The object of a record.
   func object(_ name: [UInt8]) -> String { "r/\(folder)/\(name.hex)" }
 
-  /// The record of an object; nil for what is no record of this epoch.
+  /// The record of an object; nil if it is not a record of this epoch.
   func name(ofObject object: String) -> [UInt8]? {
     guard object.hasPrefix("r/\(folder)/") else { return nil }
     let name = [UInt8](hex: object.dropFirst(folder.utf8.count + 3))
@@ -58,7 +58,7 @@ final class FleetKeys {
 
   // MARK: Sealing
 
-  /// Appends what is sealed to `object`, whose bytes until now are authenticated with it.
+  /// Appends the sealed bytes to `object`, whose existing bytes are authenticated with them.
   func seal(
     _ plaintext: UnsafeRawBufferPointer, for purpose: Purpose, at place: [UInt8] = [], into object: inout [UInt8]
   ) throws {
@@ -66,7 +66,7 @@ final class FleetKeys {
     try cipher.seal(plaintext, additionalData: data + place + object, appendingTo: &object)
   }
 
-  /// Opens what stands behind the first `count` bytes of an object.
+  /// Opens the bytes after the first `count` bytes of an object.
   func withOpened<Result>(
     _ object: [UInt8], behind count: Int, for purpose: Purpose, at place: [UInt8] = [],
     _ body: (inout ByteReader) throws -> Result
@@ -81,7 +81,7 @@ final class FleetKeys {
   }
 }
 
-/// Who a member is: its private keys, from one seed.
+/// The identity of a member: its private keys, derived from one seed.
 struct Identity: Sendable {
   static let seedByteCount = 32
 
@@ -105,7 +105,7 @@ struct Identity: Sendable {
     publicKey = try X25519.publicKey(of: agreementKey)
   }
 
-  /// A new one, of a new member.
+  /// Creates the identity of a new member.
   static func make(fleet: [UInt8]) throws -> Identity {
     try Identity(
       member: MemberID(bytes: RandomSource.bytes(count: MemberID.byteCount)), seed: .random(count: seedByteCount),
@@ -118,7 +118,7 @@ struct Identity: Sendable {
   }
 }
 
-/// What a signature is for; none serves for another.
+/// The purpose of a signature, which is valid for no other one.
 enum SignedObject: String {
   case head, authority
 
@@ -129,7 +129,7 @@ enum SignedObject: String {
   }
 }
 
-/// The random number of a member.
+/// The random ID of a member.
 struct MemberID: Hashable, Comparable, Sendable {
   static let byteCount = 16
 

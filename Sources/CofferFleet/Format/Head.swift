@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// What the last commit says of the fleet as a whole.
+/// The state of the whole fleet after the last commit.
 struct Head: Equatable {
   static let object = "head"
 
@@ -18,15 +18,15 @@ struct Head: Equatable {
     var digest: [UInt8]
   }
 
-  /// Goes up with every commit.
+  /// One more with every commit.
   var number: UInt64
-  /// When it was made, in milliseconds since 1970.
+  /// When it was created, in milliseconds since 1970.
   var time: Int64
   var author: MemberID
-  /// The version of the members under whom it was made, and SHA-256 of the object that says so.
+  /// The version of the members at that time, and SHA-256 of its object.
   var membersVersion: UInt32
   var authority: [UInt8]
-  /// That of all records, as `SetHash` has it, and how many they are.
+  /// The `SetHash` of all records, and their number.
   var setDigest: [UInt8]
   var recordCount: UInt64
   /// The heads before it, newest first.
@@ -37,7 +37,7 @@ struct Head: Equatable {
   static let pieceIDByteCount = 8
   static let maximumPieceCount = 1024
 
-  /// Whether a head that was seen is this one or one before it; nil where it is too long ago to say.
+  /// Whether a head seen earlier is this one or an ancestor; nil if it is too old to tell.
   func descends(from number: UInt64, digest: [UInt8]) -> Bool? {
     if let ancestor = ancestors.first(where: { $0.number == number }) {
       return ConstantTime.isEqual(ancestor.digest, digest)
@@ -54,7 +54,7 @@ struct Head: Equatable {
 
   static func membersVersion(of bytes: [UInt8]) throws -> UInt32 { try Format.read(bytes, object) { try $0.number() } }
 
-  /// The sealed object, signed by `identity`, who is the author.
+  /// The sealed object, signed by `identity`, its author.
   func sealed(_ keys: FleetKeys, by identity: Identity) throws -> [UInt8] {
     var plaintext = encoded
     plaintext += try identity.sign(Self.signedBytes(plaintext, keys), as: .head)
@@ -64,14 +64,14 @@ struct Head: Equatable {
     return bytes
   }
 
-  /// Fleet and epoch are signed, too: a head of one fleet is none of another.
+  /// Fleet and epoch are signed, too, so that a head is valid in one fleet only.
   private static func signedBytes(_ plaintext: [UInt8], _ keys: FleetKeys) -> [UInt8] {
     var bytes = keys.fleet
     bytes.append(number: keys.epoch)
     return bytes + plaintext
   }
 
-  /// Opens a head, and checks that one who may write has signed it.
+  /// Opens a head, and checks that a member who may write has signed it.
   ///
   /// - Parameter authority: SHA-256 of the object with the members' version.
   init(opening bytes: [UInt8], _ keys: FleetKeys, members: Members, authority: [UInt8]) throws {

@@ -22,7 +22,7 @@ public struct Invitation: Sendable {
   public let expires: Date?
 
   let fleet: [UInt8]
-  /// SHA-256 of the first version of the members, which says who the first admin is.
+  /// SHA-256 of the first version of the members, which names the first admin.
   let firstAuthority: [UInt8]
   let member: MemberID
   let seed: SecretBytes
@@ -42,7 +42,7 @@ public struct Invitation: Sendable {
   public var text: SecretBytes {
     get throws {
       var bytes = fleet + firstAuthority + member.bytes
-      // Once, so that the seed is in no memory that is given back unwiped.
+      // Reserved once: growing would free memory with the seed unwiped.
       bytes.reserveCapacity(256 + carrier.utf8.count)
       defer { bytes.withUnsafeMutableBytes { Memory.wipe($0) } }
       seed.withUnsafeBytes { bytes.append(contentsOf: $0) }

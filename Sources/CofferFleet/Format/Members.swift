@@ -35,7 +35,7 @@ struct Members: Equatable {
     /// Its Ed25519 and X25519 keys.
     var signingKey: [UInt8]
     var publicKey: [UInt8]
-    /// When it was invited, and until when the invitation is good (0: for ever), in milliseconds since 1970.
+    /// When it was invited, and when the invitation expires (0 for never), in milliseconds since 1970.
     var created: Int64
     var joinsBefore: Int64 = 0
   }
@@ -65,7 +65,7 @@ struct Members: Equatable {
 
   private static let wrappedByteCount = FleetKeys.fleetKeyByteCount + XAES256GCM.overheadByteCount
 
-  /// The object: the fleet key, wrapped for each member, and behind it what they are, sealed under that key.
+  /// The object: the fleet key, wrapped for each member, then the list of members, sealed under that key.
   func sealed(_ keys: FleetKeys, fleetKey: SecretBytes) throws -> [UInt8] {
     var bytes = [Format.version]
     bytes.append(number: version)
@@ -82,7 +82,7 @@ struct Members: Equatable {
         try XAES256GCM(key: wrapping).seal($0, additionalData: data, appendingTo: &bytes)
       }
     }
-    // The key itself is authenticated by what it opens; the object as a whole by the authority's signature.
+    // The key is authenticated by the list that it opens, the whole object by the authority's signature.
     let body = self.body
     var sealed = Array(bytes.prefix(5))
     try body.withUnsafeBytes { try keys.seal($0, for: .members, into: &sealed) }
@@ -91,7 +91,7 @@ struct Members: Equatable {
 
   /// Opens the fleet key with a member's private key.
   ///
-  /// - Throws: ``FleetError/removed`` where nothing is wrapped for the member.
+  /// - Throws: ``FleetError/removed`` if no key is wrapped for the member.
   static func fleetKey(in bytes: [UInt8], of authority: Authority, for identity: Identity) throws -> SecretBytes {
     try checkDigest(bytes, authority)
     return try Format.read(bytes, object) { reader in
@@ -136,7 +136,7 @@ struct Members: Equatable {
     return data + member.bytes
   }
 
-  /// Opens what the members are.
+  /// Opens the list of members.
   init(opening bytes: [UInt8], _ keys: FleetKeys, of authority: Authority) throws {
     let object = Self.object
     try Self.checkDigest(bytes, authority)

@@ -2,14 +2,14 @@ import CofferCrypto
 
 /// Some of the changes of a commit that did not fit into one request.
 ///
-/// It holds records as they are sealed; the head that names it has its digest.
+/// It has sealed records; the head that names it has its digest.
 struct Piece {
-  /// What becomes of a record; nil removes it.
+  /// The new record; nil removes it.
   typealias Change = (name: [UInt8], record: [UInt8]?)
 
   private(set) var bytes = [Format.version]
 
-  /// How many bytes a change takes.
+  /// The size of a change, in bytes.
   static func byteCount(of change: Change) -> Int { FleetKeys.nameByteCount + 4 + (change.record?.count ?? 0) }
 
   mutating func append(_ change: Change) {
@@ -18,7 +18,7 @@ struct Piece {
     bytes += change.record ?? []
   }
 
-  /// What becomes of which records.
+  /// The changes, by record name.
   static func changes(in bytes: [UInt8], _ object: String) throws -> [Change] {
     try Format.read(bytes, object) { reader in
       var changes: [Change] = []

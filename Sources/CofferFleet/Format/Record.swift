@@ -1,7 +1,7 @@
 import Coffer
 import CofferCrypto
 
-/// A setting as it travels.
+/// A setting in the form that is stored on a carrier.
 struct Record: Equatable, Sendable {
   enum Content: Equatable, Sendable {
     case value(FleetValue)
@@ -23,7 +23,7 @@ struct Record: Equatable, Sendable {
 
   var value: FleetValue? { if case .value(let value) = content { value } else { nil } }
 
-  /// Whether it has no value at a time: removed, or expired.
+  /// Whether it has no value at a given time: removed, or expired.
   func isAbsent(at time: Int64) -> Bool { value.map { $0.dates.expires.map { $0 <= time } ?? false } ?? true }
 
   /// Whether both came from the same change.
@@ -59,7 +59,7 @@ struct Record: Equatable, Sendable {
     return CarrierObject(name: keys.object(name), bytes: bytes)
   }
 
-  /// Opens the object of a record, whose name says of which setting it is.
+  /// Opens the object of a record, whose name depends on its setting.
   init(opening bytes: [UInt8], named name: [UInt8], _ keys: FleetKeys) throws {
     let object = keys.object(name)
     self = try Format.read(bytes, object) { _ in
@@ -80,7 +80,7 @@ struct Record: Equatable, Sendable {
 
   private var encoded: [UInt8] {
     var bytes: [UInt8] = []
-    // Once, so that nothing of a secret is left behind in memory that is given back.
+    // Reserved once: growing would free memory with parts of a secret.
     bytes.reserveCapacity(128 + collection.utf8.count + key.utf8.count + writer.utf8.count + (value?.byteCount ?? 0))
     bytes.append(value == nil ? Kind.tombstone : Kind.value)
     bytes.append(number: counter)
@@ -140,7 +140,7 @@ struct Record: Equatable, Sendable {
     }
   }
 
-  /// Numbers above this make no sense: no setting changes so often.
+  /// Larger numbers are invalid: no setting changes so often.
   static let maximumCounter: UInt64 = 1 << 60
 
   private static func stored(_ kind: UInt8, _ bytes: UnsafeRawBufferPointer) throws(MalformedObject) -> StoredValue {
@@ -152,13 +152,13 @@ struct Record: Equatable, Sendable {
 }
 
 /// A hybrid logical clock (Kulkarni, Demirbas, Madappa, Avva, Leone, "Logical Physical Clocks", 2014): milliseconds since 1970 in
-/// the upper 48 bits, and below them what keeps an order where the time alone does not.
+/// the upper 48 bits, and below them a counter that orders changes of the same time.
 struct HybridClock: Hashable, Comparable, Sendable {
   let rawValue: UInt64
 
   init(rawValue: UInt64) { self.rawValue = rawValue }
 
-  /// The clock of a change at a time, which is later than that of what it replaces.
+  /// The clock of a change at a given time, later than that of the change it replaces.
   init(milliseconds: Int64, after earlier: HybridClock? = nil) {
     let time = UInt64(clamping: milliseconds) << 16
     rawValue = max(time, earlier.map { $0.rawValue + 1 } ?? 0)

@@ -1,7 +1,6 @@
 import CofferCrypto
 
-/// A hash over a set of objects that takes and gives back one at a time, whatever the order: LtHash16 of Lewi, Kim, Maykov and
-/// Weis, "Securing Update Propagation with Homomorphic Hashing" (2019), with SHAKE128.
+/// A hash of a set of objects, updated by adding and removing single objects in any order: LtHash16 of Lewi, Kim, Maykov and Weis, "Securing Update Propagation with Homomorphic Hashing" (2019), with SHAKE128.
 ///
 /// Finding two sets with the same hash is a short-vector problem in a lattice, even with all keys: a reader who controls
 /// the carrier cannot replace the set that a writer signed.
@@ -10,7 +9,7 @@ struct SetHash: Equatable, Sendable {
 
   private var lanes = [UInt16](repeating: 0, count: laneCount)
 
-  /// The hash of nothing.
+  /// The hash of the empty set.
   init() {}
 
   mutating func add(_ name: [UInt8], digest: [UInt8]) throws { try combine(name, digest, &+) }
@@ -32,15 +31,15 @@ struct SetHash: Equatable, Sendable {
 
   // MARK: Bytes
 
-  /// The lanes, one behind the other.
+  /// The lanes, one after another.
   var bytes: [UInt8] { lanes.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] } }
 
-  /// nil where there are not just as many bytes as lanes take.
+  /// Nil if the number of bytes is not that of the lanes.
   init?(bytes: [UInt8]) {
     guard bytes.count == 2 * Self.laneCount else { return nil }
     for index in 0..<Self.laneCount { lanes[index] = UInt16(bytes[2 * index]) << 8 | UInt16(bytes[2 * index + 1]) }
   }
 
-  /// What a head says of the set.
+  /// The digest of the set in a head.
   var digest: [UInt8] { get throws { try bytes.digest } }
 }

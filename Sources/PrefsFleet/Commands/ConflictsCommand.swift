@@ -46,7 +46,7 @@ struct ConflictsCommand: AsyncParsableCommand {
         guard let conflict = conflicts.first(where: { $0.id == id }) else { throw FleetError.conflictNotFound(id: id) }
         return conflict
       }
-      // All of them are there, or nothing is done.
+      // Check all of them before any change.
       let (restored, dismissed) = (try restore.map(conflict), try dismiss.map(conflict))
       for conflict in restored { try await fleet.restore(conflict) }
       for conflict in dismissed { try await fleet.dismiss(conflict) }

@@ -52,7 +52,7 @@ struct CreateCommand: AsyncParsableCommand {
   mutating func run() async throws {
     let carrier = try options.carrier(at: at)
     let host = self.as ?? hostName()
-    // Before making a store for it.
+    // Before creating a store for it.
     try await Fleet.checkCreation(name, at: carrier, as: host)
     try await options.withStore { database in
       let fleet = try await Fleet.create(

@@ -44,7 +44,7 @@ struct InviteCommand: AsyncParsableCommand {
   mutating func run() async throws {
     try await one.withFleet { fleet in
       let text = try await fleet.invite(name, role: role, expires: expires?.date).text
-      // With the newline it goes out in one piece.
+      // With the newline, in a single write.
       let line = SecretBytes(count: text.count + 1) { buffer in
         text.withUnsafeBytes { buffer.copyMemory(from: $0) }
         buffer[buffer.count - 1] = UInt8(ascii: "\n")
@@ -56,7 +56,7 @@ struct InviteCommand: AsyncParsableCommand {
 }
 
 extension FleetRole: ExpressibleByArgument {
-  /// The role of that name.
+  /// The role with a name.
   public init?(argument: String) {
     guard let role = Self.allCases.first(where: { "\($0)" == argument }) else { return nil }
     self = role

@@ -41,7 +41,7 @@ struct JoinCommand: AsyncParsableCommand {
     }
     let invitation = try Invitation(text: text())
     let carrier = try options.carrier(at: at ?? invitation.carrier)
-    // Before making a store for it.
+    // Before creating a store for it.
     try await Fleet.check(invitation, at: carrier)
     try await options.withStore { database in
       let fleet = try await Fleet.join(invitation, database, at: carrier)

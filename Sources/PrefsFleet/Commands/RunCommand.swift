@@ -53,7 +53,7 @@ struct RunCommand: AsyncParsableCommand {
   private enum Ended { case signal, nothing }
 }
 
-/// Tells how fleets stand, whenever that changes: people on standard error, and systemd.
+/// Reports the state of fleets whenever it changes, to people on standard error, and to systemd.
 private actor Journal {
   private let common: CommonOptions
   private let supervisor: ServiceSupervisor

@@ -34,7 +34,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
   }
 
-  /// How a fleet stands, seen from the carrier.
+  /// The state of a fleet compared with its carrier.
   private struct Standing {
     let word: String
     var reason: String?

@@ -63,7 +63,7 @@ struct AcceptRollbackCommand: AsyncParsableCommand {
 }
 
 extension SyncReport {
-  /// What was done, in a sentence.
+  /// The result, in a sentence.
   var text: String {
     let conflicts =
       conflictCount == 0
@@ -87,7 +87,7 @@ extension SyncReport {
     ])
   }
 
-  /// - Throws: ``Failure`` where something did not travel.
+  /// - Throws: ``Failure`` if something could not be shared.
   func checkProblems() throws {
     guard !problems.isEmpty else { return }
     throw Failure(.refused, problems.joined(separator: "\n"))

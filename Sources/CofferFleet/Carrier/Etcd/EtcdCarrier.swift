@@ -59,7 +59,7 @@ public final class EtcdCarrier: Carrier {
     let revision = page.revision
     while let start = page.next {
       let (pairs, limit) = (page.pairs, page.nextLimit)
-      // Fetched while the objects of this page are used.
+      // Fetched while the caller uses this page's objects.
       async let next = self.page(from: start, limit: limit, at: revision)
       try body(try pairs.compactMap { try object($0).object })
       page = try await next
@@ -125,7 +125,7 @@ public final class EtcdCarrier: Carrier {
     return objects
   }
 
-  /// What a key has; without an object for one that is none of the carrier's.
+  /// The object at a key; nil for a key that is not the carrier's.
   func object(_ pair: Value?) throws(CarrierError) -> (key: [UInt8], object: CarrierObject?) {
     guard let key = pair["key"].etcdBytes, let bytes = pair["value"].etcdBytes, key.starts(with: address.prefix) else {
       throw .garbled(carrier: description, reason: "it sent a key that was not requested, or invalid base64")
@@ -146,7 +146,7 @@ public final class EtcdCarrier: Carrier {
     let operations = ordered.map(operation).joined(separator: ",")
     let answer = try await session.ask(
       "/v3/kv/txn", "{\"compare\":[\(compare)],\"success\":[\(operations)]}", isRepeatable: false)
-    // Without a header it is none of etcd's answers.
+    // An answer of etcd has a header.
     _ = try EtcdRevision(header: answer["header"], of: address)
     return answer["succeeded"].etcdFlag
   }
@@ -167,7 +167,7 @@ public final class EtcdCarrier: Carrier {
     return AsyncThrowingStream { try await watch.next() }
   }
 
-  /// What the whole cluster has come to, whichever member is asked.
+  /// The revision of the whole cluster, whichever member answers.
   func currentRevision() async throws -> EtcdRevision {
     let answer = try await session.ask(
       "/v3/kv/range", "{\(EtcdJSON.bytes("key", address.prefix)),\"count_only\":true}")
@@ -180,7 +180,7 @@ struct EtcdRevision: Equatable, Sendable {
   let cluster: String
   var number: Int64
 
-  /// - Throws: ``CarrierError/garbled(carrier:reason:)`` where it is none of etcd's answers.
+  /// - Throws: ``CarrierError/garbled(carrier:reason:)`` if it is not an answer of etcd.
   init(header: Value?, of address: EtcdAddress) throws(CarrierError) {
     (cluster, number) = (header["cluster_id"].etcdText, header["revision"].etcdNumber)
     guard !cluster.isEmpty, number > 0 else {
@@ -188,7 +188,7 @@ struct EtcdRevision: Equatable, Sendable {
     }
   }
 
-  /// nil for one that another carrier has given.
+  /// Nil for a revision of another carrier.
   init?(_ revision: CarrierRevision) {
     let parts = revision.text.split(separator: "-")
     guard parts.count == 2, let number = Int64(parts[1]), number > 0 else { return nil }

@@ -7,16 +7,16 @@ import CofferCrypto
   import Foundation
 #endif
 
-/// JSON as etcd's gateway speaks it: bytes are base64, and numbers of 64 bits are strings.
+/// The JSON of etcd's gateway: bytes are base64, and 64-bit numbers are strings.
 ///
-/// Defaults are left out: a missing member is an empty text, 0 or false.
+/// Defaults are omitted: a missing member is an empty string, 0 or false.
 enum EtcdJSON {
-  /// A request's part with bytes in it, as `"key":"aGVhZA=="`.
+  /// A member of a request with bytes, such as `"key":"aGVhZA=="`.
   static func bytes(_ name: String, _ bytes: some Sequence<UInt8>) -> String {
     "\"\(name)\":\"\(Data(bytes).base64EncodedString())\""
   }
 
-  /// The keys of a folder, as `"key":…,"range_end":…`; the end is the next text of the same length.
+  /// The keys of a folder, as `"key":…,"range_end":…`; the end is the next string of the same length.
   static func range(from start: [UInt8], toEndOf prefix: [UInt8]) -> String {
     "\(bytes("key", start)),\(bytes("range_end", prefix.dropLast() + [prefix[prefix.count - 1] + 1]))"
   }
@@ -66,7 +66,7 @@ enum EtcdJSON {
 }
 
 extension Value {
-  /// A member of an object; nil where it is left out.
+  /// A member of an object; nil if it is omitted.
   subscript(name: String) -> Value? {
     if case .dictionary(let members) = self { members[name] } else { nil }
   }
@@ -93,6 +93,6 @@ extension Value? {
     if case .array(let elements)? = self { elements } else { [] }
   }
 
-  /// nil where it is no base64.
+  /// Nil if it is not base64.
   var etcdBytes: [UInt8]? { Data(base64Encoded: etcdText).map(Array.init) }
 }

@@ -1,7 +1,7 @@
 import Coffer
 import CofferCrypto
 
-/// Asks an etcd, one endpoint after the other, with the token that it gave.
+/// Sends requests to an etcd, to one endpoint after another, with its token.
 actor EtcdSession {
   nonisolated let address: EtcdAddress
   private let password: SecretBytes?
@@ -12,7 +12,7 @@ actor EtcdSession {
 
   /// etcd forgets a token after 300 seconds without use.
   private static let tokenLifetime = Duration.seconds(240)
-  /// Answers are asked for in parts of about a megabyte.
+  /// Answers are requested in parts of about a megabyte.
   private static let responseLimit = 32 << 20
 
   init(address: EtcdAddress, password: SecretBytes?) { (self.address, self.password) = (address, password) }
@@ -21,8 +21,8 @@ actor EtcdSession {
 
   /// Asks the endpoints in turn until one answers.
   ///
-  /// - Parameter isRepeatable: Whether it does no harm when two endpoints carry it out; else the next one is asked only where the
-  ///   one before has got nothing.
+  /// - Parameter isRepeatable: Whether two endpoints may carry it out. Otherwise the next one is asked only if the previous one
+  ///   received nothing.
   /// - Throws: ``CarrierError``, `CancellationError`.
   func ask(_ path: String, _ body: String, isRepeatable: Bool = true) async throws -> Value {
     guard let answer = try await perform(path, body, isRepeatable) else {
@@ -31,9 +31,9 @@ actor EtcdSession {
     return answer
   }
 
-  /// The same for what can be asked in smaller parts.
+  /// The same, for a request that can be split.
   ///
-  /// - Returns: nil where the answer is too long.
+  /// - Returns: Nil if the answer is too long.
   func ask(_ path: String, _ body: String, mayBeTooLong: Bool) async throws -> Value? {
     mayBeTooLong ? try await perform(path, body, true) : try await ask(path, body)
   }
@@ -73,7 +73,7 @@ actor EtcdSession {
         failure = try carrierError(problem, of: index)
         if case .connection(_, _, wasSent: true) = problem, !isRepeatable { break }
       } catch let error as CarrierError {
-        // Its answer makes no sense.
+        // Its answer is invalid.
         failure = error
         if !isRepeatable { break }
       }
@@ -83,7 +83,7 @@ actor EtcdSession {
   }
 
   private func moveOn(from index: Int) {
-    // Others may have moved on meanwhile.
+    // Others may have tried the next endpoint meanwhile.
     if current == index { current = (index + 1) % address.endpoints.count }
   }
 
@@ -110,7 +110,7 @@ actor EtcdSession {
     return (HTTPTransfer(request, on: .shared), current)
   }
 
-  /// Another endpoint, and another token, are to be tried.
+  /// Switches to another endpoint, and to another token.
   func giveUp(on endpoint: Int) {
     moveOn(from: endpoint)
   }
@@ -122,14 +122,14 @@ actor EtcdSession {
   private func headers() async throws -> [String] {
     guard let user = address.user, let password else { return [] }
     if let token, token.time.duration(to: .now) < Self.tokenLifetime { return ["Authorization: \(token.text)"] }
-    // etcd takes 0.2 seconds for it: once for all that wait.
+    // It takes etcd 0.2 seconds, so all that wait share one request.
     let task = authentication ?? Task { try await authenticate(user, password) }
     authentication = task
     defer { authentication = nil }
     return try await task.value.map { ["Authorization: \($0)"] } ?? []
   }
 
-  /// - Returns: A token; nil where etcd knows no users.
+  /// - Returns: A token; nil if etcd has no users.
   private func authenticate(_ user: String, _ password: SecretBytes) async throws -> String? {
     do {
       let body = HTTPBody.secret(EtcdJSON.credentials(user: user, password: password))
@@ -149,12 +149,12 @@ actor EtcdSession {
 
   private nonisolated func refused(_ reason: String) -> CarrierError { .refused(carrier: address.text, reason: reason) }
 
-  /// What an answer that is an error means for the caller.
+  /// The error to throw for an error response.
   nonisolated func carrierError(_ answer: EtcdAnswer) -> CarrierError {
     answer.isRefusal ? refused(answer.text) : .unreachable(carrier: address.text, reason: answer.text)
   }
 
-  /// What it means for the caller that there is no whole response.
+  /// The error to throw for a missing or incomplete response.
   ///
   /// - Throws: `CancellationError`.
   nonisolated func carrierError(_ failure: HTTPFailure, of index: Int) throws -> CarrierError {
@@ -174,11 +174,11 @@ actor EtcdSession {
   }
 }
 
-/// An answer of etcd that is an error.
+/// An error response of etcd.
 struct EtcdAnswer: Error {
-  /// etcd's words; printable, and not too many.
+  /// etcd's message, printable and shortened.
   let text: String
-  /// A status code of gRPC.
+  /// A gRPC status code.
   let code: Int64
 
   init(_ value: Value?) { self.init(text: value["error"].etcdText, code: value["code"].etcdNumber) }
@@ -191,16 +191,16 @@ struct EtcdAnswer: Error {
 
   var isCompacted: Bool { text.contains("has been compacted") }
 
-  /// The token is not, or no longer, good; a new one may be.
+  /// The token is not, or no longer, valid; a new one may be.
   var isTokenRefused: Bool {
     text.contains("invalid auth token") || text.contains("revision of auth store is old")
   }
 
-  /// The user is not let in, or may not do this.
+  /// The user is refused, or may not do this.
   var isRefusal: Bool {
     text.contains("permission denied") || text.contains("user name is empty") || isTokenRefused
   }
 
-  /// The member cannot answer now, and another one may.
+  /// The member cannot answer now; another one may.
   var isPassing: Bool { code == 14 || code == 4 || text.contains("no leader") || text.contains("server stopped") }
 }

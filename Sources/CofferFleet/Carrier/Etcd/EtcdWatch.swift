@@ -1,22 +1,22 @@
 import Coffer
 
-/// The stream of an etcd's changes, over as many connections as it takes.
+/// The stream of an etcd's changes, over as many connections as necessary.
 actor EtcdWatch {
   private let carrier: EtcdCarrier
   private var session: EtcdSession { carrier.session }
-  /// Up to here everything is known; nil at the end.
+  /// The revision up to which everything is known; nil at the end.
   private var revision: EtcdRevision?
   private var connection: Connection?
   private var events: ArraySlice<CarrierEvent> = []
-  /// The commit whose changes are coming.
+  /// The commit whose changes are arriving.
   private var commit = (number: Int64(0), changes: [CarrierChange]())
-  /// Connections in a row that could not be made, or did not last.
+  /// The number of consecutive connections that failed or did not last.
   private var failureCount = 0
 
   private struct Connection {
     let transfer: HTTPTransfer
     let endpoint: Int
-    /// When the stream stood; nil before.
+    /// When the stream was established; nil before.
     var creation: ContinuousClock.Instant?
     var rest: [UInt8] = []
   }
@@ -27,7 +27,7 @@ actor EtcdWatch {
 
   init(carrier: EtcdCarrier, revision: EtcdRevision?) {
     (self.carrier, self.revision) = (carrier, revision)
-    // A revision that is none of etcd's.
+    // Not a revision of etcd's.
     if revision == nil { events = [.readAll] }
   }
 
@@ -52,11 +52,11 @@ actor EtcdWatch {
 
   /// Waits a little, and then tries the next endpoint.
   ///
-  /// - Throws: What keeps all endpoints from being of use, and will go on doing so.
+  /// - Throws: An error that affects all endpoints, and will not go away.
   private func recover(from error: CarrierError) async throws {
     if let connection {
       await session.giveUp(on: connection.endpoint)
-      // One that breaks after a good while is no sign of trouble.
+      // A connection that breaks after a good while is no sign of trouble.
       if let creation = connection.creation, creation.duration(to: .now) > Self.creationLimit { failureCount = 0 }
     }
     disconnect()
@@ -69,7 +69,7 @@ actor EtcdWatch {
         throw error
       }
     }
-    // All endpoints at once; then more and more seldom, each host in its own time, for the server's sake.
+    // All endpoints at once, then ever less often, and at random times, to spare the server.
     let round = failureCount / session.address.endpoints.count
     guard round > 0 else { return }
     if failureCount == session.address.endpoints.count { events.append(.interrupted) }
@@ -85,7 +85,7 @@ actor EtcdWatch {
 
   // MARK: - Connections
 
-  /// Takes the next lines from the stream, which it begins where there is none.
+  /// Reads the next lines from the stream, after starting it if necessary.
   private func listen() async throws {
     guard let revision else { return }
     if connection == nil {
@@ -100,7 +100,7 @@ actor EtcdWatch {
     do {
       let limit = connection.creation != nil ? carrier.silenceLimit : Self.creationLimit
       guard let bytes = try await connection.transfer.next(within: limit) else {
-        // An error has no end of line.
+        // An error has no line end.
         if !connection.rest.isEmpty { try await take(line: connection.rest) }
         let status = connection.transfer.status
         guard status == 200 else { throw garbled("it answered with the status \(status) alone") }
@@ -115,7 +115,7 @@ actor EtcdWatch {
   private func take(_ bytes: [UInt8]) async throws {
     guard var rest = connection?.rest else { return }
     connection?.rest = []
-    // Only what is new can have the end of a line.
+    // Only the new part can have a line end.
     var searchStart = rest.count
     rest += bytes
     var lineStart = 0
@@ -142,7 +142,7 @@ actor EtcdWatch {
     guard connection?.creation != nil else { throw garbled("it sent changes before the stream began") }
     let told = result["events"].etcdList
     if told.isEmpty {
-      // Nothing happened up to here: what was compacted before it is not missed when the connection breaks.
+      // Nothing happened up to here, so compacting earlier revisions loses nothing if the connection breaks.
       revision?.number = max(revision?.number ?? 0, header.number)
     } else {
       try take(told, isFragment: result["fragment"].etcdFlag)
@@ -159,7 +159,7 @@ actor EtcdWatch {
     if header.number < revision.number, try await carrier.currentRevision().number < revision.number { end() }
   }
 
-  /// Takes changes, of which those of one commit have one revision.
+  /// Collects changes; those of one commit have one revision.
   ///
   /// - Parameter isFragment: Whether the next line continues the last commit.
   private func take(_ told: [Value], isFragment: Bool) throws {
@@ -200,7 +200,7 @@ actor EtcdWatch {
 
   private func streamError(_ value: Value) throws(CarrierError) -> EtcdAnswer {
     guard let error = value["error"] else { throw garbled("a line is neither a result nor an error") }
-    // Of a stream, the gateway puts it into an object.
+    // In a stream, the gateway wraps it in an object.
     guard case .dictionary = error else { return EtcdAnswer(value) }
     return EtcdAnswer(text: error["message"].etcdText, code: error["grpc_code"].etcdNumber)
   }

@@ -9,7 +9,7 @@ import CofferStorage
   import Darwin
 #endif
 
-/// The files of a ``FileCarrier``, whose documentation has their layout.
+/// The files of a ``FileCarrier``; their layout is in its documentation.
 struct CarrierFolder: Sendable {
   private let carrier: String
   let path: String
@@ -40,7 +40,7 @@ struct CarrierFolder: Sendable {
 
   static func fileName(of name: String) -> String { name.replacing("/", with: "_") }
 
-  /// The object that a file of a shard holds; nil for a file that is none of the carrier's.
+  /// The name of the object in a shard's file; nil for a file that is not the carrier's.
   static func objectName(ofFile file: String, in shard: String) throws -> String? {
     let name = file.replacing("_", with: "/")
     guard CarrierName.isValid(name), try Self.shard(of: name) == shard else { return nil }
@@ -56,9 +56,9 @@ struct CarrierFolder: Sendable {
 
   // MARK: - Reading
 
-  /// The shards that there are.
+  /// The existing shards.
   ///
-  /// - Throws: ``CarrierError/unreachable(carrier:reason:)`` where the carrier's folder is missing.
+  /// - Throws: ``CarrierError/unreachable(carrier:reason:)`` if the carrier's folder is missing.
   func shards() throws -> [String] {
     if let names = try fileNames(in: objectsPath) {
       return names.filter { name in UInt8(name, radix: 16).map(Self.hex) == name }.sorted()
@@ -67,7 +67,7 @@ struct CarrierFolder: Sendable {
     return []
   }
 
-  /// The names in a folder; nil where there is no folder.
+  /// The names in a folder; nil if there is no folder.
   func fileNames(in path: String) throws(CarrierError) -> [String]? {
     do {
       return try FolderNames.read(path).compactMap { String(validating: $0, as: UTF8.self) }.filter {
@@ -95,12 +95,12 @@ struct CarrierFolder: Sendable {
 
   enum File {
     case absent
-    /// Parts are missing or wrong: it is being copied, or damaged.
+    /// The error for an incomplete file: it is being copied, or damaged.
     case incomplete
     case whole([UInt8], ObjectDigest)
   }
 
-  /// What a file holds behind its digest.
+  /// The contents of a file after its digest.
   func file(at path: String) throws -> File {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else {
@@ -140,7 +140,7 @@ struct CarrierFolder: Sendable {
 
   // MARK: - Writing
 
-  /// Makes the folder, where it is missing and the one above is not.
+  /// Creates the folder if it is missing and its parent exists.
   func make() throws(CarrierError) {
     if try makeFolder(path) { try syncFolder(above: path) }
   }
@@ -153,9 +153,9 @@ struct CarrierFolder: Sendable {
     try save(bytes, at: path)
   }
 
-  /// Writes a file that is there as a whole or not at all.
+  /// Writes a file atomically.
   ///
-  /// It is durable after ``sync(_:)``, and its name after ``syncFolder(above:)``.
+  /// Its contents are durable after ``sync(_:)``, its name after ``syncFolder(above:)``.
   func save(_ bytes: [UInt8], at path: String) throws {
     try makeFolder(temporaryPath)
     let temporary = "\(temporaryPath)/\(try RandomSource.bytes(count: 8).map(Self.hex).joined())"
@@ -185,7 +185,7 @@ struct CarrierFolder: Sendable {
     }
   }
 
-  /// - Returns: Whether it was there.
+  /// - Returns: Whether it existed.
   @discardableResult
   func remove(_ path: String) throws(CarrierError) -> Bool {
     if unlink(path) == 0 { return true }
@@ -200,11 +200,11 @@ struct CarrierFolder: Sendable {
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure(errno, path) }
     defer { close(descriptor) }
-    // Some mounts have no such thing.
+    // Some mounts do not support it.
     guard fsync(descriptor) == 0 || errno == EINVAL else { throw failure(errno, path) }
   }
 
-  /// Removes what writers have left that were killed; the caller has the lock.
+  /// Removes the leftovers of killed writers; the caller holds the lock.
   func removeTemporaryFiles() throws(CarrierError) {
     for name in try fileNames(in: temporaryPath) ?? [] { try remove("\(temporaryPath)/\(name)") }
   }

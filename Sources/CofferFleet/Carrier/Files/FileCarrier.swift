@@ -33,9 +33,9 @@ public final class FileCarrier: Carrier {
   let folder: CarrierFolder
   let pollInterval: Duration
   private let queue = DispatchQueue(label: "coffer.carrier.file", attributes: .concurrent)
-  /// The commits of this carrier that wait or are being made, in order.
+  /// The waiting and running commits of this carrier, in order.
   private let turns = Lock<(last: Int, queue: [Int])>((0, []))
-  /// What was last seen: a stream of changes that begins there needs to read nothing.
+  /// The last seen state: a stream of changes that starts there needs to read nothing.
   private let lastSnapshot = Lock<FolderSnapshot?>(nil)
 
   /// A carrier in the folder of an address.
@@ -146,7 +146,7 @@ public final class FileCarrier: Carrier {
 
   // MARK: - Locks and queues
 
-  /// The lock of readers, behind which no commit is half made; nil where there is no lock file, as in a copy.
+  /// The lock of readers, under which no commit is partly applied; nil if there is no lock file, as in a copy.
   func lockForReading() async throws -> FolderLock? {
     let folder = folder
     while true {
@@ -169,7 +169,7 @@ public final class FileCarrier: Carrier {
     }
   }
 
-  /// Runs what waits for a disk or a server where no task waits for it.
+  /// Runs blocking work outside of the tasks' threads.
   func onQueue<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
       queue.async { continuation.resume(with: Swift.Result { try body() }) }

@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// The lock of a carrier's folder, flock(2): held until this goes, or the process dies.
+/// The lock of a carrier's folder, flock(2), held until this object is released or the process ends.
 final class FolderLock: Sendable {
   enum Kind { case shared, exclusive }
 
@@ -14,7 +14,7 @@ final class FolderLock: Sendable {
 
   /// Waits for the lock.
   ///
-  /// - Returns: nil where readers have none to take: there is no lock file, or the file system has no locks.
+  /// - Returns: Nil if a reader has nothing to lock: there is no lock file, or the file system has no locks.
   /// - Throws: ``CarrierError``, also after 30 seconds; `CancellationError`.
   static func take(_ kind: Kind, of folder: CarrierFolder) async throws -> FolderLock? {
     let deadline = ContinuousClock.now + .seconds(30)
@@ -22,7 +22,7 @@ final class FolderLock: Sendable {
     while true {
       guard let lock = try FolderLock(folder, kind) else { return nil }
       if flock(lock.descriptor, (kind == .shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 {
-        // A tool that copies files may have put another one in its place.
+        // A tool that copies files may have replaced it.
         if lock.isInPlace(folder) { return lock }
         continue
       }
@@ -42,8 +42,8 @@ final class FolderLock: Sendable {
   private init?(_ folder: CarrierFolder, _ kind: Kind) throws(CarrierError) {
     let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     let path = folder.lockPath
-    // Writing, because NFS has it so for exclusive locks; where another user's umask forbids it, a local lock needs no more
-    // than reading.
+    // For writing, which NFS requires for exclusive locks. If another user's umask forbids that, reading suffices for a local
+    // lock.
     var opened = kind == .exclusive ? open(path, O_RDWR | O_CREAT | flags, 0o660) : open(path, O_RDONLY | flags)
     if opened < 0, kind == .exclusive, errno == EACCES { opened = open(path, O_RDONLY | flags) }
     guard opened >= 0 else {
@@ -59,7 +59,7 @@ final class FolderLock: Sendable {
       && there.st_dev == opened.st_dev
   }
 
-  /// Lets go of it before this goes.
+  /// Releases the lock early.
   func release() { flock(descriptor, LOCK_UN) }
 
   deinit { close(descriptor) }

@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// What was last seen of a folder, without the objects themselves, so that only what changes has to be read.
+/// The last seen state of a folder, without the objects themselves, so that only changes need to be read.
 struct FolderSnapshot: Sendable {
   private struct Entry {
     let stamp: FileStamp?
@@ -21,12 +21,12 @@ struct FolderSnapshot: Sendable {
   private var shards: [String: Shard] = [:]
   private var hash = ObjectSetHash()
 
-  /// What the carrier calls this state.
+  /// The revision of this state.
   ///
-  /// It follows from the objects alone, so that copies of a folder agree.
+  /// It depends on the objects alone, so that copies of a folder agree.
   var revision: CarrierRevision { CarrierRevision(text: hash.text) }
 
-  /// The shards in which something may have changed since they were last seen, of those that there are or were.
+  /// The current and former shards that may have changed since they were last seen.
   func suspects(among present: [String], of folder: CarrierFolder) -> [String] {
     shards(and: present).filter { shard in
       guard let known = shards[shard]?.stamp else { return true }
@@ -36,9 +36,9 @@ struct FolderSnapshot: Sendable {
 
   func shards(and present: [String]) -> [String] { Set(present).union(shards.keys).sorted() }
 
-  /// Whether anything may have changed since it was last seen.
+  /// Whether anything may have changed since the last check.
   ///
-  /// - Parameter staleCommit: Of a pending commit that has been looked at.
+  /// - Parameter staleCommit: The digest of a pending commit that was already checked.
   func isSuspect(_ folder: CarrierFolder, staleCommit: FileStamp?) throws -> Bool {
     if folder.hasPendingFile, staleCommit == nil || FileStamp(of: folder.pendingPath) != staleCommit { return true }
     return try !suspects(among: folder.shards(), of: folder).isEmpty
@@ -46,17 +46,17 @@ struct FolderSnapshot: Sendable {
 
   struct Update {
     var changes: [CarrierChange] = []
-    /// A file that is not whole.
+    /// An incomplete file.
     ///
-    /// It counts as it was before, and is looked at again.
+    /// Its previous object stays valid, and the file is checked again.
     var incompletePath: String?
   }
 
-  /// Looks at a shard's files, and reads those that are new or look changed.
+  /// Checks a shard's files, and reads those that are new or may have changed.
   mutating func update(_ shard: String, of folder: CarrierFolder) throws -> Update {
     var update = Update()
     let path = folder.shardPath(shard)
-    // Before its names are read: what changes after that is seen the next time.
+    // Before its names are read, so that later changes are seen next time.
     var stamp = FileStamp(of: path)
     var known = shards.removeValue(forKey: shard)?.entries ?? [:]
     var entries: [String: Entry] = [:]
@@ -93,15 +93,15 @@ struct FolderSnapshot: Sendable {
   }
 }
 
-/// By what a change of a file or folder is noticed: which one it is, its size and its times.
+/// Shows whether a file or folder has changed: its identity, size and times.
 struct FileStamp: Hashable, Sendable {
   private let inode: UInt64
   private let byteCount: Int64
   private let modified: Int64
   private let changed: Int64
 
-  /// nil where there is none, and where it has changed so lately that another change may leave it the same times: file systems count
-  /// in steps of up to two seconds.
+  /// Nil if it does not exist, or has changed so recently that another change may leave the same times: file systems count in steps
+  /// of up to two seconds.
   ///
   /// - Parameter now: Nanoseconds since 1970.
   init?(of path: String, now: Int64 = timespec.now.nanoseconds) {

@@ -1,13 +1,13 @@
-/// The stream of a folder's changes: each call looks until there is one.
+/// The stream of a folder's changes: each call checks until there is one.
 actor FolderWatch {
   private let carrier: FileCarrier
   private let revision: CarrierRevision
-  /// nil before the first look, and after the end.
+  /// Nil before the first check, and after the end.
   private var snapshot: FolderSnapshot?
   private var isBegun = false
   private var isInterrupted = false
   private var nextListing = ContinuousClock.now
-  /// Of a commit that is long done, and lies there because a copy still has it.
+  /// The digest of an old commit that a copy still has.
   private var staleCommit: FileStamp?
 
   init(carrier: FileCarrier, revision: CarrierRevision) { (self.carrier, self.revision) = (carrier, revision) }
@@ -24,7 +24,7 @@ actor FolderWatch {
       } catch is CancellationError {
         return nil
       } catch CarrierError.unreachable {
-        // A mount may come back, and a file that is being copied become whole.
+        // A mount may come back, and a copy in progress may complete.
         if !isInterrupted {
           isInterrupted = true
           return .interrupted
@@ -34,7 +34,7 @@ actor FolderWatch {
     }
   }
 
-  /// - Returns: Whether the folder is as it was at the revision; else the stream ends.
+  /// - Returns: Whether the folder is unchanged since the revision; otherwise the stream ends.
   private func begin() async throws -> Bool {
     guard !isBegun else { return true }
     snapshot = carrier.snapshot(at: revision)
@@ -64,7 +64,7 @@ actor FolderWatch {
       return (after, changes, FileStamp(of: folder.pendingPath))
     }
     (snapshot, staleCommit) = (after, lookedAt)
-    // At most a thousandth of the time goes into this.
+    // This takes at most a thousandth of the time.
     if isListing { nextListing = .now + max(.seconds(30), start.duration(to: .now) * 1000) }
     guard !changes.isEmpty else { return nil }
     carrier.keep(after)

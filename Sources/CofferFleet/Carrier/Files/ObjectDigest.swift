@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// A SHA-256.
+/// A SHA-256 hash.
 struct ObjectDigest: Hashable, Sendable {
   fileprivate let words: FourWords
 
@@ -12,9 +12,9 @@ struct ObjectDigest: Hashable, Sendable {
     self.init(bytes: try digest ?? Array(bytes).withUnsafeBytes { try SHA256.digest($0) })
   }
 
-  /// A hash that was computed before.
+  /// Wraps a hash that was computed before.
   ///
-  /// - Precondition: There are ``byteCount`` of them.
+  /// - Precondition: `bytes` has ``byteCount`` bytes.
   init(bytes: [UInt8]) {
     precondition(bytes.count == Self.byteCount, "A SHA-256 has 32 bytes.")
     words = bytes.withUnsafeBytes { $0.loadUnaligned(as: FourWords.self) }
@@ -23,9 +23,10 @@ struct ObjectDigest: Hashable, Sendable {
   var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
 }
 
-/// A hash over a set of objects that can be kept up as single ones come and go: the sum of their hashes.
+/// A hash of a set of objects, updated as single objects are added and removed: the sum of their hashes.
 ///
-/// It tells states of a folder apart. Against people who choose objects so that two states look alike, the signed head helps.
+/// It distinguishes states of a folder. It does not resist an attacker who chooses objects so that two states collide; the
+/// signed head does.
 struct ObjectSetHash: Hashable, Sendable {
   private var sum = FourWords()
 

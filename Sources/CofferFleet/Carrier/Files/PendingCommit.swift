@@ -1,19 +1,19 @@
-/// A commit of several changes on its way into a folder.
+/// A commit of several changes that is being applied to a folder.
 ///
-/// It lies in the file `pending`, durable, before the first of its changes is made, and until the last one is: from then on it
-/// happens, even when its writer is killed. The next writer to take the folder's lock completes it. A copy of the folder can still have
-/// it when it is long done; so it counts only as long as its condition is met.
+/// It is in the file `pending`, durable, from before its first change until after its last: once there, it is applied even if its
+/// writer is killed, because the next writer that takes the folder's lock completes it. A copy of the folder may still have the file
+/// long afterwards, so it is applied only while its condition holds.
 ///
-/// In the file, behind the digest that all files have: a byte, 1, for this format; the name of the condition; a byte, 1, and
-/// the SHA-256 of the object that it asks for, or 0, when that has to be absent; then each change: a byte, 1, the name and the
-/// object, or 0 and the name, when it is removed. Names and objects come after their length, four bytes, the highest first.
+/// After the digest that all files have, the file consists of: a byte, 1, for this format; the name of the condition; a byte, 1, and
+/// the SHA-256 of the required object, or 0 if it must be absent; then each change: a byte, 1, the name and the
+/// object, or 0 and the name of a removed one. A name or object follows its length: four bytes, big-endian.
 struct PendingCommit {
   private let conditionName: String
   private let conditionDigest: ObjectDigest?
-  /// The object of the condition is the last.
+  /// The object of the condition comes last.
   private let changes: [CarrierChange]
 
-  /// What the largest commit takes.
+  /// The size of the largest commit.
   static let byteLimit = 20 << 20
 
   init(changes: [CarrierChange], condition: CarrierCondition) throws {
@@ -25,7 +25,7 @@ struct PendingCommit {
   // MARK: - With the folder locked
 
   func make(in folder: CarrierFolder) throws {
-    // A single change is made by one call of the system, at once or not at all.
+    // A single change is one atomic system call.
     guard changes.count > 1 else { return try apply(in: folder) }
     try folder.save(encoded, at: folder.pendingPath)
     try folder.sync(folder.pendingPath)
@@ -34,13 +34,13 @@ struct PendingCommit {
     try Self.remove(from: folder)
   }
 
-  /// Whether there is one that still has to happen.
+  /// Whether there is a commit to complete.
   static func isLeft(in folder: CarrierFolder) throws -> Bool {
     guard let commit = try read(in: folder) else { return false }
     return try folder.object(commit.conditionName).map { try ObjectDigest(of: $0) } == commit.conditionDigest
   }
 
-  /// Makes the changes of one that is left.
+  /// Completes a commit that was left.
   static func complete(in folder: CarrierFolder) throws {
     guard let commit = try read(in: folder) else { return }
     if try isLeft(in: folder) { try commit.apply(in: folder) }
@@ -49,11 +49,11 @@ struct PendingCommit {
 
   private func apply(in folder: CarrierFolder) throws {
     try apply(changes.dropLast(), in: folder)
-    // Not before all others are durable: with this one, the condition is no longer met.
+    // Only after all others are durable: this one ends the condition.
     try apply(changes.suffix(1), in: folder)
   }
 
-  /// Makes changes, and then makes them durable: all at once costs the disk a fraction of one after the other.
+  /// Makes changes, then syncs them together, which costs the disk a fraction of syncing each.
   private func apply(_ changes: ArraySlice<CarrierChange>, in folder: CarrierFolder) throws {
     var shards: Set<String> = []
     for change in changes {
@@ -69,7 +69,7 @@ struct PendingCommit {
 
   private static func remove(from folder: CarrierFolder) throws {
     try folder.remove(folder.pendingPath)
-    // It must not be back after a power cut, when its condition may be met again.
+    // It must not reappear after a power cut, when its condition may hold again.
     try folder.syncFolder(above: folder.pendingPath)
   }
 
@@ -94,7 +94,7 @@ struct PendingCommit {
     return bytes
   }
 
-  /// - Returns: nil when there is none, or a copy of it that is not whole.
+  /// - Returns: Nil if there is none, or only an incomplete copy.
   private static func read(in folder: CarrierFolder) throws -> PendingCommit? {
     guard case .whole(let bytes, _) = try folder.file(at: folder.pendingPath) else { return nil }
     var reader = PendingReader(bytes: bytes[...])

@@ -4,8 +4,8 @@ import Dispatch
 
 /// The thread on which libcurl makes all transfers of the process.
 ///
-/// One, however many there are: a thousand streams that wait for a server cost sockets, not threads. It waits without using
-/// the processor.
+/// One thread for all of them: a thousand streams that wait for a server cost sockets, not threads. It waits without using the
+/// processor.
 final class HTTPLoop: Sendable {
   static let shared = HTTPLoop()
 
@@ -17,7 +17,7 @@ final class HTTPLoop: Sendable {
 
   private let commands = Lock<[Command]>([])
   // Not checked by the compiler: any thread may call curl_multi_wakeup(3); everything else is the loop's thread's.
-  // nil where libcurl had no memory to begin with.
+  // Nil if libcurl was out of memory.
   private nonisolated(unsafe) let multi: UnsafeMutableRawPointer?
   private let makeHandle: @Sendable () -> UnsafeMutableRawPointer?
 
@@ -27,13 +27,13 @@ final class HTTPLoop: Sendable {
     curl_global_init(Int(CURL_GLOBAL_DEFAULT))
     multi = curl_multi_init()
     guard multi != nil else { return }
-    // It never comes back, and so has a thread for itself.
+    // It never returns, so it has its own thread.
     DispatchQueue(label: "coffer.carrier.http").async { self.run() }
   }
 
-  /// Sends a request and takes the whole response.
+  /// Sends a request and receives the whole response.
   ///
-  /// - Parameter limit: How many bytes the response's body may have.
+  /// - Parameter limit: The maximum size of the response's body, in bytes.
   func response(to request: HTTPRequest, limit: Int) async throws(HTTPFailure) -> HTTPResponse {
     let transfer = HTTPTransfer(request, on: self)
     var body: [UInt8] = []
@@ -77,7 +77,7 @@ final class HTTPLoop: Sendable {
         running[id] = nil
         ended.finish(result)
       }
-      // Ends at once for what was commanded meanwhile.
+      // Returns at once if there are new commands.
       curl_multi_poll(multi, nil, 0, 60_000, nil)
     }
   }

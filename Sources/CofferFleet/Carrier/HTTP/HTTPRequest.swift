@@ -1,6 +1,6 @@
 import CofferCrypto
 
-/// A POST of JSON.
+/// A POST request with JSON.
 struct HTTPRequest: Sendable {
   var url: String
   var body: HTTPBody
@@ -26,7 +26,7 @@ enum HTTPBody: Sendable {
 
 /// Paths of files in PEM, for https.
 struct HTTPTLS: Sendable, Equatable {
-  /// The authorities that servers are checked against; nil for the system's.
+  /// The certificate authorities that servers are checked against; nil for the system's.
   var authorities: String?
   var certificate: String?
   var key: String?
@@ -37,13 +37,13 @@ struct HTTPResponse: Sendable {
   let body: [UInt8]
 }
 
-/// Why there is no whole response.
+/// Why there is no complete response.
 enum HTTPFailure: Error {
   case cancelled
-  /// The response is longer than was allowed.
+  /// The response is longer than allowed.
   case tooLong
   case silent(for: Duration)
-  /// - Parameter wasSent: Whether the server may have got the request.
+  /// - Parameter wasSent: Whether the server may have received the request.
   case connection(HTTPProblem, reason: String, wasSent: Bool)
 
   static let noMemory = notStarted("out of memory for a request")

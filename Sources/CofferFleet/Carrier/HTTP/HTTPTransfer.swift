@@ -1,8 +1,8 @@
 import CofferCrypto
 
-/// A request and what comes back, handed from libcurl's thread to a task.
+/// A request and its response, passed from libcurl's thread to a task.
 ///
-/// One task reads it, with ``next()``. A reader that is slow stops the server, through TCP.
+/// One task reads it, with ``next()``. A slow reader makes the server wait, through TCP's flow control.
 final class HTTPTransfer: Sendable {
   let request: HTTPRequest
   private let loop: HTTPLoop
@@ -17,7 +17,7 @@ final class HTTPTransfer: Sendable {
     var waiter: CheckedContinuation<Void, Never>?
   }
 
-  /// As much as waits for the reader before the server has to.
+  /// The number of buffered bytes at which the server has to wait.
   private static let bufferLimit = 1 << 20
 
   init(_ request: HTTPRequest, on loop: HTTPLoop) {
@@ -27,12 +27,12 @@ final class HTTPTransfer: Sendable {
 
   // MARK: - For the reader
 
-  /// The status, from the first bytes on.
+  /// The status, known from the first bytes on.
   var status: Int { state.withLock { $0.status } }
 
   /// The next bytes; nil at the end.
   ///
-  /// - Throws: `HTTPFailure`; `.cancelled` when the task was cancelled, and then the transfer ends.
+  /// - Throws: `HTTPFailure`; `.cancelled` if the task was cancelled, which ends the transfer.
   func next() async throws(HTTPFailure) -> [UInt8]? {
     while true {
       if Task.isCancelled { cancel() }
@@ -49,7 +49,7 @@ final class HTTPTransfer: Sendable {
     }
   }
 
-  /// The next bytes; ends the transfer where none come for so long.
+  /// The next bytes; ends the transfer if none come in this time.
   func next(within limit: Duration) async throws(HTTPFailure) -> [UInt8]? {
     let timer = Task {
       guard (try? await Task.sleep(for: limit)) != nil else { return }
@@ -84,9 +84,9 @@ final class HTTPTransfer: Sendable {
 
   // MARK: - For libcurl's thread
 
-  /// Takes over bytes.
+  /// Stores received bytes.
   ///
-  /// - Returns: Whether there was room; else they come again when the reader has made some.
+  /// - Returns: Whether there was room; otherwise libcurl delivers them again once the reader has made some.
   func receive(_ bytes: UnsafeRawBufferPointer, status: Int) -> Bool {
     let (waiter, isTaken) = state.withLock { state -> (CheckedContinuation<Void, Never>?, Bool) in
       guard state.received.isEmpty || state.received.count + bytes.count <= Self.bufferLimit else {
@@ -114,7 +114,7 @@ final class HTTPTransfer: Sendable {
     }
   }
 
-  /// The transfer has ended; what is said first counts.
+  /// Ends the transfer; the first result counts.
   func finish(_ end: Result<Void, HTTPFailure>, status: Int? = nil) {
     let waiter = state.withLock { state in
       if state.end == nil { state.end = end }

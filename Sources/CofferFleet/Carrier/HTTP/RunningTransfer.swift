@@ -1,6 +1,6 @@
 internal import CCurl
 
-/// A transfer with its handle of libcurl; of the loop's thread alone.
+/// A transfer with its libcurl handle; used by the loop's thread only.
 final class RunningTransfer {
   let transfer: HTTPTransfer
   let handle: UnsafeMutableRawPointer
@@ -34,7 +34,7 @@ final class RunningTransfer {
 
   private func setConnection(_ request: HTTPRequest) {
     set(CURLOPT_URL, request.url)
-    // The environment, ~/.netrc and the server don't lead anywhere else.
+    // The environment, ~/.netrc and the server cannot redirect it.
     note(coffer_curl_allow_http_only(handle))
     set(CURLOPT_PROXY, "")
     set(CURLOPT_NOPROXY, "*")
@@ -56,7 +56,7 @@ final class RunningTransfer {
   }
 
   private func setBody(_ request: HTTPRequest) {
-    // Large bodies are sent without asking before.
+    // Large bodies are sent without asking first.
     for header in request.headers + ["Content-Type: application/json", "Expect:"] {
       guard let longer = curl_slist_append(headers, header) else { return note(CURLE_OUT_OF_MEMORY) }
       headers = longer
@@ -65,8 +65,8 @@ final class RunningTransfer {
     set(CURLOPT_POST, 1)
     note(coffer_curl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.withUnsafeBytes(\.count))))
     let context = Unmanaged.passUnretained(self).toOpaque()
-    // Without a way back to its beginning the body is sent once: libcurl does not repeat a request on its own whose
-    // connection ends before the answer, and which may have been carried out.
+    // Without a way to rewind the body, libcurl does not repeat a request whose connection ended before the answer: it may
+    // have been carried out.
     note(coffer_curl_set_pointer(handle, CURLOPT_READDATA, context))
     note(
       coffer_curl_set_transfer(handle, CURLOPT_READFUNCTION) { bytes, size, count, context in
@@ -88,13 +88,13 @@ final class RunningTransfer {
   func finish(_ result: CURLcode) {
     guard result != CURLE_OK else { return transfer.finish(.success(()), status: number(CURLINFO_RESPONSE_CODE)) }
     let reason = reason(result)
-    // Nothing of a request is sent before TLS stands.
+    // No part of a request is sent before TLS is established.
     transfer.finish(
       .failure(.connection(problem(result, reason), reason: reason, wasSent: number(CURLINFO_REQUEST_SIZE) > 0)))
   }
 
   private func reason(_ result: CURLcode) -> String {
-    // libcurl's own words are about the second attempt that it is not allowed to make.
+    // libcurl's message is about the second attempt, which it may not make.
     if result == CURLE_SEND_FAIL_REWIND { return "The connection ended before the answer." }
     let text = String(cString: errorText)
     return text.isEmpty ? String(cString: curl_easy_strerror(result)) : text
@@ -104,7 +104,7 @@ final class RunningTransfer {
     switch result {
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
       .refused
-    // A server says by an alert of TLS that it does not accept a certificate.
+    // A TLS alert: the server does not accept the certificate.
     case CURLE_RECV_ERROR where reason.contains("alert"), CURLE_SEND_ERROR where reason.contains("alert"),
       CURLE_SSL_CONNECT_ERROR where reason.contains("alert"):
       .refused
