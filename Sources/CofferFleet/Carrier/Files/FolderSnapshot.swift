@@ -38,7 +38,7 @@ struct FolderSnapshot: Sendable {
 
   /// Whether anything may have changed since the last check.
   ///
-  /// - Parameter staleCommit: The digest of a pending commit that was already checked.
+  /// - Parameter staleCommit: The stamp of a pending commit that was already checked.
   func isSuspect(_ folder: CarrierFolder, staleCommit: FileStamp?) throws -> Bool {
     if folder.hasPendingFile, staleCommit == nil || FileStamp(of: folder.pendingPath) != staleCommit { return true }
     return try !suspects(among: folder.shards(), of: folder).isEmpty

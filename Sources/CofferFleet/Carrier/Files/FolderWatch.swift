@@ -7,7 +7,7 @@ actor FolderWatch {
   private var isBegun = false
   private var isInterrupted = false
   private var nextListing = ContinuousClock.now
-  /// The digest of an old commit that a copy still has.
+  /// The stamp of an old commit that a copy still has.
   private var staleCommit: FileStamp?
 
   init(carrier: FileCarrier, revision: CarrierRevision) { (self.carrier, self.revision) = (carrier, revision) }
