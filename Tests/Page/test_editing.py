@@ -22,7 +22,7 @@ class EditingTests(PageCase):
     def test_a_number_stands_with_its_range_its_default_and_its_effect(self):
         self.browser.choose("editor/size")
         text = self.browser.text("#details")
-        for words in ["How large letters are, in points", "It must be 6 to 72.", "when the program next starts",
+        for words in ["The font size, in points", "It must be 6 to 72.", "when the program next starts",
                       "2.0", "org.example.editor", "int"]:
             self.assertIn(words, text)
         self.assertNotIn("undefined", text)

@@ -12,7 +12,7 @@ class ListTests(PageCase):
         self.assertIn("mail/host", self.browser.names())
         row = self.browser.row("editor/theme")
         self.assertEqual(row["value"], "dark")
-        self.assertEqual(row["summary"], "The colours of the window")
+        self.assertEqual(row["summary"], "The colour theme of the window")
         self.assertEqual(self.browser.row("editor/size")["value"], "14")
         self.assertIn("unset", self.browser.row("editor/size")["classes"])
 
