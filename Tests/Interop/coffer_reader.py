@@ -287,7 +287,7 @@ class Fields:
                 break
             shift += 7
         if value >= 1 << 64:
-            raise Damaged(f"The store is damaged: {self.what} has a number of more than 64 bits.")
+            raise Damaged(f"The store is damaged: {self.what} has a number with more than 64 bits.")
         return value
 
     @property
@@ -296,7 +296,7 @@ class Fields:
 
     def expect_end(self) -> None:
         if not self.at_end:
-            raise Damaged(f"The store is damaged: {self.what} is longer than what it holds.")
+            raise Damaged(f"The store is damaged: {self.what} has bytes after its end.")
 
 
 NO_STRETCHING, SCRYPT, PBKDF2, ARGON2ID = range(4)
@@ -335,22 +335,22 @@ class Slot:
         fields = Fields(record, "a slot of the envelope")
         id, kind, stretching = fields.integer(1), fields.integer(1), fields.integer(1)
         if fields.integer(1) != 0:
-            raise Damaged("The store is damaged: a slot has a byte that ought to be zero.")
+            raise Damaged("The store is damaged: a reserved byte of a slot is not zero.")
         if kind > CREDENTIAL or stretching > ARGON2ID:
-            raise NewerFormat("The store has a slot of a kind that this reader does not know.")
+            raise NewerFormat("The store has a slot of a kind unknown to this reader.")
         costs = tuple(fields.integer(4) for _ in range(3))
         unused = {NO_STRETCHING: costs, PBKDF2: costs[1:]}.get(stretching, ())
         if kind < 1 or (kind == PASSPHRASE) == (stretching == NO_STRETCHING) or any(unused):
-            raise Damaged("The store is damaged: a slot stretches its secret in a way that is not its own.")
+            raise Damaged("The store is damaged: the key derivation of a slot does not fit its kind.")
         if stretching == SCRYPT and costs[0] >= 64:
-            raise Damaged("The store is damaged: the cost of a slot is no number.")
+            raise Damaged("The store is damaged: the cost of a slot is not a number.")
         salt, created, length = fields.bytes(32), fields.integer(8), fields.integer(2)
         if length > 64:
             raise Damaged("The store is damaged: the label of a slot is too long.")
         try:
             label = fields.bytes(length).decode("utf-8")
         except UnicodeDecodeError:
-            raise Damaged("The store is damaged: the label of a slot is not text.")
+            raise Damaged("The store is damaged: the label of a slot is not UTF-8.")
         authenticated = record[:56]
         commitment, wrapped = fields.bytes(32), fields.bytes(72)
         fields.expect_end()
@@ -368,7 +368,7 @@ class Slot:
             return PBKDF2HMAC(hashes.SHA512(), 32, self.salt, first).derive(secret.material)
         if self.stretching == ARGON2ID:
             if Argon2id is None:
-                raise CannotBeTried("This slot wants Argon2id, which the installed cryptography package does not have.")
+                raise CannotBeTried("This slot needs Argon2id, which the installed cryptography package does not have.")
             return Argon2id(
                 salt=self.salt, length=32, iterations=second, lanes=third, memory_cost=first
             ).derive(secret.material)
@@ -464,7 +464,7 @@ class Envelope:
             if len(copy) == cls.COPY and hashlib.sha256(copy[: cls.CHECKED]).digest() == copy[cls.CHECKED :]
         ]
         if not whole:
-            raise Damaged("The store is damaged: neither copy of its envelope is whole.")
+            raise Damaged("The store is damaged: both copies of its envelope are incomplete.")
         # All of them: what this reader doesn't know in one may be what is newer.
         return max(map(cls.parse_copy, whole), key=lambda copy: copy.sequence)
 
@@ -474,16 +474,16 @@ class Envelope:
         fields.bytes(8)
         version, suite = fields.integer(2), fields.integer(2)
         if version > 1:
-            raise NewerFormat(f"The store has format version {version}, and this reader knows version 1.")
+            raise NewerFormat(f"The store has format version {version}; this reader knows version 1.")
         if suite > 1:
-            raise NewerFormat("The store uses a suite of algorithms that this reader does not know.")
+            raise NewerFormat("The store uses a suite of algorithms unknown to this reader.")
         if version < 1 or suite < 1:
-            raise Damaged("The store is damaged: its format version makes no sense.")
+            raise Damaged("The store is damaged: its format version is invalid.")
         if fields.integer(4) != 0:
-            raise NewerFormat("The store has flags that this reader does not know.")
+            raise NewerFormat("The store has flags unknown to this reader.")
         sequence, store_id, created = fields.integer(8), fields.bytes(16), fields.integer(8)
         if fields.integer(4) != PAGE or fields.integer(2) != RESERVED:
-            raise Damaged("The store is damaged: its pages do not have the size they ought to have.")
+            raise Damaged("The store is damaged: its pages have the wrong size.")
         slot_count, epoch_count = fields.integer(1), fields.integer(1)
         if not 1 <= slot_count <= 16 or not 1 <= epoch_count <= 4:
             raise Damaged("The store is damaged: its envelope has too few or too many slots or epochs.")
@@ -638,7 +638,7 @@ class Store:
         except FileNotFoundError:
             raise StoreMissing(f"There is no store at {path}.")
         except IsADirectoryError:
-            raise NotAStore(f"{path} is a folder, and no store.")
+            raise NotAStore(f"{path} is a folder, not a store.")
         except OSError as error:
             raise CofferError(f"{path} cannot be read: {error.strerror}.", 14)
         try:
@@ -711,7 +711,7 @@ class Store:
         """
         for suffix in ("", "-wal", "-shm", "-journal"):
             if os.path.lexists(path + suffix):
-                raise OutputExists(f"{path}{suffix} exists already.")
+                raise OutputExists(f"{path}{suffix} already exists.")
         folder, name = os.path.split(os.path.abspath(path))
         temporary = None
         try:
@@ -737,9 +737,9 @@ class Store:
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
             if version > 10:
-                raise NewerFormat(f"The tables have version {version}, and this reader knows version 10.")
+                raise NewerFormat(f"The tables have version {version}; this reader knows version 10.")
             if version < 5:
-                raise Damaged("The store is damaged: its tables have no version that was ever released.")
+                raise Damaged("The store is damaged: the version of its tables was never released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}
         if meta.get("store_id") != self.envelope.store_id:
             raise Damaged("The store is damaged: its envelope is another store's.")
@@ -764,12 +764,12 @@ class Vault:
         (self.generation, *blobs), = row
         self.id, mac, sealed, slots = map(as_bytes, blobs)
         if len(self.id) != 16 or not 0 < self.generation < 1 << 32:
-            raise Damaged("The store is damaged: its vault makes no sense.")
+            raise Damaged("The store is damaged: its vault is invalid.")
         key = self._key(slots, secret)
         mac_key = hkdf(key, self.id, "coffer v1 vault MAC")
         covered = self.id + struct.pack(">II", self.generation, len(slots)) + slots + sealed
         if not hmac.compare_digest(hmac.new(mac_key, covered, "sha256").digest(), mac):
-            raise Damaged("The store is damaged: its vault was edited.")
+            raise Damaged("The store is damaged: its vault was changed.")
         self.sealed = self._names(sealed)
         self._cipher = XAES(hkdf(key, self.id, "coffer v1 sealed value"))
 
@@ -795,7 +795,7 @@ class Vault:
         """Kind and bytes of a sealed value."""
         fields = Fields(sealed, "a sealed value")
         if fields.integer(4) != self.generation:
-            raise Damaged("The store is damaged: a value is sealed under a key that the vault does not have.")
+            raise Damaged("The store is damaged: a value is sealed under a key that is not in the vault.")
         nonce = fields.bytes(24)
         additional = b"coffer/1 sealed" + self.id
         for name in (collection, key):
@@ -805,7 +805,7 @@ class Vault:
         except InvalidTag:
             raise Damaged("The store is damaged: a sealed value does not authenticate.")
         if not plain or plain[0] == SEALED:
-            raise Damaged("The store is damaged: what was sealed is no value.")
+            raise Damaged("The store is damaged: the contents of a sealed value are invalid.")
         return plain
 
 
@@ -823,13 +823,13 @@ def unseal(path: str, secret: Secret) -> None:
             for row in plain.execute(f"SELECT collection, key, version, type, data, metadata FROM {table}").fetchall():
                 collection, key, version, kind, data, metadata = row
                 if (kind == SEALED) != (collection in sealed):
-                    raise Damaged("The store is damaged: a value is sealed where it ought not to be, or not where it ought.")
+                    raise Damaged("The store is damaged: an unsealed value in a sealed collection, or the reverse.")
                 if kind != SEALED:
                     continue
                 opened = vault.open(as_bytes(data), sealed[collection], as_bytes(key), 1)
                 if metadata is not None:
                     if as_bytes(metadata)[:1] != bytes([SEALED]):
-                        raise Damaged("The store is damaged: metadata is not sealed where it ought to be.")
+                        raise Damaged("The store is damaged: metadata in a sealed collection is not sealed.")
                     metadata = vault.open(as_bytes(metadata)[1:], sealed[collection], as_bytes(key), 2)
                 plain.execute(
                     f"UPDATE {table} SET type = ?, data = ?, metadata = ?"
@@ -904,7 +904,7 @@ def malformed(kind: int) -> NoReturn:
 
 def as_bytes(data: Any) -> bytes:
     if not isinstance(data, bytes):
-        raise Damaged("The store is damaged: a column does not hold bytes.")
+        raise Damaged("The store is damaged: a column does not contain bytes.")
     return data
 
 
@@ -912,7 +912,7 @@ def as_text(data: Any) -> str:
     try:
         return as_bytes(data).decode("utf-8")
     except UnicodeDecodeError:
-        raise Damaged("The store is damaged: a name is not text.")
+        raise Damaged("The store is damaged: a name is not UTF-8.")
 
 
 def decode_value(kind: int, data: bytes, depth: int = 0) -> Any:
@@ -1076,7 +1076,7 @@ def refuse_unknown_flags(plain: sqlite3.Connection, collection: Optional[str] = 
     with reading():
         for name, flags in plain.execute("SELECT name, flags FROM collections"):
             if flags & ~3 and collection in (None, as_text(name)):
-                raise NewerFormat(f"Collection {as_text(name)} has flags that this reader does not know.")
+                raise NewerFormat(f"Collection {as_text(name)} has flags unknown to this reader.")
 
 
 def items(plain: sqlite3.Connection, collection: Optional[str] = None) -> Iterator[Item]:
@@ -1151,7 +1151,7 @@ def declarations(plain: sqlite3.Connection) -> list[Declaration]:
         ):
             members = json.loads(as_text(text))
             if (members["collection"], members["name"]) != (as_text(collection), as_text(key)):
-                raise Damaged("The store is damaged: a declaration is another setting's.")
+                raise Damaged("The store is damaged: a declaration belongs to another setting.")
             result.append(
                 Declaration(
                     as_text(collection), as_text(key), as_text(application),
@@ -1167,7 +1167,7 @@ def history_limits(plain: sqlite3.Connection) -> dict:
         for name, flags, count, age in plain.execute("SELECT name, flags, history_count, history_age FROM collections"):
             if flags & 2:
                 if count is None or count < 1:
-                    raise Damaged("The store is damaged: a collection keeps no number of earlier values.")
+                    raise Damaged("The store is damaged: the history limit of a collection is invalid.")
                 found[as_text(name)] = HistoryLimits(count, age)
     return found
 
@@ -1185,7 +1185,7 @@ def decode_changed_keys(data: bytes) -> tuple:
             key = as_text(fields.bytes(fields.varint()))
             what = ("inserted", "updated", "removed", "touched")[bits & 3]
             if bits & 16 and what != "removed":
-                raise Damaged("The store is damaged: a key in the change log expired and is there.")
+                raise Damaged("The store is damaged: a key expired according to the change log, but exists.")
             keys.append(KeyChange(key, what, bool(bits & 4), bool(bits & 8), bool(bits & 16)))
         if found and collection <= found[-1].collection:
             raise Damaged("The store is damaged: the collections of a row of the change log are not in order.")
@@ -1196,7 +1196,7 @@ def decode_changed_keys(data: bytes) -> tuple:
 def flags_of(fields: Fields, known: int) -> int:
     bits = fields.integer(1)
     if bits & ~known:
-        raise Damaged("The store is damaged: a row of the change log has bits without a meaning.")
+        raise Damaged("The store is damaged: a row of the change log has unknown bits.")
     return bits
 
 
@@ -1223,7 +1223,7 @@ def log_problems(plain: sqlite3.Connection) -> list:
     previous, dropped, previous_link = None, None, bytes(16)
     if start is not None:
         if len(start[0]) != 32:
-            raise Damaged("The store is damaged: what the change log begins with does not parse.")
+            raise Damaged("The store is damaged: the start of the change log does not parse.")
         previous, dropped = struct.unpack(">qq", start[0][:16])
         previous_link = start[0][16:]
     problems = []
@@ -1286,7 +1286,7 @@ def main(arguments: Optional[list] = None) -> int:
         print(f"coffer_reader: {error}", file=sys.stderr)
         return error.code
     except MemoryError:
-        print("coffer_reader: There is not enough memory.", file=sys.stderr)
+        print("coffer_reader: Out of memory.", file=sys.stderr)
         return 1
     except OSError as error:
         print(f"coffer_reader: {error.strerror}.", file=sys.stderr)

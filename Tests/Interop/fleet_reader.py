@@ -44,11 +44,11 @@ def derive(secret: bytes, salt: bytes, info: bytes) -> bytes:
 
 def open_sealed(key: bytes, additional_data: bytes, sealed: bytes) -> bytes:
     if len(sealed) < 40:
-        raise Damaged("something sealed is cut off")
+        raise Damaged("a sealed part is incomplete")
     try:
         return base.XAES(key).open(sealed[:24], sealed[24:], additional_data)
     except InvalidTag:
-        raise Damaged("something sealed does not authenticate") from None
+        raise Damaged("a sealed part does not authenticate") from None
 
 
 def check_signature(key: bytes, purpose: str, signed: bytes, signature: bytes) -> None:
@@ -70,7 +70,7 @@ class Reader:
 
     def take(self, count: int) -> bytes:
         if self.position + count > len(self.data):
-            raise Damaged("an object is cut off")
+            raise Damaged("an object is incomplete")
         self.position += count
         return self.data[self.position - count : self.position]
 
@@ -91,7 +91,7 @@ class Reader:
 
     def end(self) -> None:
         if self.position != len(self.data):
-            raise Damaged("there is more behind the end of an object")
+            raise Damaged("an object has bytes after its end")
 
     @staticmethod
     def of(data: bytes) -> "Reader":
@@ -123,7 +123,7 @@ class Invitation:
         line = line.strip()
         prefix = "coffer-fleet-1:"
         if not line.startswith(prefix):
-            raise Damaged("this is no invitation")
+            raise Damaged("this is not an invitation")
         data = bytes.fromhex(line[len(prefix) :])
         if digest(data[:-4])[:4] != data[-4:]:
             raise Damaged("the invitation was mistyped")
@@ -151,7 +151,7 @@ class Authority:
         previous, epoch, folder, members = reader.take(32), reader.number(4), reader.take(8).hex(), reader.take(32)
         count = reader.number(2)
         if not 1 <= count <= 64 or version < 1 or epoch < 1:
-            raise Damaged("an authority makes no sense")
+            raise Damaged("an authority is invalid")
         admins = [reader.take(32) for _ in range(count)]
         signer, signature = reader.take(32), reader.take(64)
         reader.end()
@@ -211,7 +211,7 @@ class Fleet:
     def _last_authority(self) -> tuple:
         data = self._object("authority/0000000001")
         if digest(data) != self.invitation.first:
-            raise Damaged("the first authority is another fleet's")
+            raise Damaged("the first authority belongs to another fleet")
         authority = Authority.parse(data)
         if authority.version != 1 or authority.signer not in authority.admins or authority.fleet != self.invitation.fleet:
             raise Damaged("the first authority is not the first")
@@ -227,7 +227,7 @@ class Fleet:
                 or following.epoch < authority.epoch
                 or following.signer not in authority.admins
             ):
-                raise Damaged(f"{name} does not follow the one before")
+                raise Damaged(f"{name} does not follow its predecessor")
             authority, data = following, self.objects[name]
 
     def _fleet_key(self) -> tuple:
@@ -237,7 +237,7 @@ class Fleet:
         agreement = X25519PrivateKey.from_private_bytes(derive(invitation.seed, salt, b"coffer fleet v1 agreement"))
         data = self._object("members")
         if digest(data) != self.authority.members:
-            raise Damaged("the members are not those that an admin signed")
+            raise Damaged("the members are not those signed by an admin")
         reader = Reader.of(data)
         version, ephemeral = reader.take(4), reader.take(32)
         found = None
@@ -253,37 +253,37 @@ class Fleet:
                 found = open_sealed(key, place, wrapped)
         self.sealed_members = (data[:5], reader.rest())
         if found is None:
-            raise Damaged("the invitation's member is none")
+            raise Damaged("the invitation is for nobody in the list of members")
         return found, (raw(signing), raw(agreement))
 
     def _read_members(self) -> None:
         prefix, sealed = self.sealed_members
         reader = Reader(open_sealed(self.keys["members"], self._additional_data("members", prefix), sealed))
         if int.from_bytes(prefix[1:], "big") != self.authority.version:
-            raise Damaged("the members are of another version")
+            raise Damaged("the members have another version")
         self.name, self.retention_days = reader.text(), reader.number(4)
         self.collections = [reader.text() for _ in range(reader.number(2))]
         self.members = {}
         for _ in range(reader.number(2)):
             member, role = reader.take(16), reader.number(1)
             if role not in ROLES:
-                raise Damaged("a member has a role that is not known")
+                raise Damaged("a member has an unknown role")
             signing_key, public_key, _, _ = reader.take(32), reader.take(32), reader.time(), reader.time()
             self.members[member] = Member(member, ROLES[role], signing_key, public_key, reader.text())
         reader.end()
         admins = [member.signing_key for member in self.members.values() if member.role == "admin"]
         if admins != self.authority.admins or list(self.members) != self.wrapped_ids:
-            raise Damaged("the members contradict themselves")
+            raise Damaged("the list of members is inconsistent")
         own = self.members[self.invitation.member]
         if (own.signing_key, own.public_key) != self.identity_keys:
-            raise Damaged("the member has other keys than the invitation")
+            raise Damaged("the member's keys are not those of the invitation")
 
     def _read_head(self) -> None:
         data = self._object("head")
         Reader.of(data)
         content = open_sealed(self.keys["head"], self._additional_data("head", data[:5]), data[5:])
         if len(content) < 64:
-            raise Damaged("the head is cut off")
+            raise Damaged("the head is incomplete")
         signed, signature = content[:-64], content[-64:]
         reader = Reader(signed)
         self.number, self.time, author = reader.number(8), reader.time(), reader.take(16)
@@ -293,10 +293,10 @@ class Fleet:
         self.pieces = [(reader.take(8).hex(), reader.take(32)) for _ in range(reader.number(2))]
         reader.end()
         if version != self.authority.version or data[1:5] != struct.pack(">I", version) or authority != self.authority_digest:
-            raise Damaged("the head is of other members")
+            raise Damaged("the head belongs to other members")
         numbers = [self.number] + [number for number, _ in self.ancestors]
         if len(self.ancestors) > 32 or any(a <= b for a, b in zip(numbers, numbers[1:])):
-            raise Damaged("the head's ancestors make no sense")
+            raise Damaged("the head's ancestors are invalid")
         if author not in self.members or self.members[author].role == "reader":
             raise Damaged("the head's author may not write")
         self.author = self.members[author].name
@@ -309,7 +309,7 @@ class Fleet:
         for piece, expected in self.pieces:
             data = self._object(f"s/{self.authority.folder}/{piece}")
             if digest(data) != expected:
-                raise Damaged("a piece is not the one that the head names")
+                raise Damaged("a piece is not the one named by the head")
             reader = Reader.of(data)
             while reader.position < len(data):
                 name, length = reader.take(20), reader.number(4)
@@ -322,7 +322,7 @@ class Fleet:
             element = hashlib.shake_128(b"coffer fleet v1 set" + name + digest(data)).digest(2048)
             sums = [(a + b) & 0xFFFF for a, b in zip(sums, struct.unpack(">1024H", element))]
         if len(objects) != self.record_count or digest(struct.pack(">1024H", *sums)) != self.set_digest:
-            raise Damaged("the records are not those that the head was signed for")
+            raise Damaged("the records are not those of the signed head")
         self.records = [self._record(name, data) for name, data in objects.items()]
 
     def _record(self, name: bytes, data: bytes) -> Record:
@@ -333,13 +333,13 @@ class Fleet:
         record = Record(reader.text(), reader.text(), counter, clock, author, reader.text())
         expected = hmac.new(self.keys["names"], text(record.collection) + text(record.key), hashlib.sha256).digest()[:20]
         if name != expected:
-            raise Damaged("a record is of another setting than its name")
+            raise Damaged("a record's setting does not fit its name")
         if not 1 <= counter <= 1 << 60 or form not in (1, 2):
-            raise Damaged("a record makes no sense")
+            raise Damaged("a record is invalid")
         if form == 1:
             fields = reader.number(1)
             if fields & ~7:
-                raise Damaged("a record has fields that are not known")
+                raise Damaged("a record has unknown fields")
             record.expires = reader.time() if fields & 1 else None
             record.due = reader.time() if fields & 2 else None
             if fields & 4:
@@ -349,7 +349,7 @@ class Fleet:
             record.data = reader.rest()
             for kind, value in filter(None, [record.metadata, (record.kind, record.data)]):
                 if kind in (0, 14):
-                    raise Damaged("a value is of a kind that does not travel")
+                    raise Damaged("a value is of a kind that is never shared")
                 try:
                     base.decode_value(kind, value)
                 except base.CofferError:
@@ -364,7 +364,7 @@ def load_folder(path: str) -> dict:
     for file in pathlib.Path(path, "objects").glob("*/*"):
         data = file.read_bytes()
         if digest(data[32:]) != data[:32]:
-            raise Damaged(f"{file} is not whole")
+            raise Damaged(f"{file} is incomplete")
         objects[file.name.replace("_", "/")] = data[32:]
     return objects
 
