@@ -83,13 +83,13 @@ public enum PrefsTool {
   ///
   /// - Returns: The error; nil if there is no such program.
   private static func startProgram(_ arguments: [String]) throws -> Failure? {
-    // `help NAME` stands for `NAME --help`, and a completion script names the command after its request.
-    let isHelp = arguments.count == 2 && arguments[0] == "help"
+    // `help NAME …` stands for `NAME … --help`, and a completion script names the command after its request.
+    let isHelp = arguments.first == "help"
     let isCompletion = arguments.first == completionRequest
     guard let name = isHelp || isCompletion ? arguments.dropFirst().first : arguments.first,
       !PrefsCommand.isBuiltIn(name), let program = ProgramBeside(named: name)
     else { return nil }
-    if isHelp { return try program.replaceProcess(["--help"]) }
+    if isHelp { return try program.replaceProcess(arguments.dropFirst(2) + ["--help"]) }
     if isCompletion { return try program.replaceProcess([completionRequest] + arguments.dropFirst(2)) }
     return try program.replaceProcess(Array(arguments.dropFirst()))
   }

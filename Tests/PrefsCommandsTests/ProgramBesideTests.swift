@@ -134,6 +134,14 @@ struct ProgramBesideTests {
     #expect(try !installation.run(name).output.contains("started"))
   }
 
+  @Test("help NAME … asks it for its help, also on a command of its own")
+  func ownHelp() throws {
+    let installation = try Installation()
+    try installation.program("prefs-hello", "printf '<%s>' \"$@\"")
+    #expect(try installation.run("help", "hello").output == "<--help>")
+    #expect(try installation.run("help", "hello", "world").output == "<world><--help>")
+  }
+
   @Test("The help lists them")
   func help() throws {
     let installation = try Installation()
