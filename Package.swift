@@ -101,7 +101,7 @@ let package = Package(
           condition: .when(traits: ["ServiceLifecycle"])),
       ],
       swiftSettings: strict),
-    .target(name: "CofferFleet", dependencies: ["Coffer", "CofferStorage", "CCurl"], swiftSettings: strict),
+    .target(name: "CofferFleet", dependencies: ["Coffer", "CCurl"], swiftSettings: strict),
   ] + preload.targets,
   swiftLanguageModes: [.v6]
 )
@@ -129,7 +129,7 @@ if !isFetched {
     .target(
       name: "PrefsCommands",
       dependencies: [
-        "Coffer", "CofferMaintenance", "CofferStorage", "CSystemCalls",
+        "Coffer", "CofferMaintenance", "CSystemCalls",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),

@@ -162,8 +162,8 @@ extension CofferError: CustomStringConvertible {
       "The store is re-encrypted, but its old key could not be dropped yet: another connection or process still reads an "
         + "old snapshot. Rotate again once it has ended; until then the store keeps both keys."
     case .locked(let collection):
-      "\(collection.map { "Collection \"\($0)\" is sealed, and the vault is locked" } ?? "The vault is locked"). Unlock it; "
-        + "nothing was changed."
+      "\(collection.map { "Collection \"\($0)\" is sealed, and the vault is locked" } ?? "The vault is locked"). Unlock the "
+        + "vault, and try again."
     case .vaultNotFound:
       "The store has no vault. Create it first."
     case .vaultExists:

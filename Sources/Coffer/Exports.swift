@@ -1,6 +1,9 @@
 import CofferCrypto
 import CofferStorage
 
+/// Lists folders, for the tool and fleets.
+package typealias FolderNames = CofferStorage.FolderNames
+
 /// Secret bytes: locked memory, wiped on release, redacted wherever they could be printed.
 public typealias SecretBytes = CofferCrypto.SecretBytes
 

@@ -41,6 +41,7 @@ public enum PrefsTool {
 
   /// What a program does before anything secret is in its memory.
   package static func prepare() {
+    FileDescriptor.rememberPassed()
     // If the system refuses, the tool works without it, and keys are left out of dumps one by one.
     CoreLimit.remember()
     try? CoreDumps.disable()
@@ -161,7 +162,13 @@ public enum PrefsTool {
   /// The section of the help about the programs beside the tool.
   private static var programsBeside: String {
     let names = ProgramBeside.names()
-    return names.isEmpty ? "" : "\nPROGRAMS BESIDE PREFS:\n" + names.map { "  \($0)\n" }.joined()
+    let lines = names.map { name in
+      let abstract = ["fleet": "Share settings between hosts.", "ui": "Show and edit settings in a browser."][name]
+      // In the column of the commands' own.
+      let gap = String(repeating: " ", count: max(1, 24 - name.count))
+      return "  \(name)\(abstract.map { gap + $0 } ?? "")\n"
+    }
+    return names.isEmpty ? "" : "\nPROGRAMS BESIDE PREFS:\n" + lines.joined()
   }
 
   /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.

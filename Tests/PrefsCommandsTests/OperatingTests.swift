@@ -80,6 +80,8 @@ struct OperatingTests {
     #expect(try tool.succeed("get", "c/k", environment: ["PREFS_VAULT_KEY_FILE": key]) == "1\n")
     let text = String(decoding: try tool.contents(key), as: UTF8.self)
     #expect(try tool.run("get", "c/k", "--vault-key-fd", "3", descriptors: [3: text]).text == "1\n")
+    let passphrase = try tool.run("get", "c/k", "--vault-key-fd", "3", descriptors: [3: "hunter2"])
+    #expect(passphrase.code == 6 && passphrase.message.contains("prefs unlock --vault-passphrase-fd"))
     try tool.succeed("set", "c/k", "-", "--vault-key-file", key, input: "2")
     #expect(try tool.succeed("--vault-key-file", key, "get", "c/k") == "2\n")
     try tool.succeed("unseal", "c", environment: ["PREFS_VAULT_KEY_FILE": key])
@@ -88,6 +90,22 @@ struct OperatingTests {
     #expect(locked.code == 6 && locked.message.contains("--vault-key-file"))
     #expect(try tool.run("get", "c/k", "--vault-key-file", tool.keyFile).code == 5)
     #expect(try tool.run("get", "c/k", "--vault-key-file", tool.path("none")).code == 6)
+  }
+
+  // The store is open by the time the vault's key is wanted, as one of the lowest descriptors.
+  @Test("A descriptor that was not passed is refused, and not a file of the tool's own")
+  func unpassedDescriptor() throws {
+    let tool = try Tool()
+    try tool.succeed("set", "c/k", "1")
+    try tool.succeed("seal", "c", "--vault-key-file", tool.path("vault-key"))
+    for descriptor in 3...8 {
+      for words in [["get", "c/k", "--vault-key-fd"], ["unlock", "--vault-passphrase-fd"]] {
+        let run = try tool.run(words + ["\(descriptor)"], input: [])
+        #expect(run.code == 6 && run.message.contains("file descriptor \(descriptor) is not open"), "\(run)")
+      }
+    }
+    let sameWord = try tool.run(["get", "c/k", "--vault-key-fd=5"], input: [])
+    #expect(sameWord.code == 6 && sameWord.message.contains("file descriptor 5 is not open"))
   }
 
   // MARK: Restoring

@@ -77,7 +77,8 @@ extension Fleet {
     } catch is CancellationError {
       throw CancellationError()
     } catch {
-      set(.stopped("\(error)"))
+      let isRemoved = if case FleetError.removed = error { true } else { false }
+      set(.stopped("\(error)"), isLast: isRemoved)
       throw error
     }
   }

@@ -32,6 +32,8 @@ public actor Fleet {
   let turns = Turns()
   private var observers: [Int: AsyncStream<FleetStatus>.Continuation] = [:]
   private var lastObserver = 0
+  /// Whether the store is no longer a member.
+  private var hasEnded = false
   /// Where tests interrupt.
   var onStep: @Sendable (Step) throws -> Void = { _ in }
 
@@ -198,7 +200,7 @@ public actor Fleet {
   public func leave() async throws {
     try await turns.take {
       try connection.writeFleets { try $0.remove(membership.id) }
-      set(.left)
+      set(.left, isLast: true)
     }
   }
 
@@ -236,6 +238,8 @@ public actor Fleet {
 
   /// The state of the fleet here, now and whenever it changes; a slow consumer gets the newest.
   ///
+  /// The stream ends once the store is no longer a member: after ``leave()``, or when a sync throws ``FleetError/removed``.
+  ///
   /// - Throws: `CofferError`.
   public func states() throws -> AsyncStream<FleetStatus> {
     let (stream, continuation) = AsyncStream.makeStream(of: FleetStatus.self, bufferingPolicy: .bufferingNewest(1))
@@ -247,15 +251,20 @@ public actor Fleet {
       Task { await self.removeObserver(number) }
     }
     continuation.yield(try status())
+    if hasEnded { continuation.finish() }
     return stream
   }
 
   private func removeObserver(_ number: Int) { observers[number] = nil }
 
-  func set(_ condition: FleetCondition) {
+  func set(_ condition: FleetCondition, isLast: Bool = false) {
     self.condition = condition
-    guard !observers.isEmpty, let status = try? status() else { return }
-    for observer in observers.values { observer.yield(status) }
+    hasEnded = isLast
+    let status = observers.isEmpty ? nil : try? status()
+    for observer in observers.values {
+      if let status { observer.yield(status) }
+      if isLast { observer.finish() }
+    }
   }
 }
 

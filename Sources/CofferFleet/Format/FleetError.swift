@@ -69,7 +69,10 @@ extension FleetError: CustomStringConvertible {
     case .fleetNotFound(let carrier): "There is no fleet at \(carrier)."
     case .fleetExists(let carrier): "There is already a fleet at \(carrier). Choose another prefix or folder."
     case .damaged(let object, let reason):
-      "The object \(object) on the carrier is damaged: \(reason). Nothing was taken from it."
+      """
+      The carrier's object \(object) is damaged: \(reason). Nothing was taken from it. If it stays so, restore the carrier from \
+      a backup.
+      """
     case .newerFormat(let object, let found, let supported):
       "The object \(object) has format \(found), and this program reads up to \(supported). Update it."
     case .rolledBack(let seen, let found):
@@ -84,9 +87,13 @@ extension FleetError: CustomStringConvertible {
       continue from it, and push what it lacks.
       """
     case .notJoined: "This store does not belong to that fleet."
-    case .alreadyJoined: "This store is already a member of the fleet."
+    case .alreadyJoined:
+      "This store is already a member of the fleet. To join with another invitation, leave the fleet first."
     case .removed:
-      "This member was removed from the fleet. Its settings stay as they are; leave the fleet to forget it."
+      """
+      This member was removed from the fleet; its store keeps the settings. To return, leave the fleet there, and join with \
+      a new invitation.
+      """
     case .notAllowed(let role): "A \(role) may not do this."
     case .memberExists(let name): "There is already a member named \(name)."
     case .memberNotFound(let name): "There is no member named \(name)."

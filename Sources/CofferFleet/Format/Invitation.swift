@@ -73,6 +73,7 @@ public struct Invitation: Sendable {
     var line = line[...]
     while let last = line.last, last <= 0x20 { line.removeLast() }
     while let first = line.first, first <= 0x20 { line.removeFirst() }
+    guard !line.isEmpty else { throw bad("it is empty") }
     guard line.starts(with: Self.prefix.utf8) else { throw bad("it does not begin with \(Self.prefix)") }
     line = line.dropFirst(Self.prefix.utf8.count)
     guard line.count <= 2 * Self.maximumByteCount else { throw bad("it is too long") }

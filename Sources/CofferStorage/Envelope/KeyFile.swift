@@ -89,6 +89,9 @@ public enum KeyFile {
     }
   }
 
+  /// Whether these are the text of a key file, or 32 raw bytes.
+  package static func isKey(_ contents: SecretBytes) -> Bool { (try? decode(contents)) != nil }
+
   /// Decodes the text of a key file, or 32 raw bytes, into the key.
   static func decode(_ contents: SecretBytes) throws -> SecretBytes {
     if contents.count == keyByteCount { return contents }

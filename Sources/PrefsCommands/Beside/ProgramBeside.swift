@@ -1,5 +1,5 @@
 import ArgumentParser
-import CofferStorage
+import Coffer
 
 #if canImport(Darwin)
   import Darwin

@@ -1,4 +1,4 @@
-import CofferStorage
+import Coffer
 
 #if canImport(Darwin)
   import Darwin

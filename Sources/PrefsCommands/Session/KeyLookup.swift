@@ -109,7 +109,7 @@ struct KeyLookup {
   private func namedByOption() throws -> KeySource? {
     if let path = options.keyFile { return options.keyFile(at: path) }
     if let descriptor = options.keyFd {
-      return .key(try FileDescriptor.readKey(descriptor))
+      return .key(try FileDescriptor.readKey(descriptor, passphraseOption: "--passphrase-fd"))
     }
     if let descriptor = options.passphraseFd {
       return .passphrase(try FileDescriptor.readTypedSecret(descriptor))

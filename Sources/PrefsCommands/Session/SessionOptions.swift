@@ -46,7 +46,10 @@ extension SessionOptions {
 
   /// The source that unlocks the vault: the options, then `PREFS_VAULT_KEY_FILE`.
   package func vaultKey() throws -> KeySource? {
-    if let vaultKeyFd { return .key(try FileDescriptor.readKey(vaultKeyFd)) }
+    if let vaultKeyFd {
+      let option = "prefs unlock --vault-passphrase-fd"
+      return .key(try FileDescriptor.readKey(vaultKeyFd, passphraseOption: option))
+    }
     return vaultKeyFileNamed.map { keyFile(at: $0) }
   }
 

@@ -1,4 +1,5 @@
 import Coffer
+import Synchronization
 
 #if canImport(Darwin)
   import Darwin
@@ -50,41 +51,55 @@ package enum FileDescriptor {
     _ descriptor: Int32, named name: String, limit: Int = secretLimit, within time: Duration? = nil,
     droppingNewline: Bool
   ) throws -> SecretBytes {
-    let deadline = time.map { ContinuousClock.now + $0 }
-    return try secret(capacity: limit + 1) { buffer in
-      var count = 0
-      while count < buffer.count {
-        if let deadline, let time, !KeySource.waitForInput(descriptor, until: deadline) {
-          throw Failure(.keyUnavailable, "\(name) did not end within \(time).")
+    do {
+      return try SecretBytes.read(
+        descriptor, limit: limit, until: time.map { ContinuousClock.now + $0 }, droppingNewline: droppingNewline)
+    } catch {
+      let problem =
+        switch error {
+        case .system(let code): Failure.system(name, errno: code).message
+        case .timeout: "\(name) did not end within \(time ?? .zero)."
+        case .tooLong: "\(name) holds more than \(limit >> 10) KiB, the largest secret possible."
+        case .empty: "\(name) is empty."
         }
-        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-        let read: Int
-        do {
-          read = try readSome(descriptor, into: part, named: name)
-        } catch let failure as Failure {
-          throw Failure(.keyUnavailable, failure.message)
-        }
-        if read == 0 { break }
-        count += read
-      }
-      guard count <= limit else {
-        throw Failure(.keyUnavailable, "\(name) holds more than \(limit >> 10) KiB, the largest secret possible.")
-      }
-      if droppingNewline, count > 0, buffer[count - 1] == UInt8(ascii: "\n") { count -= 1 }
-      guard count > 0 else { throw Failure(.keyUnavailable, "\(name) is empty.") }
-      return count
+      throw Failure(.keyUnavailable, problem)
     }
   }
 
+  /// The descriptors that this process was started with, of the first hundred; nil if no option names one.
+  private static let passed = Mutex<Set<Int32>?>(nil)
+
+  /// Remembers which descriptors are open, if an argument names one, before the process opens files of its own.
+  package static func rememberPassed() {
+    guard CommandLine.arguments.contains(where: { $0.contains("-fd") }) else { return }
+    passed.withLock { $0 = Set((0..<100).filter { fcntl($0, F_GETFD) >= 0 }) }
+  }
+
+  /// Refuses a descriptor of this process itself, such as the store's.
+  private static func checkPassed(_ descriptor: Int32) throws {
+    guard let passed = passed.withLock({ $0 }), descriptor < 100, !passed.contains(descriptor) else { return }
+    throw Failure(.keyUnavailable, "file descriptor \(descriptor) is not open. Pass it as in: \(descriptor)< FILE")
+  }
+
   /// Reads a random key, raw or as the text of a key file.
-  static func readKey(_ descriptor: Int32) throws -> SecretBytes {
-    try readSecret(
-      descriptor, named: "file descriptor \(descriptor)", within: KeySource.timeLimit, droppingNewline: false)
+  ///
+  /// - Parameter passphraseOption: Where a passphrase is to be given instead.
+  static func readKey(_ descriptor: Int32, passphraseOption: String) throws -> SecretBytes {
+    try checkPassed(descriptor)
+    let name = "file descriptor \(descriptor)"
+    let key = try readSecret(descriptor, named: name, within: KeySource.timeLimit, droppingNewline: false)
+    guard KeyFile.isKey(key) else {
+      throw Failure(
+        .keyUnavailable,
+        "\(name) has neither 32 bytes nor the text of a key file. Give a passphrase with \(passphraseOption).")
+    }
+    return key
   }
 
   /// Reads a passphrase or another typed secret.
   static func readTypedSecret(_ descriptor: Int32, within time: Duration = KeySource.timeLimit) throws -> SecretBytes {
-    try readSecret(descriptor, named: "file descriptor \(descriptor)", within: time, droppingNewline: true)
+    try checkPassed(descriptor)
+    return try readSecret(descriptor, named: "file descriptor \(descriptor)", within: time, droppingNewline: true)
   }
 
   /// The secret in the file at `path`.

@@ -1,3 +1,5 @@
+import Coffer
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -7,7 +9,7 @@
 #endif
 
 /// A new file for a secret: mode 0600, never replacing another file.
-struct NewOutputFile {
+package struct NewOutputFile {
   private let path: String
   private let descriptor: Int32
 
@@ -23,13 +25,34 @@ struct NewOutputFile {
     }
   }
 
+  /// The file that an option names; nil for `-`, which stands for standard output.
+  package static func named(_ option: String) throws -> NewOutputFile? {
+    option == "-" ? nil : try NewOutputFile(path: option)
+  }
+
+  /// Writes a secret of one line to a file, or to standard output without one.
+  package static func write(line secret: SecretBytes, to file: NewOutputFile?) throws {
+    // Include the newline, so that the line is written in one piece.
+    let line = SecretBytes(count: secret.count + 1) { buffer in
+      secret.withUnsafeBytes { buffer.copyMemory(from: $0) }
+      buffer[buffer.count - 1] = UInt8(ascii: "\n")
+    }
+    try line.withUnsafeBytes { bytes in
+      if let file {
+        try file.finish(with: bytes)
+      } else {
+        try FileDescriptor.writeAll(bytes, to: 1, named: "standard output")
+      }
+    }
+  }
+
   /// Writes `bytes` and closes the file.
-  func finish(with bytes: UnsafeRawBufferPointer) throws {
+  private func finish(with bytes: UnsafeRawBufferPointer) throws {
     try FileDescriptor.finish(descriptor, named: path, with: bytes)
   }
 
   /// Removes the file again.
-  func remove() {
+  package func remove() {
     unlink(path)
   }
 }

@@ -39,6 +39,7 @@ struct ConflictsCommand: AsyncParsableCommand {
     try await one.withFleet(isReading: isList) { fleet in
       let conflicts = try await fleet.conflicts()
       if isList {
+        if conflicts.isEmpty { one.common.note("there are no unresolved conflicts that this host has merged.") }
         return try StandardOutput.write(
           json ? JSONText.array(conflicts.map(Self.json)) + "\n" : Self.text(conflicts))
       }

@@ -20,7 +20,7 @@ struct InviteCommand: AsyncParsableCommand {
       remove NAME` makes a stolen one useless.
 
       Examples:
-        prefs fleet invite web-17 --role reader > web-17.invitation
+        prefs fleet invite web-17 --role reader -o web-17.invitation
         prefs fleet invite build --role writer --expires 7d | ssh build prefs fleet join -
       """)
 
@@ -35,21 +35,29 @@ struct InviteCommand: AsyncParsableCommand {
       "The invitation expires then: a date, or a time from now, as in 7d.", valueName: "date"))
   var expires: DueDate?
 
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "Write the invitation to this new file, readable by you only; - for standard output.", valueName: "file"),
+    completion: .file())
+  var output = "-"
+
   @OptionGroup var one: OneFleetOptions
 
   mutating func validate() throws {
+    if output.isEmpty { throw ValidationError("--output needs a path.") }
     if let expires, expires.date <= Date() { throw ValidationError("--expires is in the past.") }
   }
 
   mutating func run() async throws {
     try await one.withFleet { fleet in
-      let text = try await fleet.invite(name, role: role, expires: expires?.date).text
-      // With the newline, in a single write.
-      let line = SecretBytes(count: text.count + 1) { buffer in
-        text.withUnsafeBytes { buffer.copyMemory(from: $0) }
-        buffer[buffer.count - 1] = UInt8(ascii: "\n")
+      let file = try NewOutputFile.named(output)
+      do {
+        try NewOutputFile.write(line: try await fleet.invite(name, role: role, expires: expires?.date).text, to: file)
+      } catch {
+        file?.remove()
+        throw error
       }
-      try line.withUnsafeBytes { try FileDescriptor.writeAll($0, to: 1, named: "standard output") }
     }
     one.common.note("invited \(name), a \(role). The invitation is a secret, and is not shown again.")
   }

@@ -67,7 +67,9 @@ struct StatusCommand: AsyncParsableCommand {
     add("state", standing.text)
     add("last commit", "\(status.commit)")
     add("last in step", status.lastInStep.map(Timestamp.text) ?? "never")
-    add("not pushed yet", DisplayText.count(status.unpushedCount, "setting", "settings"))
+    // A reader's changes never leave its host.
+    let name = status.role == .reader ? "changed only here" : "not pushed yet"
+    add(name, DisplayText.count(status.unpushedCount, "setting", "settings"))
     let hint = status.conflictCount == 0 ? "" : "; see prefs fleet conflicts"
     add("conflicts", "\(status.conflictCount)\(hint)")
     return table.lines().joined()

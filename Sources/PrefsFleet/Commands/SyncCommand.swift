@@ -31,6 +31,11 @@ struct SyncCommand: AsyncParsableCommand {
         reports.append(report)
         if json { try StandardOutput.write(report.json(of: try await fleet.status().fleet) + "\n") }
         options.common.note(report.text)
+        let status = try await fleet.status()
+        if status.role == .reader, status.unpushedCount > 0 {
+          let count = DisplayText.count(status.unpushedCount, "setting stays", "settings stay")
+          options.common.note("\(count) on this host only: a reader's changes are not shared.")
+        }
       }
       for report in reports { try report.checkProblems() }
     }

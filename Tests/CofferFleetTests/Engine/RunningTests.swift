@@ -66,6 +66,22 @@ struct RunningTests {
     }
   }
 
+  @Test("ends its states when it is removed, or leaves")
+  func lastState() async throws {
+    let hosts = try await fleet(of: "a", "b", on: carrier)
+    let states = try await hosts[1].fleet.states()
+    try await hosts[0].fleet.remove("b")
+    await #expect(throws: FleetError.removed) { try await hosts[1].fleet.run() }
+    var last: FleetCondition?
+    for await status in states { last = status.condition }
+    #expect(last == .stopped("\(FleetError.removed)"))
+    for await _ in try await hosts[1].fleet.states() {}
+    let own = try await hosts[0].fleet.states()
+    try await hosts[0].fleet.leave()
+    for await status in own { last = status.condition }
+    #expect(last == .left)
+  }
+
   @Test("leaves once the running sync has ended, and does not sync again")
   func leavingDuringSync() async throws {
     let hosts = try await fleet(of: "a", "b", on: carrier)

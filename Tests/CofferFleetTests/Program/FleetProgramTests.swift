@@ -21,9 +21,9 @@ struct FleetProgramTests {
     try office.succeed("create", "team", "--at", place.address, "-c", "web", "-c", "flags", "--as", "office")
     try web.succeed("join", "-", input: try office.succeed("invite", "web-17", "--role", "reader"))
     let invitation = lab.home.file("invitation")
-    try office.succeed("invite", "lab", "--role", "writer", "--expires", "1d").write(
-      toFile: invitation, atomically: true, encoding: .utf8)
-    #expect(chmod(invitation, 0o600) == 0)
+    #expect(try office.succeed("invite", "lab", "--role", "writer", "--expires", "1d", "-o", invitation).isEmpty)
+    #expect(try FileManager.default.attributesOfItem(atPath: invitation)[.posixPermissions] as? Int == 0o600)
+    #expect(try office.fleet("invite", "other", "--role", "reader", "-o", invitation).code == 9, "it is not replaced")
     try lab.succeed("join", invitation)
     for host in [web, lab] { #expect(try host.get("web/theme") == "dark") }
 
@@ -31,6 +31,10 @@ struct FleetProgramTests {
     try lab.succeed("sync")
     try web.succeed("sync")
     #expect(try web.get("flags/beta") == "on")
+    try web.set("web/theme", "pink")
+    #expect(try web.fleet("sync").message.contains("1 setting stays on this host only"))
+    #expect(try web.fleet("status").output.contains("changed only here"))
+    try web.set("web/theme", "dark")
     let log = try web.fleet("log", "--json").jsonArray()
     #expect(log.map { $0["member"] as? String } == ["lab", "office"])
     #expect(log.first?["key"] as? String == "beta" && log.first?["what"] as? String == "set")

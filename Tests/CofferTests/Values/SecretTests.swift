@@ -11,6 +11,32 @@ import Testing
     var password: Secret
   }
 
+  @Test("is read from a descriptor up to its end, without a last newline, and not beyond a limit")
+  func readingFrom() throws {
+    func read(_ text: String, limit: Int = 8) throws -> String {
+      let pipe = Pipe()
+      try pipe.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+      try pipe.fileHandleForWriting.close()
+      let secret = try SecretBytes(readingFrom: pipe.fileHandleForReading.fileDescriptor, limit: limit)
+      return secret.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+    }
+    for (text, expected) in [("abc", "abc"), ("abc\n", "abc"), ("a\nb\n\n", "a\nb\n"), ("12345678", "12345678")] {
+      #expect(try read(text) == expected)
+    }
+    for text in ["", "\n", "123456789"] {
+      #expect {
+        _ = try read(text)
+      } throws: {
+        if case CofferError.keyUnavailable = $0 { true } else { false }
+      }
+    }
+    #expect {
+      _ = try SecretBytes(readingFrom: -1)
+    } throws: {
+      "\($0)".contains("Bad file descriptor")
+    }
+  }
+
   @Test("reads back unchanged, empty, text or bytes, as object and as metadata")
   func roundTrip() throws {
     let store = try TemporaryStore()

@@ -1,5 +1,5 @@
+import Coffer
 import CofferCrypto
-import CofferStorage
 
 #if canImport(Glibc)
   import Glibc

@@ -55,12 +55,12 @@ struct KeyRecoveryCommand: ParsableCommand {
     // A broken pipe must be an error here, so that the slot can be removed again.
     signal(SIGPIPE, SIG_IGN)
     try CommandSession(common).withSlots(whose) { slots in
-      let file = try output.flatMap { $0 == "-" ? nil : try NewOutputFile(path: $0) }
+      let file = try output.flatMap(NewOutputFile.named)
       let known = try Set(slots.holder.slots().map(\.id))
       do {
         let key = try slots.holder.addRecoveryKey(label: label.map(CommandArguments.value) ?? "")
         do {
-          try write(key, to: file)
+          try NewOutputFile.write(line: key.text, to: file)
         } catch {
           // A key that was never shown only occupies a slot.
           try removeNewSlot(slots.holder, known)
@@ -80,20 +80,5 @@ struct KeyRecoveryCommand: ParsableCommand {
     let new = try holder.slots().filter { !known.contains($0.id) && $0.kind == .recoveryKey }
     // If another process has added a slot meanwhile, ours cannot be identified.
     if let slot = new.first, new.count == 1 { try holder.removeSlot(slot.id) }
-  }
-
-  private func write(_ key: RecoveryKey, to file: NewOutputFile?) throws {
-    // Include the newline, so that the line is written in one piece.
-    let line = SecretBytes(count: key.text.count + 1) { buffer in
-      key.text.withUnsafeBytes { buffer.copyMemory(from: $0) }
-      buffer[buffer.count - 1] = UInt8(ascii: "\n")
-    }
-    try line.withUnsafeBytes { bytes in
-      if let file {
-        try file.finish(with: bytes)
-      } else {
-        try FileDescriptor.writeAll(bytes, to: 1, named: "standard output")
-      }
-    }
   }
 }
