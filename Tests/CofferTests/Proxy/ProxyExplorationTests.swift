@@ -42,6 +42,22 @@ import Testing
       ], length: Self.length - 1, after: beginning + [.hear])
   }
 
+  // The exhaustive run found these beginnings.
+  @Test(
+    "4.1, 4.6 reads its writes and loses no change, where a key is removed that others have removed before",
+    arguments: [
+      [.replace("a"), .foreignRemove("a"), .flush, .commit],
+      [.set("a"), .set("b"), .flush, .commit, .hear, .hide, .foreignRemove("a")],
+    ] as [[Step]])
+  fileprivate func removedByOthers(_ beginning: [Step]) throws {
+    try explore(
+      [
+        .set("a"), .remove("a"), .reset("a"), .resetAll, .hide, .foreignSet("a"), .foreignRemove("a"), .sweep, .settle,
+        .flush,
+      ],
+      length: 3, after: beginning)
+  }
+
   /// - Parameter beginning: What each sequence begins with; its length does not count.
   private func explore(_ alphabet: [Step], length: Int = length, after beginning: [Step] = []) throws {
     var explorer = try Explorer()
@@ -145,6 +161,8 @@ private struct ProxyModel {
   private(set) var committed: [String: Int]
   private var pending: [Change] = []
   private var taken: [Change] = []
+  /// Committed, and the proxy was not notified yet.
+  private var unheard: [Change] = []
   private var isHidden = false
 
   init(startsWithItem: Bool) {
@@ -178,11 +196,15 @@ private struct ProxyModel {
     case .set(let key): pending.append(.set(key, value))
     case .replace(let key): pending.append(.replace(key, value))
     case .remove(let key):
-      // What is known to be absent is not removed again.
-      if committed[key] == nil, !(taken + pending).contains(where: { $0.concerns(key) }) { return }
+      // What is known to be absent is not removed again. Of a hidden collection nothing is known, nor of what was committed
+      // before the proxy is notified: then the removal stays pending, and wins over what others set before the next flush.
+      let isKnown = !isHidden && !(unheard + taken + pending).contains { $0.concerns(key) }
+      if committed[key] == nil, isKnown { return }
       pending.append(.remove(key))
     case .reset(let key):
       pending.removeAll { if case .clear = $0 { false } else { $0.concerns(key) } }
+      // The proxy settles the key's item first, and so knows what was committed.
+      unheard.removeAll { $0.concerns(key) }
     case .resetAll: pending = []
     case .clear: pending.append(.clear)
     case .hide: isHidden = true
@@ -196,13 +218,17 @@ private struct ProxyModel {
     case .commit:
       phase = .committed
       Self.replay(taken, on: &committed)
-      taken = []
+      (unheard, taken) = (taken, [])
     case .fail:
       phase = .idle
       (pending, taken) = (taken + pending, [])
-    case .hear: phase = .settling
+    case .hear:
+      phase = .settling
+      unheard = []
     case .settleOne: break
-    case .settle: phase = .idle
+    case .settle:
+      phase = .idle
+      unheard = []
     }
   }
 
