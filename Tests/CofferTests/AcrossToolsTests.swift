@@ -56,8 +56,7 @@ import Testing
     #expect(process.readLine() == "locked")
     #expect(try prefs("set", "k", "v", "--timeout", "0.1").status == 10)
     #expect(try prefs("get", "k").status == 3)
-    kill(process.id, SIGKILL)
-    process.end()
+    process.kill()
     #expect(try prefs("set", "k", "v", "--timeout", "5").status == 0)
   }
 

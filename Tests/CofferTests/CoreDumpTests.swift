@@ -61,11 +61,7 @@
       let prefs = Child.products.appendingPathComponent("prefs").path
       let process = try Child.start(
         prefs, ["watch", "--since", "0", "--values", "--store", store.path, "--key-file", store.keyFile])
-      defer {
-        // The threads that run tests block other signals, and so does what they start.
-        kill(process.id, SIGKILL)
-        process.end()
-      }
+      defer { process.kill() }
       // By the line that it prints it has opened pages.
       #expect(!process.output.availableData.isEmpty)
       var search = MemorySearch(process: "\(process.id)")

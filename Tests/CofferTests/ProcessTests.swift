@@ -201,8 +201,7 @@ import Testing
     let connection = try store.open(busyTimeout: .milliseconds(20)).makeConnection()
     #expect(throws: CofferError.busy) { try connection.readWrite { try $0.setObject(1, forKey: "k") } }
     #expect(try connection.read { try $0.allKeys() }.isEmpty)
-    kill(process.id, SIGKILL)
-    process.end()
+    process.kill()
     try connection.readWrite { try $0.setObject(1, forKey: "k") }
     #expect(try connection.read { try $0.allKeys() } == ["k"])
   }

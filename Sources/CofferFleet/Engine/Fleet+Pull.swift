@@ -215,7 +215,7 @@ extension Fleet {
     if isComplete { changed.absent += rows.values.filter { !$0.digest.isEmpty } }
     guard count == head.recordCount, ConstantTime.isEqual(try changed.set.digest, head.setDigest) else {
       throw FleetError.damaged(
-        object: "\(Head.object)", reason: "the records do not match its commit \(head.number)")
+        object: Head.object, reason: "the records do not match its commit \(head.number)")
     }
     return changed
   }

@@ -259,7 +259,7 @@ public actor Fleet {
 
   func set(_ condition: FleetCondition, isLast: Bool = false) {
     self.condition = condition
-    hasEnded = isLast
+    hasEnded = hasEnded || isLast
     let status = observers.isEmpty ? nil : try? status()
     for observer in observers.values {
       if let status { observer.yield(status) }

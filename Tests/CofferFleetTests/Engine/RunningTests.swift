@@ -75,7 +75,10 @@ struct RunningTests {
     var last: FleetCondition?
     for await status in states { last = status.condition }
     #expect(last == .stopped("\(FleetError.removed)"))
+    carrier.cut(true)
+    await #expect(throws: CarrierError.self) { try await hosts[1].fleet.sync() }
     for await _ in try await hosts[1].fleet.states() {}
+    carrier.cut(false)
     let own = try await hosts[0].fleet.states()
     try await hosts[0].fleet.leave()
     for await status in own { last = status.condition }
