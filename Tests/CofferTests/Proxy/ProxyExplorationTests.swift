@@ -47,7 +47,7 @@ import Testing
     "4.1, 4.6 reads its writes and loses no change, where a key is removed that others have removed before",
     arguments: [
       [.replace("a"), .foreignRemove("a"), .flush, .commit],
-      [.set("a"), .set("b"), .flush, .commit, .hear, .hide, .foreignRemove("a")],
+      [.set("a"), .set("b"), .flush, .commit, .hear, .hide, .foreignRemove("a")], [.remove("a"), .flush, .commit],
     ] as [[Step]])
   fileprivate func removedByOthers(_ beginning: [Step]) throws {
     try explore(
@@ -190,21 +190,26 @@ private struct ProxyModel {
     }
   }
 
-  /// - Parameter value: What a step that sets something sets.
-  mutating func apply(_ step: Step, value: Int) {
+  /// Whether the removal of a key stays pending, and so wins over what others set before the next flush.
+  ///
+  /// A key known to be absent is not removed again. Of a hidden collection nothing is known, nor perhaps of what was committed
+  /// before the proxy is notified: nil, since both are right then.
+  private func keepsRemoval(of key: String) -> Bool? {
+    if committed[key] != nil || (taken + pending).contains(where: { $0.concerns(key) }) { return true }
+    return isHidden || unheard.contains { $0.concerns(key) } ? nil : false
+  }
+
+  /// - Parameters:
+  ///   - value: What a step that sets something sets.
+  ///   - isKept: Whether a removal has stayed pending, where it need not.
+  mutating func apply(_ step: Step, value: Int, isKept: Bool = true) {
     switch step {
     case .set(let key): pending.append(.set(key, value))
     case .replace(let key): pending.append(.replace(key, value))
     case .remove(let key):
-      // What is known to be absent is not removed again. Of a hidden collection nothing is known, nor of what was committed
-      // before the proxy is notified: then the removal stays pending, and wins over what others set before the next flush.
-      let isKnown = !isHidden && !(unheard + taken + pending).contains { $0.concerns(key) }
-      if committed[key] == nil, isKnown { return }
-      pending.append(.remove(key))
+      if keepsRemoval(of: key) ?? isKept { pending.append(.remove(key)) }
     case .reset(let key):
       pending.removeAll { if case .clear = $0 { false } else { $0.concerns(key) } }
-      // The proxy settles the key's item first, and so knows what was committed.
-      unheard.removeAll { $0.concerns(key) }
     case .resetAll: pending = []
     case .clear: pending.append(.clear)
     case .hide: isHidden = true
@@ -274,7 +279,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
       options: Database.Options(), path: nil, connect: { throw CofferError.closed }, onLogTooLarge: {},
       onUnfinishedRotation: {}, onExpiry: {})
     foreign = Session(connection: try SQLiteConnection(inMemory: store, busyTimeout: .seconds(5)), core: core)
-    database.add(transactionObserver: self, extent: .databaseLifetime)
+    database.add(transactionObserver: self)
     proxy.state.onCommit = { [unowned self] in
       guard isFlushing else { return }
       model.apply(.commit, value: 0)
@@ -332,9 +337,12 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
   private func run(_ step: Step) throws {
     let value = position + 1
     if case .flush = step {
+      // A removal that was taken for pending when the sequence was made.
+      guard model.allows(step) else { return position = steps.count }
       position += 1
       return try flushWithPhases()
     }
+    let pendingCount = proxy.pendingChangeCount
     switch step {
     case .set(let key): try proxy.setObject(value, forKey: key, inCollection: collection)
     case .replace(let key): try proxy.replaceObject(value, forKey: key, inCollection: collection)
@@ -353,7 +361,7 @@ private final class Explorer: TransactionObserver, @unchecked Sendable {
     case .settleOne: proxy.state.lock.withExclusive { _ = proxy.state.settleSome(1) }
     case .flush, .commit, .fail, .hear, .settle: preconditionFailure("run inside a flush")
     }
-    model.apply(step, value: value)
+    model.apply(step, value: value, isKept: proxy.pendingChangeCount > pendingCount)
     position += 1
     check()
   }
