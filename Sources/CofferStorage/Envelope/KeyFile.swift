@@ -68,7 +68,7 @@ public enum KeyFile {
     }
     defer { close(descriptor) }
     var count = 0
-    let contents = try SecretBytes(count: maximumByteCount) { buffer in
+    let contents = try SecretBytes(count: maximumByteCount + 1) { buffer in
       while count < buffer.count {
         guard KeySource.waitForInput(descriptor, until: deadline) else {
           throw StorageError.keyUnavailable(reason: "the key file \(path) gave no data within \(limit)")
@@ -83,6 +83,7 @@ public enum KeyFile {
       }
     }
     do {
+      guard count <= maximumByteCount else { throw StorageError.keyUnavailable(reason: "it is too long") }
       return try decode(contents.slice(0..<count))
     } catch StorageError.keyUnavailable {
       throw StorageError.keyUnavailable(reason: "\(path) is not a key file")

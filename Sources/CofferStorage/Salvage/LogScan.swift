@@ -111,12 +111,14 @@ private final class LogScanner {
 
   /// nil when there is no log.
   init?(of store: Store) throws {
-    do {
+    let path = store.path + "-wal"
+    let opened = try store.owner.acting { () -> EnvelopeFile? in
+      guard try CompanionFile(path: path, store: store).inode() != nil else { return nil }
       // Opened as a database file, not as a log: for root, SQLite would change a log's owner to the store's.
-      file = try EnvelopeFile(path: store.path + "-wal", below: store.below, isReadOnly: true)
-    } catch StorageError.notFound {
-      return nil
+      return try EnvelopeFile(path: path, below: store.below, isReadOnly: true)
     }
+    guard let opened else { return nil }
+    file = opened
     codec = try PageCodec(keys: store.keys.keys)
     byteCount = try file.byteCount()
   }

@@ -13,7 +13,6 @@ import CSQLite
 /// the store as well. If the file did not exist, SQLite created it, or opened one that was created just before and
 /// may be gone again: it is then opened once more, now that the name is taken. In a folder that only the owner may
 /// write, it is the right file at once.
-/// write it is the right one at once.
 struct CompanionFile {
   let path: String
   let store: Store
@@ -82,7 +81,9 @@ struct CompanionFile {
   }
 
   /// The file's inode number; nil if it does not exist.
-  private func inode() throws(StorageError) -> UInt64? {
+  ///
+  /// - Throws: `permissionDenied` for a file that is not the owner's, and for what is not a file: a pipe would block.
+  func inode() throws(StorageError) -> UInt64? {
     var (status, database) = (stat(), stat())
     guard lstat(path, &status) == 0 else {
       guard errno == ENOENT else { throw StorageError(errno: errno, path: path) }

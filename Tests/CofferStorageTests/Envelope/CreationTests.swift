@@ -118,7 +118,7 @@ import Testing
     #expect(try read("coffer-key-1:\(digits.lowercased())\r\n".utf8) == key)
     for text in [
       "", "coffer-key-1:", "coffer-key-1:\(digits)0", "coffer-key-2:\(digits)", "coffer-key-1:\(digits.dropLast())g",
-      String(repeating: "x", count: 5000),
+      String(repeating: "x", count: 5000), "coffer-key-1:\(digits)" + String(repeating: "\n", count: 2000) + "x",
     ] {
       #expect(throws: StorageError.keyUnavailable(reason: "\(path) is not a key file"), "\(text)") {
         try read(text.utf8)

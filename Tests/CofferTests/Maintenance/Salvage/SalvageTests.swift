@@ -74,6 +74,19 @@ import Testing
     #expect(report.isComplete && saved.items.values.map(\.value) == ["value"])
   }
 
+  @Test("refuses a log that is a pipe, a link or a folder, and waits for none")
+  func strangeLog() throws {
+    for make in [{ mkfifo($0, 0o600) }, { symlink("/etc/passwd", $0) }, { mkdir($0, 0o700) }] as [(String) -> Int32] {
+      let store = try TemporaryStore()
+      try store.open().close()
+      let log = store.path + "-wal"
+      try #require(make(log) == 0)
+      #expect(throws: CofferError.permissionDenied(path: log, reason: "it is not a regular file; remove it")) {
+        try Database.salvage(at: store.path, key: store.key, to: store.path + ".new", newKey: store.key)
+      }
+    }
+  }
+
   @Test("with a damaged leaf loses the items on it, and names them")
   func leaf() throws {
     let fixture = try Self.fixture.get()
