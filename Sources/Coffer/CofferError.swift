@@ -6,7 +6,7 @@
 /// } catch CofferError.storeNotFound {
 ///   // First start: create one.
 /// } catch let error as CofferError {
-///   logger.error("\(error)")  // Says what happened and what to do; never holds a key or a value.
+///   logger.error("\(error)")  // Says what happened and what to do; never includes an encryption key or a secret.
 /// }
 /// ```
 public enum CofferError: Error, Equatable, Sendable {
@@ -83,7 +83,7 @@ public enum CofferError: Error, Equatable, Sendable {
   case notDecodable(collection: String, key: String, storedType: String, requestedType: String, reason: String)
   /// The value does not match the declaration of its setting. If it was to be set, nothing was changed.
   ///
-  /// `reason` is the rest of the sentence "the value is …": `6 to 72, not 400`. It never includes a secret, or a value of a
+  /// `reason` is the rest of the sentence "the value must be …": `6 to 72, not 400`. It never includes a secret, or a value of a
   /// sealed collection.
   case invalidValue(collection: String, key: String, reason: String)
   /// An administrator has locked the setting in this file, see ``ManagedSettings``; nothing was changed.
@@ -135,7 +135,8 @@ extension CofferError: CustomStringConvertible {
     case .storeNotFound(let path):
       "There is no store at \(path). Create one first, or check the path."
     case .storeExists(let path):
-      "A store already exists at \(path). Open it, or choose another path; nothing was changed."
+      "There is already a file at \(path), and no file is ever replaced. Choose another path, or open the store there; nothing was "
+        + "changed."
     case .notAStore(let path, let reason):
       "\(path) is not a Coffer store: \(reason). Nothing was changed."
     case .newerFormat(let part, let found, let supported):
@@ -180,7 +181,7 @@ extension CofferError: CustomStringConvertible {
     case .diskFull(let path):
       "No space is left for \(path). Free some and try again; no partial change was written."
     case .permissionDenied(let path, let reason):
-      "No permission for \(path): \(reason)."
+      "\(path) cannot be used: \(reason)."
     case .storeReplaced(let path):
       "The store at \(path) was replaced by another file while it was open. Open it again; nothing was written to either."
     case .belongsToAnotherUser(let path, let user):
@@ -202,7 +203,7 @@ extension CofferError: CustomStringConvertible {
       "The history of key \"\(key)\" in collection \"\(collection)\" has no version \(version). Choose one that it "
         + "lists; nothing was changed."
     case .invalidValue(let collection, let key, let reason):
-      "\(KeyText.of(key, in: collection)) is \(reason)."
+      "\(KeyText.of(key, in: collection)) must be \(reason)."
     case .invalidSettings(let problems):
       "Settings do not match their declarations; correct them, or open without strict: "
         + problems.map(\.description).joined(separator: "; ") + "."

@@ -12,7 +12,7 @@ internal import COpenSSL
 ///
 /// Before its first fetch, OpenSSL lists every cipher of its default provider, some 120, and likewise digests, MACs
 /// and key derivations; in a short program that is most of OpenSSL's work. This context's own provider, "coffer",
-/// offers a dozen and passes on the default provider's functions and state (`provider-base(7)`), so the same code
+/// offers only ``kinds`` and passes on the default provider's functions and state (`provider-base(7)`), so the same code
 /// runs. The default provider itself stays inactive, or OpenSSL would list all of it.
 ///
 /// Algorithms that others need internally are looked up here, too. If one is missing, because a later OpenSSL needs

@@ -11,18 +11,18 @@ struct PrefsCommand: ParsableCommand {
       Examples:
         prefs set editor/theme dark
         prefs get editor/theme
-        prefs set editor/font-size --int 14
-        prefs list editor -l
+        prefs set --int editor/font-size 14
+        prefs list -l editor
 
-      The store is --store, or that of --app, or PREFS_STORE, or settings.coffer in the folder prefs of the user's data \
-      folder. It is opened with --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, or with PREFS_KEY_FILE, \
+      The store is --store, or that of --app, or PREFS_STORE, or prefs/settings.coffer in the user's data folder \
+      ($XDG_DATA_HOME, ~/.local/share). It is opened with --key-file, --key-fd, --passphrase-fd or --recovery-key-fd, or with PREFS_KEY_FILE, \
       PREFS_KEY_COMMAND, the systemd credential prefs-key, the key file prefs/key in the user's configuration folder, or a \
       passphrase or recovery key that is asked for. A sealed collection needs the vault: --vault-key-file, --vault-key-fd, \
       PREFS_VAULT_KEY_FILE, or a previous `prefs unlock`. With --must-exist, or PREFS_MUST_EXIST set to anything but 0, a \
       missing store is not created.
 
-      `prefs help COMMAND` describes a command. If there is no command NAME, `prefs NAME` starts the program prefs-NAME, \
-      from the folder libexec/coffer beside that of prefs as well.
+      `prefs help COMMAND` describes a command. If there is no command NAME, `prefs NAME` starts the program prefs-NAME \
+      from libexec/coffer beside the folder of prefs, or from the folder of prefs itself.
       """,
     version: PrefsTool.versionLine,
     subcommands: [AgentCommand.self],

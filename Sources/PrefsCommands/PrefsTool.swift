@@ -140,7 +140,7 @@ public enum PrefsTool {
       case .invalidSettings(let problems):
         (
           error.exitStatus.rawValue,
-          problems.map { "\(KeyReference.text($0.key, in: $0.collection)) is \($0.reason).\n" }.joined()
+          problems.map { "\(KeyReference.text($0.key, in: $0.collection)) must be \($0.reason).\n" }.joined()
             + "Nothing was changed; --force sets them anyway."
         )
       case .rolledBack:

@@ -85,7 +85,7 @@ struct FleetOptions: ParsableArguments {
       guard !addresses.isEmpty else {
         throw Failure(
           .notFound,
-          "the store \(session.path) belongs to no fleet. Join one by `prefs fleet join -`, or create one by "
+          "the store \(session.path) belongs to no fleet. Join one with `prefs fleet join -`, or create one with "
             + "`prefs fleet create`.")
       }
       return try await body(addresses.map { try Fleet.open(in: database, at: carrier(at: $0)) })

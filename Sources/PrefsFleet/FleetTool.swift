@@ -42,7 +42,8 @@ package enum FleetTool {
   /// The exit code and message for an error of a fleet or its carrier.
   private static func failure(_ error: any Error) -> Failure? {
     switch error {
-    case let error as FleetError: Failure(error.exitStatus, error.description)
+    case let error as FleetError:
+      Failure(error.exitStatus, error.description + (error.command.map { " Run: prefs \($0)" } ?? ""))
     case let error as CarrierError: Failure(error.exitStatus, error.description)
     default: nil
     }
@@ -50,6 +51,16 @@ package enum FleetTool {
 }
 
 extension FleetError {
+  /// The command that goes on from this error.
+  fileprivate var command: String? {
+    switch self {
+    case .rolledBack, .forked: "fleet accept-rollback"
+    case .memberNotFound: "fleet members"
+    case .conflictNotFound: "fleet conflicts"
+    default: nil
+    }
+  }
+
   /// The exit code that stands for this error.
   fileprivate var exitStatus: ExitStatus {
     switch self {

@@ -90,7 +90,7 @@ final class PageProcess: Sendable {
       done.signal()
     }
     _ = done.wait(timeout: seconds.map { .now() + .seconds($0) } ?? .distantFuture)
-    guard let outcome = result.withLock({ $0 }) else { throw Failure(.other, "nothing came of it.") }
+    guard let outcome = result.withLock({ $0 }) else { throw Failure(.other, "the page did not answer in time.") }
     return try outcome.get()
   }
 

@@ -188,6 +188,19 @@ import Testing
     try connection.close()
   }
 
+  @Test("who puts back a whole old log beside a closed store has it replayed: a limit that SECURITY.md names")
+  func replayOfTheLog() throws {
+    let connection = try store.connect()
+    try connection.write { try connection.set("logged", "old") }
+    let old = try store.copyAsAfterCrash()
+    try connection.write { try connection.set("logged", "new") }
+    try connection.close()
+    #expect(try store.contents().contains("logged=new"))
+    try store.overwrite(old.bytes("-wal"), suffix: "-wal")
+    #expect(try store.contents() == old.contents())
+    #expect(try store.contents().contains("logged=old"))
+  }
+
   // MARK: The envelope
 
   /// Changes both copies of the envelope as someone can who knows the format and no key: with right checksums.

@@ -284,6 +284,21 @@ private struct WatchedStore {
     try Database.open(at: store.path, key: store.key, options: .quiet.anchored(anchor)).close()
   }
 
+  @Test("is in a file named by the first 16 bytes, in hexadecimal, of the SHA-256 of the store's resolved path")
+  func fileName() throws {
+    let store = try TemporaryStore()
+    let (link, folder) = (store.folder + "/link", store.folder + "/state")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: store.folder)
+    let database = try Database.create(
+      at: link + "/settings.coffer", key: store.key, options: .quiet.anchored(FileAnchor(folder: folder)))
+    try database.makeConnection().readWrite { try $0.setObject(1, forKey: "n") }
+    try database.close()
+    let resolved = URL(fileURLWithPath: store.path).resolvingSymlinksInPath().path
+    let digest = try Array(resolved.utf8).withUnsafeBytes(SHA256.digest)
+    let name = digest.prefix(16).map { String(format: "%02x", $0) }.joined()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [name])
+  }
+
   @Test("7.3 is in a file only for its owner, never a link or another file")
   func file() throws {
     let store = try TemporaryStore()

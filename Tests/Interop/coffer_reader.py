@@ -339,11 +339,10 @@ class Slot:
         if kind > CREDENTIAL or stretching > ARGON2ID:
             raise NewerFormat("The store has a slot of a kind unknown to this reader.")
         costs = tuple(fields.integer(4) for _ in range(3))
-        unused = {NO_STRETCHING: costs, PBKDF2: costs[1:]}.get(stretching, ())
-        if kind < 1 or (kind == PASSPHRASE) == (stretching == NO_STRETCHING) or any(unused):
+        is_stretched = stretching != NO_STRETCHING
+        # Costs outside their bounds are no damage: such a slot is skipped.
+        if kind < 1 or (kind == PASSPHRASE) != is_stretched or (not is_stretched and any(costs)):
             raise Damaged("The store is damaged: the key derivation of a slot does not fit its kind.")
-        if stretching == SCRYPT and costs[0] >= 64:
-            raise Damaged("The store is damaged: the cost of a slot is not a number.")
         salt, created, length = fields.bytes(32), fields.integer(8), fields.integer(2)
         if length > 64:
             raise Damaged("The store is damaged: the label of a slot is too long.")

@@ -1051,16 +1051,23 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
                 sealing.NewSlot(b"secret", 1, 2, stretching, costs, is_unstretched=True)
                 for stretching, costs in (
                     (reader.SCRYPT, (22, 8, 1)), (reader.SCRYPT, (21, 8, 2)), (reader.SCRYPT, (63, 8, 1)),
-                    (reader.SCRYPT, (64, 8, 1)), (reader.PBKDF2, (2**24 + 1, 0, 0)), (reader.PBKDF2, (100_000, 1, 0)),
+                    (reader.SCRYPT, (64, 8, 1)), (reader.SCRYPT, (2**32 - 1, 8, 1)), (reader.PBKDF2, (2**24 + 1, 0, 0)),
+                    (reader.PBKDF2, (100_000, 1, 0)), (reader.PBKDF2, (100_000, 0, 1)),
                     (reader.ARGON2ID, (2**22 + 1, 1, 1)), (reader.ARGON2ID, (2**20, 17, 1)),
                     (reader.ARGON2ID, (19_456, 0, 1)),
                 )
             ),
         ]
         for slot in slots:
-            place, _ = self.make([slot])
-            self.assertRefuses(place, 7, passphrase=b"secret")
-            self.assertNotEqual(place.prefs("collections", passphrase=b"secret").returncode, 0)
+            with self.subTest(stretching=slot.stretching, costs=slot.costs):
+                place, _ = self.make([slot])
+                message = self.assertRefuses(place, 7, passphrase=b"secret")
+                self.assertIn("The costs of slot 1 are outside their bounds.", message)
+                self.assertNotEqual(place.prefs("collections", passphrase=b"secret").returncode, 0)
+                # It is only skipped, not damaged: another slot opens the store.
+                place, _ = self.make([slot, passphrase_slot(b"secret", 2, reader.SCRYPT, (14, 8, 1))])
+                self.assertEqual(place.read(reader.PassphraseSecret(b"secret")).value("samples", "int"), 42)
+                self.assertEqual(place.prefs("collections", passphrase=b"secret").returncode, 0)
 
     def test_opens_by_another_slot_than_one_that_cannot_be_tried(self) -> None:
         costs = reader.SCRYPT, (22, 8, 1)

@@ -62,7 +62,7 @@ struct DeclaredSettingsTests {
 
   @Test("A value that does not match its declaration is refused with what it must be, and --force sets it anyway")
   func refusedSet() throws {
-    try expectRefused("set", "shop/http.port", "99999", saying: "shop/http.port is 1 to 65535, not 99999")
+    try expectRefused("set", "shop/http.port", "99999", saying: "shop/http.port must be 1 to 65535, not 99999")
     try expectRefused("set", "shop/http.port", "99999", saying: "--force")
     try expectRefused("set", "shop/http.port", "many", saying: "It is declared as int")
     try expectRefused("set", "shop/http.port", "--string", "80", saying: "of type int, not string")
@@ -142,7 +142,7 @@ struct DeclaredSettingsTests {
     #expect(try tool.run("set", "vault/pin", "-", input: "99999").message.contains("1 to 9999"))
     try tool.succeed("set", "vault/pin", "-", "--force", input: "99999")
     let check = try tool.run("check", "vault")
-    #expect(check.code == 8 && check.text == "vault/pin is 1 to 9999, and the value is not.\n", "\(check)")
+    #expect(check.code == 8 && check.text == "vault/pin must be 1 to 9999, and the value is not.\n", "\(check)")
     try tool.succeed("lock")
   }
 
@@ -158,7 +158,7 @@ struct DeclaredSettingsTests {
 
   @Test("import, append, increment, restore, rename and copy are refused completely, and permitted by --force")
   func otherDoors() throws {
-    let port = "shop/http.port is 1 to 65535"
+    let port = "shop/http.port must be 1 to 65535"
     let file = try tool.write("in.json", #"{"shop": {"http.port": 0, "maintenance": true}}"#.utf8)
     try expectRefused("import", file, saying: port)
     try expectRefused("import", file, "--dry-run", saying: port)
@@ -167,8 +167,10 @@ struct DeclaredSettingsTests {
     let many = #"{"shop": {"http.port": 0, "theme": "dark", "ratio": "half"}, "vault": {"pin": 0}, "x": {"y": 1}}"#
     let run = try tool.run("import", "-", "--format", "json", input: many)
     let lines = run.message.split(separator: "\n")
-    #expect(run.code == 8 && lines.count == 4 && lines[0].hasSuffix("shop/http.port is 1 to 65535, not 0."), "\(run)")
-    #expect(lines[1] == "shop/ratio is of type double, not string." && lines[2] == "vault/pin is 1 to 9999, not 0.")
+    #expect(run.code == 8 && lines.count == 4, "\(run)")
+    #expect(lines[0].hasSuffix("shop/http.port must be 1 to 65535, not 0."))
+    #expect(lines[1] == "shop/ratio must be of type double, not string.")
+    #expect(lines[2] == "vault/pin must be 1 to 9999, not 0.")
     #expect(lines[3].contains("--force"))
     #expect(try tool.run("list", "x").code == 3 && tool.run("get", "shop/theme").code == 3)
     try tool.succeed("set", "shop/http.port", "65535")
@@ -267,9 +269,9 @@ struct DeclaredSettingsTests {
     #expect(
       run.code == 8
         && run.text == """
-          shop/http.port is 1 to 65535, not 0.
+          shop/http.port must be 1 to 65535, not 0.
           shop/http.prt is not declared; did you mean "shop/http.port"?
-          shop/maintenance is of type bool, not string.
+          shop/maintenance must be of type bool, not string.
           shop/old is deprecated: use http.port
 
           """,

@@ -288,7 +288,7 @@
       let editor = try editor("sed -i -e 's/14/400/' -e 's/dark/light/' \"$1\"")
       let terminal = try PseudoTerminal()
       let child = try tool.start("edit", "ui", on: terminal, environment: editor)
-      try terminal.expect("ui/size is 6 to 72, not 400")
+      try terminal.expect("ui/size must be 6 to 72, not 400")
       try terminal.expect("Edit again? [y/N] ")
       terminal.type("n\n")
       #expect(try Tool.exitCode(of: child) == 8)

@@ -292,7 +292,7 @@ import Testing
     try tool.succeed("schema", "load", file, "--application", "web")
     for arguments in [["web/port", "100", "--env", "staging"], ["web@staging/port", "100"]] {
       let run = try tool.run(["set"] + arguments, input: "".utf8)
-      #expect(run.code == 8 && run.message.contains("web@staging/port is 1 to 99"), "\(run.message)")
+      #expect(run.code == 8 && run.message.contains("web@staging/port must be 1 to 99"), "\(run.message)")
     }
     try tool.succeed("env", "create", "acme/web@staging")
     #expect(try tool.run("set", "-c", "acme/web", "port", "100", "--env", "staging").code == 8)
@@ -301,7 +301,7 @@ import Testing
     try tool.succeed("set", "web/port", "100", "--env", "staging", "--force")
     try tool.succeed("unset", "web/host")
     let check = try tool.run("check")
-    #expect(check.code == 8 && check.text == "web@staging/port is 1 to 99, not 100.\n", "\(check)")
+    #expect(check.code == 8 && check.text == "web@staging/port must be 1 to 99, not 100.\n", "\(check)")
     #expect(try tool.run("check", "web").code == 0)
     #expect(try tool.run("check", "web", "--env", "staging").code == 8)
     #expect(try tool.succeed("schema", "-c", "web", "--env", "staging").contains("1 to 99"))

@@ -112,7 +112,7 @@ import Testing
     #expect(try tool.run("log", "--since", "x").code == 2)
     let none = try tool.run("log", "other")
     #expect(none.code == 0 && none.text.isEmpty && none.message.contains("-c \"\""))
-    #expect(try tool.run("log", "none").message == "prefs: the log has no such change of collection \"none\".\n")
+    #expect(try tool.run("log", "none").message == "prefs: the log has no matching change of collection \"none\".\n")
   }
 
   /// Has the store forget its commits, as it does after 10,000 more.

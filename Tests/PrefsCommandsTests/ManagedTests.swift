@@ -95,9 +95,9 @@ import Testing
     let check = try run("check")
     #expect(
       check.text == """
-        web/port in \(file):2 is 79 or less, not 80.
+        web/port in \(file):2 must be 79 or less, not 80.
         web/prot in \(file):1 is not declared; did you mean "web/port"?
-        web/ui/width in \(file):1 is of type int, not string.
+        web/ui/width in \(file):1 must be of type int, not string.
 
         """)
     #expect(check.code == 8)

@@ -93,6 +93,21 @@ struct ProgramBesideTests {
     #expect(try !installation.run("help").output.contains("hello"))
   }
 
+  @Test("One that a group can replace is started if that group can replace prefs itself")
+  func trustedGroup() throws {
+    let installation = try Installation()
+    let program = try installation.program("prefs-hello", mode: 0o775)
+    let folder = installation.root.appendingPathComponent("prefix/bin")
+    for place in [folder, installation.programs] { try installation.chmod(place, 0o775) }
+    let run = try installation.run("hello")
+    #expect(run == (0, "started\n", ""))
+    try installation.chmod(program, 0o777)
+    #expect(try installation.run("hello").code == 11)
+    try installation.chmod(program, 0o775)
+    try installation.chmod(folder, 0o755)
+    #expect(try installation.run("hello").code == 11)
+  }
+
   @Test("One of another user is not started", .enabled(if: geteuid() == 0))
   func foreign() throws {
     let installation = try Installation()

@@ -82,9 +82,13 @@ extension Declaration {
     try check()
   }
 
-  /// - Throws: `CofferError.malformedSettings` when a limit is invalid, or the default violates one.
+  /// - Throws: `CofferError.malformedSettings` when a limit is invalid, the default violates one, or the type is nested too
+  ///   deeply to be read again.
   func check() throws {
     let name = KeyText.of(name, in: collection)
+    guard SettingType("\(type)") != nil else {
+      throw Self.malformed("setting \"\(name)\": its type is nested more than 8 deep")
+    }
     for limit in limits {
       if let problem = limit.problem { throw Self.malformed("setting \"\(name)\": \(problem)") }
     }

@@ -41,7 +41,7 @@ package struct Declaration: Hashable, Sendable {
     self.limits = limits
   }
 
-  /// Why the setting may not have a value, as the rest of the sentence "the value is …"; nil if it may.
+  /// Why the setting may not have a value, as the rest of the sentence "the value must be …"; nil if it may.
   ///
   /// - Parameter showsValue: Whether the sentence may include the value: not for a sealed collection.
   package func problem(of value: Value, showsValue: Bool = true) -> String? {

@@ -17,7 +17,7 @@ extension Key {
     ///
     /// Only the program can check it, not a tool.
     ///
-    /// - Parameter words: Completes the sentence "the value is …": `an even number`.
+    /// - Parameter words: Completes the sentence "the value must be …": `an even number`.
     public static func satisfying(_ words: String, _ allows: @escaping @Sendable (Object) -> Bool) -> Limit {
       Limit(limit: .described(words), allows: allows)
     }

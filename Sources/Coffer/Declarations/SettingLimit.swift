@@ -2,7 +2,7 @@ import CofferCrypto
 
 /// A limit on the values of a setting, beyond their type: declared by a program, checked by tools, and shown to people.
 ///
-/// Its words complete the sentence "the value is …": `6 to 72`, `one of light, dark`.
+/// Its words complete the sentence "the value must be …": `6 to 72`, `one of light, dark`.
 package enum SettingLimit: Hashable, Sendable {
   /// A number or a date from the minimum to the maximum, inclusive; nil for no bound, but not both.
   case range(minimum: Value?, maximum: Value?)
@@ -34,7 +34,7 @@ package enum SettingLimit: Hashable, Sendable {
     }
   }
 
-  /// The expected value, as the rest of the sentence "the value is …".
+  /// The expected value, as the rest of the sentence "the value must be …".
   package var words: String {
     switch self {
     case .range(let minimum?, let maximum?): "\(minimum.limitText) to \(maximum.limitText)"
@@ -42,7 +42,6 @@ package enum SettingLimit: Hashable, Sendable {
     case .range(nil, let maximum?): "\(maximum.limitText) or less"
     case .range(nil, nil): "any number"
     case .choices(let choices): "one of \(choices.map(\.limitText).joined(separator: ", "))"
-    case .count(1, nil): "not empty"
     case .count(let minimum, nil): "at least \(minimum) long"
     case .count(0, let maximum?): "at most \(maximum) long"
     case .count(let minimum, let maximum?) where minimum == maximum: "exactly \(minimum) long"
@@ -52,7 +51,7 @@ package enum SettingLimit: Hashable, Sendable {
     }
   }
 
-  /// The rest of the sentence "the value is …" for a value that violates the limit.
+  /// The rest of the sentence "the value must be …" for a value that violates the limit.
   ///
   /// It includes the value only if that reveals nothing: a number, a date, a text that should be one of some choices, or the
   /// length of anything else.

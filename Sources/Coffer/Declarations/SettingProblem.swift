@@ -8,13 +8,13 @@ public struct SettingProblem: Hashable, Sendable, CustomStringConvertible {
   public let place: String
   /// What is wrong.
   ///
-  /// It is the rest of the sentence "the value is …": `6 to 72, not 400`. It never includes a secret.
+  /// It is the rest of the sentence "the value must be …": `6 to 72, not 400`. It never includes a secret.
   public let reason: String
   /// Distinguishes the value from other bad values.
   private let valueHash: Int
 
-  /// The complete sentence: `editor/size is 6 to 72, not 400 (in the environment's EDITOR_SIZE)`.
-  public var description: String { "\(KeyText.of(key, in: collection)) is \(reason) (in \(place))" }
+  /// The complete sentence: `editor/size must be 6 to 72, not 400 (in the environment's EDITOR_SIZE)`.
+  public var description: String { "\(KeyText.of(key, in: collection)) must be \(reason) (in \(place))" }
 }
 
 extension SettingProblem {

@@ -92,7 +92,7 @@ public final class Key<Object: Codable & Sendable>: Keys, @unchecked Sendable {
     if allows(object) { return object }
     let value = showsValue() ? (try? ValueCoder.encode(object)).flatMap { try? Value($0) } : nil
     let reason = limits.first { !$0.allows(object) }?.limit.refusal(of: value)
-    throw CofferError.invalidValue(collection: collection, key: name, reason: reason ?? "otherwise")
+    throw CofferError.invalidValue(collection: collection, key: name, reason: reason ?? "within its limits")
   }
 
   // MARK: Declaring

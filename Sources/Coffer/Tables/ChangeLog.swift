@@ -34,7 +34,8 @@ package struct ChangeLog {
   private static func check(_ end: End) throws -> End {
     guard (0...maximumNumber).contains(end.sequence), (0...maximumNumber).contains(end.total) else {
       throw StorageError.damaged(
-        part: "change log", reason: "it ends with commit \(end.sequence), at \(end.total) bytes")
+        part: "change log",
+        reason: "its last row has an impossible number or size (\(end.sequence), \(end.total) bytes)")
     }
     return end
   }

@@ -26,10 +26,10 @@ package struct CollectionEnvironment: Sendable, CustomStringConvertible {
   package init(_ name: String, of parent: String) throws {
     guard Self.isName(name[...]) else {
       throw CofferError.unsupported(
-        reason: "the environment \"\(name)\": its name may have ASCII letters, digits, - and _")
+        reason: "\"\(name)\" is not a valid name of an environment: use ASCII letters, digits, - and _")
     }
     guard CollectionEnvironment(collection: parent) == nil else {
-      throw CofferError.unsupported(reason: "an environment of \"\(parent)\", which is an environment itself")
+      throw CofferError.unsupported(reason: "\(parent) is itself an environment, and cannot have environments")
     }
     (self.name, self.parent) = (name, parent)
   }

@@ -249,7 +249,8 @@ extension Fleet {
 
   /// Sets the rule for settings of a collection that were changed both here and elsewhere, on this host only.
   ///
-  /// By default the later change wins; on a reader's host, always the change from elsewhere.
+  /// By default the later change wins; on a reader's host, the change from elsewhere. A reader's own changes are never shared: with
+  /// `.oursWins` they stay in effect on its host only.
   ///
   /// - Throws: `CofferError`.
   public func setRule(_ rule: FleetRule, forCollection collection: String) throws {

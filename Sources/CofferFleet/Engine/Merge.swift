@@ -4,7 +4,7 @@ import Coffer
 public enum FleetRule: Int64, Sendable, Hashable, CaseIterable {
   /// The later change wins.
   case laterWins = 0
-  /// The change from elsewhere wins; always so for a reader.
+  /// The change from elsewhere wins; the default for a reader.
   case theirsWins = 1
   /// The local change wins.
   case oursWins = 2

@@ -94,16 +94,20 @@ extension FleetError: CustomStringConvertible {
       This member was removed from the fleet; its store keeps the settings. To return, leave the fleet there, and join with \
       a new invitation.
       """
-    case .notAllowed(let role): "A \(role) may not do this."
+    case .notAllowed(let role):
+      "This host is a \(role) of the fleet, which may not do this. Do it on the host of an admin."
     case .memberExists(let name): "There is already a member named \(name)."
     case .memberNotFound(let name): "There is no member named \(name)."
-    case .lastAdmin: "The last admin cannot be removed."
+    case .lastAdmin: "The last admin cannot be removed. Invite another one first."
     case .badName(let name): "\"\(name)\" is not a valid name: use 1 to 64 bytes without control characters."
     case .badInvitation(let reason): "Not an invitation: \(reason)."
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."
     case .collectionSealed(let name):
       "The collection \"\(name)\" is sealed, and sealed values are never shared. Unseal it, or leave it out of the fleet."
-    case .collectionShared(let name): "The collection \"\(name)\" is shared with another fleet."
+    case .collectionShared(let name):
+      """
+      The collection "\(name)" is already shared with another fleet. Leave that fleet, or choose another collection.
+      """
     case .conflictNotFound(let id): "There is no conflict \(id)."
     case .tooLarge(let object, let byteCount, let limit):
       "\(object) takes \(byteCount) bytes, and the carrier holds objects of up to \(limit)."

@@ -109,11 +109,13 @@ public struct Invitation: Sendable {
         let member = MemberID(bytes: try reader.array(MemberID.byteCount))
         let seed = SecretBytes(copying: try reader.bytes(Identity.seedByteCount))
         let expires = try reader.number(Int64.self)
+        guard let carrier = String(validating: reader.rest(), as: UTF8.self) else {
+          throw bad("its address is not UTF-8")
+        }
         return Invitation(
-          carrier: String(decoding: reader.rest(), as: UTF8.self),
-          expires: expires == 0 ? nil : Date(timeIntervalSince1970: Double(expires) / 1000), fleet: fleet,
-          firstAuthority: first, member: member, seed: seed)
-      } catch { throw bad("it is truncated") }
+          carrier: carrier, expires: expires == 0 ? nil : Date(timeIntervalSince1970: Double(expires) / 1000),
+          fleet: fleet, firstAuthority: first, member: member, seed: seed)
+      } catch is MalformedObject { throw bad("it is truncated") }
     }
   }
 }

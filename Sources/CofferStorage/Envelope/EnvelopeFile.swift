@@ -191,7 +191,7 @@ final class EnvelopeFile: @unchecked Sendable {
       throw StorageError.notAStore(
         path: path,
         reason: bytes.starts(with: Array("SQLite format 3".utf8))
-          ? "it is a plain SQLite database" : "it has no header of a store")
+          ? "it is a plain SQLite database" : "it does not begin with a store's header")
     }
     throw StorageError.damaged(part: "envelope", reason: "both of its copies are damaged")
   }

@@ -97,8 +97,8 @@ struct AppendCommand: ParsableCommand {
       case .array(let old) where !dictAdd:
         return .array(old + (try texts.map { try read($0, element) }))
       case .some(let other):
-        let wanted = dictAdd ? "no dictionary" : "neither array nor dictionary"
-        throw Failure(.format, "it is of type \(other.kind.name), \(wanted); nothing was changed.")
+        let wanted = dictAdd ? "not a dictionary" : "neither an array nor a dictionary"
+        throw Failure(.format, "it has type \(other.kind.name), and is \(wanted); nothing was changed.")
       }
     } catch let failure as Failure where failure.status == .format {
       throw Failure(.format, "the value for key \"\(reference.key)\": \(failure.message)")

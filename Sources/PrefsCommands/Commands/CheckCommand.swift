@@ -78,7 +78,7 @@ struct CheckCommand: ParsableCommand {
         declaration.problem(of: value, showsValue: declaration.type != .secret).map { problem in
           SettingFinding(
             collection: collection, key: key, kind: declaration.type.accepts(value) ? .limit : .type,
-            text: "in \(place) is \(problem).")
+            text: "in \(place) must be \(problem).")
         }
       }
     }

@@ -20,6 +20,6 @@ struct CompactCommand: ParsableCommand {
     let before = StoreLocation.byteCount(session.path)
     try session.using(try session.open()) { try $0.makeConnection().vacuum() }
     let sizes = [before, StoreLocation.byteCount(session.path)].map(DisplayText.byteCount)
-    common.note("the store had \(sizes[0]), and has \(sizes[1]).")
+    common.note("the store took \(sizes[0]), and takes \(sizes[1]).")
   }
 }

@@ -91,7 +91,7 @@ struct CopyCommand: ParsableCommand {
     if try (source()?.name ?? name).utf8.elementsEqual(newName.utf8) {
       throw ValidationError("A collection cannot be copied to itself.")
     }
-    if !other.isEmpty { throw ValidationError("The options of the other store are for --to.") }
+    if !other.isEmpty { throw ValidationError("The options of the other store need --to.") }
   }
 
   // MARK: - Running

@@ -72,8 +72,8 @@ struct DiffCommand: ParsableCommand {
       if otherName == nil, common.env == nil || named == nil {
         throw ValidationError("Name two collections, an environment of one with --env, or a store or file with --with.")
       }
-      if file.format != nil { throw ValidationError("--format is for --with.") }
-      if !other.isEmpty { throw ValidationError("The options of the other store are for --with.") }
+      if file.format != nil { throw ValidationError("--format needs --with.") }
+      if !other.isEmpty { throw ValidationError("The options of the other store need --with.") }
       return
     }
     try file.check(with, descriptors: [common.passphraseFd, common.keyFd])

@@ -13,7 +13,7 @@ struct DoctorCommand: ParsableCommand {
       disk are. In a store above 64 MiB, pages and values are checked only with --deep. The exit code is 7 if there is a \
       problem; notes do not change it. If the store no longer opens, doctor names what is damaged. Nothing is changed.
 
-      A store in your data folder that is older than the one last used there opens with no command: someone may have put \
+      Every command refuses a store in your data folder that is older than the one last used there: someone may have put \
       back an earlier copy. If that was intended, --accept-older accepts it.
 
       Examples:

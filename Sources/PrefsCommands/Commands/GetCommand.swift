@@ -7,8 +7,8 @@ struct GetCommand: ParsableCommand {
     abstract: "Print one value.",
     discussion: """
       Prints the value and a newline, including the value of a secret. Data is written byte for byte to a file or a pipe; \
-      on a terminal it needs --base64 or --hex. A value that an administrator has locked in /etc/coffer/COLLECTION.d for \
-      that application overrides the stored one; an administrator's default is used if none is stored.
+      on a terminal it needs --base64 or --hex. A value that an administrator has locked in /etc/coffer/COLLECTION.d \
+      overrides the stored one; an administrator's default is used if none is stored.
 
       Examples:
         prefs get editor/theme

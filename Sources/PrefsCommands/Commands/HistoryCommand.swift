@@ -58,7 +58,7 @@ struct HistoryCommand: ParsableCommand {
     }
     if keep == nil, count != nil || age != nil { throw ValidationError("--count and --age go with --keep.") }
     if let count, count < 1 { throw ValidationError("--count needs at least 1; --off keeps none.") }
-    if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
+    if let limit, limit < 0 { throw ValidationError("--limit must be 0 or more.") }
   }
 
   mutating func run() throws {
@@ -133,7 +133,9 @@ struct HistoryCommand: ParsableCommand {
   private func explainNone(_ collection: String, _ transaction: borrowing ReadTransaction) throws {
     let name = KeyReference.describe(collection)
     if try transaction.historyLimits(forCollection: collection) == nil {
-      common.note("\(name) keeps no history. Run prefs history --keep to keep overwritten values from then on.")
+      let argument = collection.isEmpty ? "\"\"" : collection
+      common.note(
+        "\(name) keeps no history. To keep overwritten values from now on, run: prefs history --keep \(argument)")
     } else {
       common.note("\(name) has no earlier values within the limits of its history.")
     }

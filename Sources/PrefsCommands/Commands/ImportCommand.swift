@@ -14,7 +14,7 @@ struct ImportCommand: ParsableCommand {
       The format is --format, or else that of the file extension, or else detected from the contents. The formats plist, \
       json, yaml, toml and env are those of `prefs export`. Their files hold collections by name, or with -c the settings \
       of that collection, such as those that `defaults export` writes. With --env, settings go to that environment of each \
-      collection, which must exist; a collection that is an environment by its name is kept. Secrets that an export did \
+      collection, which must exist; collections whose names are of environments, as web@staging, keep them. Secrets that an export did \
       not show stay unchanged. These formats have no metadata, expiries or due dates, so existing items keep theirs. A \
       database sets them with its items, or clears them where it has none; expired items in it are skipped.
         plist        XML, binary or the old text form; a URL archived by UserDefaults becomes that URL.

@@ -5,7 +5,7 @@ import Coffer
 struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init",
-    abstract: "Make a store.",
+    abstract: "Create a store.",
     discussion: """
       By default the store opens with a random key, kept in a file that only you can read. The first `prefs set` does the \
       same automatically.

@@ -50,7 +50,7 @@ struct LogCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func validate() throws {
-    if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
+    if let limit, limit < 0 { throw ValidationError("--limit must be 0 or more.") }
     if verify, what != nil || since != nil || limit != nil {
       throw ValidationError("--verify checks the whole log; omit the setting, --since and --limit.")
     }
@@ -76,7 +76,7 @@ struct LogCommand: ParsableCommand {
     if wanted.isEmpty, let collection = filter.collection {
       let name = filter.key.map { "key \"\($0)\" in " } ?? ""
       let hint = isDefaultKey && filter.key == nil ? " Name a key of the default collection with -c \"\"." : ""
-      common.note("the log has no such change of \(name)\(KeyReference.describe(collection.name)).\(hint)")
+      common.note("the log has no matching change of \(name)\(KeyReference.describe(collection.name)).\(hint)")
     }
   }
 

@@ -7,8 +7,8 @@ struct RotateCommand: ParsableCommand {
     commandName: "rotate",
     abstract: "Re-encrypt the store under a new key.",
     discussion: """
-      Encrypts everything again, while others read and, meanwhile, wait to write. The slots stay. With --new-root-key, the \
-      key behind the slots is replaced, too: anyone with a removed slot or a copy of the old key can read nothing written \
+      Re-encrypts everything. Other programs can read meanwhile; writers wait. The key slots do not change. With \
+      --new-root-key, the key behind the slots is replaced, too: anyone with a removed slot or a copy of the old key can read nothing written \
       afterwards. That needs the secret of every slot that stays; the slot that opened the store is kept automatically, \
       and passphrases are asked for. With --vault, the key of the vault is replaced in the same way.
 

@@ -57,8 +57,8 @@ struct SetCommand: ParsableCommand {
 
   @Flag(
     help: """
-      The value is a secret, text or bytes, that no list shows: never an argument, but from -, --value-file, or asked for \
-      twice without echo.
+      The value is a secret (text or bytes), which no list shows. It is read from -, from --value-file, or from a prompt, \
+      never from an argument.
       """)
   var secret = false
 
@@ -87,10 +87,10 @@ struct SetCommand: ParsableCommand {
     if type != nil, shortType != nil { throw ValidationError("Name one type.") }
     if base64, hex { throw ValidationError("Use --base64 or --hex, not both.") }
     if base64 || hex, ![nil, .data].contains(type ?? shortType?.type) {
-      throw ValidationError("--base64 and --hex are for data.")
+      throw ValidationError("--base64 and --hex need --type data.")
     }
     if ifAbsent, ifVersion != nil { throw ValidationError("Use --if-version or --if-absent, not both.") }
-    if let ifVersion, ifVersion < 0 { throw ValidationError("--if-version needs a version, or 0.") }
+    if let ifVersion, ifVersion < 0 { throw ValidationError("--if-version must be 0 or more.") }
     if value != nil, valueFile != nil { throw ValidationError("Give VALUE or --value-file, not both.") }
     if secret, value != nil, value != "-" {
       let warning = SetRequest.argumentWarning

@@ -183,11 +183,10 @@ struct SetRequest: Request {
   }
 
   private func secretFromTerminal() throws -> SecretBytes {
-    if options.noInput {
-      throw Failure(.keyUnavailable, "--no-input forbids asking for the value. Pipe it in with -, or use --value-file.")
-    }
+    let otherwise = "Pipe it in with -, or use --value-file."
+    if options.noInput { throw Failure(.keyUnavailable, "--no-input forbids asking for the value. \(otherwise)") }
     let name = DisplayText.escapingControls(reference.key)
-    return try Terminal.newSecret("Value for \(name): ", again: "The same again: ")
+    return try Terminal.newSecret("Value for \(name): ", otherwise: otherwise)
   }
 }
 

@@ -10,7 +10,7 @@ struct WatchCommand: ParsableCommand {
       Prints one change per line: number of the commit, kind of change, and key. Commits are in order, and each key is \
       listed once for each commit that changed it. The kind is inserted, updated, removed, expired or touched; for a \
       collection, cleared if it was removed as a whole, or unlisted if too many of its keys changed to be listed. \
-      everything, without a key, means that any key of the store may have changed.
+      The kind everything, which has no key, means that any key of the store may have changed.
 
       --since first prints the commits after that number and then continues, without omitting or repeating one. The store \
       remembers the last 10,000 commits; if that is not enough, everything is printed.

@@ -33,7 +33,7 @@ package struct SettingFinding {
     var findings: [SettingFinding] = []
     if let reason = declaration.deprecated { findings.append(finding(.deprecated, "is deprecated: \(reason)")) }
     if let value = try value(), let problem = declaration.problem(of: value, showsValue: !isSealed) {
-      findings.append(finding(declaration.type.accepts(value) ? .limit : .type, "is \(problem)."))
+      findings.append(finding(declaration.type.accepts(value) ? .limit : .type, "must be \(problem)."))
     }
     return findings
   }

@@ -76,11 +76,11 @@ package struct FindingsText {
 
   private static func describe(_ slot: SlotInfo) -> String {
     let label = slot.label.isEmpty ? "" : " \"\(DisplayText.escapingControls(slot.label))\""
-    return "\(slot.kind.rawValue)\(label); stretching: \(slot.costDescription); since \(Timestamp.text(slot.created))"
+    return "\(slot.kind.rawValue)\(label); stretching: \(slot.costDescription); created \(Timestamp.text(slot.created))"
   }
 
   private static func describe(_ log: LogStatus) -> String {
-    guard log.byteCount > 0 else { return "none, or empty" }
+    guard log.byteCount > 0 else { return "absent or empty" }
     let frames = DisplayText.count(log.frameCount, "frame", "frames")
     return "\(DisplayText.byteCount(log.byteCount)), \(frames) of complete commits"
   }

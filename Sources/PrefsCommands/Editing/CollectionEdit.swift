@@ -71,7 +71,7 @@ struct CollectionEdit {
         let reason = declaration.problem(of: value, showsValue: !isSealed)
       else { continue }
       let name = KeyReference.text(change.key, in: collection)
-      throw Failure(.format, "\(name) is \(reason). Nothing was changed; --force sets it anyway.")
+      throw Failure(.format, "\(name) must be \(reason). Nothing was changed; --force sets it anyway.")
     }
   }
 

@@ -17,7 +17,7 @@ struct ImportedFileOptions: ParsableArguments {
 
   mutating func validate() throws {
     if sourcePassphraseFd != nil, format != .sqlcipher {
-      throw ValidationError("--source-passphrase-fd is for the format sqlcipher.")
+      throw ValidationError("--source-passphrase-fd needs --format sqlcipher.")
     }
     if let sourcePassphraseFd, sourcePassphraseFd < 0 {
       throw ValidationError("A file descriptor is not negative.")

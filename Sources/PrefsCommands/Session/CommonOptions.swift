@@ -18,7 +18,7 @@ package struct CommonOptions: ParsableArguments, Talking {
 
   @Option(
     name: [.customShort("c"), .long], parsing: .unconditionalSingleValue,
-    help: ArgumentHelp("The collection; KEY may then contain slashes.", valueName: "name"),
+    help: ArgumentHelp("The collection; a KEY may then contain slashes.", valueName: "name"),
     completion: Completions.collections)
   package var collection: [String] = []
 

@@ -93,7 +93,7 @@ struct KeyLookup {
     if options.noInput {
       throw Failure(.keyUnavailable, "--no-input forbids asking for a passphrase. Give it with \(option).")
     }
-    return try Terminal.newSecret(question, again: "The same again: ")
+    return try Terminal.newSecret(question, otherwise: "Give it with \(option).")
   }
 
   /// The key file at `path`, created if it is missing.

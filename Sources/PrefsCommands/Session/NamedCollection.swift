@@ -30,7 +30,7 @@ struct NamedCollection {
       let own = try CollectionEnvironment(environment, of: collection)
       (name, parent) = (own.collection, own.parent)
     } catch CofferError.unsupported(let reason) {
-      throw Failure(.usage, "there is no such environment: \(reason).")
+      throw Failure(.usage, "\(reason).")
     }
   }
 
@@ -95,7 +95,7 @@ extension CommonOptions {
       do {
         _ = try CollectionEnvironment(env, of: collection)
       } catch CofferError.unsupported(let reason) {
-        throw ValidationError("There is no such environment: \(reason).")
+        throw ValidationError("\(reason).")
       }
     }
   }
@@ -112,13 +112,13 @@ extension Reading where Self: ~Copyable {
 }
 
 extension CollectionEnvironment {
-  /// The failure for a missing environment, with the nearest existing name.
-  func notFound(in transaction: borrowing some Reading & ~Copyable) throws -> Failure {
+  /// The failure for a missing environment, with the nearest existing name, or else with `hint`.
+  func notFound(in transaction: borrowing some Reading & ~Copyable, hint: String? = nil) throws -> Failure {
     let others = try transaction.environments().filter { $0.parent.utf8.elementsEqual(parent.utf8) }.map(\.name)
     let near = NearName.best(for: name, among: others)
     return Failure(
       .notFound,
       "there is no environment \"\(name)\" of \(KeyReference.describe(parent))"
-        + (near.map { "; did you mean \"\($0)\"?" } ?? ". Create it with: prefs env create \(collection)"))
+        + (near.map { "; did you mean \"\($0)\"?" } ?? ". \(hint ?? "Create it with: prefs env create \(collection)")"))
   }
 }

@@ -26,7 +26,7 @@ struct StretchingOptions: ParsableArguments {
     if ways > 1 { throw ValidationError("Use one of --cost, --calibrate, --argon2id and --pbkdf2.") }
     if let cost, !(14...21).contains(cost) { throw ValidationError("--cost needs a number from 14 to 21.") }
     if let calibrate, !(calibrate > 0 && calibrate <= 60) {
-      throw ValidationError("--calibrate needs a number of seconds up to 60.")
+      throw ValidationError("--calibrate needs a number of seconds above 0, up to 60.")
     }
     if let pbkdf2, !(100_000...16_777_216).contains(pbkdf2) {
       throw ValidationError("--pbkdf2 needs a number from 100000 to 16777216.")

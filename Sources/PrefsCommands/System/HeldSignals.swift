@@ -138,6 +138,6 @@ final class HeldSignals {
   /// - Throws: ``Failure`` when a signal has come, so that everything is cleaned up first.
   func check() throws {
     while let signal = next(milliseconds: 0) { note(signal) }
-    if received != nil { throw Failure(.other, "a signal came.") }
+    if received != nil { throw Failure(.other, "interrupted by a signal.") }
   }
 }

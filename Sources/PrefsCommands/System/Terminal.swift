@@ -49,9 +49,12 @@ package enum Terminal {
   }
 
   /// Asks for a new secret twice, so that a typo does not lock anything for good.
-  static func newSecret(_ prompt: String, again: String) throws -> SecretBytes {
+  ///
+  /// - Parameter otherwise: How else to give it, as a sentence for the error where there is no terminal.
+  static func newSecret(_ prompt: String, otherwise: String) throws -> SecretBytes {
+    guard isThere else { throw Failure(.keyUnavailable, "there is no terminal to ask for a secret. \(otherwise)") }
     let first = try secret(prompt)
-    let second = try secret(again)
+    let second = try secret("The same again: ")
     guard first.isEqual(to: second) else {
       throw Failure(.keyUnavailable, "the two entries differ; nothing was changed.")
     }

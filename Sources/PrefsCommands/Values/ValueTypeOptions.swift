@@ -20,7 +20,7 @@ struct ValueTypeOptions: ParsableArguments {
   mutating func validate() throws {
     if type != nil, shortType != nil { throw ValidationError("Name one type.") }
     if base64, hex { throw ValidationError("Use --base64 or --hex, not both.") }
-    if base64 || hex, readType != .data { throw ValidationError("--base64 and --hex are for data.") }
+    if base64 || hex, readType != .data { throw ValidationError("--base64 and --hex need --type data.") }
   }
 
   /// Whether the type is given rather than guessed.

@@ -10,7 +10,7 @@ struct JoinCommand: AsyncParsableCommand {
     abstract: "Join a fleet with an invitation.",
     discussion: """
       The invitation is read from standard input or a file, because others can see arguments. It is then kept in the \
-      store, sealed, and the file can be deleted. Existing settings in the fleet's collections are merged as if they had \
+      encrypted store, and the file can be deleted. Existing settings in the fleet's collections are merged as if they had \
       been changed now; `prefs fleet conflicts` lists those that lost.
 
       Examples:

@@ -10,7 +10,7 @@ struct LogCommand: AsyncParsableCommand {
     abstract: "Show the last change of each shared setting, newest first.",
     discussion: """
       Each line has the time, by the clock of the host that made the change, its member, the kind of change, the setting, \
-      and the number of its changes. It shows what this store knows, without changes it has not pushed yet. `prefs log` \
+      and how often it has changed. It shows what this store knows, without changes it has not pushed yet. `prefs log` \
       shows who made a change there.
 
       Examples:
@@ -27,7 +27,7 @@ struct LogCommand: AsyncParsableCommand {
   @OptionGroup var one: OneFleetOptions
 
   mutating func validate() throws {
-    if let limit, limit < 0 { throw ValidationError("--limit needs a number.") }
+    if let limit, limit < 0 { throw ValidationError("--limit must be 0 or more.") }
   }
 
   mutating func run() async throws {

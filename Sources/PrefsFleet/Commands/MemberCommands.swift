@@ -51,7 +51,7 @@ struct RemoveCommand: AsyncParsableCommand {
     abstract: "Remove a member, and renew the key of the fleet.",
     discussion: """
       Nothing written afterwards can be read with the keys that the member has. It may have kept what it could read \
-      before: change the secrets among that.
+      before: change any secrets among it.
 
       Examples:
         prefs fleet remove web-17
@@ -72,7 +72,7 @@ struct RemoveCommand: AsyncParsableCommand {
 struct RenewKeyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "renew-key",
-    abstract: "Create a new fleet key, and seal all records with it.",
+    abstract: "Create a new fleet key, and re-encrypt all records with it.",
     discussion: """
       Use it if the current key may be known to others. `prefs fleet remove` does the same.
 

@@ -81,7 +81,7 @@ extension SyncReport {
       to an earlier state, or is in use on two hosts.
       """
     let pulled = DisplayText.count(pulledCount, "setting", "settings")
-    return "took \(pulled), pushed \(pushedCount)\(conflicts).\(recovered)"
+    return "pulled \(pulled), pushed \(pushedCount)\(conflicts).\(recovered)"
   }
 
   func json(of fleet: String) -> String {

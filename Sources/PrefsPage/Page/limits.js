@@ -52,7 +52,7 @@ function refusal(value, type, limit) {
     const count = countOf(value, type);
     const { minimumCount: minimum, maximumCount: maximum } = limit;
     if (count === undefined || count >= minimum && count <= (maximum ?? Infinity)) return undefined;
-    if (maximum === undefined) return minimum === 1 ? "not empty" : `at least ${minimum} long`;
+    if (maximum === undefined) return `at least ${minimum} long`;
     return minimum === 0 ? `at most ${maximum} long, and is ${count}` : `${minimum} to ${maximum} long, and is ${count}`;
   }
   if (limit.pattern !== undefined && type === "string") {

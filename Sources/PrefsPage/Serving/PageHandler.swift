@@ -158,7 +158,7 @@ struct PageHandler: HTTPHandler {
       return json(
         .unprocessableContent,
         self.error(
-          "format", "\(KeyReference.text(key, in: collection)) is \(reason). Nothing was changed.",
+          "format", "\(KeyReference.text(key, in: collection)) must be \(reason). Nothing was changed.",
           [
             ("collection", JSONText.quoted(collection)), ("key", JSONText.quoted(key)),
             ("reason", JSONText.quoted(reason)),

@@ -102,7 +102,7 @@ extension PageStore {
   func change(_ request: PageRequest) throws -> String {
     let changes = try request.objects("changes").map(Change.init)
     guard !changes.isEmpty, changes.count <= Self.changeLimit else {
-      throw Failure(.usage, "make 1 to \(Self.changeLimit) changes at once.")
+      throw Failure(.usage, "a request must have 1 to \(Self.changeLimit) changes.")
     }
     try requireWritable()
     for change in changes { try check(change) }

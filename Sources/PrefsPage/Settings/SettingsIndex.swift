@@ -133,10 +133,10 @@ struct CollectionScope: Sendable {
     named.isEmpty || named.contains { $0.utf8.elementsEqual(collection.utf8) }
   }
 
-  /// - Throws: ``Failure`` for a collection that the page is not about.
+  /// - Throws: ``Failure`` for a collection that the page does not show.
   func require(_ collection: String) throws {
     guard contains(collection) else {
-      throw Failure(.refused, "this page is not about \(KeyReference.describe(collection)).")
+      throw Failure(.refused, "this page does not show \(KeyReference.describe(collection)).")
     }
   }
 }

@@ -124,6 +124,26 @@ struct HostileCarrierTests {
     #expect(try await late.fleet.status().commit > seen)
   }
 
+  @Test(
+    "that is rolled back to before a change of the members is refused for good: no host can push that change again",
+    arguments: [true, false])
+  func rollbackOfMembers(isRemoval: Bool) async throws {
+    let (a, b) = try await pair()
+    _ = try await a.fleet.invite("c", role: .reader)
+    try await b.sync()
+    let backup = carrier.objects
+    if isRemoval { try await a.fleet.remove("c") } else { try await a.fleet.renewKey() }
+    try await b.sync()
+    carrier.putBack(backup)
+    for host in [a, b] {
+      try await expectRefusal(by: host, "back")
+      let seen = try await host.fleet.status().commit
+      await #expect(throws: FleetError.rolledBack(seen: seen, found: nil)) { try await host.fleet.acceptRollback() }
+    }
+    await #expect(throws: FleetError.self) { try await a.fleet.renewKey() }
+    #expect(carrier.objects == backup)
+  }
+
   @Test("that loses everything is noticed")
   func emptied() async throws {
     let (a, _) = try await pair()

@@ -137,6 +137,28 @@ struct MergeTests {
     #expect(try await b.fleet.conflicts().map(\.loser) == ["b"])
   }
 
+  @Test("keeps a reader's own value on its host, and only there, if a rule of that host says so")
+  func readersRule() async throws {
+    let (a, b) = try await pair(b: .reader)
+    try await b.fleet.setRule(.oursWins, forCollection: "web")
+    a.setTime(1_000_020)
+    b.setTime(1_000_010)
+    try b.set("own", "x")
+    for value in ["fleet's", "later"] {
+      try a.set(value, "x")
+      try await settle(a, b)
+      #expect(try a.get("x") == value)
+      #expect(try b.get("x") == "own")
+      #expect(try b.history("x").first == value)
+    }
+    #expect(try await b.fleet.conflicts().map(\.winner) == ["b", "b"])
+    // Without the rule, the fleet's next change wins again.
+    try await b.fleet.setRule(.theirsWins, forCollection: "web")
+    try a.set("latest", "x")
+    try await settle(a, b)
+    #expect(try b.get("x") == "latest")
+  }
+
   @Test("is merged when a store joins that already has the collection")
   func joining() async throws {
     let (a, _) = try await pair()

@@ -246,6 +246,85 @@ struct FormatTests {
     }
   }
 
+  // MARK: Limits
+
+  @Test("open at each limit of FLEET.md, and not beyond it, even if a member signed or sealed them")
+  func limits() throws {
+    let most = 1 << 60
+    expectLimit(Head.object, "its numbers are out of range", accepted: [8, most], refused: [most + 1]) { number in
+      try openHead { $0.number = UInt64(number) }
+    }
+    expectLimit(Head.object, "its numbers are out of range", accepted: [0, 32], refused: [33]) { count in
+      try openHead { ($0.number, $0.ancestors) = (100, ancestors((100 - count..<100).reversed())) }
+    }
+    expectLimit(Head.object, "its ancestors are out of order", accepted: [7], refused: [8, 9]) { number in
+      try openHead { $0.ancestors = ancestors([number]) }
+    }
+    expectLimit(Head.object, "its ancestors are out of order", accepted: [6], refused: [7, 8]) { number in
+      try openHead { $0.ancestors = ancestors([7, number]) }
+    }
+    expectLimit(Head.object, "it has too many pieces", accepted: [0, 1024], refused: [1025]) { count in
+      try openHead { $0.pieces = Array(repeating: $0.pieces[0], count: count) }
+    }
+    let authority = Authority.object(1)
+    expectLimit(authority, "its numbers are out of range", accepted: [1, 64], refused: [0, 65]) { count in
+      let others = (UInt8(1)...64).map { [UInt8](repeating: $0, count: 32) }
+      try openAuthority { $0.admins = Array(([identity.signingKey] + others).prefix(count)) }
+    }
+    expectLimit(authority, "its numbers are out of range", accepted: [1], refused: [0]) { epoch in
+      try openAuthority { $0.epoch = UInt32(epoch) }
+    }
+    let other = try Identity.make(fleet: fleet)
+    expectLimit(Members.object, "it lists a member twice", accepted: [0, 1], refused: [2]) { count in
+      try openMembers(Array(repeating: (other, .reader), count: count))
+    }
+    let name = try keys.name(of: "port", in: "web")
+    let setting = keys.object(name)
+    expectLimit(setting, "its counter is out of range", accepted: [1, most], refused: [0, most + 1]) { counter in
+      var record = full
+      record.counter = UInt64(counter)
+      _ = try Record(opening: record.sealed(keys).bytes, named: name, keys)
+    }
+  }
+
+  private func expectLimit(
+    _ object: String, _ reason: String, accepted: [Int], refused: [Int],
+    sourceLocation: SourceLocation = #_sourceLocation, _ open: (Int) throws -> Void
+  ) {
+    for number in accepted {
+      #expect(throws: Never.self, "\(number)", sourceLocation: sourceLocation) { try open(number) }
+    }
+    let error = FleetError.damaged(object: object, reason: reason)
+    for number in refused {
+      #expect(throws: error, "\(number)", sourceLocation: sourceLocation) { try open(number) }
+    }
+  }
+
+  private func ancestors(_ numbers: some Sequence<Int>) -> [Head.Ancestor] {
+    numbers.map { Head.Ancestor(number: UInt64($0), digest: [UInt8](repeating: 3, count: 32)) }
+  }
+
+  private func openHead(_ change: (inout Head) -> Void) throws {
+    var head = head()
+    change(&head)
+    _ = try Head(opening: head.sealed(keys, by: identity), keys, members: members(), authority: head.authority)
+  }
+
+  private func openAuthority(_ change: (inout Authority) -> Void) throws {
+    var authority = try MembersEdition(first: members(), fleet: fleet, by: identity, time: 1).authority
+    change(&authority)
+    let bytes = try authority.signed(by: identity)
+    _ = try Authority(first: bytes, digest: bytes.digest)
+  }
+
+  private func openMembers(_ others: [(Identity, FleetRole)]) throws {
+    let edition = try MembersEdition(first: members(others), fleet: fleet, by: identity, time: 1)
+    let authority = try Authority(first: edition.authorityBytes, digest: edition.authorityBytes.digest)
+    let key = try Members.fleetKey(in: edition.membersBytes, of: authority, for: identity)
+    let keys = try FleetKeys(fleetKey: key, fleet: fleet, epoch: 1, folder: authority.folder)
+    _ = try Members(opening: edition.membersBytes, keys, of: authority)
+  }
+
   // MARK: Invitations
 
   @Test("decode an invitation, and refuse it with any digit mistyped")
@@ -265,5 +344,45 @@ struct FormatTests {
       #expect(throws: FleetError.self) { try Invitation(text: SecretBytes(Array(text.prefix(index)))) }
     }
     #expect(!"\(invitation)".contains("coffer-fleet"))
+  }
+
+  @Test("decode an invitation with upper-case digits and white space around it")
+  func spelledInvitations() throws {
+    let text = try invitation(carrier: Array("file:///team".utf8))
+    let digits = String(decoding: text, as: UTF8.self).dropFirst("coffer-fleet-1:".count)
+    let upper = Array("coffer-fleet-1:\(digits.uppercased())".utf8)
+    #expect(upper != text)
+    let spellings: [[UInt8]] = [text, upper, [0x20, 0x09] + text + [0x0d, 0x0a], [0x00] + upper + [0x20]]
+    for spelling in spellings {
+      #expect(try Invitation(text: SecretBytes(spelling)).carrier == "file:///team")
+    }
+  }
+
+  @Test("refuse an invitation of more than 8,192 digits, or with an address that is not UTF-8")
+  func impossibleInvitations() throws {
+    func address(of carrier: [UInt8]) throws -> String {
+      try Invitation(text: SecretBytes(invitation(carrier: carrier))).carrier
+    }
+    // The address is all but 108 of the bytes.
+    let longest = [UInt8](repeating: UInt8(ascii: "x"), count: 4096 - 108)
+    #expect(try address(of: longest).utf8.elementsEqual(longest))
+    #expect(throws: FleetError.badInvitation(reason: "it is too long")) {
+      try address(of: longest + [UInt8(ascii: "x")])
+    }
+    for carrier: [UInt8] in [[0xff], Array("file:///".utf8) + [0xc3]] {
+      #expect(throws: FleetError.badInvitation(reason: "its address is not UTF-8")) { try address(of: carrier) }
+    }
+  }
+
+  /// The line of an invitation whose address may be anything.
+  private func invitation(carrier: [UInt8]) throws -> [UInt8] {
+    var bytes = fleet
+    bytes += [UInt8](repeating: 1, count: 32)
+    bytes += identity.member.bytes
+    bytes += [UInt8](repeating: 5, count: 32)
+    bytes += [UInt8](repeating: 0, count: 8)
+    bytes += carrier
+    bytes += try bytes.digest.prefix(4)
+    return Array("coffer-fleet-1:\(bytes.hex)".utf8)
   }
 }

@@ -238,7 +238,7 @@ struct FleetRefusalTests {
     let host = try toolFleet("office", at: first.address)[0]
     try host.succeed("create", "other", "--at", second.address, "-c", "flags", "--as", "office")
     let both = try host.fleet("create", "third", "--at", "file:///tmp/never", "-c", "flags")
-    #expect(both.code == 9 && both.message.contains("shared with another fleet"), "\(both)")
+    #expect(both.code == 9 && both.message.contains("already shared with another fleet"), "\(both)")
     #expect(try host.fleet("sync", "--json").lines.count == 2)
     let unclear = try host.fleet("members")
     #expect(unclear.code == 2 && unclear.message.contains("other, team"), "\(unclear)")

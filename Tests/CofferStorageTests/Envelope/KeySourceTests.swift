@@ -103,7 +103,7 @@ import Testing
   @Test("refuses a file of one byte, without calling it empty")
   func oneByte() throws {
     let path = folder.file("store")
-    for (bytes, reason) in [("", "the file is empty"), ("x", "it has no header of a store")] {
+    for (bytes, reason) in [("", "the file is empty"), ("x", "it does not begin with a store's header")] {
       try Data(bytes.utf8).write(to: URL(fileURLWithPath: path))
       #expect(throws: StorageError.notAStore(path: path, reason: reason)) {
         try Store.open(at: path, key: .key(.random(count: 32)))

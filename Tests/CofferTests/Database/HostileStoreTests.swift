@@ -56,7 +56,7 @@ import Testing
       guard case .damaged(part: "schema", _)? = error as? CofferError else { return false }
       return true
     }
-    // Programs that already have it open compute nothing of it, and a verification reports it.
+    // Programs that already have it open use no view and no trigger, and a verification reports it.
     let connection = try database.makeConnection()
     try? connection.readWrite { try $0.setObject(1, forKey: "new", inCollection: "c") }
     if sql == Self.endless {
@@ -65,6 +65,20 @@ import Testing
     } else if !sql.contains("flags") {
       #expect(try connection.read { try $0.object(forKey: "k1", inCollection: "c") } == "value 1")
     }
+  }
+
+  @Test("has an index over an expression computed if it is added later: a limit that SECURITY.md names")
+  func expressionAddedLater() throws {
+    let connection = try database.makeConnection()
+    // The least integer has no absolute value.
+    try execute("CREATE INDEX more ON items(abs(CASE key WHEN 'new' THEN -9223372036854775808 END))")
+    try connection.readWrite { try $0.setObject(1, forKey: "other", inCollection: "c") }
+    #expect {
+      try connection.readWrite { try $0.setObject(1, forKey: "new", inCollection: "c") }
+    } throws: {
+      if case CofferError.sqlite(_, "integer overflow") = $0 { true } else { false }
+    }
+    #expect(try database.verify().problems.contains { $0.description.hasPrefix("The schema is damaged") })
   }
 
   @Test("is opened after a vacuum, a backup, a re-encryption and a salvage, which recreate the schema")

@@ -37,13 +37,13 @@ import Testing
 
   @Test("to the store is an error that names it")
   func store000() throws {
-    #expect(try open(with: 0o000, on: store.path).hasPrefix("No permission for \(store.path): "))
-    #expect(try open(with: 0o400, on: store.path).hasPrefix("No permission for \(store.path): "))
+    #expect(try open(with: 0o000, on: store.path).hasPrefix("\(store.path) cannot be used: "))
+    #expect(try open(with: 0o400, on: store.path).hasPrefix("\(store.path) cannot be used: "))
   }
 
   @Test("to the folder is an error, whether to enter it or to write to it")
   func folder() throws {
-    #expect(try open(with: 0o500, on: store.folder).hasPrefix("No permission for \(store.path): "))
+    #expect(try open(with: 0o500, on: store.folder).hasPrefix("\(store.path) cannot be used: "))
     // The key is behind it, too, and is checked first or second.
     #expect(try open(with: 0o000, on: store.folder).contains("ermission"))
   }
@@ -79,7 +79,7 @@ import Testing
       return try store.worker("open-as-other-user").text.trimmingCharacters(in: .newlines)
     }
     let foreign = try open(owner: 1, mode: 0o666)
-    #expect(foreign.hasPrefix("No permission for \(path): ") && foreign.contains("belongs to another user (1)"))
+    #expect(foreign.hasPrefix("\(path) cannot be used: ") && foreign.contains("belongs to another user (1)"))
     #expect(try open(owner: 65534, mode: 0o660).contains("others can write to it (mode 660)"))
     #expect(try open(owner: 65534, mode: 0o600) == "opened")
   }

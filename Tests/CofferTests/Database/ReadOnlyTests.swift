@@ -212,7 +212,7 @@ import Testing
     try protect()
     try setMode(0, on: store.path + "-wal")
     let reader = try store.startWorker("read-as-other-user")
-    #expect(try #require(reader.readLine()).hasPrefix("No permission for \(store.path)-wal: "))
+    #expect(try #require(reader.readLine()).hasPrefix("\(store.path)-wal cannot be used: "))
   }
 
   @Test("leaves no files in another user's world-writable folder", .enabled(if: getuid() == 0))

@@ -1,3 +1,4 @@
+import CofferCrypto
 import Foundation
 import TestSupport
 import Testing
@@ -19,8 +20,8 @@ import Testing
     try database.close()
   }
 
-  private func value(at path: String, forKey key: String = "k") throws -> String? {
-    let database = try Database.open(at: path, key: store.key)
+  private func value(at path: String, forKey key: String = "k", openedBy source: KeySource? = nil) throws -> String? {
+    let database = try Database.open(at: path, key: source ?? store.key)
     defer { try? database.close() }
     return try database.makeConnection().read { try $0.object(forKey: key, as: String.self) }
   }
@@ -75,6 +76,46 @@ import Testing
     try preferences.set("mine", forKey: "k")
     let next = try #require(await events.next())
     #expect(next.scope == .keys && next.changes.map(\.key) == ["k"])
+  }
+
+  @Test("by a backup locks the vault")
+  func vault() throws {
+    let database = try store.open()
+    try database.vault.create(key: store.key)
+    try database.seal(collection: "tokens")
+    let connection = try database.makeConnection()
+    try connection.readWrite { try $0.setObject("s3cret", forKey: "k", inCollection: "tokens") }
+    let sealed = store.folder + "/sealed.coffer"
+    try database.backup(to: sealed, key: store.key)
+    #expect(try store.worker("restore", sealed, "force").status == 0)
+    #expect(try connection.read { try $0.object(forKey: "k", as: String.self) } == "new")
+    #expect(!database.vault.isUnlocked)
+    #expect(throws: CofferError.locked(collection: "tokens")) {
+      try connection.read { try $0.object(forKey: "k", inCollection: "tokens", as: String.self) }
+    }
+    try database.vault.unlock(store.key)
+    #expect(try connection.read { try $0.object(forKey: "k", inCollection: "tokens", as: String.self) } == "s3cret")
+  }
+
+  @Test("is not followed by programs that opened it with a passphrase or a recovery key, which are not kept")
+  func typedSecrets() throws {
+    let (original, copy) = (try store.open(), try Database.open(at: backup, key: store.key))
+    let passphrase = KeySource.passphrase(SecretBytes(copying: "correct horse".utf8))
+    let recoveryKey = KeySource.recoveryKey(try original.addRecoveryKey().text)
+    try copy.addSlot(recoveryKey)
+    for database in [original, copy] {
+      try database.addSlot(passphrase, stretching: .scrypt(log2N: 14, r: 8, p: 1))
+      try database.close()
+    }
+    let databases = try [passphrase, recoveryKey].map { try Database.open(at: store.path, key: $0) }
+    let connections = try databases.map { try $0.makeConnection() }
+    try restore()
+    for connection in connections {
+      #expect(throws: CofferError.storeReplaced(path: databases[0].path)) {
+        try connection.read { try $0.object(forKey: "k", as: String.self) }
+      }
+    }
+    for source in [passphrase, recoveryKey] { #expect(try value(at: store.path, openedBy: source) == "old") }
   }
 
   @Test("is not restored while it is open elsewhere, unless forced; otherwise nothing changes")

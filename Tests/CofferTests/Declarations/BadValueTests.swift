@@ -1,4 +1,6 @@
+import CofferCrypto
 import Foundation
+import Logging
 import Testing
 
 @testable import Coffer
@@ -60,11 +62,11 @@ extension Keys {
     }
     #expect(
       reports == [
-        "application/rate is 1 to 100, not 1000 (in the environment's SHOP_RATE): the default",
-        "application/rate is of type int, not string (in collection \"application\"): the default",
-        "application/rate is of type int, not string (in collection \"application\"): the default",
-        "application/rate is 1 to 100, not 0 (in collection \"suite\"): the last good value",
-        "application/rate is 1 to 100, not 400 (in collection \"global\"): the last good value",
+        "application/rate must be 1 to 100, not 1000 (in the environment's SHOP_RATE): the default",
+        "application/rate must be of type int, not string (in collection \"application\"): the default",
+        "application/rate must be of type int, not string (in collection \"application\"): the default",
+        "application/rate must be 1 to 100, not 0 (in collection \"suite\"): the last good value",
+        "application/rate must be 1 to 100, not 400 (in collection \"global\"): the last good value",
       ])
   }
 
@@ -175,6 +177,109 @@ extension Keys {
     #expect(preferences[.rate] == 12)
     database.vault.lock()
     #expect(preferences[.rate] == 12)
+  }
+}
+
+/// The messages that were logged, of all levels.
+private final class LoggedMessages: Sendable {
+  let all = Lock<[String]>([])
+}
+
+private struct RecordingLogHandler: LogHandler {
+  let messages: LoggedMessages
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.trace
+
+  init(_ messages: LoggedMessages) { self.messages = messages }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    let text = "\([event.message, event.error, event.metadata] as [Any?])"
+    messages.all.withLock { $0.append(text) }
+  }
+}
+
+/// Cannot be decoded, and says so with the value.
+private struct Quoting: Codable {
+  struct Refusal: Error { let text: String }
+
+  var text = ""
+
+  init() {}
+
+  init(from decoder: any Decoder) throws {
+    throw Refusal(text: try decoder.singleValueContainer().decode(String.self))
+  }
+}
+
+@Suite("Messages and errors", .timeLimit(.minutes(1))) struct MessageSecrecyTests {
+  private let store: TemporaryStore
+  private let messages: LoggedMessages
+  private let proxy: ConnectionProxy
+  private let canary = "canary-hunter2-correct-horse"
+  private let number = 987_654_321
+  private let short = Key<Secret?>("short", in: "web", limits: .count(...5))
+  private let port = Key("port", in: "web", default: 1)
+  private let quoting = Key("quoting", in: "web", default: Quoting())
+  private let mode = Key("mode", in: "pins", default: "a", limits: .choices("a", "b"))
+  private let pin = Key("pin", in: "pins", default: 1, limits: .range(1...9))
+
+  /// A store with a value that does not match its key for each of them, those of "pins" sealed.
+  init() throws {
+    store = try TemporaryStore()
+    let messages = LoggedMessages()
+    self.messages = messages
+    let database = try Database.openOrCreate(
+      at: store.path, key: store.key,
+      options: .init(
+        busyTimeout: .milliseconds(200), logger: Logger(label: "test") { _ in RecordingLogHandler(messages) }))
+    try database.vault.create(key: store.key)
+    try database.seal(collection: "pins")
+    proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
+    try proxy.setObject(Secret(canary), forKey: "short", inCollection: "web")
+    try proxy.setObject(canary, forKey: "port", inCollection: "web")
+    try proxy.setObject(canary, forKey: "quoting", inCollection: "web")
+    try proxy.setObject(canary, forKey: "mode", inCollection: "pins")
+    try proxy.setObject(number, forKey: "pin", inCollection: "pins")
+  }
+
+  private func failFlush() throws {
+    try store.open().makeConnection().readWrite { _ in
+      try proxy.setObject(canary, forKey: "pending", inCollection: "web")
+      #expect(throws: CofferError.busy) { try proxy.flushAndWait() }
+    }
+  }
+
+  private func refusal(of body: () throws -> Void) throws -> String {
+    let error = try #require(throws: CofferError.self) { try body() }
+    return "\(error)"
+  }
+
+  @Test("never include a secret, a sealed value, or a text that cannot be decoded or flushed")
+  func secrecy() async throws {
+    let failures = proxy.errors
+    try failFlush()
+    #expect(proxy[short] == nil && proxy[port] == 1 && proxy[quoting].text == "")
+    #expect(proxy[mode] == "a" && proxy[pin] == 1)
+    proxy[short] = Secret(canary)
+    proxy[mode] = canary
+    proxy[pin] = number
+    var texts = try [
+      refusal { try proxy.set(Secret(canary), for: short) },
+      refusal { try proxy.set(canary, for: mode) },
+      refusal { _ = try proxy.value(of: pin) },
+      refusal { _ = try proxy.value(of: quoting) },
+      refusal { _ = try proxy.object(forKey: "short", inCollection: "web", as: String.self) },
+      refusal { try proxy.setObject([Secret(canary)], forKey: "list", inCollection: "web") },
+    ]
+    for await failure in failures.prefix(8) { texts.append("\(failure)") }
+    let logged = messages.all.withLock { $0 }
+    #expect(logged.count >= 9 && logged.contains { $0.contains("A flush failed") })
+    for text in texts + logged { #expect(!text.contains(canary) && !text.contains("\(number)"), "\(text)") }
   }
 }
 

@@ -45,6 +45,21 @@ private struct Frame: Codable, Equatable { var width = 80 }
     for declaration in declarations { #expect(try Declaration(json: declaration.json) == declaration) }
   }
 
+  @Test("have a type that is nested up to 8 deep")
+  func nesting() {
+    func text(_ name: String, _ depth: Int) -> String {
+      String(repeating: "\(name)<", count: depth) + "int" + String(repeating: ">", count: depth)
+    }
+    for name in ["array", "dict"] {
+      #expect(SettingType(text(name, 8))?.description == text(name, 8))
+      #expect(SettingType(text(name, 9)) == nil)
+    }
+    // A declaration that could not be read again would damage the store.
+    #expect(throws: CofferError.self) {
+      try Settings { Key("deep", default: [[[[[[[[[1]]]]]]]]]) }.declarations(of: "shop")
+    }
+  }
+
   @Test("that are invalid are refused, and the setting is named")
   func malformed() {
     for (json, reason) in [
@@ -85,7 +100,7 @@ private struct Frame: Codable, Equatable { var width = 80 }
       problem(Key("k", default: "a", limits: .pattern("[a-z]+")), "Hunter")
         == "text matching [a-z]+, and the value is not")
     #expect(problem(Key("k", default: "7", limits: .pattern(#"\d"#)), "٧") != nil)
-    #expect(problem(Key("k", default: [1], limits: .notEmpty), []) == "not empty, not 0")
+    #expect(problem(Key("k", default: [1], limits: .notEmpty), []) == "at least 1 long, not 0")
     #expect(problem(Key<Secret?>("k", limits: .count(8...)), .secret(Secret("short"))) == "at least 8 long, not 5")
     #expect(problem(Key("k", default: 1.5, limits: .range(0...2)), .double(.nan)) == "0.0 to 2.0, not nan")
     #expect(problem(Key("k", default: 1.5, limits: .range(0...2)), 2) == nil)
@@ -198,9 +213,9 @@ private struct Frame: Codable, Equatable { var width = 80 }
     } throws: { error in
       guard case CofferError.invalidSettings(let problems) = error else { return false }
       return problems.map(\.description) == [
-        "shop/http.port is 1 to 65535, not 99999 (in the environment's SHOP_HTTP_PORT)",
-        "shop/name is not empty, not 0 (in collection \"shop\")",
-        "billing/rate is of type int, not string (in collection \"billing\")",
+        "shop/http.port must be 1 to 65535, not 99999 (in the environment's SHOP_HTTP_PORT)",
+        "shop/name must be at least 1 long, not 0 (in collection \"shop\")",
+        "billing/rate must be of type int, not string (in collection \"billing\")",
       ]
     }
     #expect(try version() == Schema.version)

@@ -225,7 +225,8 @@ extension Keys {
     try preferences.set(77, forKey: "limit")
     async let next = iterator.next()
     let report = await errors.first { _ in true }
-    #expect(report?.problem?.description == "application/limit is 9 or less, not 77 (in collection \"application\")")
+    #expect(
+      report?.problem?.description == "application/limit must be 9 or less, not 77 (in collection \"application\")")
     #expect(report?.instead == "the last good value")
     preferences[.limit] = 6
     #expect(await next == 6)

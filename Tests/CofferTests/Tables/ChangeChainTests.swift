@@ -155,6 +155,25 @@ import Testing
     #expect(try problems() == ["The change log is empty."])
   }
 
+  @Test("does not detect that a collection's list of keys was emptied: a limit that SECURITY.md names")
+  func emptied() throws {
+    try commit(8)
+    func hasKeys() throws -> Bool {
+      try connection.perform { session in
+        try session.read { try session.connection.text(ofAllRowsIn: "changes").contains("k") }
+      }
+    }
+    #expect(try hasKeys())
+    // As removing the collection does; its item stays here.
+    try connection.perform { session in
+      try session.connection.beginWrite(.full)
+      try session.changeLog.forget(session.collectionID("c"))
+      try session.connection.commit()
+    }
+    #expect(try !hasKeys() && problems().isEmpty)
+    #expect(try connection.read { try $0.object(forKey: "k", inCollection: "c", as: Int.self) } == 7)
+  }
+
   @Test("7.4 detects a missing end of the log, and a rebuilt chain, if the newest link is remembered")
   func remembered() throws {
     let anchor = RecordedAnchor()

@@ -268,6 +268,19 @@ import Testing
     #expect(problems.isEmpty, "\(problems)")
   }
 
+  @Test("can hide a removed declaration from verification while the vault is locked: a limit that SECURITY.md names")
+  func hiddenDeclaration() throws {
+    vault.lock()
+    try fixture.execute(
+      """
+      UPDATE collections SET flags = flags & ~1; UPDATE vault SET sealed = x''; DELETE FROM history;
+      UPDATE items SET type = 5, data = CAST('planted' AS BLOB), metadata = NULL
+      """)
+    let problems = try fixture.database.verify().problems
+    #expect(problems.isEmpty, "\(problems)")
+    expectDamage { try vault.unlock(fixture.vaultKey) }
+  }
+
   // MARK: The owner
 
   @Test(

@@ -18,7 +18,7 @@ struct RawConnection: Sendable {
     #else
       descriptor = socket(AF_INET, SOCK_STREAM, 0)
     #endif
-    var time = timeval(tv_sec: 20, tv_usec: 0)
+    var time = timeval(tv_sec: 120, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -43,7 +43,7 @@ struct RawConnection: Sendable {
     guard count == bytes.count else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
   }
 
-  /// The input, until the other end closes or is silent for 20 seconds.
+  /// The input, until the other end closes or is silent for two minutes.
   func readToEnd() -> String {
     var bytes: [UInt8] = []
     while true {

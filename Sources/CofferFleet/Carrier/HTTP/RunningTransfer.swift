@@ -43,7 +43,8 @@ final class RunningTransfer {
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.milliseconds)
     if let timeout = request.timeout { set(CURLOPT_TIMEOUT_MS, timeout.milliseconds) }
-    // A server that vanishes silently is noticed within half a minute, even if nothing is sent.
+    // A server that vanishes silently is noticed after half a minute, even if nothing is sent: it is probed after 15 seconds of
+    // silence, and given up 5 seconds after the third unanswered probe.
     note(coffer_curl_keep_alive(handle, 15, 5, 3))
     note(coffer_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText))
   }

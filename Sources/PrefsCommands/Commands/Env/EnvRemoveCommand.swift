@@ -29,7 +29,9 @@ struct EnvRemoveCommand: ParsableCommand {
       let connection = try database.makeConnection()
       // Ask outside of a transaction, which would block all other writers until the answer.
       let count = try connection.read { transaction in
-        guard try transaction.hasEnvironment(environment) else { throw try environment.notFound(in: transaction) }
+        guard try transaction.hasEnvironment(environment) else {
+          throw try environment.notFound(in: transaction, hint: "List them with: prefs env list")
+        }
         return try transaction.numberOfKeys(inCollection: environment.collection)
       }
       if count > 0, !force { try confirm(count, environment) }
