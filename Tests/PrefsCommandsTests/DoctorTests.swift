@@ -57,6 +57,21 @@ struct DoctorReportTests {
     try tool.succeed("doctor")
   }
 
+  @Test("The pages of a store above 64 MiB are not checked without --deep, which the output says")
+  func large() throws {
+    let tool = try Tool()
+    let file = tool.path("large")
+    try #require(FileManager.default.createFile(atPath: file, contents: nil) && truncate(file, 65 << 20) == 0)
+    try tool.succeed("set", "--type", "data", "--value-file", file, "x")
+    let store = try FileHandle(forUpdating: URL(fileURLWithPath: tool.store))
+    try store.seek(toOffset: 32 << 20)
+    try store.write(contentsOf: [UInt8](repeating: 0, count: 16))
+    try store.close()
+    let run = try tool.run("doctor")
+    #expect(run.code == 0 && run.text.contains("Pages and values were not checked; use --deep for that."))
+    #expect(try tool.run("get", "x").code == 7)
+  }
+
   @Test("Bytes after the last page are a problem, also in a store that is not read completely, and checked quickly")
   func tail() throws {
     let tool = try Tool()

@@ -45,6 +45,21 @@ struct MemberTests {
     #expect(try late.get("x") == "1")
   }
 
+  @Test("that only read may be many stores with one invitation, which are removed together")
+  func oneInvitation() async throws {
+    let admin = try await Host("a").create(carrier)
+    let invitation = try await admin.fleet.invite("site", role: .reader)
+    let stores = [try await Host("x").join(invitation, carrier), try await Host("y").join(invitation, carrier)]
+    try admin.set("1", "k")
+    try await admin.sync()
+    for store in stores {
+      try await store.sync()
+      #expect(try store.get("k") == "1")
+    }
+    try await admin.fleet.remove("site")
+    for store in stores { await #expect(throws: FleetError.removed) { try await store.sync() } }
+  }
+
   @Test("read nothing that is written after their removal, with all the keys they had")
   func removal() async throws {
     let hosts = try await fleet(of: "a", "b", "c", on: carrier)

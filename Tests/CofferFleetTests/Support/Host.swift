@@ -67,7 +67,12 @@ final class Host: @unchecked Sendable {
 
   @discardableResult
   func join(_ admin: Host, _ carrier: any Carrier, role: FleetRole = .writer) async throws -> Host {
-    membership = try await Fleet.join(try await admin.fleet.invite(name, role: role), database, at: carrier)
+    try await join(try await admin.fleet.invite(name, role: role), carrier)
+  }
+
+  @discardableResult
+  func join(_ invitation: Invitation, _ carrier: any Carrier) async throws -> Host {
+    membership = try await Fleet.join(invitation, database, at: carrier)
     return self
   }
 
