@@ -82,7 +82,7 @@ let changes = try settings.changes(of: .greeting, .workers, .origins, .isServing
 do {
   try settings.set(1000, for: .workers)
 } catch CofferError.invalidValue(_, let key, let reason) {
-  print("Refused: \(key) is \(reason)")
+  print("Refused: \(key) must be \(reason)")
 }
 
 var visits = ["evening", "stop"].makeIterator()

@@ -53,7 +53,7 @@ for tenant in [acme, globex, initech] {
 do {
   try initech.set(-1, for: Billing.rate)
 } catch CofferError.invalidValue(let collection, let key, let reason) {
-  print("Refused: \(collection)/\(key) is \(reason)")
+  print("Refused: \(collection)/\(key) must be \(reason)")
 }
 
 // A typo in the environment hides nothing: the stored value is used, and the problem is logged.
