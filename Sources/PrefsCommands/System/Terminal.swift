@@ -32,12 +32,14 @@ package enum Terminal {
 
   /// Asks for a secret without echo.
   ///
+  /// - Parameter otherwise: How else to give it, as a sentence for the error where there is no terminal.
   /// - Throws: ``Failure`` with the status `keyUnavailable` when there is no terminal, or nothing was entered.
-  package static func secret(_ prompt: String) throws -> SecretBytes {
+  package static func secret(_ prompt: String, otherwise: String? = nil) throws -> SecretBytes {
     // Nonblocking: the read returns between lines, so that signals are noticed (see HiddenInput).
     let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      throw Failure(.keyUnavailable, "there is no terminal to ask for a secret.")
+      throw Failure(
+        .keyUnavailable, "there is no terminal to ask for a secret." + (otherwise.map { " \($0)" } ?? ""))
     }
     defer { close(descriptor) }
     return try FileDescriptor.secret(capacity: 4 << 10) { buffer in
@@ -49,11 +51,8 @@ package enum Terminal {
   }
 
   /// Asks for a new secret twice, so that a typo does not lock anything for good.
-  ///
-  /// - Parameter otherwise: How else to give it, as a sentence for the error where there is no terminal.
   static func newSecret(_ prompt: String, otherwise: String) throws -> SecretBytes {
-    guard isThere else { throw Failure(.keyUnavailable, "there is no terminal to ask for a secret. \(otherwise)") }
-    let first = try secret(prompt)
+    let first = try secret(prompt, otherwise: otherwise)
     let second = try secret("The same again: ")
     guard first.isEqual(to: second) else {
       throw Failure(.keyUnavailable, "the two entries differ; nothing was changed.")
