@@ -134,6 +134,16 @@ import Testing
     #expect(try store.open().makeConnection().read { try $0.numberOfKeys(inCollection: "exit") } == 500)
   }
 
+  @Test("4.10 end without their last flush if another one keeps the lock")
+  func exitWithoutLock() throws {
+    let connection = try store.open().makeConnection()
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "k")
+      #expect(try store.worker("exit-without-flush").status == 0)
+    }
+    #expect(try connection.read { try $0.numberOfKeys(inCollection: "exit") } == 0)
+  }
+
   /// How much the heavy tests do; `COFFER_SOAK=1` does all that is promised.
   private static let isSoak = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil
 

@@ -22,6 +22,11 @@ class ListTests(PageCase):
             self.browser.wait(lambda: (name in self.browser.names()) if name else self.browser.names() == [])
         self.assertEqual(self.browser.names(), ["notes/first"])
 
+    def test_search_finds_what_has_each_of_several_words(self):
+        for text, names in [("document", 3), ("document lose", 1), ("lose  DOCUMENT", 1), ("document milk", 0)]:
+            self.browser.search(text)
+            self.browser.wait(lambda: len(self.browser.names()) == names)
+
     def test_search_never_finds_a_secret(self):
         self.browser.search("hunter2")
         self.browser.wait(lambda: self.browser.text("#count") == "0 settings")

@@ -85,6 +85,23 @@ extension LogTests {
     #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-3"))
   }
 
+  @Test("that loses frames is not copied where four copies are kept already, and the store still opens")
+  func copyBesideFour() throws {
+    let (store, connection) = try threeCommits()
+    let copy = try store.copyAsAfterCrash()
+    try connection.close()
+    _ = try damage(copy)
+    for number in 1...4 { try copy.overwrite([1], suffix: "-damaged-log-\(number)") }
+    let recovering = try copy.connect()
+    #expect(try recovering.contents() == ["a=1"])
+    guard case .missing(reason: "there are 4 copies already; move or remove them")? = recovering.logLoss?.copy else {
+      Issue.record("\(String(describing: recovering.logLoss))")
+      return
+    }
+    try recovering.close()
+    #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-5"))
+  }
+
   @Test("that loses frames as the last connection closes is copied, too")
   func copyOnClosing() throws {
     let (store, connection) = try threeCommits()
