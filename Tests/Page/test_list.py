@@ -2,6 +2,7 @@
 
 import glob
 import json
+import os
 import unittest
 
 from cases import PageCase
@@ -64,7 +65,9 @@ class ListTests(PageCase):
         self.browser.click("#collections [data-collection='c:mail']")
         self.browser.wait(lambda: self.browser.text("#count") == "2 settings")
         self.browser.click("#export")
-        files = self.browser.wait(lambda: glob.glob(f"{self.browser.profile}/settings*.json"))
+        # Chromium makes an empty file of that name first, and puts the download in its place.
+        files = self.browser.wait(
+            lambda: [path for path in glob.glob(f"{self.browser.profile}/settings*.json") if os.path.getsize(path) > 0])
         with open(files[0]) as file:
             self.assertEqual(json.load(file), {"mail": {"token": "<secret: 14 bytes>"}})
 
