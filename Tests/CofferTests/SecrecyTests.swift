@@ -131,4 +131,44 @@ import Testing
     #expect(try blocks(one).isDisjoint(with: blocks(other)))
     #expect(try blocks(one).count == (try one.bytes().count - 16_384) / 16)
   }
+
+  @Test("copies of one file show which pages changed, backups do not: a limit that SECURITY.md names")
+  func copiesShowChangedPages() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    try connection.readWrite { transaction in
+      for number in 0..<500 { try transaction.setObject(Self.value, forKey: "\(number)") }
+    }
+    func pages(_ suffix: String = "") throws -> Set<Data> {
+      let bytes = try store.bytes(suffix)
+      return Set(stride(from: 16_384, to: bytes.count, by: 4096).map { bytes.subdata(in: $0..<$0 + 4096) })
+    }
+    func copies() throws -> (file: Set<Data>, backup: Set<Data>) {
+      _ = try connection.perform { try $0.connection.checkpointAndTruncate(onPage: {}) }
+      defer { try? FileManager.default.removeItem(atPath: store.path + "-backup") }
+      try database.backup(to: store.path + "-backup", key: store.key)
+      return (try pages(), try pages("-backup"))
+    }
+    let earlier = try copies()
+    try connection.readWrite { try $0.setObject("another", forKey: "250") }
+    let later = try copies()
+    #expect(earlier.file.intersection(later.file).count > earlier.file.count / 2)
+    #expect(earlier.file != later.file)
+    #expect(earlier.backup.isDisjoint(with: later.backup))
+  }
+
+  @Test("ID, times, labels, kinds and costs of the slots are readable without a key: a limit that SECURITY.md names")
+  func readableWithoutKey() throws {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    let passphrase = SecretBytes(copying: "correct horse")
+    try database.addSlot(
+      .passphrase(passphrase), label: "laptop of accounting", stretching: .scrypt(log2N: 14, r: 8, p: 1))
+    try database.close()
+    let envelope = try Store.peekEnvelope(at: store.path)
+    #expect(envelope.slots.map(\.label) == ["", "laptop of accounting"])
+    #expect(envelope.slots.map(\.kind) == [.keyFile, .passphrase])
+    #expect(try store.bytes().range(of: Data("laptop of accounting".utf8)) != nil)
+  }
 }
