@@ -6,7 +6,7 @@ ROUNDS ?= 7
 SOURCES = Sources Tests Benchmarks Examples Package.swift
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test-deps build release install uninstall package test-package demo test test-install examples acceptance docs sanitize soak fuzz load \
+.PHONY: help deps test-deps build release install uninstall package test-package demo test test-install models examples acceptance docs sanitize soak fuzz load \
   bench bench-configuration api interface lint format clean
 
 help: ## Show this list
@@ -66,6 +66,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 	Tests/Operating/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	Tests/Page/run "$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path)"
 	@$(MAKE) test-install
+	@$(MAKE) models
 	COFFER_WARNINGS_AS_ERRORS=1 $(MAKE) examples
 
 # The tool built for the tests: a release build takes minutes more, with the same result.
@@ -73,6 +74,10 @@ test-install: ## Install into a folder that goes away, and check the manual page
 	@Scripts/install-programs.sh mandoc zsh fish
 	@folder=$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path) && \
 	  for program in prefs prefs-fleet; do Scripts/manual-page "$$folder/$$program" >"$$folder/$$program.1"; done && Tests/Install/run "$$folder/prefs"
+
+models: ## Check the models in Documentation/Models with Spin, and that it finds an error in each of their twins
+	@Scripts/install-programs.sh spin gcc
+	@Tests/Models/run
 
 # Not part of `make test`: it needs root, and the packages of a complete system.
 test-package: release ## Install, use, upgrade and remove the Debian package, in a system of its own
