@@ -93,7 +93,7 @@ enum Work: String {
   }
 
   private static func appendChange(_ connection: SQLiteConnection) throws {
-    let insert = try connection.statement("INSERT INTO changes VALUES (NULL, ?, 1, 2, 'uid 0', 3, ?, ?, NULL)")
+    let insert = try connection.statement("INSERT INTO changes VALUES (NULL, ?1, 1, 2, 'uid 0', 3, ?3, NULL, ?3, ?2)")
     insert.bind(try RandomSource.bytes(count: 16), at: 1)
     insert.bind([UInt8](repeating: 7, count: 30), at: 2)
     insert.bind(try RandomSource.bytes(count: 16), at: 3)

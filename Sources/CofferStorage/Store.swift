@@ -132,7 +132,7 @@ package final class Store: Sendable {
       let copy = try draft.envelope.encoded(rootKey: draft.rootKey.key)
       let envelope = try Envelope(copy: copy[...])
       do {
-        try file.write(copy)
+        if try !file.write(copy) { state.needsRepair = true }
       } catch {
         state.needsRepair = true
         throw error
@@ -142,6 +142,9 @@ package final class Store: Sendable {
     }
   }
 
+  /// Whether one of the envelope's copies is not written, or not synced; the next change of the store repairs that.
+  package var hasUnwrittenEnvelopeCopy: Bool { state.withLock { $0.needsRepair } }
+
   /// Restores a damaged or outdated copy of the envelope from the other one.
   ///
   /// The caller holds SQLite's write lock. One whole copy is enough to continue, so a failure to write the other one
@@ -149,11 +152,15 @@ package final class Store: Sendable {
   func repairEnvelope() {
     state.withLock { state in
       guard state.needsRepair else { return }
-      state.needsRepair = false
       let (sequence, rootKey) = (state.envelope.sequence, state.rootKey.key)
-      try? file.repair { envelope in
-        try envelope.verify(rootKey: rootKey)
-        return envelope.sequence == sequence
+      do {
+        try file.repair { envelope in
+          try envelope.verify(rootKey: rootKey)
+          return envelope.sequence == sequence
+        }
+        state.needsRepair = false
+      } catch {
+        // The next change of the store tries again: the other copy may still have a slot that was removed.
       }
     }
   }

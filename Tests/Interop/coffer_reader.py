@@ -735,9 +735,9 @@ class Store:
         """Whether envelope and pages belong together."""
         with open_plain(path) as plain, reading():
             version, = plain.execute("PRAGMA user_version").fetchone()
-            if version > 10:
-                raise NewerFormat(f"The tables have version {version}; this reader knows version 10.")
-            if version < 5:
+            if version > 13:
+                raise NewerFormat(f"The tables have version {version}; this reader knows version 13.")
+            if version < 11:
                 raise Damaged("The store is damaged: the version of its tables was never released.")
             meta = {as_text(name): as_bytes(value) for name, value in plain.execute("SELECT name, value FROM meta")}
         if meta.get("store_id") != self.envelope.store_id:
@@ -1025,7 +1025,7 @@ class KeyChange:
     what: str  # inserted, updated, removed, touched
     object_changed: bool
     metadata_changed: bool
-    expired: bool = False
+    expired: Optional[int] = None  # when, if it was removed for that
 
 
 @dataclass(frozen=True)
@@ -1045,6 +1045,8 @@ class Change:
     author: Optional[Author]
     total: int
     size: int
+    #: What it did besides changing keys: phrases, each with the collection concerned or None.
+    actions: tuple
     cleared: bool
     collections: tuple
 
@@ -1074,7 +1076,7 @@ def refuse_unknown_flags(plain: sqlite3.Connection, collection: Optional[str] = 
     """Refuses a collection, or any, that a newer version may have filled with something else."""
     with reading():
         for name, flags in plain.execute("SELECT name, flags FROM collections"):
-            if flags & ~3 and collection in (None, as_text(name)):
+            if flags & ~7 and collection in (None, as_text(name)):
                 raise NewerFormat(f"Collection {as_text(name)} has flags unknown to this reader.")
 
 
@@ -1141,7 +1143,7 @@ class Declaration:
 def declarations(plain: sqlite3.Connection) -> list[Declaration]:
     """The declared settings, in the order of their collections and keys."""
     with reading():
-        if plain.execute("PRAGMA user_version").fetchone()[0] in (5, 8):
+        if plain.execute("PRAGMA user_version").fetchone()[0] == 11:
             return []
         result = []
         for collection, key, application, version, text in plain.execute(
@@ -1174,10 +1176,10 @@ def history_limits(plain: sqlite3.Connection) -> dict:
 def decode_changed_keys(data: bytes) -> tuple:
     """What `changes.keys` holds: whether everything was cleared, and what became of each collection."""
     fields = Fields(data, "a row of the change log")
-    cleared = flags_of(fields, 0b1) == 1
+    cleared = flags_of(fields, 0b101) & 1 == 1
     found = []
     while not fields.at_end:
-        collection, form, count = fields.varint(), flags_of(fields, 0b11), fields.varint()
+        collection, form, count = fields.varint(), flags_of(fields, 0b111), fields.varint()
         keys = []
         for _ in range(count):
             bits = flags_of(fields, 0b11111)
@@ -1185,7 +1187,8 @@ def decode_changed_keys(data: bytes) -> tuple:
             what = ("inserted", "updated", "removed", "touched")[bits & 3]
             if bits & 16 and what != "removed":
                 raise Damaged("The store is damaged: a key expired according to the change log, but exists.")
-            keys.append(KeyChange(key, what, bool(bits & 4), bool(bits & 8), bool(bits & 16)))
+            expired = struct.unpack(">q", fields.bytes(8))[0] if bits & 16 else None
+            keys.append(KeyChange(key, what, bool(bits & 4), bool(bits & 8), expired))
         if found and collection <= found[-1].collection:
             raise Damaged("The store is damaged: the collections of a row of the change log are not in order.")
         found.append(CollectionChange(collection, bool(form & 1), bool(form & 2), tuple(keys)))
@@ -1196,53 +1199,102 @@ def flags_of(fields: Fields, known: int) -> int:
     bits = fields.integer(1)
     if bits & ~known:
         raise Damaged("The store is damaged: a row of the change log has unknown bits.")
+    if known in (0b101, 0b111) and bits & 5 == 4:
+        raise Damaged("The store is damaged: the change log has erased what it did not clear.")
     return bits
+
+
+def actions_of(text: Any) -> tuple:
+    """What a commit did besides changing keys: phrases, each with the collection concerned or None."""
+    lines = [] if text is None else as_text(text).split("\n")
+    return tuple((phrase, name if tab else None) for phrase, tab, name in (line.partition("\t") for line in lines))
 
 
 def changes(plain: sqlite3.Connection) -> Iterator[Change]:
     """Every row of the change log, decoded, the oldest first."""
     with reading():
-        rows = plain.execute("SELECT sequence, noise, time, writer, author, total, keys FROM changes ORDER BY sequence")
-        for sequence, noise, time, writer, author, total, keys in rows:
+        rows = plain.execute(
+            "SELECT sequence, noise, time, writer, author, total, action, keys FROM changes ORDER BY sequence")
+        for sequence, noise, time, writer, author, total, action, keys in rows:
             keys = as_bytes(keys)
-            size = len(keys) + (0 if author is None else len(as_bytes(author)))
+            size = len(keys) + sum(0 if text is None else len(as_bytes(text)) for text in (author, action))
             yield Change(
-                sequence, as_bytes(noise), time, writer, author_of(author), total, size, *decode_changed_keys(keys))
+                sequence, as_bytes(noise), time, writer, author_of(author), total, size, actions_of(action),
+                *decode_changed_keys(keys))
+
+
+def split_changed_keys(data: bytes) -> tuple:
+    """The first byte of `changes.keys`, and id, form and list of each collection as they lie there."""
+    fields = Fields(data, "a row of the change log")
+    first = fields.integer(1)
+    parts = []
+    while not fields.at_end:
+        collection, form = fields.varint(), fields.integer(1)
+        before = fields.offset
+        for _ in range(fields.varint()):
+            bits = fields.integer(1)
+            fields.bytes(fields.varint() + (8 if bits & 16 else 0))
+        parts.append((collection, form, data[before : fields.offset]))
+    return first, parts
 
 
 def log_problems(plain: sqlite3.Connection) -> list:
-    """What is wrong with the chain of the change log; nothing is with that of a former version, which has none."""
+    """What is wrong with the chain of the change log."""
     with reading():
-        if plain.execute("PRAGMA user_version").fetchone()[0] < 8:
-            return []
         start = plain.execute("SELECT value FROM meta WHERE name = 'log_start'").fetchone()
         rows = plain.execute(
-            "SELECT sequence, noise, time, writer, author, total, keys, link, rewritten FROM changes ORDER BY sequence"
+            "SELECT sequence, noise, time, writer, author, total, digest, action, link, keys FROM changes"
+            " ORDER BY sequence"
         ).fetchall()
-    previous, dropped, previous_link = None, None, bytes(16)
+    previous, previous_total, previous_link = None, 0, bytes(16)
     if start is not None:
         if len(start[0]) != 32:
             raise Damaged("The store is damaged: the start of the change log does not parse.")
-        previous, dropped = struct.unpack(">qq", start[0][:16])
+        previous, previous_total = struct.unpack(">qq", start[0][:16])
         previous_link = start[0][16:]
     problems = []
-    for sequence, noise, time, writer, author, total, keys, link, rewritten in rows:
-        keys, link = as_bytes(keys), as_bytes(link)
-        author = None if author is None else as_bytes(author)
+    emptied: dict = {}  # collection: the first commit whose list of its keys was emptied, and that nothing explains yet
+    sweep = None  # the last commit after which old rows were dropped
+    for sequence, noise, time, writer, author, total, digest, action, link, keys in rows:
+        noise, digest, link = as_bytes(noise), as_bytes(digest), as_bytes(link)
+        if sequence % 64 == 0:
+            sweep = sequence, total
         if previous is not None and sequence != previous + 1:
             problems.append(f"commits are missing before {sequence}")
-        elif rewritten is not None:
-            if hashlib.sha256(b"coffer/1 rewrite" + link + keys).digest()[:16] != rewritten:
-                problems.append(f"commit {sequence} was changed")
         else:
-            text = previous_link + struct.pack(">qqqq", sequence, time, writer, total) + as_bytes(noise)
-            text += struct.pack(">I", 2**32 - 1 if author is None else len(author)) + (author or b"") + keys
-            if hashlib.sha256(text).digest()[:16] != link:
+            text = previous_link + struct.pack(">qqqqq", previous_total, sequence, time, writer, total) + noise
+            for part in (author, action):
+                part = None if part is None else as_bytes(part)
+                text += struct.pack(">I", 2**32 - 1 if part is None else len(part)) + (part or b"")
+            first, parts = split_changed_keys(as_bytes(keys))
+            text += bytes([first])
+            lost, changed = [], len(noise) != 16 or len(digest) != 16 * len(parts)
+            for index, (collection, form, listed) in enumerate(parts):
+                committed = digest[16 * index : 16 * index + 16]
+                found = hashlib.sha256(noise + listed).digest()[:16]
+                if found != committed and form & 2 and listed == b"\0":
+                    lost.append(collection)
+                    form &= ~2
+                elif found != committed:
+                    changed = True
+                text += struct.pack(">QB", collection, form) + committed
+            if changed or hashlib.sha256(text).digest()[:16] != link:
                 problems.append(f"commit {sequence}, or what was before it, was changed")
-        previous, previous_link = sequence, link
-    if start is not None and rows and rows[0][0] == struct.unpack(">q", start[0][:8])[0] + 1:
-        first = struct.unpack(">q", start[0][:8])[0]
-        if rows[-1][0] - first < 10_000 and rows[-1][5] - dropped <= 4 << 20:
+            else:
+                erased = {collection for collection, form, _ in parts if form & 4}
+                emptied = {
+                    collection: where for collection, where in emptied.items()
+                    if not first & 4 and collection not in erased
+                }
+                for collection in lost:
+                    emptied.setdefault(collection, sequence)
+        previous, previous_total, previous_link = sequence, total, link
+    for collection, where in sorted(emptied.items(), key=lambda item: item[1]):
+        problems.append(f"keys were taken out of commit {where}, and nothing erased collection {collection}")
+    if start is not None and rows:
+        first, dropped = struct.unpack(">qq", start[0][:16])
+        old = sweep is not None and (first <= sweep[0] - 10_000 or dropped < sweep[1] - (4 << 20))
+        if rows[0][0] == first + 1 and not old:
             problems.append(f"the commits up to {first} were taken out before their time")
     return problems
 

@@ -326,7 +326,7 @@ import Testing
       list == "host\tparent:web\texample.org\nport\tlocked:\(file):1\t79\nsize\tmanaged:\(file):1\t12\n", "\(list)")
   }
 
-  @Test("An environment of a sealed collection is sealed, and created and removed only with the vault unlocked")
+  @Test("An environment of a sealed collection is sealed, and created and erased only with the vault unlocked")
   func sealed() throws {
     let vault = ["--vault-passphrase-fd", "3"]
     let key = [Int32(3): "vault"]
@@ -340,13 +340,76 @@ import Testing
     #expect(try tool.run("get", "web/token", "--env", "test").code == 6)
     #expect(try tool.run("get", "web/host", "--env", "test").code == 6)
     #expect(try tool.run("env", "create", "web@more").code == 6)
-    #expect(try tool.run("env", "remove", "web@test", "--force").code == 6)
+    #expect(try tool.run("env", "remove", "web@test", "--force", "--purge").code == 6)
     #expect(try tool.succeed("list", "web", "--env", "test") == "host\nport\ntoken\n")
     #expect(try tool.run("unlock", "--vault-passphrase-fd", "3", descriptors: key).code == 0)
     #expect(try tool.succeed("get", "web/token", "--env", "test") == "dark\n")
+    try tool.succeed("lock")
+    // What stays of it is sealed.
     try tool.succeed("env", "remove", "web@test", "--force")
+    #expect(try !tool.succeed("env", "list").contains("web@test"))
+    #expect(try tool.run("doctor").code == 0)
+    #expect(try tool.run("unlock", "--vault-passphrase-fd", "3", descriptors: key).code == 0)
+    try tool.succeed("env", "remove", "web@test", "--force", "--purge")
+    #expect(try tool.run("env", "remove", "web@test", "--force", "--purge").code == 3)
     #expect(try tool.run("doctor").code == 0)
     try tool.succeed("lock")
+  }
+
+  @Test("Sealing and unsealing a collection reaches its environments, existing, removed and new")
+  func sealedTogether() throws {
+    let vault = ["--vault-passphrase-fd", "3"]
+    let key = [Int32(3): "vault"]
+    try tool.succeed("env", "create", "web@gone")
+    try tool.succeed("history", "--keep", "web@gone")
+    for value in ["1", "2"] { try tool.succeed("set", "web@gone/pin", value) }
+    try tool.succeed("set", "web@staging/pin", "7")
+    try tool.succeed("env", "remove", "web@gone", "--force")
+    let sealing = try tool.run(["seal", "web"] + vault + ["--cost", "14"], input: "".utf8, descriptors: key)
+    #expect(sealing.code == 0)
+    #expect(sealing.message.contains("sealed web, 2 keys, with web@staging."), "\(sealing.message)")
+    #expect(try tool.run("get", "web@staging/pin").code == 6)
+    let secrets = try tool.succeed("log", "--plain").split(separator: "\n").filter { $0.contains("sealed web") }
+    #expect(secrets.count == 3)
+    #expect(try tool.succeed("log").contains("sealed web@staging"))
+    #expect(try tool.run("doctor").code == 0)
+    #expect(try tool.run("unlock", "--vault-passphrase-fd", "3", descriptors: key).code == 0)
+    // Its history was plaintext, and is gone.
+    #expect(try tool.run("history", "web@gone/pin").code == 3)
+    let unsealing = try tool.run(["unseal", "web"] + vault, input: "".utf8, descriptors: key)
+    #expect(unsealing.code == 0)
+    #expect(unsealing.message.contains("unsealed web, with web@staging."), "\(unsealing.message)")
+    try tool.succeed("lock")
+    #expect(try tool.succeed("get", "web@staging/pin") == "7\n")
+    try tool.succeed("env", "create", "web@gone")
+    try tool.succeed("set", "web@gone/pin", "3")
+    #expect(try tool.succeed("get", "web@gone/pin") == "3\n")
+    #expect(try tool.run("doctor").code == 0)
+  }
+
+  @Test("A removed environment leaves its history, which an environment of the same name has again; --purge erases it")
+  func removedWithHistory() throws {
+    try tool.succeed("env", "create", "web@dev")
+    try tool.succeed("history", "--keep", "web@dev")
+    for value in ["1", "2"] { try tool.succeed("set", "web@dev/pin", value) }
+    try tool.succeed("env", "remove", "web@dev", "--force", "--actor", "mallory")
+    #expect(try !tool.succeed("env", "list").contains("web@dev"))
+    #expect(try tool.run("get", "pin", "-c", "web", "--env", "dev").code == 3)
+    let log = try tool.succeed("log", "web@dev")
+    #expect(log.contains("removed environment web@dev") && log.contains("mallory") && log.contains("web@dev/pin"))
+    let versions = try tool.succeed("history", "web@dev/pin", "--plain").split(separator: "\n")
+    #expect(versions.count == 2)
+    try tool.succeed("env", "create", "web@dev")
+    try tool.succeed("restore", "web@dev/pin@\(versions[0].split(separator: "\t")[0])")
+    #expect(try tool.succeed("get", "web@dev/pin") == "2\n")
+    try tool.succeed("set", "web@dev/pin", "3")
+    #expect(try tool.succeed("history", "web@dev/pin", "--plain").split(separator: "\n").count == 3)
+    let refusal = try tool.run("env", "remove", "web@dev", "--purge")
+    #expect(refusal.code == 2 && refusal.message.contains("Confirm with --force"))
+    try tool.succeed("env", "remove", "web@dev", "--purge", "--force")
+    #expect(try tool.run("history", "web@dev/pin").code == 3)
+    #expect(try tool.succeed("log").contains("erased web@dev") && !tool.succeed("log").contains("web@dev/pin"))
+    #expect(try tool.succeed("log", "--verify").hasPrefix("The log is whole, without what was erased (keys of "))
   }
 
   @Test("An empty environment is in a backup, and survives maintenance of a store")

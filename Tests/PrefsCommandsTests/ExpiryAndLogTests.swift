@@ -19,7 +19,16 @@ import Testing
     while try tool.run("get", "shop/banner").code == 0, Date() < deadline { usleep(50_000) }
     #expect(try tool.run("get", "shop/banner").code == 3)
     #expect(try tool.run("list", "shop").code == 3)
-    try tool.succeed("set", "shop/other", "x")
+    try tool.succeed("set", "shop/other", "x", "--actor", "innocent")
+    let expired = try tool.succeed("log", "shop/banner", "--json", "--limit", "1")
+    #expect(expired.contains(#""change":"expired""#) && !expired.contains("author"))
+    let json = try tool.succeed("history", "shop/banner", "--json")
+    #expect(json.contains(#""endedBy":null"#))
+    // Its own time, and not that of the writer who found it expired.
+    func time(_ name: String, _ text: String) -> Substring? {
+      text.components(separatedBy: "\"\(name)\":\"").dropFirst().first?.prefix { $0 != "\"" }
+    }
+    #expect(time("time", expired) == time("ended", json) && time("time", expired) != nil)
     #expect(try tool.succeed("history", "shop/banner").contains(" expired"))
     #expect(try tool.succeed("history", "shop/banner", "--json").contains(#""expired":true"#))
     #expect(

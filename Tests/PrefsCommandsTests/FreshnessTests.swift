@@ -77,9 +77,18 @@ struct FreshnessTests {
   @Test("log --verify reports an intact log, and accepts no other options")
   func log() throws {
     for number in 0..<3 { try tool.succeed("set", "a", "\(number)") }
-    #expect(try tool.succeed("log", "--verify") == "The log is intact: 5 commits, 0 to 4.\n")
+    let intact = "The log is intact: 5 commits, 0 to 4. "
+    let recorded = intact + "Its chain vouches for it, and the freshness record for the chain.\n"
+    #expect(try tool.succeed("log", "--verify") == recorded)
     let json = try tool.succeed("log", "--verify", "--json")
-    #expect(json == #"{"ok":true,"commits":5,"first":0,"last":4,"chained":true,"problems":[]}"# + "\n")
+    #expect(
+      json == #"{"ok":true,"commits":5,"first":0,"last":4,"recorded":4,"erased":0,"erasures":[],"problems":[]}"# + "\n")
+    #expect(try tool.succeed("doctor").contains("5 commits, 0 to 4, by its chain and the freshness record"))
+    let none = ["XDG_STATE_HOME": "/proc/nowhere"]
+    let alone = try tool.succeed("log", "--verify", environment: none)
+    #expect(alone.hasPrefix(intact + "Only its chain vouches for it: no freshness record has its end, and anyone"))
+    #expect(try tool.succeed("log", "--verify", "--json", environment: none).contains(#""recorded":null"#))
+    #expect(try tool.succeed("doctor", environment: none).contains("5 commits, 0 to 4, by its chain alone"))
     #expect(try tool.run("log", "a", "--verify").code == 2)
     #expect(try tool.run("log", "--verify", "--limit", "1").code == 2)
   }

@@ -91,12 +91,21 @@ import Testing
     #expect(entries.allSatisfy { $0["key"] as? String == "theme" && $0["endVersion"] is Int && $0["ended"] is String })
   }
 
-  @Test("The number of earlier values is bounded, and --off drops them")
+  @Test("The number of earlier values is bounded, --off keeps them, and --purge erases them")
   func limits() throws {
     try tool.succeed("history", "--keep", "ui", "--count", "2", "--age", "30d")
     for text in ["a", "b", "c", "d"] { try tool.succeed("set", "ui/theme", text) }
     #expect(try tool.succeed("history", "ui/theme", "-0").split(separator: "\0").count == 2)
     try tool.succeed("history", "--off", "ui")
+    #expect(try tool.succeed("history", "ui/theme", "-0").split(separator: "\0").count == 2)
+    let refusal = try tool.run("history", "--purge", "-c", "ui")
+    #expect(refusal.code == 2 && refusal.message.contains("Confirm with --force"))
+    #expect(try tool.run("history", "ui/theme", "--purge").code == 2)
+    #expect(try tool.run("history", "-c", "ui", "--force").code == 2)
+    try tool.succeed("history", "--purge", "-c", "ui", "--force", "--actor", "mallory")
+    let log = try tool.succeed("log", "ui")
+    #expect(log.contains("history on for ui") && log.contains("history off for ui"))
+    #expect(log.hasPrefix("8  ") && log.contains("mallory") && log.contains("erased the history of ui"))
     let run = try tool.run("history", "ui/theme")
     #expect(run.code == 0 && run.text == "" && run.message.contains("keeps no history"))
   }

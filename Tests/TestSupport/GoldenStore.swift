@@ -9,9 +9,7 @@ import Foundation
 package enum GoldenStore: String, CaseIterable, Sendable {
   /// Each kind of value, sealed values, history, expiry, and a log left open as by a crash: `StoreVector` as it was then.
   case log = "store-1"
-  /// The same, made by the last version without a chained change log.
-  case unchained
-  /// A slot of each kind, declarations, an environment, the tables of fleets, and a collection that was removed; closed.
+  /// A slot of each kind, declarations, an environment, the tables of fleets, and a collection that was erased; closed.
   case closed
   /// An interrupted re-encryption, with the first page under the new key in the log.
   case rotating
@@ -72,7 +70,7 @@ package enum GoldenStore: String, CaseIterable, Sendable {
         Key("theme", default: "light", limits: .choices("light", "dark"), summary: "How it looks")
         Key("size", default: 12, limits: .range(6...72), effect: .restart)
       })
-    try connection.readWrite { try $0.removeAllObjects(inCollection: "removed") }
+    try connection.readWrite { try $0.erase(collection: "removed") }
     try joinFleet(connection)
     let contents = try StoreVector.contents(of: database, recoveryKey: recoveryKey)
     try database.close()

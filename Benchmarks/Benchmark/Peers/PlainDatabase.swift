@@ -38,7 +38,7 @@ final class PlainDatabase: TextStore {
         WHERE type <> ?3 OR data <> ?4 OR metadata IS NOT ?5 OR expires IS NOT NULL OR due IS NOT NULL
         """
       case .lastChange: "SELECT sequence, total, link FROM changes ORDER BY sequence DESC LIMIT 1"
-      case .insertChange: "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, 'uid 0', ?5, ?6, ?7, NULL)"
+      case .insertChange: "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, 'uid 0', ?5, ?7, NULL, ?7, ?6)"
       case .selectDroppedChange:
         """
         SELECT sequence, total, link FROM changes WHERE sequence < max(?1, (
@@ -62,7 +62,8 @@ final class PlainDatabase: TextStore {
     CREATE INDEX items_by_expiry ON items(expires) WHERE expires IS NOT NULL;
     CREATE TABLE changes(
       sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL, link BLOB NOT NULL, rewritten BLOB) STRICT;
+      author TEXT, total INTEGER NOT NULL, digest BLOB NOT NULL, action TEXT, link BLOB NOT NULL,
+      keys BLOB NOT NULL) STRICT;
     """
 
   /// Known state as of a data version, as in Coffer.

@@ -1,16 +1,17 @@
 extension Connection {
-  /// Removes everything: all collections, their history, and their entries in the change log.
+  /// Erases everything: all collections, their history and its limits, and their keys in the change log, which says that
+  /// it was done, and by whom.
   ///
   /// - Throws: As `readWrite`.
   public func erase() throws {
-    try readWrite { try $0.session.removeAllInAllCollections() }
+    try readWrite { try $0.session.eraseEverything() }
   }
 
   /// Removes everything, as the synchronous form does, without blocking a thread.
   ///
   /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled.
   public func erase() async throws {
-    try await readWrite { try $0.session.removeAllInAllCollections() }
+    try await readWrite { try $0.session.eraseEverything() }
   }
 
   /// Rebuilds the store file, reclaiming the space of removed items.

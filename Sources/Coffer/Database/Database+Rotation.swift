@@ -84,9 +84,9 @@ extension Session {
         if replacement != nil, try !CofferError.translating({ try connection.hasRoomForEpoch }) {
           try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout) { _ in }
         }
-        try changeEnvelope { change in
+        try changeEnvelope({ change in
           if let replacement { try change.replaceRootKey(replacement) } else { try change.beginRotation() }
-        }
+        }) { replacement == nil ? .rotationBegun : .rootKeyReplaced }
         try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout, progress)
         return withExtendedLifetime(lock) {}
       }
@@ -151,13 +151,11 @@ extension Session {
 
   /// - Returns: nil if there are no old epochs.
   private func dropOldEpochs() throws -> SQLiteConnection.EpochDrop? {
-    try write(.full) {
-      try CofferError.translating {
-        guard connection.hasOldEpochs else { return nil }
-        let result = try connection.dropOldEpochs()
-        if case .dropped(let sequence) = result { try noteEnvelope(sequence) }
-        return result
-      }
+    try recordingEnvelope { record in
+      guard connection.hasOldEpochs else { return nil }
+      let result = try connection.dropOldEpochs()
+      if case .dropped(let sequence) = result { try record(result, sequence, .rotated) }
+      return result
     }
   }
 }

@@ -31,7 +31,7 @@ extension Database {
     _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
   ) throws -> SlotInfo {
     let secret = try prepare(key, label, stretching)
-    return SlotInfo(try changeEnvelope { try $0.addSlot(secret) })
+    return SlotInfo(try changeEnvelope({ try $0.addSlot(secret) }) { .slotAdded($0.id) })
   }
 
   /// Adds a recovery key: a random key to write down, in case the other keys are lost.
@@ -62,24 +62,29 @@ extension Database {
     let known = try slots().first { $0.id == id }
     guard let known, let slotID = UInt8(exactly: id) else { throw CofferError.slotNotFound(id: id) }
     let secret = try prepare(key, label ?? known.label, stretching)
-    return SlotInfo(try changeEnvelope { try $0.replaceSlot(slotID, with: secret) })
+    return SlotInfo(try changeEnvelope({ try $0.replaceSlot(slotID, with: secret) }) { _ in .slotReplaced(slotID) })
   }
 
   /// Changes a slot's label.
   ///
   /// - Throws: `CofferError.slotNotFound`; `.unsupported` when the label is longer than 64 bytes; as `Connection.readWrite`.
   public func setLabel(_ label: String, forSlot id: Int) throws {
-    try changeEnvelope { try $0.setLabel(label, ofSlot: Self.slotID(id)) }
+    let slotID = try CofferError.translating { try Self.slotID(id) }
+    try changeEnvelope({ try $0.setLabel(label, ofSlot: slotID) }) { .slotLabelled(slotID) }
   }
 
   /// Removes a slot, so that its secret no longer opens the store; nothing of it stays in the file.
+  ///
+  /// If the disk fails after the first of the two copies of the store's header was written, the slot is removed, and the
+  /// second copy still has it until the next change of the store; the logger gets a warning.
   ///
   /// Someone with its secret and a copy of the file can still read that copy, and what is written later under the same root
   /// key; `rotate(newRootKeyFor:droppingSlots:progress:)` ends that.
   ///
   /// - Throws: `CofferError.slotNotFound`; `.lastSlot`; as `Connection.readWrite`.
   public func removeSlot(_ id: Int) throws {
-    try changeEnvelope { try $0.removeSlot(Self.slotID(id)) }
+    let slotID = try CofferError.translating { try Self.slotID(id) }
+    try changeEnvelope({ try $0.removeSlot(slotID) }) { .slotRemoved(slotID) }
   }
 
   // MARK: -
@@ -96,21 +101,61 @@ extension Database {
     }
   }
 
-  private func changeEnvelope<Result>(_ change: (inout EnvelopeChange) throws -> Result) throws -> Result {
+  private func changeEnvelope<Result>(
+    _ change: (inout EnvelopeChange) throws -> Result, _ action: (Result) -> CommitAction
+  ) throws -> Result {
     _ = try storeOnDisk()
-    return try makeConnection().perform { try $0.changeEnvelope(change) }
+    return try makeConnection().perform { try $0.changeEnvelope(change, action) }
   }
 }
 
 extension Session {
   /// Changes the envelope, in a transaction that records it, so that an older envelope put back is rejected.
-  func changeEnvelope<Result>(_ change: (inout EnvelopeChange) throws -> Result) throws -> Result {
-    try write(.full) {
-      try CofferError.translating {
-        let (result, sequence) = try connection.changeEnvelope(change)
-        try noteEnvelope(sequence)
-        return result
+  ///
+  /// - Parameter action: What the log says about it.
+  func changeEnvelope<Result>(
+    _ change: (inout EnvelopeChange) throws -> Result, _ action: (Result) -> CommitAction
+  ) throws -> Result {
+    try recordingEnvelope { record in
+      let (result, sequence) = try connection.changeEnvelope(change)
+      try record(result, sequence, action(result))
+      return result
+    }
+  }
+
+  /// Runs `body` in a transaction, and makes sure that its result is true: an envelope that was written is in force,
+  /// whether or not the commit that records it succeeds.
+  ///
+  /// - Parameter body: Calls its argument with the result as soon as a new envelope is written.
+  func recordingEnvelope<Result>(
+    _ body: (_ record: (Result, _ sequence: UInt64, CommitAction) throws -> Void) throws -> Result
+  ) throws -> Result {
+    let path = connection.store?.path ?? ""
+    var written: (result: Result, action: CommitAction)?
+    do {
+      return try write(.full) {
+        try CofferError.translating {
+          try body { result, sequence, action in
+            written = (result, action)
+            note(action)
+            try noteEnvelope(sequence)
+            if connection.store?.hasUnwrittenEnvelopeCopy ?? false {
+              core.options.logger.warning(
+                """
+                \(path): only one of the two copies of the header could be written. What it says is in force; the other \
+                copy is from before until the next change of the store.
+                """)
+            }
+          }
+        }
       }
+    } catch {
+      guard let written else { throw error }
+      core.options.logger.warning(
+        "\(path): \(written.action) is in force, but not in the log until the next commit. \(error)")
+      core.unrecordedActions.withLock { $0.append(written.action) }
+      core.hasUnrecordedEnvelope.store(true, ordering: .relaxed)
+      return written.result
     }
   }
 
@@ -118,5 +163,18 @@ extension Session {
   func noteEnvelope(_ sequence: UInt64) throws {
     try Metadata(connection: connection).setEnvelopeSequence(sequence)
     transaction.changesDeclarations = true
+  }
+
+  /// Records an envelope that no commit has recorded so far.
+  func noteUnrecordedEnvelope() throws {
+    guard core.hasUnrecordedEnvelope.load(ordering: .relaxed), let store = connection.store else { return }
+    try noteEnvelope(store.envelopeSequence)
+    core.unrecordedActions.withLock { $0 }.forEach(note)
+  }
+
+  /// Called after a commit.
+  func didRecordEnvelope() {
+    guard core.hasUnrecordedEnvelope.exchange(false, ordering: .relaxed) else { return }
+    core.unrecordedActions.withLock { $0 = [] }
   }
 }

@@ -304,10 +304,11 @@ public final class Database: Sendable {
       try connection.beginRead()
       let version = try Schema.check(connection)
       if version.hasDeclarations { core.hasDeclarations.store(true, ordering: .relaxed) }
-      core.hasChain.store(version.isChained, ordering: .relaxed)
-      try Metadata(connection: connection).check(against: store)
+      if try !Metadata(connection: connection).check(against: store) {
+        core.hasUnrecordedEnvelope.store(true, ordering: .relaxed)
+      }
       if let record {
-        try core.witness?.check(record, store, ChangeLog(connection: connection), isChained: version.isChained)
+        try core.witness?.check(record, store, ChangeLog(connection: connection))
       }
       if try VaultTable(connection: connection).hasRecord() { core.vault.isThere.store(true, ordering: .releasing) }
       try connection.commit()

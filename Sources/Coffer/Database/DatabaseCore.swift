@@ -21,8 +21,10 @@ package final class DatabaseCore: Sendable {
   let attachments = Attachments()
   /// Whether the store had the declaration tables when it was opened.
   let hasDeclarations = Atomic<Bool>(false)
-  /// Whether the change log is known to be chained.
-  let hasChain = Atomic<Bool>(false)
+  /// Whether the envelope in the file is newer than the pages say.
+  let hasUnrecordedEnvelope = Atomic<Bool>(false)
+  /// What changed it, in this process.
+  let unrecordedActions = Lock<[CommitAction]>([])
   /// How many connections of this database have a pinned snapshot.
   let longLivedReadCount = Atomic<Int>(0)
 

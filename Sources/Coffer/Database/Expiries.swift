@@ -116,6 +116,7 @@ extension Session {
 
   /// Removes the items that have expired at `time`, in a commit of its own, with the write lock held before and after.
   ///
+  /// It has no author, since the next writer did not remove them, and each key has the time at which it expired.
   /// It is not mixed with any transaction's changes, and no transaction sees expired items. If it fails, the transaction
   /// continues: it does not see expired items either way.
   func removeExpired(at time: Int64, _ beginWrite: () throws -> Void) throws {
@@ -123,8 +124,9 @@ extension Session {
     let expired = try CofferError.translating { try items.expired(at: time, atMost: Self.expiredCount) }
     guard !expired.isEmpty else { return }
     begin(nil, at: time)
+    transaction.isExpiry = true
     do {
-      for (collection, key) in expired { try expire(key, in: collection) }
+      for item in expired { try expire(item) }
       let sequence = try finish { _ in }
       end(sequence: sequence, isCommitted: true)
       core.expiries.afterRemoval.withLock { $0 }?()

@@ -29,15 +29,11 @@ final class StoreWitness: Sendable {
 
   /// Compares a record with a snapshot of the store.
   ///
-  /// - Parameter isChained: Whether the change log is chained; that of a former version is not.
   /// - Throws: `CofferError.rolledBack`.
-  func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog, isChained: Bool) throws {
+  func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
     switch try store.read(witness: record) {
     case .whole(let witness):
-      // The row of the commit decides; without it, because it is old or the log is not chained, its number does.
-      let link = isChained ? try log.link(of: witness.commit) : nil
-      let isOlder = try link.map { $0 != witness.link } ?? (log.lastSequence() < witness.commit)
-      if try isOlder || self.isOlder(store, than: witness.envelope) {
+      if try !log.has(witness.commit, witness.link) || self.isOlder(store, than: witness.envelope) {
         throw rolledBack(known: witness.commit, witness.envelope, found: try log.lastSequence(), store)
       }
     case .otherRootKey(let envelope):
@@ -47,6 +43,18 @@ final class StoreWitness: Sendable {
       }
     case .otherStore, .unreadable: break
     }
+  }
+
+  /// Up to which commit the record vouches for the log, as of the current transaction; nil without one of this store.
+  ///
+  /// - Parameter record: Read before the transaction.
+  /// - Returns: A sentence if the log differs.
+  static func verify(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws -> (commit: Int64?, problem: String?) {
+    guard case .whole(let witness) = try store.read(witness: record) else { return (nil, nil) }
+    guard try !log.has(witness.commit, witness.link) else { return (witness.commit, nil) }
+    return (
+      nil, "The change log does not have commit \(witness.commit) as the record outside of the store remembers it."
+    )
   }
 
   private func isOlder(_ store: Store, than envelope: UInt64) throws -> Bool {

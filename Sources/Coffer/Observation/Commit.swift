@@ -17,8 +17,10 @@ public struct Commit: Sendable {
   public let origin: ChangeOrigin
   /// When the commit was made, by the clock of its writer, to the millisecond; nil if it is no longer known.
   public let time: Date?
-  /// Who made the commit; nil if unknown, or if merged commits have different authors.
+  /// Who made the commit; nil if unknown, if it removed expired items, or if merged commits have different authors.
   public let author: Author?
+  /// What the commit did besides changing keys: `history off for web`, `slot 2 added`; usually nothing.
+  public let actions: [CommitAction]
   /// The objects that the transaction attached; only in the process of the commit.
   package let attachments: [any Sendable]
   /// Whether everything was removed, or the changes are unknown.
@@ -32,7 +34,7 @@ public struct Commit: Sendable {
 
   init(
     snapshot: UInt64, origin: ChangeOrigin, time: Date? = nil, author: Author? = nil,
-    attachments: [any Sendable] = [], isEverything: Bool,
+    actions: [CommitAction] = [], attachments: [any Sendable] = [], isEverything: Bool,
     collections: [ByteString: ChangeSet.CollectionChange] = [:], identity: CommitIdentity? = nil,
     removesUnnamed: Bool = false
   ) {
@@ -40,6 +42,7 @@ public struct Commit: Sendable {
     self.origin = origin
     self.time = time
     self.author = author
+    self.actions = actions
     self.attachments = attachments
     self.isEverything = isEverything
     self.collections = collections
@@ -56,8 +59,8 @@ public struct Commit: Sendable {
   var withUnnamedRemovalOfAll: Commit {
     guard removesUnnamed else { return self }
     return Commit(
-      snapshot: snapshot, origin: origin, time: time, author: author, attachments: attachments,
-      isEverything: true,
+      snapshot: snapshot, origin: origin, time: time, author: author, actions: actions,
+      attachments: attachments, isEverything: true,
       collections: collections, identity: identity)
   }
 
@@ -120,7 +123,12 @@ public struct Commit: Sendable {
 
   /// Whether a key was removed because it expired; see ``ItemInfo/expires``.
   public func hasExpired(key: String, inCollection collection: String = "") -> Bool {
-    collections[ByteString(collection)]?.keys[ByteString(key)]?.hasExpired ?? false
+    collections[ByteString(collection)]?.keys[ByteString(key)]?.expired != nil
+  }
+
+  /// When a key expired, if it was removed for that: usually before the time of the commit.
+  package func expiry(ofKey key: String, inCollection collection: String) -> Date? {
+    collections[ByteString(collection)]?.keys[ByteString(key)]?.expired.map(Date.init(milliseconds:))
   }
 
   /// The keys of a collection that changed, in the order of their bytes, including those removed with the collection.
@@ -140,7 +148,7 @@ public struct Commit: Sendable {
     return Commit(
       snapshot: later.snapshot, origin: origin == later.origin ? origin : .several, time: later.time,
       author: author == later.author ? author : nil,
-      attachments: attachments + later.attachments,
+      actions: actions + later.actions, attachments: attachments + later.attachments,
       isEverything: isEverything || later.isEverything, collections: merged)
   }
 }

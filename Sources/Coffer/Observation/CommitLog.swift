@@ -134,6 +134,8 @@ final class CommitLog: Sendable {
     case .new(let found, let itsChanges): (new, changes) = (found, itsChanges)
     }
     let (identity, isOwn) = (new.identity, new.writer == writer)
+    let actions = new.action.map(CommitAction.all) ?? []
+    let erasedNames = actions.filter { $0.isErasure && !$0.isTruncated }.compactMap(\.collection)
     let own = isOwn ? state.ownCommits[identity.sequence] : nil
     let all = own?.changes ?? changes
     var removesUnnamed = false
@@ -143,7 +145,8 @@ final class CommitLog: Sendable {
     for (id, change) in all.collections.sorted(by: { $0.key < $1.key }) where !change.isEmpty {
       keyCount += change.keys.count + change.clearedKeys.count
       // No name: created and removed again before anyone could see it.
-      guard let name = (own?.names[id] ?? state.names[id]).map(ByteString.init) else {
+      let name = own?.names[id] ?? state.names[id] ?? (change.isErased && erasedNames.count == 1 ? erasedNames[0] : nil)
+      guard let name = name.map(ByteString.init) else {
         removesUnnamed = removesUnnamed || change.isCleared
         continue
       }
@@ -152,7 +155,7 @@ final class CommitLog: Sendable {
     let commit = Commit(
       snapshot: UInt64(identity.sequence),
       origin: own?.connection.map { .connection($0) } ?? (isOwn ? .thisDatabase : .elsewhere),
-      time: Date(milliseconds: new.time), author: new.author.flatMap(Author.init(text:)),
+      time: Date(milliseconds: new.time), author: new.author.flatMap(Author.init(text:)), actions: actions,
       attachments: own?.attachment.map { [$0] } ?? [], isEverything: all.isAllCleared,
       collections: collections, identity: identity, removesUnnamed: removesUnnamed)
     if keyCount <= Self.decodedKeyCount {

@@ -58,6 +58,14 @@ package struct ChangeLog {
     return try statement.first { try $0.link(0) }
   }
 
+  /// Whether the log continues from the commit with this number and link: it has the row, or dropped it later because of
+  /// its age.
+  func has(_ sequence: Int64, _ link: ChangeLink) throws -> Bool {
+    if let found = try self.link(of: sequence) { return found == link }
+    guard let start = try Metadata(connection: connection).logStart() else { return false }
+    return start.sequence > sequence || start.sequence == sequence && start.link == link
+  }
+
   /// The end of the log, in a write transaction; it stays the same until a row is appended.
   func end() throws -> End {
     try connection.statement("SELECT sequence, total, link FROM changes ORDER BY sequence DESC LIMIT 1").first { row in
@@ -72,38 +80,42 @@ package struct ChangeLog {
   @discardableResult
   func append(
     _ changes: ChangeSet, after end: End? = nil, time: Int64, writer: Int64, author: String? = nil,
-    willAppend: (CommitIdentity) -> Void = { _ in }
+    action: String? = nil, willAppend: (CommitIdentity) -> Void = { _ in }
   ) throws -> End {
     let end = try end ?? self.end()
     let sequence = end.sequence + 1
-    let noise = try connection.randomBytes(count: 16)
+    let noise = try connection.randomBytes(count: ChangeChain.noiseByteCount)
     willAppend(CommitIdentity(sequence: sequence, noise: noise))
     let keys = changes.packed
-    let total = end.total + Int64(keys.count + (author?.utf8.count ?? 0))
+    let total = end.total + ChangeChain.Row.byteCount(keys: keys, author: author, action: action)
     let row = ChangeChain.Row(
-      sequence: sequence, noise: noise, time: time, writer: writer, author: author, total: total)
-    let link = try chain.link(row, keys, after: end.link)
-    try insert(row, keys, link)
+      sequence: sequence, noise: noise, time: time, writer: writer, author: author, action: action, total: total)
+    let seal = try chain.seal(row, keys, after: end)
+    try insert(row, keys, seal)
     if sequence % Self.sweepInterval == 0 { try sweep(sequence: sequence, total: total) }
-    return End(sequence: sequence, total: total, link: link)
+    return End(sequence: sequence, total: total, link: seal.link)
   }
 
-  private func insert(_ row: ChangeChain.Row, _ keys: [UInt8], _ link: ChangeLink) throws {
-    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)")
+  private func insert(_ row: ChangeChain.Row, _ keys: [UInt8], _ seal: ChangeChain.Seal) throws {
+    let statement = try connection.statement("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
     statement.bind(row.sequence, at: 1)
     statement.bind(row.time, at: 3)
     statement.bind(row.writer, at: 4)
     statement.bind(row.total, at: 6)
+    if let action = row.action { statement.bind(action, at: 8) }
     // SQLite copies nothing of these.
     try row.noise.withUnsafeBytes { noise in
       try keys.withUnsafeBytes { keys in
-        try link.withUnsafeBytes { link in
-          try (row.author ?? "").withUTF8Bytes { author in
-            statement.bind(borrowing: noise, at: 2)
-            if row.author != nil { statement.bind(borrowingText: author, at: 5) }
-            statement.bind(borrowing: keys, at: 7)
-            statement.bind(borrowing: link, at: 8)
-            try statement.run()
+        try seal.digests.withUnsafeBytes { digests in
+          try seal.link.withUnsafeBytes { link in
+            try (row.author ?? "").withUTF8Bytes { author in
+              statement.bind(borrowing: noise, at: 2)
+              if row.author != nil { statement.bind(borrowingText: author, at: 5) }
+              statement.bind(borrowing: digests, at: 7)
+              statement.bind(borrowing: link, at: 9)
+              statement.bind(borrowing: keys, at: 10)
+              try statement.run()
+            }
           }
         }
       }
@@ -116,7 +128,7 @@ package struct ChangeLog {
     try Metadata(connection: connection).setLogStart(nil)
     try append(
       ChangeSet(), after: End(sequence: sequence, total: 0, link: .origin),
-      time: Clock.millisecondsSince1970, writer: 0)
+      time: Clock.millisecondsSince1970, writer: 0, action: CommitAction.text(of: [.salvaged]))
   }
 
   /// Drops the oldest rows beyond the bounds.
@@ -157,6 +169,7 @@ package struct ChangeLog {
     let time: Int64
     let writer: Int64
     let author: String?
+    let action: String?
   }
 
   /// The commits after `sequence` that are still in the log, oldest first, and the number of the first one.
@@ -166,16 +179,17 @@ package struct ChangeLog {
     var rows: [Made] = []
     var first: Int64?
     let statement = try connection.statement(
-      "SELECT sequence, noise, time, writer, author, keys FROM changes WHERE sequence > ? ORDER BY sequence")
+      "SELECT sequence, noise, time, writer, author, action, keys FROM changes WHERE sequence > ? ORDER BY sequence")
     statement.bind(sequence, at: 1)
     try statement.query { row in
       let identity = CommitIdentity(sequence: row.integer(0), noise: row.bytes(1))
       first = first ?? identity.sequence
       let commit = Row(
-        identity: identity, time: row.integer(2), writer: row.integer(3), author: row.optionalText(4))
+        identity: identity, time: row.integer(2), writer: row.integer(3), author: row.optionalText(4),
+        action: row.optionalText(5))
       rows.append(
         try make(commit) {
-          guard let changes = ChangeSet(packed: row.bytes(5)) else {
+          guard let changes = ChangeSet(packed: row.bytes(6)) else {
             throw StorageError.damaged(part: "change log", reason: "commit \(identity.sequence) does not parse")
           }
           return changes
@@ -184,25 +198,25 @@ package struct ChangeLog {
     return (first, rows)
   }
 
-  /// Removes everything about a removed collection from the log, except its ID; nil for all of them.
+  /// Removes the keys of an erased collection from the log; nil for all collections.
+  ///
+  /// The ID stays, and the digest.
   func forget(_ collection: Int64?) throws {
-    var rows: [(sequence: Int64, keys: [UInt8], mark: [UInt8])] = []
+    var rows: [(sequence: Int64, keys: [UInt8])] = []
     // SQLite skips nearly all rows that don't mention the collection, and a check of the bytes the others.
     let statement = try connection.statement(
-      "SELECT sequence, keys, link FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
+      "SELECT sequence, keys FROM changes WHERE ?1 IS NULL OR instr(keys, ?1)")
     statement.bind(collection.map(ChangeSet.packed(id:)), at: 1)
     try statement.query { row in
-      guard row.withBytes(1, { ChangeSet.lists(collection, packed: $0) }),
+      guard row.withBytes(1, { PackedChanges.lists(collection, packed: $0) }),
         let changes = ChangeSet(packed: row.bytes(1))?.forgetting(collection)
       else { return }
-      let keys = changes.packed
-      rows.append((row.integer(0), keys, try chain.rewritten(keys, link: row.link(2))))
+      rows.append((row.integer(0), changes.packed))
     }
-    let update = try connection.statement("UPDATE changes SET keys = ?2, rewritten = ?3 WHERE sequence = ?1")
+    let update = try connection.statement("UPDATE changes SET keys = ?2 WHERE sequence = ?1")
     for row in rows {
       update.bind(row.sequence, at: 1)
       update.bind(row.keys, at: 2)
-      update.bind(row.mark, at: 3)
       try update.run()
     }
   }
@@ -213,37 +227,23 @@ package struct ChangeLog {
 extension ChangeLog {
   /// Checks that each row follows the previous one, and is unchanged.
   package func checkChain() throws -> ChangeLogCheck {
-    var check = ChangeLogCheck(isChained: try Schema.version(connection).isChained)
+    var check = ChangeLogCheck()
     let start = try Metadata(connection: connection).logStart() ?? .none
     var previous = start
-    let statement =
-      check.isChained
-      ? try connection.statement(
-        "SELECT sequence, noise, time, writer, author, total, keys, link, rewritten FROM changes ORDER BY sequence")
-      : try connection.statement(
-        "SELECT sequence, noise, time, writer, author, total, keys, x'', NULL FROM changes ORDER BY sequence")
+    let statement = try connection.statement(
+      "SELECT sequence, noise, time, writer, author, total, digest, action, link, keys FROM changes ORDER BY sequence")
     try statement.query { row in
-      let link = row.withBytes(7, ChangeLink.init)
+      let change = ChangeChain.Row(
+        sequence: row.integer(0), noise: row.bytes(1), time: row.integer(2), writer: row.integer(3),
+        author: row.optionalText(4), action: row.optionalText(7), total: row.integer(5))
+      let link = row.withBytes(8, ChangeLink.init)
       try check.add(
-        row.change, row.bytes(6), link: link, rewritten: row.isNull(8) ? nil : row.bytes(8), after: previous, by: chain)
-      previous = End(sequence: row.integer(0), total: row.integer(5), link: link ?? .origin)
+        change, row.bytes(9), link.map { ChangeChain.Seal(digests: row.bytes(6), link: $0) }, after: previous,
+        by: chain)
+      previous = End(sequence: change.sequence, total: change.total, link: link ?? .origin)
     }
-    check.checkStart(start, previous)
+    check.finish(start)
     return check
-  }
-
-  /// Rebuilds the log of a previous version with a chain, in the current transaction.
-  func addChain(_ create: () throws -> Void) throws {
-    var rows: [(row: ChangeChain.Row, keys: [UInt8])] = []
-    try connection.statement(
-      "SELECT sequence, noise, time, writer, author, total, keys FROM changes ORDER BY sequence"
-    ).query { rows.append(($0.change, $0.bytes(6))) }
-    try create()
-    var link = ChangeLink.origin
-    for (row, keys) in rows {
-      link = try chain.link(row, keys, after: link)
-      try insert(row, keys, link)
-    }
   }
 }
 
@@ -254,13 +254,6 @@ extension Statement.Row {
       throw StorageError.damaged(part: "change log", reason: "a link is not of \(ChangeLink.byteCount) bytes")
     }
     return link
-  }
-
-  /// The first columns of a row of the change log.
-  fileprivate var change: ChangeChain.Row {
-    ChangeChain.Row(
-      sequence: integer(0), noise: bytes(1), time: integer(2), writer: integer(3), author: optionalText(4),
-      total: integer(5))
   }
 }
 

@@ -8,12 +8,16 @@ package struct StoredCollection {
     package static let isSealed: Int64 = 1
     /// Earlier values of its items are kept.
     package static let keepsHistory: Int64 = 2
-    static let known = isSealed | keepsHistory
+    /// It is an environment that was removed; its row stays for the history of its items.
+    package static let isRemoved: Int64 = 4
+    static let known = isSealed | keepsHistory | isRemoved
   }
 
   /// Above 0.
   let id: Int64
   var isSealed = false
+  /// Whether it is an environment that was removed.
+  var isRemoved = false
   /// nil without history.
   var history: HistoryLimits?
 
@@ -47,6 +51,7 @@ struct Collections {
       return StoredCollection(
         id: try StoredCollection.checkedID(row.integer(0)),
         isSealed: row.integer(1) & StoredCollection.Flags.isSealed != 0,
+        isRemoved: row.integer(1) & StoredCollection.Flags.isRemoved != 0,
         history: row.integer(1) & StoredCollection.Flags.keepsHistory == 0
           ? nil : try HistoryLimits(storedCount: row.integer(2), age: row.isNull(3) ? nil : row.integer(3)))
     }
@@ -59,7 +64,13 @@ struct Collections {
       let (name, flags) = ($0.text(1), $0.integer(2))
       try StoredCollection.check(flags: flags, of: name)
       let id = try StoredCollection.checkedID($0.integer(0))
-      all.append((name, StoredCollection(id: id, isSealed: flags & StoredCollection.Flags.isSealed != 0)))
+      all.append(
+        (
+          name,
+          StoredCollection(
+            id: id, isSealed: flags & StoredCollection.Flags.isSealed != 0,
+            isRemoved: flags & StoredCollection.Flags.isRemoved != 0)
+        ))
     }
     return all
   }
@@ -84,7 +95,7 @@ struct Collections {
     return names
   }
 
-  /// The names of the sealed ones, in order.
+  /// The names of the sealed ones, in order, with removed environments, whose history is sealed.
   func sealedNames() throws -> [String] {
     var names: [String] = []
     try connection.statement("SELECT name FROM collections WHERE flags & 1 ORDER BY name").query {
@@ -112,6 +123,14 @@ struct Collections {
     try statement.run()
   }
 
+  func setRemoved(_ isRemoved: Bool, _ id: Int64) throws {
+    let statement = try connection.statement(
+      "UPDATE collections SET flags = iif(?2, flags | 4, flags & ~4) WHERE id = ?1")
+    statement.bind(id, at: 1)
+    statement.bind(isRemoved ? 1 : 0, at: 2)
+    try statement.run()
+  }
+
   /// - Parameter limits: nil to keep no history.
   func setHistoryLimits(_ limits: HistoryLimits?, _ id: Int64) throws {
     let statement = try connection.statement(
@@ -126,8 +145,8 @@ struct Collections {
     try statement.run()
   }
 
-  /// Removes a collection's items and their history, and the collection; a sealed one and an environment stay, empty.
-  func clear(_ id: Int64, isEnvironment: Bool) throws {
+  /// Erases a collection: its items, their history, and its row; a sealed one and an environment stay, empty.
+  func erase(_ id: Int64, isEnvironment: Bool) throws {
     try run("DELETE FROM items WHERE collection = ?", id)
     try run("DELETE FROM history WHERE collection = ?", id)
     if !isEnvironment { try run("DELETE FROM collections WHERE id = ? AND flags & ~2 = 0", id) }
@@ -136,7 +155,7 @@ struct Collections {
   }
 
   /// The same of all collections.
-  func clearAll() throws {
+  func eraseAll() throws {
     // Few have such a name, and only this code knows what an environment is.
     let others = try all().filter {
       $0.name.utf8.contains(UInt8(ascii: "@")) && CollectionEnvironment(collection: $0.name) == nil
@@ -148,7 +167,7 @@ struct Collections {
     try run("UPDATE collections SET flags = flags & ~2, history_count = NULL, history_age = NULL")
   }
 
-  /// Removes an empty collection.
+  /// Removes the row of an empty collection.
   func remove(_ id: Int64) throws {
     try run("DELETE FROM collections WHERE id = ?", id)
   }

@@ -62,9 +62,14 @@ struct History {
   /// Keeps an item before it changes in commit `version`, and drops versions beyond the limits of its collection.
   ///
   /// Values set in the same commit are not kept: no other transaction has seen them.
+  ///
+  /// - Parameters:
+  ///   - expired: When it expired, if that is why it is removed.
+  ///   - time: The time of the commit.
+  ///   - author: nil for no one.
   func keep(
-    _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64,
-    by author: String
+    _ key: String, in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, expired: Int64?,
+    time: Int64, by author: String?
   ) throws {
     let copy = try connection.statement(
       """
@@ -75,12 +80,31 @@ struct History {
     copy.bind(collection, at: 1)
     copy.bind(key, at: 2)
     copy.bind(version, at: 3)
-    copy.bind(time, at: 4)
-    copy.bind(author, at: 5)
+    copy.bind(expired ?? time, at: 4)
+    if let author { copy.bind(author, at: 5) } else { copy.bind(nil as [UInt8]?, at: 5) }
     try copy.run()
     guard connection.changeCount > 0 else { return }
     try dropExcess(of: key, in: collection, limits)
     try dropOld(in: collection, limits, time: time)
+  }
+
+  /// Keeps all items of a collection, as before their removal, and drops versions beyond its limits.
+  func keepAll(
+    in collection: Int64, _ limits: HistoryLimits, endingWith version: Int64, time: Int64, by author: String
+  ) throws {
+    let copy = try connection.statement(
+      """
+      INSERT INTO history(collection, key, version, modified, ended, time, type, expires, author, ended_by, metadata, data)
+      SELECT collection, key, version, modified, ?2, ?3, type, expires, author, ?4, metadata, data FROM items
+      WHERE collection = ?1 AND version < ?2
+      """)
+    copy.bind(collection, at: 1)
+    copy.bind(version, at: 2)
+    copy.bind(time, at: 3)
+    copy.bind(author, at: 4)
+    try copy.run()
+    guard connection.changeCount > 0 else { return }
+    try drop(in: collection, beyond: limits, time: time)
   }
 
   /// Keeps a value that was never in the store: one that was set elsewhere and lost.
@@ -135,7 +159,7 @@ struct History {
     // This is all without history.
     guard try connection.statement("SELECT 1 FROM history LIMIT 1").first({ _ in true }) ?? false else { return }
     var kept: [(id: Int64, limits: HistoryLimits)] = []
-    try connection.statement("SELECT id, history_count, history_age FROM collections WHERE flags & ~1 = 2").query {
+    try connection.statement("SELECT id, history_count, history_age FROM collections WHERE flags & ~5 = 2").query {
       row in
       kept.append(
         (row.integer(0), try HistoryLimits(storedCount: row.integer(1), age: row.isNull(2) ? nil : row.integer(2))))
@@ -145,23 +169,27 @@ struct History {
 
   /// Drops versions beyond new limits of a collection.
   ///
-  /// - Parameter limits: nil to drop all.
-  func drop(in collection: Int64, beyond limits: HistoryLimits?, time: Int64) throws {
-    let statement: Statement
-    if let limits {
-      try dropOld(in: collection, limits, time: time)
-      statement = try connection.statement(
-        """
-        DELETE FROM history WHERE collection = ?1 AND version <= (
-          SELECT same.version FROM history AS same WHERE same.collection = ?1 AND same.key = history.key
-          ORDER BY same.version DESC LIMIT 1 OFFSET ?2)
-        """)
-      statement.bind(Int64(limits.maximumCount), at: 2)
-    } else {
-      statement = try connection.statement("DELETE FROM history WHERE collection = ?1")
-    }
+  func drop(in collection: Int64, beyond limits: HistoryLimits, time: Int64) throws {
+    try dropOld(in: collection, limits, time: time)
+    let statement = try connection.statement(
+      """
+      DELETE FROM history WHERE collection = ?1 AND version <= (
+        SELECT same.version FROM history AS same WHERE same.collection = ?1 AND same.key = history.key
+        ORDER BY same.version DESC LIMIT 1 OFFSET ?2)
+      """)
+    statement.bind(Int64(limits.maximumCount), at: 2)
     statement.bind(collection, at: 1)
     try statement.run()
+  }
+
+  /// Erases the history of a collection.
+  ///
+  /// - Returns: Whether there was any.
+  func erase(in collection: Int64) throws -> Bool {
+    let statement = try connection.statement("DELETE FROM history WHERE collection = ?1")
+    statement.bind(collection, at: 1)
+    try statement.run()
+    return connection.changeCount > 0
   }
 
   /// Replaces the bytes of an earlier value by others for the same value.

@@ -138,17 +138,40 @@ package struct Items {
     return try statement.first { $0.integer(0) }
   }
 
-  /// Up to `count` items that have expired and that this version can remove, with the names of their collections.
-  func expired(at time: Int64, atMost count: Int) throws -> [(collection: String, key: String)] {
-    var expired: [(collection: String, key: String)] = []
+  /// An item that has expired.
+  struct ExpiredItem {
+    let collection: String
+    let key: String
+    let expires: Int64
+  }
+
+  /// Whether there are any in a collection, expired or not.
+  func areAny(in collection: Int64) throws -> Bool {
+    let statement = try connection.statement("SELECT 1 FROM items WHERE collection = ? LIMIT 1")
+    statement.bind(collection, at: 1)
+    return try statement.first { _ in true } ?? false
+  }
+
+  /// Removes all items of a collection.
+  func removeAll(in collection: Int64) throws {
+    let statement = try connection.statement("DELETE FROM items WHERE collection = ?")
+    statement.bind(collection, at: 1)
+    try statement.run()
+  }
+
+  /// Up to `count` items that have expired and that this version can remove.
+  func expired(at time: Int64, atMost count: Int) throws -> [ExpiredItem] {
+    var expired: [ExpiredItem] = []
     let statement = try connection.statement(
       """
-      SELECT name, key FROM items JOIN collections ON id = collection
-      WHERE expires <= ? AND flags & ~3 = 0 ORDER BY expires LIMIT ?
+      SELECT name, key, expires FROM items JOIN collections ON id = collection
+      WHERE expires <= ? AND flags & ~7 = 0 ORDER BY expires LIMIT ?
       """)
     statement.bind(time, at: 1)
     statement.bind(Int64(count), at: 2)
-    try statement.query { expired.append(($0.text(0), $0.text(1))) }
+    try statement.query {
+      expired.append(ExpiredItem(collection: $0.text(0), key: $0.text(1), expires: $0.integer(2)))
+    }
     return expired
   }
 

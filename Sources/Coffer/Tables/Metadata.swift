@@ -13,8 +13,6 @@ package struct Metadata {
     let envelope = store.envelope
     try connection.beginWrite(.full)
     do {
-      // A copy may be of a store of a previous version.
-      try Schema.upgrade(connection)
       try set("store_id", envelope.storeID)
       try setEnvelopeSequence(envelope.sequence)
       try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
@@ -48,7 +46,9 @@ package struct Metadata {
   }
 
   /// Refuses an envelope other than this store's newest.
-  func check(against store: Store) throws {
+  ///
+  /// - Returns: Whether the pages have the number of the envelope, and not only of an earlier one.
+  func check(against store: Store) throws -> Bool {
     var storeID: [UInt8]?
     var envelopeSequence: [UInt8]?
     try connection.statement("SELECT name, value FROM meta").query { row in
@@ -70,6 +70,7 @@ package struct Metadata {
     guard sequence <= store.envelope.sequence else {
       throw StorageError.damaged(part: "envelope", reason: "it is older than the pages; an old copy was put back")
     }
+    return sequence == store.envelope.sequence
   }
 
   private static func bytes(_ value: UInt64) -> [UInt8] {

@@ -3,27 +3,19 @@ import CofferStorage
 /// The tables inside a store.
 package enum Schema {
   /// `user_version` of new stores.
-  static let version = Version(number: 8)
+  static let version = Version(number: 11)
   /// `user_version` of stores with declared settings.
-  static let versionWithDeclarations = Version(number: 9)
+  static let versionWithDeclarations = Version(number: 12)
   /// `user_version` of stores that have been in a fleet, which also have the tables of declarations; the newest that this
   /// code reads.
-  static let versionWithFleets = Version(number: 10)
+  static let versionWithFleets = Version(number: 13)
 
   /// The meaning of `user_version`: the existing tables.
   package struct Version: Equatable {
     package let number: Int
 
-    /// The previous versions 5 to 7 were these three, with an unchained change log.
-    static let former = 5...7
-    private static let step = 3
-
-    var isChained: Bool { !Self.former.contains(number) }
-    private var stage: Int { isChained ? number : number + Self.step }
-    var hasDeclarations: Bool { stage >= Schema.versionWithDeclarations.number }
-    var hasFleets: Bool { stage >= Schema.versionWithFleets.number }
-    /// The same tables with a chain.
-    var chained: Version { Version(number: stage) }
+    var hasDeclarations: Bool { number >= Schema.versionWithDeclarations.number }
+    var hasFleets: Bool { number >= Schema.versionWithFleets.number }
   }
 
   /// The statements that create the tables, as SQLite stores them: a store has exactly these.
@@ -57,20 +49,14 @@ package enum Schema {
       generation INTEGER PRIMARY KEY, id BLOB NOT NULL, mac BLOB NOT NULL, sealed BLOB NOT NULL,
       slots BLOB NOT NULL) STRICT
     """,
+    // The noise comes first, so that it is in the page that the log's checksum covers, never on an overflow page.
+    """
+    CREATE TABLE changes(
+      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
+      author TEXT, total INTEGER NOT NULL, digest BLOB NOT NULL, action TEXT, link BLOB NOT NULL,
+      keys BLOB NOT NULL) STRICT
+    """,
   ]
-
-  // The noise comes first, so that it is in the page that the log's checksum covers, never on an overflow page.
-  private static let changes: StaticString = """
-    CREATE TABLE changes(
-      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL, link BLOB NOT NULL, rewritten BLOB) STRICT
-    """
-
-  private static let formerChanges: StaticString = """
-    CREATE TABLE changes(
-      sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-      author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
-    """
 
   /// Added with the first declaration.
   private static let declarationStatements: [StaticString] = [
@@ -121,7 +107,7 @@ package enum Schema {
     try connection.beginWrite(.full)
     do {
       try connection.execute("PRAGMA user_version=\(version.number)")
-      for statement in statements + [changes] { try connection.execute("\(statement)") }
+      for statement in statements { try connection.execute("\(statement)") }
       try ChangeLog(connection: connection).append(ChangeSet(), time: Clock.millisecondsSince1970, writer: 0)
       try connection.commit()
     } catch {
@@ -148,20 +134,6 @@ package enum Schema {
     Version(number: try connection.statement("PRAGMA user_version").first { Int($0.integer(0)) } ?? 0)
   }
 
-  /// Chains the change log of a store of a previous version, in the current write transaction.
-  ///
-  /// Programs of that version then refuse the store as a newer format; those that have it open fail to write, because
-  /// their rows have no links.
-  static func upgrade(_ connection: SQLiteConnection) throws {
-    let version = try version(connection)
-    guard !version.isChained else { return }
-    try ChangeLog(connection: connection).addChain {
-      try connection.execute("DROP TABLE changes")
-      try connection.execute("\(changes)")
-    }
-    try connection.execute("PRAGMA user_version=\(version.chained.number)")
-  }
-
   /// Refuses tables of another version, and anything that Coffer did not create: SQLite would evaluate its expressions.
   ///
   /// - Returns: The version of the tables.
@@ -176,7 +148,7 @@ package enum Schema {
   /// The difference from Coffer's schema; nil if there is none.
   package static func problem(_ connection: SQLiteConnection) throws -> String? {
     let version = try version(connection)
-    var expected = statements + [version.isChained ? changes : formerChanges, ownTable, ownIndex]
+    var expected = statements + [ownTable, ownIndex]
     if version.hasDeclarations { expected += declarationStatements }
     if version.hasFleets { expected += fleetStatements }
     var missing = expected[...]
@@ -199,7 +171,7 @@ package enum Schema {
     guard found <= versionWithFleets.number else {
       throw CofferError.newerFormat(part: "schema", found: found, supported: versionWithFleets.number)
     }
-    guard found >= Version.former.lowerBound else {
+    guard found >= version.number else {
       throw CofferError.damaged(
         part: "schema",
         reason:

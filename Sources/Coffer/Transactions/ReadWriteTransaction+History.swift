@@ -1,8 +1,7 @@
 extension ReadWriteTransaction {
   // MARK: History
 
-  /// Sets how many earlier values of its items a collection keeps, and how long; nil keeps none, and drops the existing
-  /// history.
+  /// Sets how many earlier values of its items a collection keeps, and how long; nil keeps none from then on.
   ///
   /// From then on, each commit that changes or removes an item keeps the previously committed value, with its metadata,
   /// version and time. The limits are stored, and apply to every process; setting the same limits again changes nothing.
@@ -11,10 +10,17 @@ extension ReadWriteTransaction {
   /// try connection.readWrite { try $0.setHistoryLimits(HistoryLimits(), forCollection: "accounts") }
   /// ```
   ///
-  /// Removing the whole collection also removes its limits, since no trace of it may stay: set them at each start of the
-  /// program. Values beyond the limits are dropped with the next change of an item of the collection, or within 64 commits.
+  /// Values beyond the limits are dropped with the next change of an item of the collection, or within 64 commits. With nil,
+  /// existing values stay, until ``eraseHistory(ofCollection:)``, or new limits drop them.
   public borrowing func setHistoryLimits(_ limits: HistoryLimits?, forCollection collection: String) throws {
     try session.setHistoryLimits(limits, of: collection)
+  }
+
+  /// Erases the earlier values of a collection for good; the change log keeps that it was done, when and by whom.
+  ///
+  /// The limits stay: from then on, values are kept as before.
+  public borrowing func eraseHistory(ofCollection collection: String) throws {
+    try session.eraseHistory(of: collection)
   }
 
   /// Sets a key to an earlier value with its metadata, as a new change; works for a removed key too.

@@ -133,11 +133,24 @@ extension ReadWriteTransaction {
     try session.remove(keys, in: collection)
   }
 
-  /// Removes a collection: its items, their history, its limits, its name, and its keys in the change log.
+  /// Removes all keys of a collection, like removing them one by one: if the collection keeps history, that has the last
+  /// values, and goes on.
   ///
-  /// A sealed collection keeps its name, and stays sealed.
+  /// To leave nothing of them, use ``erase(collection:)``.
   public borrowing func removeAllObjects(inCollection collection: String = "") throws {
     try session.removeAll(in: collection)
+  }
+
+  /// Erases a collection for good: its items, their history and its limits, and its keys in the change log.
+  ///
+  /// Nothing brings them back, so it is not what removing does. The change log keeps that it was done, when and by whom,
+  /// with the name of the collection, and which earlier commits changed it. A sealed collection stays sealed.
+  ///
+  /// ```swift
+  /// try connection.readWrite { try $0.erase(collection: "sessions") }
+  /// ```
+  public borrowing func erase(collection: String) throws {
+    try session.erase(collection)
   }
 
   // MARK: Moving

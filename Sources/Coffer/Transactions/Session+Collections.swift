@@ -24,7 +24,17 @@ extension Session {
   }
 
   func makeCollection(_ name: String) throws -> StoredCollection {
-    try storedCollection(name) ?? insertCollection(name)
+    guard let stored = try storedCollection(name) else { return try insertCollection(name) }
+    return stored.isRemoved ? try bringBack(stored, name) : stored
+  }
+
+  /// Makes an environment that was removed before; what it was, sealed or with a history, it is again.
+  private func bringBack(_ stored: StoredCollection, _ name: String) throws -> StoredCollection {
+    var stored = stored
+    stored.isRemoved = false
+    try collections.setRemoved(false, stored.id)
+    knownCollections[name] = stored
+    return stored
   }
 
   /// Whether the values of a collection are sealed, or would be if it were created.
@@ -37,7 +47,7 @@ extension Session {
   private func insertCollection(_ name: String) throws -> StoredCollection {
     // A secret in one environment is a secret in all of them.
     if try isSealedOrWillBe(name) {
-      try setSealed(true, name)
+      _ = try setSealedAlone(true, name)
       if let collection = knownCollections[name] { return collection }
     }
     return try insertRow(name)

@@ -24,7 +24,7 @@ extension Session {
   ) throws {
     try changingTogether {
       try declarations.replace(all, of: application, version: version, fingerprint: fingerprint)
-      transaction.changesDeclarations = true
+      note(.declared(application))
     }
   }
 }

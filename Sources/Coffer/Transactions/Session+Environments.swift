@@ -3,31 +3,48 @@ import CofferStorage
 extension Session {
   /// All existing environments, in the order of their collections.
   func environments() throws -> [CollectionEnvironment] {
-    try reading { try collections.all().compactMap { CollectionEnvironment(collection: $0.name) } }
+    try reading {
+      try collections.all().compactMap { $1.isRemoved ? nil : CollectionEnvironment(collection: $0) }
+    }
   }
 
   func makeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     try changingTogether {
-      guard try storedCollection(environment.collection) == nil else { return false }
+      let earlier = try storedCollection(environment.collection)
+      guard earlier?.isRemoved ?? true else { return false }
       _ = try makeCollection(environment.collection)
-      if let history = try storedCollection(environment.parent)?.history {
+      if earlier == nil, let history = try storedCollection(environment.parent)?.history {
         try setHistoryLimits(history, of: environment.collection)
       }
-      transaction.changesDeclarations = true
+      note(.environmentMade(environment.collection))
       return true
     }
   }
 
+  /// Removes an environment; its row stays for the history of its items.
   func removeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     let name = environment.collection
     return try changingTogether {
-      guard let stored = try collections.collection(named: name) else { return false }
+      guard let stored = try collections.collection(named: name), !stored.isRemoved else { return false }
       try removeAll(in: name)
+      try collections.setRemoved(true, stored.id)
+      knownCollections[name] = nil
+      note(.environmentRemoved(name))
+      return true
+    }
+  }
+
+  /// Erases an environment, even one that was removed before.
+  func eraseEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
+    let name = environment.collection
+    return try changingTogether {
+      guard let stored = try collections.collection(named: name) else { return false }
+      try erase(name)
       // Removes it from the vault's list too.
-      if stored.isSealed { try setSealed(false, name) }
+      if stored.isSealed { _ = try setSealedAlone(false, name) }
       try collections.remove(stored.id)
       knownCollections[name] = nil
-      transaction.changesDeclarations = true
+      if !stored.isRemoved { note(.environmentRemoved(name)) }
       return true
     }
   }
@@ -41,10 +58,24 @@ extension Reading where Self: ~Copyable {
     try session.environments()
   }
 
+  /// The collections of the environments of one, as far as they are sealed, or not.
+  package borrowing func environments(of parent: String, areSealed: Bool) throws -> [String] {
+    let session = session
+    return try session.environments().filter { $0.parent.utf8.elementsEqual(parent.utf8) }.map(\.collection).filter {
+      try session.isSealed($0) == areSealed
+    }
+  }
+
   /// Whether an environment exists, even if it is empty.
   package borrowing func hasEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     let session = session
-    return try session.reading { try session.storedCollection(environment.collection) != nil }
+    return try session.reading { try session.storedCollection(environment.collection).map { !$0.isRemoved } ?? false }
+  }
+
+  /// Whether there is anything to erase of a collection: it has items, or had some before.
+  package borrowing func hasTraces(ofCollection collection: String) throws -> Bool {
+    let session = session
+    return try session.reading { try session.storedCollection(collection) != nil }
   }
 }
 
@@ -67,12 +98,21 @@ extension ReadWriteTransaction {
     try session.makeEnvironment(CollectionEnvironment(name, of: parent))
   }
 
-  /// Removes an environment with all values set in it.
+  /// Removes an environment with all values set in it, like removing its keys one by one: if it keeps history, that has
+  /// the last values, and an environment of this name has it again.
   ///
   /// - Returns: Whether it existed.
-  /// - Throws: `CofferError.locked` when it is sealed and the vault is locked.
   @discardableResult
   package borrowing func removeEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
     try session.removeEnvironment(environment)
+  }
+
+  /// Erases an environment, as ``erase(collection:)`` does a collection; also one that was removed before.
+  ///
+  /// - Returns: Whether there was anything of it.
+  /// - Throws: `CofferError.locked` when it is sealed and the vault is locked.
+  @discardableResult
+  package borrowing func eraseEnvironment(_ environment: CollectionEnvironment) throws -> Bool {
+    try session.eraseEnvironment(environment)
   }
 }

@@ -19,9 +19,9 @@ extension Session {
   /// Records a change, also for the observers that want it.
   func record(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
-    old: HeldItem? = nil, new: HeldItem? = nil, hasExpired: Bool = false
+    old: HeldItem? = nil, new: HeldItem? = nil, expired: Int64? = nil
   ) {
-    recordUnobserved(kind, key, in: collection, id: id, part, hasExpired: hasExpired)
+    recordUnobserved(kind, key, in: collection, id: id, part, expired: expired)
     guard !transaction.observation.isEmpty, !transaction.isRolledBack else { return }
     let operation: DatabaseEventKind.Operation =
       switch kind {
@@ -39,27 +39,27 @@ extension Session {
   /// Records a change that no observer wants.
   func recordUnobserved(
     _ kind: ChangeKind, _ key: String, in collection: String, id: Int64, _ part: ItemPart? = nil,
-    hasExpired: Bool = false
+    expired: Int64? = nil
   ) {
     transaction.changes.record(
       key, in: id,
       ChangeSet.Change(
-        kind: kind, changesObject: part != .metadata, changesMetadata: part != .object, hasExpired: hasExpired),
+        kind: kind, changesObject: part != .metadata, changesMetadata: part != .object, expired: expired),
       expectedCount: transaction.expectedChangeCount)
     if !cache.isEmpty { cache.remove(ByteString(key), in: id) }
     if transaction.isFeedObserved { transaction.changedNames[id] = collection }
   }
 
   /// Records the removal of a whole collection.
-  func recordClearing(of collection: String, id: Int64, keys: [String]) {
-    transaction.changes.recordClearing(of: id, keys: keys.map(ByteString.init))
+  func recordClearing(of collection: String, id: Int64, keys: [String], isErased: Bool) {
+    transaction.changes.recordClearing(of: id, keys: keys.map(ByteString.init), isErased: isErased)
     transaction.changedNames[id] = collection
     knownCollections[collection] = nil
     cache.removeAll()
   }
 
-  func recordClearingOfAll() {
-    transaction.changes.recordClearingOfAll()
+  func recordClearingOfAll(isErased: Bool = false) {
+    transaction.changes.recordClearingOfAll(isErased: isErased)
     knownCollections.removeAll()
     cache.removeAll()
   }

@@ -32,21 +32,32 @@ extension Session {
 
   /// Runs `body`, which changes or removes an item, and keeps the previous item if the collection has a history.
   func keepingHistory<Result>(
-    of key: String, in collection: StoredCollection, _ body: () throws -> Result
+    of key: String, in collection: StoredCollection, expired: Int64? = nil, _ body: () throws -> Result
   ) throws -> Result {
-    guard let limits = collection.history ?? (transaction.keepsAllHistory ? HistoryLimits() : nil) else {
-      return try body()
-    }
+    guard let limits = limits(of: collection) else { return try body() }
     // If the change fails, the copy must be undone too.
     return try savepoint {
-      try history.keep(key, in: collection.id, limits, endingWith: newVersion(), time: transaction.time, by: authorText)
+      try history.keep(
+        key, in: collection.id, limits, endingWith: newVersion(), expired: expired, time: transaction.time,
+        by: expired == nil ? authorText : nil)
       return try body()
     }
   }
 
+  /// Keeps all items of a collection, which the caller removes, if the collection has a history.
+  func keepHistoryOfAll(in collection: StoredCollection) throws {
+    guard let limits = limits(of: collection) else { return }
+    try history.keepAll(
+      in: collection.id, limits, endingWith: newVersion(), time: transaction.time, by: authorText)
+  }
+
+  private func limits(of collection: StoredCollection) -> HistoryLimits? {
+    collection.history ?? (transaction.keepsAllHistory ? HistoryLimits() : nil)
+  }
+
   // MARK: Declaring
 
-  /// - Parameter limits: nil to keep no history, and drop what exists.
+  /// - Parameter limits: nil to keep no history from now on; what exists stays.
   func setHistoryLimits(_ limits: HistoryLimits?, of collection: String) throws {
     try changingTogether {
       // A collection that does not exist keeps no history anyway.
@@ -55,9 +66,17 @@ extension Session {
       guard stored.history != limits else { return }
       stored.history = limits
       try collections.setHistoryLimits(limits, stored.id)
-      try history.drop(in: stored.id, beyond: limits, time: transaction.time)
+      if let limits { try history.drop(in: stored.id, beyond: limits, time: transaction.time) }
       knownCollections[collection] = stored
-      transaction.changesDeclarations = true
+      note(limits == nil ? .historyOff(collection) : .historyOn(collection))
+    }
+  }
+
+  /// Erases the history of a collection.
+  func eraseHistory(of collection: String) throws {
+    try changingTogether {
+      guard let stored = try collections.collection(named: collection), try history.erase(in: stored.id) else { return }
+      note(.historyErased(collection))
     }
   }
 

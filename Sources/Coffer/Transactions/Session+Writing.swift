@@ -94,12 +94,15 @@ extension Session {
   }
 
   /// Removes an expired item, and records that in the change log.
-  func expire(_ key: String, in collection: String) throws {
+  func expire(_ expired: Items.ExpiredItem) throws {
+    let (key, collection) = (expired.key, expired.collection)
     try changing {
       guard let stored = try storedCollection(collection) else { return }
       let old = observes(.removal, in: collection) ? try items.item(key, in: stored, at: .min) : nil
-      let isRemoved = try keepingHistory(of: key, in: stored) { try items.remove(key, in: stored.id) }
-      if isRemoved { record(.removed, key, in: collection, id: stored.id, old: old, hasExpired: true) }
+      let isRemoved = try keepingHistory(of: key, in: stored, expired: expired.expires) {
+        try items.remove(key, in: stored.id)
+      }
+      if isRemoved { record(.removed, key, in: collection, id: stored.id, old: old, expired: expired.expires) }
     }
   }
 
@@ -109,30 +112,59 @@ extension Session {
     try changingTogether { for key in keys { try remove(key, in: collection) } }
   }
 
-  /// Removes a collection's items, with every trace of its keys and its name; an environment stays, empty.
+  /// Removes all items of a collection, like removing them one by one: history keeps them, and the rest stays.
   func removeAll(in collection: String) throws {
     try changingTogether {
       // Even if the vault's list disagrees about it: no value is shown, and none stays.
-      guard let stored = try collections.collection(named: collection) else { return }
-      try recordClearing(of: collection, stored)
-      try collections.clear(stored.id, isEnvironment: CollectionEnvironment(collection: collection) != nil)
-      try changeLog.forget(stored.id)
+      guard let stored = try collections.collection(named: collection), try items.areAny(in: stored.id) else { return }
+      try removeAll(in: collection, stored)
     }
   }
 
+  private func removeAll(in collection: String, _ stored: StoredCollection) throws {
+    try recordClearing(of: collection, stored)
+    try keepHistoryOfAll(in: stored)
+    try items.removeAll(in: stored.id)
+  }
+
+  /// The same for all collections.
   package func removeAllInAllCollections() throws {
+    try changingTogether {
+      let all = try collections.all().map(\.name).compactMap { name in
+        try collections.collection(named: name).map { (name, $0) }
+      }.filter { try items.areAny(in: $1.id) }
+      guard !all.isEmpty else { return }
+      for (name, stored) in all { try removeAll(in: name, stored) }
+      recordClearingOfAll()
+    }
+  }
+
+  /// Erases a collection, with every trace of its keys; an environment and a sealed one stay, empty.
+  func erase(_ collection: String) throws {
+    try changingTogether {
+      guard let stored = try collections.collection(named: collection) else { return }
+      try recordClearing(of: collection, stored, isErased: true)
+      try collections.erase(stored.id, isEnvironment: CollectionEnvironment(collection: collection) != nil)
+      try changeLog.forget(stored.id)
+      note(.erased(collection))
+    }
+  }
+
+  /// The same for all collections.
+  package func eraseEverything() throws {
     try changingTogether {
       let all = try collections.all()
       guard !all.isEmpty else { return }
-      for (name, stored) in all { try recordClearing(of: name, stored) }
-      try collections.clearAll()
-      recordClearingOfAll()
+      for (name, stored) in all { try recordClearing(of: name, stored, isErased: true) }
+      try collections.eraseAll()
+      recordClearingOfAll(isErased: true)
       try changeLog.forget(nil)
+      note(.erasedEverything)
     }
   }
 
   /// Reports the removal of a collection to observers, key by key.
-  private func recordClearing(of collection: String, _ stored: StoredCollection) throws {
+  private func recordClearing(of collection: String, _ stored: StoredCollection, isErased: Bool = false) throws {
     let isObserved = observes(.removal, in: collection)
     var keys: [String] = []
     if isObserved || transaction.isFeedObserved {
@@ -145,7 +177,7 @@ extension Session {
         if isObserved { record(.removed, key, in: collection, id: stored.id, old: try cursor.item()) }
       }
     }
-    recordClearing(of: collection, id: stored.id, keys: keys)
+    recordClearing(of: collection, id: stored.id, keys: keys, isErased: isErased)
   }
 
   // MARK: Without a transaction

@@ -89,6 +89,18 @@ package final class Session {
     vaultTable = VaultTable(connection: connection)
   }
 
+  /// Checks the chain of the change log, and compares it with the record outside of the store.
+  ///
+  /// - Parameter record: The result of `freshnessRecord`, read before this transaction began.
+  package func checkLog(against record: [UInt8]?) throws -> ChangeLogCheck {
+    var check = try changeLog.checkChain()
+    try check.compare(with: record, connection.store, changeLog)
+    return check
+  }
+
+  /// What is remembered of the store outside of it.
+  package var freshnessRecord: [UInt8]? { core.witness?.record() }
+
   package func snapshot() throws -> UInt64 {
     try UInt64(changeLog.lastSequence())
   }
@@ -185,20 +197,6 @@ package final class Session {
   private func beginWrite(
     _ synchronization: SQLiteConnection.Synchronization, _ cancellation: Cancellation?
   ) throws {
-    try takeWriteLock(synchronization, cancellation)
-    guard !core.hasChain.load(ordering: .relaxed) else { return }
-    // The store has an earlier version, unless another program has upgraded it already.
-    do {
-      try CofferError.translating { try Schema.upgrade(connection) }
-    } catch {
-      try? connection.rollback()
-      throw error
-    }
-  }
-
-  private func takeWriteLock(
-    _ synchronization: SQLiteConnection.Synchronization, _ cancellation: Cancellation?
-  ) throws {
     guard let cancellation else {
       return try CofferError.translating { try connection.beginWrite(synchronization) }
     }
@@ -256,18 +254,20 @@ package final class Session {
     let observation = transaction.observation
     try callingOut { try observation.willCommit() }
     try checkCancellation()
-    guard !transaction.changes.isEmpty || transaction.changesDeclarations else {
+    guard !transaction.changes.isEmpty || transaction.changesDeclarations || !transaction.actions.isEmpty else {
       willCommit(nil)
       try CofferError.translating { try connection.rollback() }
       return nil
     }
+    try CofferError.translating { try noteUnrecordedEnvelope() }
     // A listener may have been added since the transaction began.
     let isFeedObserved = core.feed.isObserved
     var committed: Int64?
     do {
       try CofferError.translating {
         let end = try changeLog.append(
-          transaction.changes, after: endOfLog(), time: transaction.time, writer: core.writer, author: authorText
+          transaction.changes, after: endOfLog(), time: transaction.time, writer: core.writer,
+          author: transaction.isExpiry ? nil : authorText, action: CommitAction.text(of: transaction.actions)
         ) { identity in
           committed = identity.sequence
           willCommit(identity)
@@ -281,7 +281,7 @@ package final class Session {
         if end.sequence % ChangeLog.sweepInterval == 0 { try history.dropOld(time: transaction.time) }
         let envelope = core.witness == nil ? nil : connection.store?.envelopeSequence
         try connection.commit()
-        core.hasChain.store(true, ordering: .relaxed)
+        didRecordEnvelope()
         knownEnd = end
         if let envelope { noteForWitness(end, envelope) }
         knownVersion = connection.dataVersion
@@ -384,6 +384,9 @@ package final class Session {
     if let queue { queue.async { block(true) } } else { block(true) }
   }
 
+  /// Notes in the current transaction what it does besides changing keys; so it is committed in any case.
+  func note(_ action: CommitAction) { transaction.actions.append(action) }
+
   /// The author of this transaction, as stored in the tables.
   var authorText: String {
     if let writer = transaction.writer { return writer }
@@ -463,7 +466,7 @@ package final class Session {
   package func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
     guard !isCallingOut, mode == .writing else { throw CofferError.nestedTransaction }
     let (changes, names) = (transaction.changes, transaction.changedNames)
-    let changesDeclarations = transaction.changesDeclarations
+    let (changesDeclarations, actions) = (transaction.changesDeclarations, transaction.actions)
     let undeliveredCount = transaction.undelivered.count
     try CofferError.translating {
       try requireTransaction()
@@ -477,7 +480,7 @@ package final class Session {
       return result
     } catch {
       (transaction.changes, transaction.changedNames) = (changes, names)
-      transaction.changesDeclarations = changesDeclarations
+      (transaction.changesDeclarations, transaction.actions) = (changesDeclarations, actions)
       forgetUndelivered(after: undeliveredCount)
       // Collections created inside have no ID any more; items have other values.
       knownCollections.removeAll()

@@ -19,6 +19,10 @@ struct TransactionState {
   var expectedChangeCount = 0
   /// Whether it changed declarations, which no change to a key shows.
   var changesDeclarations = false
+  /// What it does besides changing keys, for the change log.
+  var actions: [CommitAction] = []
+  /// Whether it removes expired items, of which no one is the author.
+  var isExpiry = false
   /// On whose behalf it is made, if set.
   var actor: String?
   /// The author of its changes, if that is not this program: the text of an `Author`.

@@ -9,7 +9,8 @@ extension Database {
   /// try database.seal(collection: "tokens")
   /// ```
   ///
-  /// Existing values are sealed, with their metadata. Their history is dropped, since it is plaintext; from then on history
+  /// Its environments are sealed with it: a secret in one is a secret in all of them. Existing values are sealed, with their
+  /// metadata. Their history is dropped, since it is plaintext; from then on history
   /// is kept only if limits are set again. Then the store is vacuumed and its log cleared, so that its files hold no
   /// plaintext of them. The names of the collection and its keys stay readable to anyone who opens the store, as do the
   /// sizes of values, versions and times.
@@ -29,9 +30,9 @@ extension Database {
     try clearTraces()
   }
 
-  /// Unseals a collection: from now on, its values are stored like all others.
+  /// Unseals a collection and its environments: from now on, their values are stored like all others.
   ///
-  /// Does nothing if the collection is not sealed.
+  /// Does nothing if none of them is sealed.
   ///
   /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`; `.damaged` when a value cannot be opened;
   ///   the errors of a write transaction. Nothing is changed then.
@@ -61,6 +62,9 @@ extension Reading where Self: ~Copyable {
 
   /// The names of the sealed collections, including empty ones, in the order of their UTF-8 bytes.
   public borrowing func sealedCollections() throws -> [String] {
-    try session.sealedCollections()
+    let session = session
+    return try session.reading {
+      try session.sealedCollections().filter { try !(session.collections.collection(named: $0)?.isRemoved ?? false) }
+    }
   }
 }

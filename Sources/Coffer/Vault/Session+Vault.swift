@@ -126,16 +126,30 @@ extension Session {
 
   // MARK: Whole collections
 
+  /// Seals or unseals a collection with all its environments: a secret in one is a secret in all of them.
+  func setSealed(_ isSealed: Bool, _ collection: String) throws {
+    try changingTogether {
+      let environments = try collections.all().map(\.name).filter {
+        CollectionEnvironment(collection: $0)?.parent.utf8.elementsEqual(collection.utf8) ?? false
+      }
+      for name in [collection] + environments where try setSealedAlone(isSealed, name) {
+        note(isSealed ? .sealed(name) : .unsealed(name))
+      }
+    }
+  }
+
   /// Marks a collection as sealed or not, in its row and in the vault's list, and seals or opens all its values.
   ///
   /// If the two disagreed, they agree afterwards.
-  func setSealed(_ isSealed: Bool, _ collection: String) throws {
+  ///
+  /// - Returns: Whether that changed anything.
+  func setSealedAlone(_ isSealed: Bool, _ collection: String) throws -> Bool {
     try changingTogether {
       guard var record = try vaultRecord() else { throw CofferError.vaultNotFound }
       let key = try core.vault.key(authenticating: record)
       let present = try collections.collection(named: collection)
       let (isDeclared, isListed) = (present?.isSealed ?? false, record.lists(collection))
-      guard isDeclared != isSealed || isListed != isSealed else { return }
+      guard isDeclared != isSealed || isListed != isSealed else { return false }
       let wasSealed = isDeclared && isListed
       if isListed != isSealed {
         try record.setSealed(isSealed, collection, key: key)
@@ -148,6 +162,7 @@ extension Session {
       if isSealed, !wasSealed {
         // Earlier values were kept as plaintext.
         try setHistoryLimits(nil, of: collection)
+        try eraseHistory(of: collection)
       }
       // If the two disagreed, the row was tampered with, and values may be sealed or plaintext.
       try rewriteValues(of: collection, stored.id, isSealed: wasSealed ? true : nil) { value, part, key in
@@ -157,6 +172,7 @@ extension Session {
       }
       transaction.changes.recordDeclaration(of: stored.id)
       if transaction.isFeedObserved { transaction.changedNames[stored.id] = collection }
+      return true
     }
   }
 

@@ -23,7 +23,7 @@ extension Vault {
     _ key: KeySource, label: String = "", stretching: PasswordHash = .standard
   ) throws -> SlotInfo {
     let secret = try prepared(key, label: label, stretching: stretching)
-    return try change { SlotInfo(try $0.addSlot(secret, key: $1)) }
+    return try change({ SlotInfo(try $0.addSlot(secret, key: $1)) }) { .vaultSlotAdded(UInt8(clamping: $0.id)) }
   }
 
   /// Adds a slot for a recovery key: a random key to write down, in case the others are lost.
@@ -47,7 +47,10 @@ extension Vault {
   ) throws -> SlotInfo {
     guard let slot = try slots().first(where: { $0.id == id }) else { throw CofferError.slotNotFound(id: id) }
     let secret = try prepared(key, label: label ?? slot.label, stretching: stretching)
-    return try change { SlotInfo(try $0.replaceSlot(UInt8(clamping: id), with: secret, key: $1)) }
+    let slotID = UInt8(clamping: id)
+    return try change({ SlotInfo(try $0.replaceSlot(slotID, with: secret, key: $1)) }) { _ in
+      .vaultSlotReplaced(slotID)
+    }
   }
 
   /// Changes a slot's label.
@@ -55,7 +58,7 @@ extension Vault {
   /// - Throws: `CofferError.slotNotFound`; as ``addSlot(_:label:stretching:)``.
   public func setLabel(_ label: String, forSlot id: Int) throws {
     let slot = try number(id)
-    try change { try $0.setLabel(label, ofSlot: slot, key: $1) }
+    try change({ try $0.setLabel(label, ofSlot: slot, key: $1) }) { .vaultSlotLabelled(slot) }
   }
 
   /// Removes a slot.
@@ -66,7 +69,7 @@ extension Vault {
   /// - Throws: `CofferError.slotNotFound`, `.lastSlot`; as ``addSlot(_:label:stretching:)``.
   public func removeSlot(_ id: Int) throws {
     let slot = try number(id)
-    try change { try $0.removeSlot(slot, key: $1) }
+    try change({ try $0.removeSlot(slot, key: $1) }) { .vaultSlotRemoved(slot) }
   }
 
   private func number(_ id: Int) throws -> UInt8 {
@@ -84,11 +87,16 @@ extension Vault {
   }
 
   /// Changes the vault's slots, given its key.
-  private func change<Result>(_ body: (inout VaultRecord, SecretBytes) throws -> Result) throws -> Result {
+  ///
+  /// - Parameter action: What the log says about it.
+  private func change<Result>(
+    _ body: (inout VaultRecord, SecretBytes) throws -> Result, _ action: (Result) -> CommitAction
+  ) throws -> Result {
     try database.write { session in
       guard var record = try session.vaultRecord() else { throw CofferError.vaultNotFound }
       let result = try body(&record, keys.key(authenticating: record))
       try session.setVault(record)
+      session.note(action(result))
       return result
     }
   }
@@ -130,6 +138,7 @@ extension Vault {
         try session.checkDeclarations(by: record)
         try session.sealAnew(under: newRecord.generation, progress)
         try session.setVault(newRecord)
+        session.note(.vaultKeyReplaced)
       }
     } catch {
       self.keys.settle(newRecord.generation, isCurrent: false)

@@ -46,6 +46,7 @@ public struct Vault: Sendable {
     try database.write { session in
       guard try session.vaultRecord() == nil else { throw CofferError.vaultExists }
       try session.setVault(record)
+      session.note(.vaultCreated)
     }
     try add(secret, of: record, from: key)
   }

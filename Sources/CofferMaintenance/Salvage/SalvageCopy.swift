@@ -158,7 +158,7 @@ final class SalvageCopy {
 
   private func takeCommit(_ columns: [RecordColumn], sequence: Int64?) throws {
     guard let sequence, (0...ChangeLog.maximumNumber).contains(sequence),
-      let changes = columns[6].blob.flatMap(ChangeSet.init(packed:))
+      let changes = columns[9].blob.flatMap(ChangeSet.init(packed:))
     else { throw MalformedRow() }
     lastSequence = max(lastSequence, sequence)
     commits[sequence] = changes

@@ -6,10 +6,25 @@ public struct ChangeLogReport: Sendable {
   public let count: Int
   /// The numbers of the first and the last of them; nil for an empty log.
   public let commits: ClosedRange<UInt64>?
-  /// Whether its rows are chained; those of a store of a former version are with its next commit.
-  public let isChained: Bool
+  /// The last commit for which the record outside of the store vouches, with all before it; nil without a record.
+  ///
+  /// Without one, only the chain vouches for the log, and anyone with the store's key can rebuild that.
+  public let recordedCommit: UInt64?
+  /// The commits that erased collections, see `ReadWriteTransaction.erase(collection:)`.
+  public let erasures: [UInt64]
+  /// How many earlier commits have lost keys to them.
+  public let emptiedCount: Int
   /// The problems found.
   public let problems: [VerificationProblem]
+
+  init(_ check: ChangeLogCheck) {
+    count = check.count
+    commits = check.commits.map { UInt64(clamping: $0.lowerBound)...UInt64(clamping: $0.upperBound) }
+    recordedCommit = check.recordedCommit.map { UInt64(clamping: $0) }
+    erasures = check.erasures.map { UInt64(clamping: $0) }
+    emptiedCount = check.emptiedCount
+    problems = check.problems.map { VerificationProblem(.changeLog, $0) }
+  }
 }
 
 extension Database {
@@ -24,12 +39,10 @@ extension Database {
   ///
   /// - Throws: `CofferError.closed`, `.damaged` or `.inputOutput`.
   public func verifyChangeLog() throws -> ChangeLogReport {
-    let check = try makeConnection().perform { session in
-      try session.read { try CofferError.translating { try session.changeLog.checkChain() } }
+    try makeConnection().perform { session in
+      let record = session.freshnessRecord
+      return ChangeLogReport(
+        try session.read { try CofferError.translating { try session.checkLog(against: record) } })
     }
-    return ChangeLogReport(
-      count: check.count,
-      commits: check.commits.map { UInt64(clamping: $0.lowerBound)...UInt64(clamping: $0.upperBound) },
-      isChained: check.isChained, problems: check.problems.map { VerificationProblem(.changeLog, $0) })
   }
 }

@@ -79,7 +79,8 @@ extension Database {
     var tables = TableVerification()
     do {
       try makeConnection().perform { session in
-        try session.read { try tables.run(session) { progress(0.5 + $0 * 0.5) } }
+        let record = session.freshnessRecord
+        try session.read { try tables.run(session, against: record) { progress(0.5 + $0 * 0.5) } }
       }
     } catch CofferError.damaged(let part, let reason) {
       // Pages of the database file are already in the list.
@@ -90,7 +91,8 @@ extension Database {
     progress(1)
     problems += tables.problems
     stopwatch?.record { .verification(problemCount: problems.count, duration: $0) }
-    return VerificationReport(pages, tables.itemCount, tables.historicItemCount, problems)
+    return VerificationReport(
+      pages, tables.itemCount, tables.historicItemCount, problems, changeLog: tables.changeLog)
   }
 
   /// Reads and authenticates every page of a store, even one that no longer opens; does not decode its values.

@@ -6,6 +6,7 @@ struct TableVerification {
   private(set) var problems: [VerificationProblem] = []
   private(set) var itemCount = 0
   private(set) var historicItemCount = 0
+  private(set) var changeLog: ChangeLogReport?
 
   /// The collections in the store.
   private var collections: [Int64: Collection] = [:]
@@ -14,12 +15,16 @@ struct TableVerification {
   private struct Collection {
     let name: String
     let isSealed: Bool
+    /// Whether it is an environment that was removed.
+    let isRemoved: Bool
     /// Whether all of its flags are known; the contents of a collection with newer flags cannot be checked.
     let isReadable: Bool
   }
 
-  /// - Parameter progress: Called with the fraction done, from 0 to 1.
-  mutating func run(_ session: Session, progress: (Double) -> Void) throws {
+  /// - Parameters:
+  ///   - record: What is remembered of the store outside of it, read before the current transaction began.
+  ///   - progress: Called with the fraction done, from 0 to 1.
+  mutating func run(_ session: Session, against record: [UInt8]?, progress: (Double) -> Void) throws {
     try CofferError.translating {
       try session.connection.statement("PRAGMA integrity_check").query { row in
         if row.text(0) != "ok" { note("SQLite: \(row.text(0)).") }
@@ -27,7 +32,7 @@ struct TableVerification {
       if let problem = try Schema.problem(session.connection) { note(damaged: "schema", problem) }
       progress(0.2)
       try checkChangeLog(session)
-      try checkChain(session)
+      try checkChain(session, against: record)
       try checkCollections(session)
       try checkVault(session)
       let total = try session.count(in: nil)
@@ -63,9 +68,11 @@ struct TableVerification {
     }
   }
 
-  private mutating func checkChain(_ session: Session) throws {
+  private mutating func checkChain(_ session: Session, against record: [UInt8]?) throws {
     do {
-      problems += try session.changeLog.checkChain().problems.map { VerificationProblem(.changeLog, $0) }
+      let report = ChangeLogReport(try session.checkLog(against: record))
+      problems += report.problems
+      changeLog = report
     } catch StorageError.damaged(let part, let reason) {
       note(damaged: part, reason)
     }
@@ -85,7 +92,11 @@ struct TableVerification {
         isReadable = false
       }
       collections[id] = Collection(
-        name: name, isSealed: flags & StoredCollection.Flags.isSealed != 0, isReadable: isReadable)
+        name: name, isSealed: flags & StoredCollection.Flags.isSealed != 0,
+        isRemoved: flags & StoredCollection.Flags.isRemoved != 0, isReadable: isReadable)
+      if collections[id]?.isRemoved ?? false, CollectionEnvironment(collection: name) == nil {
+        note("The collection \"\(name)\" is marked as a removed environment, which it is not.")
+      }
       if id <= 0 { note("The collection \"\(name)\" has the ID \(id).") }
       let keepsHistory = flags & StoredCollection.Flags.keepsHistory != 0
       let hasLimits = row.integer(3) > 0 && (row.isNull(4) || row.integer(4) > 0)
@@ -116,6 +127,9 @@ struct TableVerification {
     try statement.query { row in
       guard isReadable(row) else { return }
       check(row, "The value", session)
+      if let environment = collections[row.integer(5)], environment.isRemoved {
+        note("The environment \"\(environment.name)\" was removed, but has a value for \"\(row.text(6))\".")
+      }
       itemCount += 1
       if itemCount % 1000 == 0 { progress(itemCount) }
     }

@@ -95,17 +95,44 @@ final class EnvelopeFile: @unchecked Sendable {
 
   /// Writes a new envelope, one copy after the other, so that one whole copy is on the disk at any moment.
   ///
-  /// Nothing of the earlier one remains. The caller holds SQLite's write lock.
+  /// Nothing of the earlier one remains once both are written. The caller holds SQLite's write lock.
   ///
-  /// - Throws: `StorageError.inputOutput`, `.diskFull`. If the first copy was written, the new envelope is valid; the
-  ///   next change of the store writes the other copy.
-  func write(_ copy: [UInt8]) throws {
+  /// - Returns: Whether both copies were written. With one of them on the disk, the new envelope is in force; the next
+  ///   repair writes the other one.
+  /// - Throws: `StorageError.inputOutput`, `.diskFull`, with the earlier envelope in force as before: the first copy, of
+  ///   which the disk may have anything, is put back.
+  func write(_ copy: [UInt8]) throws -> Bool {
     // Start with the copy that is not the newest.
     let damagedCopies = try read().damagedCopies
     let sequences = try sequences()
     let first = damagedCopies.first ?? (sequences.0 <= sequences.1 ? 0 : 1)
+    let earlier = try bytes(ofCopy: 1 - first)
     lastContents = nil
-    for index in [first, 1 - first] { try write(copy, over: index) }
+    do {
+      try write(copy, over: first)
+    } catch {
+      // Written and not synced, it would show, and the failure that is reported would not be true.
+      do {
+        try write(earlier, over: first)
+      } catch {
+        // If not even that can be written, what shows is in force.
+        lastContents = nil
+        if let bytes = try? bytes(ofCopy: first), bytes == copy { return false }
+      }
+      throw error
+    }
+    do {
+      try write(copy, over: 1 - first)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private func bytes(ofCopy index: Int) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
+    try read(into: &bytes, at: Int64(index * Layout.envelopeCopyByteCount))
+    return bytes
   }
 
   private func write(_ copy: [UInt8], over index: Int) throws {
@@ -130,9 +157,7 @@ final class EnvelopeFile: @unchecked Sendable {
     let contents = try read()
     guard try isTrusted(contents.envelope) else { return }
     let damagedCopies = contents.damagedCopies
-    var copy = [UInt8](repeating: 0, count: Layout.envelopeCopyByteCount)
-    let newest = damagedCopies.first.map { 1 - $0 } ?? 0
-    try read(into: &copy, at: Int64(newest * Layout.envelopeCopyByteCount))
+    let copy = try bytes(ofCopy: damagedCopies.first.map { 1 - $0 } ?? 0)
     lastContents = nil
     for index in damagedCopies + unsyncedCopies.subtracting(damagedCopies) { try write(copy, over: index) }
   }

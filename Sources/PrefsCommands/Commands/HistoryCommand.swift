@@ -12,7 +12,8 @@ struct HistoryCommand: ParsableCommand {
       KEY@VERSION` brings a version back.
 
       A collection keeps earlier values after --keep: 32 of each key for 90 days, unless --count and --age say otherwise. \
-      --off deletes them. Sealing a collection turns its history off; --keep turns it on again, and earlier values are \
+      After --off it keeps no more; those it has stay. --purge erases them for good, alone or with --off, and asks first, or \
+      needs --force; `prefs log` keeps that it was done, and by whom. Sealing a collection turns its history off and erases it; --keep turns it on again, and earlier values are \
       then sealed, too. Secrets and sealed values are shown only with --reveal.
 
       Examples:
@@ -21,6 +22,7 @@ struct HistoryCommand: ParsableCommand {
         prefs history editor/theme
         prefs history -c editor
         prefs history --off editor
+        prefs history --purge -c editor
       """)
 
   @Argument(help: "KEY or COLLECTION/KEY.", completion: Completions.keys)
@@ -33,8 +35,14 @@ struct HistoryCommand: ParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("Keep none in this collection, and delete those it has.", valueName: "collection"))
+    help: ArgumentHelp("Keep no more in this collection.", valueName: "collection"))
   var off: String?
+
+  @Flag(help: "Erase the earlier values of the collection for good.")
+  var purge = false
+
+  @Flag(name: .shortAndLong, help: "Do not ask before --purge.")
+  var force = false
 
   @Option(help: ArgumentHelp("With --keep: how many for each key.", valueName: "n"))
   var count: Int?
@@ -56,6 +64,8 @@ struct HistoryCommand: ParsableCommand {
     if [key != nil, keep != nil, off != nil].filter({ $0 }).count > 1 {
       throw ValidationError("Use one of KEY, --keep and --off.")
     }
+    if purge, key != nil || keep != nil { throw ValidationError("--purge goes with --off, or with -c alone.") }
+    if force, !purge { throw ValidationError("--force goes with --purge.") }
     if keep == nil, count != nil || age != nil { throw ValidationError("--count and --age go with --keep.") }
     if let count, count < 1 { throw ValidationError("--count needs at least 1; --off keeps none.") }
     if let limit, limit < 0 { throw ValidationError("--limit must be 0 or more.") }
@@ -69,7 +79,9 @@ struct HistoryCommand: ParsableCommand {
     let name = (keep ?? off).map(CommandArguments.value) ?? common.namedCollection ?? ""
     let collection = try common.inEnvironment(name)
     let session = try CommandSession(common, in: [collection])
-    if keep != nil || off != nil {
+    if purge {
+      try erase(collection.name, session)
+    } else if keep != nil || off != nil {
       try setLimits(off == nil ? limits : nil, of: collection.name, session)
     } else {
       try showKeys(collection.name, session)
@@ -87,6 +99,23 @@ struct HistoryCommand: ParsableCommand {
   private func setLimits(_ limits: HistoryLimits?, of collection: String, _ session: CommandSession) throws {
     try session.write { try $0.setHistoryLimits(limits, forCollection: collection) }
     common.detail("\(KeyReference.describe(collection)) keeps \(limits == nil ? "no history" : "history")")
+  }
+
+  private func erase(_ collection: String, _ session: CommandSession) throws {
+    let name = KeyReference.describe(collection)
+    try session.using(try session.open()) { database in
+      let connection = try database.makeConnection()
+      // Ask outside of a transaction, which would block all other writers until the answer.
+      let count = try connection.read { try $0.allKeysWithHistory(inCollection: collection).count }
+      if count > 0, !force {
+        try Erasure.confirm("the earlier values of \(DisplayText.count(count, "key", "keys")) of \(name)", common)
+      }
+      try connection.readWrite { transaction in
+        if off != nil { try transaction.setHistoryLimits(nil, forCollection: collection) }
+        try transaction.eraseHistory(ofCollection: collection)
+      }
+      common.detail("erased the history of \(name)")
+    }
   }
 
   // MARK: - Showing

@@ -15,14 +15,16 @@ struct LogCommand: ParsableCommand {
     abstract: "Show who changed what, and when.",
     discussion: """
       Prints one change per line, newest first: number of the commit, time, author, kind of change as in `prefs watch`, \
-      and key. The store remembers its last 10,000 commits; for keys with history, earlier changes are shown, too, within \
+      and key. A line of its own says what else a commit did: `slot 2 added`, `history off for web`, `erased web`. A key \
+      that expired has the time when it did, and no author. The store remembers its last 10,000 commits; for keys with history, earlier changes are shown, too, within \
       the limits of the history.
 
       The author of a commit is the program, its user, the host, and the person or job that --actor or PREFS_ACTOR named: \
       a note for people who share a store, not evidence. Anyone with the key can write any author.
 
       --verify checks whether commits were removed from the log or changed in it, and prints none; the exit code is 7 if \
-      so.
+      so. It says what vouches for the log: its chain alone, which anyone with the store's key can rebuild, or also the \
+      freshness record outside of the store.
 
       Examples:
         prefs log
@@ -87,7 +89,9 @@ struct LogCommand: ParsableCommand {
       let members = [
         ("ok", report.problems.isEmpty ? "true" : "false"), ("commits", "\(report.count)"),
         ("first", report.commits.map { "\($0.lowerBound)" } ?? "null"),
-        ("last", report.commits.map { "\($0.upperBound)" } ?? "null"), ("chained", report.isChained ? "true" : "false"),
+        ("last", report.commits.map { "\($0.upperBound)" } ?? "null"),
+        ("recorded", report.recordedCommit.map { "\($0)" } ?? "null"), ("erased", "\(report.emptiedCount)"),
+        ("erasures", JSONText.array(report.erasures.map { "\($0)" })),
         ("problems", JSONText.array(report.problems.map { JSONText.quoted($0.description) })),
       ]
       try StandardOutput.write(JSONText.object(members) + "\n")
@@ -98,11 +102,7 @@ struct LogCommand: ParsableCommand {
   }
 
   private static func text(_ report: ChangeLogReport) -> String {
-    guard report.problems.isEmpty else { return report.problems.map { "\($0)\n" }.joined() }
-    let range = report.commits.map { ", \($0.lowerBound) to \($0.upperBound)" } ?? ""
-    let what = DisplayText.count(report.count, "commit", "commits") + range
-    return report.isChained
-      ? "The log is intact: \(what).\n" : "The log is not chained yet; the next change starts the chain: \(what).\n"
+    report.problems.isEmpty ? ChangeLogText(report: report).verdict : report.problems.map { "\($0)\n" }.joined()
   }
 
   /// The changes in a key's history from commits that the change log no longer contains, oldest first.
@@ -157,7 +157,7 @@ struct LogCommand: ParsableCommand {
   }
 
   private func row(_ change: KeyChange) -> [String] {
-    let place = change.collection.map { KeyReference.text(change.key ?? "", in: $0) } ?? ""
+    let place = change.action == nil ? change.collection.map { KeyReference.text(change.key ?? "", in: $0) } ?? "" : ""
     return [
       "\(change.commit)", change.time.map(Timestamp.text) ?? "", change.author?.description ?? "", change.what, place,
     ]

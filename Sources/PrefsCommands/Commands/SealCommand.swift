@@ -9,8 +9,8 @@ struct SealCommand: ParsableCommand {
     discussion: """
       The values of a sealed collection are encrypted one by one with the key of the vault, which stays locked while the \
       store is open; `prefs unlock` unlocks it for a while. Names of keys stay readable to anyone who can open the store. \
-      Sealing the first collection creates the vault and asks for its passphrase. Existing values are sealed, their \
-      history is dropped, and the store is vacuumed so that no plaintext is left.
+      Sealing the first collection creates the vault and asks for its passphrase. Environments of the collection are \
+      sealed with it. Existing values are sealed, their history is erased, and the store is vacuumed so that no plaintext is left.
 
       Examples:
         prefs seal tokens
@@ -34,8 +34,11 @@ struct SealCommand: ParsableCommand {
     try session.using(try session.open()) { database in
       try unlock(database, session)
       try database.seal(collection: name)
-      let count = try database.makeConnection().read { try $0.numberOfKeys(inCollection: name) }
-      common.note("sealed \(KeyReference.describe(name)), \(DisplayText.count(count, "key", "keys")).")
+      let (count, environments) = try database.makeConnection().read { transaction in
+        (try transaction.numberOfKeys(inCollection: name), try transaction.environments(of: name, areSealed: true))
+      }
+      let others = environments.isEmpty ? "" : ", with \(environments.joined(separator: ", "))"
+      common.note("sealed \(KeyReference.describe(name)), \(DisplayText.count(count, "key", "keys"))\(others).")
     }
   }
 

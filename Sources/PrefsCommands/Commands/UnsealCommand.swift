@@ -7,7 +7,8 @@ struct UnsealCommand: ParsableCommand {
     commandName: "unseal",
     abstract: "Unseal a collection.",
     discussion: """
-      Its values are then stored like all others: anyone who can open the store can read them.
+      Its values, and those of its environments, are then stored like all others: anyone who can open the store can read \
+      them.
 
       Examples:
         prefs unseal tokens
@@ -25,12 +26,16 @@ struct UnsealCommand: ParsableCommand {
     let session = try CommandSession(common, in: [named])
     let name = named.name
     try session.using(try session.open()) { database in
-      guard try database.makeConnection().read({ try $0.isSealed(collection: name) }) else {
+      let (isSealed, environments) = try database.makeConnection().read { transaction in
+        (try transaction.isSealed(collection: name), try transaction.environments(of: name, areSealed: true))
+      }
+      guard isSealed || !environments.isEmpty else {
         throw Failure(.notFound, "\(KeyReference.describe(name)) is not sealed.")
       }
       _ = try VaultAccess(vault: database.vault, session: session).unlock(with: vaultKey.source(session.options))
       try database.unseal(collection: name)
-      common.note("unsealed \(KeyReference.describe(name)).")
+      let others = environments.isEmpty ? "" : ", with \(environments.joined(separator: ", "))"
+      common.note("unsealed \(KeyReference.describe(name))\(others).")
     }
   }
 }

@@ -10,11 +10,16 @@ struct UnsetCommand: ParsableCommand {
       Removes everything in one transaction. If a key is missing, the others are still removed, and the exit code is 3; \
       with --force that is not an error.
 
+      If the collection keeps history, that has the removed values (`prefs history`, `prefs restore`). --all --purge \
+      erases the collection for good: its keys, their history and its settings, and its keys in `prefs log`, which keeps \
+      only that it was erased, and by whom. It asks first, or needs --force.
+
       Examples:
         prefs unset editor/theme
         prefs unset editor/a editor/b
         prefs unset -c cache --match 'thumb-*'
         prefs unset -c cache --all
+        prefs unset -c sessions --all --purge
       """,
     aliases: ["delete"])
 
@@ -23,6 +28,9 @@ struct UnsetCommand: ParsableCommand {
 
   @Flag(help: "Remove every key of the collection.")
   var all = false
+
+  @Flag(help: "With --all: erase history, too, and the keys in the log.")
+  var purge = false
 
   @Option(
     parsing: .unconditional,
@@ -37,6 +45,7 @@ struct UnsetCommand: ParsableCommand {
   mutating func validate() throws {
     let ways = [!keys.isEmpty, all, match != nil].filter { $0 }.count
     if ways != 1 { throw ValidationError("Name keys, or use --all or --match GLOB.") }
+    if purge, !all { throw ValidationError("--purge goes with --all.") }
   }
 
   mutating func run() throws {
@@ -92,8 +101,15 @@ struct UnsetCommand: ParsableCommand {
       let connection = try database.makeConnection()
       // Ask outside of a transaction, which would block all other writers until the answer.
       let count = try connection.read { transaction in
-        if !force { try KeyReference.requireItems(in: collection, transaction) }
+        let leavesTraces = try purge && transaction.hasTraces(ofCollection: collection)
+        if !force, !leavesTraces { try KeyReference.requireItems(in: collection, transaction) }
         return try transaction.numberOfKeys(inCollection: collection)
+      }
+      if purge {
+        let keys = DisplayText.count(count, "key", "keys")
+        if !force { try Erasure.confirm("\(keys) of \(name) with all history", common) }
+        try connection.readWrite { try $0.erase(collection: collection) }
+        return common.detail("erased \(name)")
       }
       if count > 0, !force { try confirm(count, name) }
       try connection.readWrite { try $0.removeAllObjects(inCollection: collection) }

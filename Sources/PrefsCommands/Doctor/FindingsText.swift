@@ -62,6 +62,7 @@ package struct FindingsText {
         "\(fine), \(DisplayText.count(report.itemCount, "value", "values")) decoded"
           + (history == 0 ? "" : ", and \(DisplayText.count(history, "earlier one", "earlier ones"))"),
       ])
+      if let log = report.changeLog { table.add(["change log", "\(fine), \(ChangeLogText(report: log).summary)"]) }
     } else {
       table.add(["contents", style.bad("see below")])
     }

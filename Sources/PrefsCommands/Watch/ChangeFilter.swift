@@ -32,11 +32,14 @@ struct ChangeFilter {
   /// The changes of a commit, each key once.
   func changes(in commit: Commit) -> [KeyChange] {
     var changes: [KeyChange] = []
-    func add(_ what: String, _ collection: String?, _ key: String?) {
+    func add(_ what: String, _ collection: String?, _ key: String?, time: Date? = nil, action: String? = nil) {
       changes.append(
         KeyChange(
-          commit: commit.snapshot, what: what, collection: collection, key: key, time: commit.time,
-          author: commit.author))
+          commit: commit.snapshot, what: what, collection: collection, key: key, action: action,
+          time: time ?? commit.time, author: commit.author))
+    }
+    for action in commit.actions where concerns(action) {
+      add(action.description, action.collection, nil, action: action.description)
     }
     if commit.scope == .everything { add("everything", nil, nil) }
     for name in commit.changedCollections where collection?.shown.contains(where: { Self.accepts($0, name) }) ?? true {
@@ -44,10 +47,17 @@ struct ChangeFilter {
       if commit.isUnlisted(name) { add("unlisted", name, nil) }
       for changed in commit.changedKeys(inCollection: name) where Self.accepts(key, changed) {
         let kind = commit.kind(forKey: changed, inCollection: name) ?? .updated
-        add(commit.hasExpired(key: changed, inCollection: name) ? "expired" : "\(kind)", name, changed)
+        let expiry = commit.expiry(ofKey: changed, inCollection: name)
+        add(expiry == nil ? "\(kind)" : "expired", name, changed, time: expiry)
       }
     }
     return changes
+  }
+
+  private func concerns(_ action: CommitAction) -> Bool {
+    guard let collection else { return true }
+    guard let name = action.collection else { return false }
+    return collection.shown.contains { Self.accepts($0, name) }
   }
 
   /// Names are compared by their bytes.
@@ -60,12 +70,15 @@ struct ChangeFilter {
 struct KeyChange {
   /// The number of the commit.
   let commit: UInt64
+  /// The kind of change, or the action.
   let what: String
   /// nil if it concerns the whole store.
   let collection: String?
   /// nil if it concerns the whole collection.
   let key: String?
-  /// The time and author of the commit; nil if unknown.
+  /// What the commit did besides changing keys, if this is about that.
+  var action: String?
+  /// The time of the change, usually of the commit, and its author; nil if unknown.
   var time: Date?
   var author: Author?
 }

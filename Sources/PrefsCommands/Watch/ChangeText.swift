@@ -23,8 +23,8 @@ package struct ChangeText {
   }
 
   private func text(_ change: KeyChange, _ shown: Shown?) -> String {
-    var words = ["\(change.commit)", change.what]
-    if let collection = change.collection {
+    var words = ["\(change.commit)", DisplayText.escapingControls(change.what)]
+    if change.action == nil, let collection = change.collection {
       words.append(DisplayText.escapingControls(KeyReference.text(change.key ?? "", in: collection)))
     }
     if let shown { words.append(DisplayText.escapingControls(ValueText.text(shown.value))) }
@@ -41,9 +41,11 @@ package struct ChangeText {
 
   /// One JSON object.
   func object(_ change: KeyChange, _ shown: Shown? = nil) -> String {
-    var members = [(name: "sequence", json: "\(change.commit)"), ("change", JSONText.quoted(change.what))]
+    let what = change.action == nil ? change.what : "action"
+    var members = [(name: "sequence", json: "\(change.commit)"), ("change", JSONText.quoted(what))]
     if let collection = change.collection { members.append(("collection", JSONText.quoted(collection))) }
     if let key = change.key { members.append(("key", JSONText.quoted(key))) }
+    if let action = change.action { members.append(("action", JSONText.quoted(action))) }
     if let shown { members += [("type", JSONText.quoted(shown.kind.name))] + ItemJSON.value(shown.value) }
     if let time = change.time { members.append(("time", JSONText.quoted(Timestamp.text(time)))) }
     if let author = change.author { members.append(("author", Self.json(author))) }

@@ -84,14 +84,45 @@ import Testing
     try connection.close()
   }
 
-  @Test("of the envelope leaves nothing of a removed slot after the next write")
-  func envelope() throws {
-    try addSlot()
-    failSyncs(of: "test.coffer", count: 1) {
-      #expect(throws: StorageError.self) {
-        try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
-      }
+  /// Fails writes or syncs of the store's file: the second ones of the two that write the two copies of the envelope.
+  private func failSecondCopy(_ kind: RecordingVFS.Call.Kind, _ body: () throws -> Void) rethrows {
+    let injector = FaultInjector(in: recorder, from: 2, count: 1) { call in
+      call.kind == kind && call.path.hasSuffix("test.coffer") ? .error(errno: ENOSPC) : nil
     }
+    try body()
+    injector.stop()
+    #expect(!injector.failedCalls.isEmpty)
+  }
+
+  private func slots() throws -> [UInt8] { try Store.peekEnvelope(at: store.path).slots.map(\.id) }
+
+  @Test("of the envelope's first copy changes nothing: what is reported as failed does not show to the next opening")
+  func firstCopy() throws {
+    try addSlot()
+    for _ in 0..<2 {
+      failSyncs(of: "test.coffer", count: 1) {
+        #expect(throws: StorageError.self) {
+          try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
+        }
+      }
+      #expect(try slots() == [0, 1])
+    }
+    try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
+    #expect(try slots() == [0])
+    try connection.close()
+  }
+
+  @Test(
+    "or a full disk at the envelope's second copy leaves the change in force, and nothing of a removed slot after the next write",
+    arguments: [RecordingVFS.Call.Kind.write, .sync])
+  func envelope(_ kind: RecordingVFS.Call.Kind) throws {
+    try addSlot()
+    try failSecondCopy(kind) {
+      try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
+    }
+    #expect(try slots() == [0])
+    let other = try Store.open(at: store.path, key: store.key, vfs: store.vfs)
+    #expect(other.envelope.slots.map(\.id) == [0])
     try connection.write { try connection.set("key", "1") }
     let bytes = try #require(Disk(recorder).surely[store.path])
     let half = Layout.envelopeCopyByteCount

@@ -84,10 +84,29 @@ import Testing
     }
   }
 
+  @Test("name a removed collection, and an erased one")
+  func clearedCollections() throws {
+    for erases in [false, true] {
+      try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "gone") }
+      let start = try snapshot()
+      try connection.readWrite { transaction in
+        if erases {
+          try transaction.erase(collection: "gone")
+        } else {
+          try transaction.removeAllObjects(inCollection: "gone")
+        }
+      }
+      let commits = try #require(try changes(since: start))
+      #expect(commits.map(\.scope) == [.collections(["gone"])])
+      #expect(commits[0].actions.map(\.description) == (erases ? ["erased gone"] : []))
+    }
+  }
+
   @Test("say that any key may have changed if a collection is gone whose name is no longer known")
   func removedCollection() throws {
     try connection.readWrite { transaction in
       try transaction.setObject(1, forKey: "k", inCollection: "gone")
+      try transaction.setObject(1, forKey: "k", inCollection: "gone as well")
       try transaction.setObject(1, forKey: "k", inCollection: "kept")
     }
     let start = try snapshot()
@@ -95,7 +114,11 @@ import Testing
       try transaction.setObject(2, forKey: "k", inCollection: "gone")
       try transaction.setObject(2, forKey: "k", inCollection: "kept")
     }
-    try connection.readWrite { try $0.removeAllObjects(inCollection: "gone") }
+    try connection.readWrite { transaction in
+      try transaction.erase(collection: "gone")
+      // With two, the log does not say which is which.
+      try transaction.erase(collection: "gone as well")
+    }
     try connection.readWrite { try $0.setObject(3, forKey: "k", inCollection: "kept") }
     let commits = try #require(try changes(since: start))
     #expect(commits.map(\.scope) == [.keys, .everything, .keys])

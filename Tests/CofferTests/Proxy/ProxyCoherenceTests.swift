@@ -280,7 +280,7 @@ import Testing
       try session.write(.normal) {
         try session.connection.execute("DELETE FROM changes")
         try session.connection.execute(
-          "INSERT INTO changes VALUES (20000, randomblob(16), 0, 0, NULL, 0, x'00', randomblob(16), NULL)")
+          "INSERT INTO changes VALUES (20000, randomblob(16), 0, 0, NULL, 0, x'', NULL, randomblob(16), x'00')")
         try session.set(HeldItem(object: .int(3), metadata: nil), "k", in: "")
       }
     }

@@ -47,7 +47,7 @@ import Testing
 
   // MARK: In good order
 
-  @Test("7.4 is intact after all operations of a store: commits, forgotten collections, new keys, vacuum, backup")
+  @Test("7.4 is intact after all operations of a store: commits, erased collections, new keys, vacuum, backup")
   func whole() throws {
     try commit(3)
     try commit(2, in: "other")
@@ -55,19 +55,23 @@ import Testing
       transaction.actor = "Ada"
       try transaction.removeAllObjects(inCollection: "other")
     }
+    try commit(2, in: "erased")
+    try connection.readWrite { try $0.erase(collection: "erased") }
     try database.rotate()
     try database.rotate(newRootKeyFor: [store.key])
     try connection.vacuum()
     try commit(1)
     let report = try database.verifyChangeLog()
-    #expect(report.problems.isEmpty && report.isChained && report.commits?.lowerBound == 0)
+    #expect(report.problems.isEmpty && report.emptiedCount == 2 && report.commits?.lowerBound == 0)
     #expect(report.count == (report.commits?.count ?? 0))
     #expect(try database.verify().problems.isEmpty)
     let copy = store.folder + "/copy.coffer"
     try database.backup(to: copy, key: store.key)
     #expect(try problems(of: Database.open(at: copy, key: store.key)).isEmpty)
     try connection.erase()
-    #expect(try problems().isEmpty)
+    let after = try database.verifyChangeLog()
+    #expect(after.problems.isEmpty && after.emptiedCount == 8 && after.erasures.count == 2)
+    #expect(after.recordedCommit == nil)
   }
 
   @Test("7.4 is intact after the oldest commits were dropped, because of number or size")
@@ -91,7 +95,7 @@ import Testing
   func elsewhere() throws {
     let memory = try Database.inMemory()
     for number in 0..<3 { try memory.makeConnection().readWrite { try $0.setObject(number, forKey: "n") } }
-    #expect(try memory.verifyChangeLog().isChained && problems(of: memory).isEmpty)
+    #expect(try problems(of: memory).isEmpty)
     try commit(3)
     try database.close()
     let saved = store.folder + "/saved.coffer"
@@ -121,8 +125,12 @@ import Testing
     "7.4 detects any change in a commit",
     arguments: [
       "noise = zeroblob(16)", "time = time + 1", "writer = writer + 1", "author = 'somebody'", "author = NULL",
-      "total = total + 1", "keys = x'00'", "link = zeroblob(16)", "rewritten = zeroblob(16)",
-      "keys = x'00', rewritten = x''",
+      "total = total + 1", "keys = x'00'", "link = zeroblob(16)", "digest = zeroblob(16)", "digest = x''",
+      "digest = digest || zeroblob(16)", "action = 'slot 0 added'", "noise = noise || x'00'", "keys = x''",
+      // The list emptied, of another collection, or said to have been cleared.
+      "keys = x'00020200'", "keys = x'00010300'", "keys = x'00010700'",
+      // Another key; another kind of change to it; it expired.
+      "keys = replace(keys, 'k', 'l')", "keys = x'000100010d016b'", "keys = x'000100011e016b0000000000000000'",
     ])
   func changed(_ change: String) throws {
     try commit(8)
@@ -146,6 +154,12 @@ import Testing
     }
     #expect(
       try problems() == ["The commits up to 4 were removed from the change log too early."])
+    // With a total, as if the rows had been too large: it is chained, too.
+    try execute(
+      """
+      UPDATE meta SET value = substr(value, 1, 8) || x'ff00000000000000' || substr(value, 17) WHERE name = 'log_start'
+      """)
+    #expect(try problems() == ["Commit 5 in the change log, or one before it, was changed."])
     try execute("UPDATE meta SET value = x'00' WHERE name = 'log_start'")
     #expect(throws: CofferError.damaged(part: "change log", reason: "its header does not parse")) {
       try problems()
@@ -155,23 +169,53 @@ import Testing
     #expect(try problems() == ["The change log is empty."])
   }
 
-  @Test("does not detect that a collection's list of keys was emptied: a limit that SECURITY.md names")
+  @Test("7.4 detects that a collection's list of keys was emptied, unless a later commit erased the collection")
   func emptied() throws {
     try commit(8)
+    try commit(2, in: "other")
     func hasKeys() throws -> Bool {
       try connection.perform { session in
         try session.read { try session.connection.text(ofAllRowsIn: "changes").contains("k") }
       }
     }
-    #expect(try hasKeys())
-    // As removing the collection does; its item stays here.
+    // As erasing the collection does, without saying so.
     try connection.perform { session in
       try session.connection.beginWrite(.full)
       try session.changeLog.forget(session.collectionID("c"))
       try session.connection.commit()
     }
-    #expect(try !hasKeys() && problems().isEmpty)
-    #expect(try connection.read { try $0.object(forKey: "k", inCollection: "c", as: Int.self) } == 7)
+    let first = try connection.read { try $0.version(forKey: "k", inCollection: "c") } - 7
+    let problem =
+      "Keys were taken out of commit \(first) in the change log, and no later commit erased collection 1."
+    #expect(try problems() == [problem])
+    // The erasure of another collection does not explain it; its own does.
+    try connection.readWrite { try $0.erase(collection: "other") }
+    #expect(try problems() == [problem])
+    try connection.readWrite { transaction in
+      transaction.actor = "Mallory"
+      try transaction.erase(collection: "c")
+    }
+    #expect(try problems().isEmpty && !hasKeys())
+    let last = try #require(try connection.read { try $0.rememberedCommits() }.last)
+    #expect(last.author?.actor == "Mallory" && last.actions.map(\.description) == ["erased c"])
+    #expect(last.isCleared("c"))
+    let report = try database.verifyChangeLog()
+    #expect(report.emptiedCount == 10 && report.erasures.last == last.snapshot && report.erasures.count == 2)
+    // The commit that erased them cannot go either, nor lose what it says.
+    try execute("UPDATE changes SET keys = x'00010300' WHERE sequence = \(last.snapshot)")
+    #expect(try !problems().isEmpty)
+  }
+
+  @Test("7.4 detects everything but an emptied list: the keys of other collections in the same commit stay as they are")
+  func others() throws {
+    try connection.readWrite { transaction in
+      try transaction.setObject(1, forKey: "gone", inCollection: "a")
+      try transaction.setObject(1, forKey: "stays", inCollection: "b")
+    }
+    try connection.readWrite { try $0.erase(collection: "a") }
+    #expect(try problems().isEmpty)
+    try execute("UPDATE changes SET keys = replace(keys, 'stays', 'faked')")
+    #expect(try problems().count == 1)
   }
 
   @Test("7.4 detects a missing end of the log, and a rebuilt chain, if the newest link is remembered")
@@ -196,6 +240,10 @@ import Testing
       }
     }
     let record = try #require(anchor.record)
+    let again = try Database.open(at: store.path, key: store.key, options: options)
+    let report = try again.verifyChangeLog()
+    #expect(report.recordedCommit == report.commits?.upperBound && report.problems.isEmpty)
+    try again.close()
     try attack { connection, _ in
       try connection.execute("DELETE FROM changes WHERE sequence = (SELECT max(sequence) FROM changes)")
     }
@@ -204,83 +252,8 @@ import Testing
       try connection.execute("DELETE FROM changes WHERE sequence > 5")
       for _ in 0..<8 { try log.append(ChangeSet(), time: 0, writer: 0, author: "nobody") }
     }
+    // The first commits are removed, up to the remembered one and beyond: the log begins like a salvaged one.
+    try attack { _, log in try log.begin(after: log.lastSequence() + 100) }
     #expect(anchor.record == record)
-  }
-
-  // MARK: Former versions
-
-  /// Makes the tables those of the version before, which had no chain.
-  private func makeFormer() throws {
-    try connection.perform { session in
-      try session.connection.beginWrite(.full)
-      let number = try Schema.version(session.connection).number
-      for sql in [
-        "CREATE TEMP TABLE kept AS SELECT sequence, noise, time, writer, author, total, keys FROM changes",
-        "DROP TABLE changes",
-        """
-        CREATE TABLE changes(
-          sequence INTEGER PRIMARY KEY, noise BLOB NOT NULL, time INTEGER NOT NULL, writer INTEGER NOT NULL,
-          author TEXT, total INTEGER NOT NULL, keys BLOB NOT NULL) STRICT
-        """,
-        "INSERT INTO changes SELECT * FROM kept", "DROP TABLE kept", "PRAGMA user_version = \(number - 3)",
-      ] { try session.connection.execute(sql) }
-      try session.connection.commit()
-    }
-  }
-
-  private func version(_ database: Database) throws -> Int {
-    try database.makeConnection().perform { try Schema.version($0.connection).number }
-  }
-
-  @Test("7.5 starts with the first write to a store of the previous version, which is readable until then")
-  func former() throws {
-    let settings = Settings(version: "1.0") { Key("port", default: 8080) }
-    try Preferences(database: database, collection: "shop").declare(settings)
-    try commit(8)
-    let commits = try connection.read { try $0.rememberedCommits().map(\.snapshot) }
-    try makeFormer()
-    try database.close()
-    let reader = try Database.open(at: store.path, key: store.key, options: .init(isReadOnly: true))
-    #expect(try reader.makeConnection().read { try $0.rememberedCommits().map(\.snapshot) } == commits)
-    #expect(try !reader.verifyChangeLog().isChained && problems(of: reader).isEmpty && version(reader) == 6)
-    #expect(try reader.verify().problems.isEmpty)
-    try reader.close()
-    let (first, second) = (try store.open(), try store.open())
-    let other = try second.makeConnection()
-    #expect(try other.read { try $0.object(forKey: "k", inCollection: "c", as: Int.self) } == 7)
-    // Nothing to commit, and so nothing changed.
-    try first.makeConnection().readWrite { _ in }
-    #expect(try version(first) == 6)
-    try first.makeConnection().readWrite { try $0.setObject(8, forKey: "k", inCollection: "c") }
-    try other.readWrite { try $0.setObject(9, forKey: "k", inCollection: "c") }
-    for database in [first, second] {
-      #expect(try database.verifyChangeLog().isChained && database.verify().problems.isEmpty && version(database) == 9)
-    }
-    #expect(try other.read { try $0.rememberedCommits().map(\.snapshot) }.prefix(commits.count) == commits[...])
-    #expect(try other.read { try $0.declaredSettings() }.count == 1)
-  }
-
-  @Test("7.5 starts with a backup, a rotation, and a salvage of a store of the previous version")
-  func formerCopied() throws {
-    try commit(3)
-    try makeFormer()
-    try database.close()
-    let old = try store.bytes()
-    let saved = store.folder + "/saved.coffer"
-    let report = try Database.salvage(at: store.path, key: store.key, to: saved, newKey: store.key)
-    #expect(report.lostItems.isEmpty && report.damagedPages.isEmpty)
-    let former = try store.open()
-    let copy = store.folder + "/copy.coffer"
-    try former.backup(to: copy, key: store.key)
-    #expect(try version(former) == 5)
-    try former.close()
-    #expect(try store.bytes() == old)
-    let rotated = try store.open()
-    try rotated.rotate()
-    for database in [
-      rotated, try Database.open(at: copy, key: store.key), try Database.open(at: saved, key: store.key),
-    ] {
-      #expect(try version(database) == 8 && database.verify().problems.isEmpty)
-    }
   }
 }

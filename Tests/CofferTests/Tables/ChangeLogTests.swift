@@ -68,23 +68,52 @@ import Testing
     #expect(changes.collections.values.filter { !$0.isUnlisted }.map(\.keys.count) == [1])
   }
 
-  @Test("forgets the keys of a removed collection, which leaves no trace anywhere")
-  func removedCollection() throws {
+  @Test("forgets the keys of an erased collection, of which only its name stays, in what the commit says")
+  func erasedCollection() throws {
     try connection.readWrite { transaction in
-      try transaction.setObject("forgotten value", forKey: "forgotten key", inCollection: "forgotten name")
+      try transaction.setObject("forgotten value", forKey: "forgotten key", inCollection: "erased name")
       try transaction.setObject(1, forKey: "kept key", inCollection: "kept name")
     }
-    try connection.readWrite { try $0.removeAllObjects(inCollection: "forgotten name") }
+    try connection.readWrite { try $0.erase(collection: "erased name") }
     #expect(try connection.read { try $0.allCollections() } == ["kept name"])
     try connection.perform { session in
       for table in ["collections", "items", "history", "changes", "meta"] {
         let found = try session.connection.text(ofAllRowsIn: table)
         #expect(!found.contains("forgotten"), "\(table) still holds it")
+        #expect(found.contains("erased") == (table == "changes"))
       }
     }
     let changes = try rows(from: 0).map(\.changes)
     #expect(changes.contains { $0.collections.values.contains { $0.keys[ByteString("kept key")] != nil } })
     #expect(changes.last?.collections.values.map(\.isCleared) == [true])
+  }
+
+  @Test("keeps what was done to a removed collection, with its name")
+  func removedCollection() throws {
+    try connection.readWrite { try $0.setObject(1, forKey: "k", inCollection: "web") }
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "web") }
+    let commits = try connection.read { try $0.rememberedCommits() }.suffix(2)
+    #expect(commits.map(\.changedCollections) == [["web"], ["web"]])
+    #expect(commits.first?.changedKeys(inCollection: "web") == ["k"] && commits.last?.isCleared("web") ?? false)
+    // Nothing is left to remove.
+    let last = try connection.read { try $0.snapshot() }
+    try connection.readWrite { try $0.removeAllObjects(inCollection: "web") }
+    #expect(try connection.read { try $0.snapshot() } == last)
+  }
+
+  @Test("says what a commit did besides changing keys, in bounded lines without control characters")
+  func actions() throws {
+    let long = String(repeating: "n", count: 200)
+    let actions =
+      [CommitAction.erased("a\tb\nc\u{1b}"), .slotAdded(2), .historyOff(long)]
+      + (0..<20).map { .sealed("\($0)") }
+    let text = try #require(CommitAction.text(of: actions))
+    let read = CommitAction.all(in: text)
+    #expect(read.count == 16 && read.last?.description == "8 more" && text.utf8.count < 3000)
+    #expect(read[0].description == "erased a?b?c?" && read[1].description == "slot 2 added")
+    #expect(read[2].isTruncated && !read[1].isTruncated)
+    #expect(CommitAction.text(of: []) == nil)
+    #expect(CommitAction.sealed("").description == "sealed the default collection")
   }
 
   @Test("stays within its bounds of rows and bytes")

@@ -1,8 +1,10 @@
+import CofferCompat
 import CofferStorage
 import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
 
 @Suite("Collections that keep history") struct HistoryLimitTests {
   private let fixture: HistoryFixture
@@ -86,7 +88,7 @@ import Testing
     #expect(heard.take() == ["[]", "[]", #"[""]"#])
   }
 
-  @Test("immediately drop what lower limits do not allow, and everything when turned off")
+  @Test("immediately drop what lower limits do not allow, and nothing when turned off")
   func lowered() throws {
     try setLimits(HistoryLimits(maximumCount: 10, maximumAge: nil))
     for (time, number) in zip([1000, 2000, 3000, 4000, 5000] as [Int64], 0...) {
@@ -98,28 +100,34 @@ import Testing
     try setLimits(HistoryLimits(maximumCount: 3, maximumAge: .seconds(1000)))
     for key in ["k", "l"] { #expect(try fixture.objects(forKey: key) == ["3", "2"]) }
     try setLimits(nil)
-    #expect(try fixture.rowCount() == 0)
+    for key in ["k", "l"] { #expect(try fixture.objects(forKey: key) == ["3", "2"]) }
     try fixture.set("x")
-    #expect(try fixture.rowCount() == 0)
+    #expect(try fixture.objects() == ["3", "2"])
     #expect(try limits() == nil)
+    // Erasing is another word, and is in the log.
+    let start = try connection.read { try $0.snapshot() }
+    for _ in 0..<2 { try connection.readWrite { try $0.eraseHistory(ofCollection: "kept") } }
+    #expect(try fixture.rowCount() == 0)
+    let commits = try #require(try connection.read { try $0.changes(since: start) })
+    #expect(commits.map { $0.actions.map(\.description) } == [["erased the history of kept"]])
     // Begun again, it starts with what is there then.
     try setLimits(HistoryLimits())
     try fixture.set("y")
     #expect(try fixture.objects() == ["x"])
   }
 
-  @Test("leave no trace when they are removed as a whole, their limits included", arguments: [true, false])
-  func removedAsAWhole(_ isAlone: Bool) throws {
+  @Test("leave no trace when their collection is erased, their limits included", arguments: [true, false])
+  func erased(_ isAlone: Bool) throws {
     try connection.readWrite { transaction in
-      try transaction.setHistoryLimits(HistoryLimits(), forCollection: "forgotten name")
-      try transaction.setObject("forgotten value", forKey: "forgotten key", inCollection: "forgotten name")
+      try transaction.setHistoryLimits(HistoryLimits(), forCollection: "its name")
+      try transaction.setObject("forgotten value", forKey: "forgotten key", inCollection: "its name")
     }
     try connection.readWrite { transaction in
-      try transaction.setObject("x", forKey: "forgotten key", inCollection: "forgotten name")
-      #expect(try transaction.history(forKey: "forgotten key", inCollection: "forgotten name").count == 1)
+      try transaction.setObject("x", forKey: "forgotten key", inCollection: "its name")
+      #expect(try transaction.history(forKey: "forgotten key", inCollection: "its name").count == 1)
     }
     if isAlone {
-      try connection.readWrite { try $0.removeAllObjects(inCollection: "forgotten name") }
+      try connection.readWrite { try $0.erase(collection: "its name") }
     } else {
       try connection.erase()
     }
@@ -130,7 +138,32 @@ import Testing
       }
     }
     #expect(try fixture.rowCount() == 0)
-    #expect(try connection.read { try $0.historyLimits(forCollection: "forgotten name") } == nil)
+    #expect(try connection.read { try $0.historyLimits(forCollection: "its name") } == nil)
+  }
+
+  @Test("stay when all keys of their collection are removed, of which the last values are kept", arguments: 0..<3)
+  func removedTogether(_ way: Int) throws {
+    try setLimits(HistoryLimits(maximumCount: 2))
+    for (key, values) in [("a", ["1", "2", "3"]), ("b", ["x"]), ("c", [])] {
+      for value in values { try fixture.set(value, forKey: key) }
+    }
+    try connection.readWrite { transaction in
+      transaction.actor = "Ada"
+      // Never seen by anyone else, and so not kept.
+      try transaction.setObject("c", forKey: "c", inCollection: "kept")
+      switch way {
+      case 0: try transaction.removeAllObjects(inCollection: "kept")
+      case 1: try transaction.removeAllObjectsInAllCollections()
+      default: try transaction.removeObjects(forKeys: ["a", "b", "c"], inCollection: "kept")
+      }
+    }
+    #expect(try limits() == HistoryLimits(maximumCount: 2))
+    #expect(try fixture.objects(forKey: "a") == ["3", "2"] && fixture.objects(forKey: "b") == ["x"])
+    #expect(try fixture.objects(forKey: "c").isEmpty)
+    let last = try #require(try connection.read { try $0.history(forKey: "a", inCollection: "kept").first })
+    #expect(last.endedBy?.actor == "Ada")
+    #expect(try connection.read { try $0.allCollections() }.isEmpty)
+    #expect(try fixture.database.verify().problems.isEmpty)
   }
 
   @Test("are known in a read-only store, and included in a backup")

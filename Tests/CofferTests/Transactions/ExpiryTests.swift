@@ -164,6 +164,8 @@ import Testing
     let (removal, insertion) = try (commits().dropLast().last, commits().last)
     #expect(removal?.kind(forKey: "k") == .removed)
     #expect(removal?.hasExpired(key: "k") ?? false)
+    // By no one, at the time of the item.
+    #expect(removal?.author == nil && removal?.expiry(ofKey: "k", inCollection: "") == expiry)
     #expect(removal?.hasExpired(key: "k", inCollection: "kept") ?? false)
     #expect(insertion?.kind(forKey: "k") == .inserted)
     #expect(insertion?.hasExpired(key: "k") == false)

@@ -9,9 +9,14 @@ struct EnvRemoveCommand: ParsableCommand {
     discussion: """
       The collection it belongs to is unchanged. If the environment is not empty, asks first, or needs --force.
 
+      If it keeps history, that has the removed values, and an environment created again under this name has it. --purge \
+      erases all of it for good, also of an environment that was removed before; `prefs log` keeps only that it was \
+      erased, and by whom.
+
       Examples:
         prefs env remove web@staging
         prefs env remove web@staging --force
+        prefs env remove web@staging --purge
       """)
 
   @Argument(help: "COLLECTION@NAME.", completion: Completions.collections)
@@ -19,6 +24,9 @@ struct EnvRemoveCommand: ParsableCommand {
 
   @Flag(name: .shortAndLong, help: "Do not ask.")
   var force = false
+
+  @Flag(help: "Erase its history, too, and its keys in the log.")
+  var purge = false
 
   @OptionGroup(title: "Common options") var common: CommonOptions
 
@@ -29,15 +37,24 @@ struct EnvRemoveCommand: ParsableCommand {
       let connection = try database.makeConnection()
       // Ask outside of a transaction, which would block all other writers until the answer.
       let count = try connection.read { transaction in
-        guard try transaction.hasEnvironment(environment) else {
+        let exists =
+          try purge
+          ? transaction.hasTraces(ofCollection: environment.collection) : transaction.hasEnvironment(environment)
+        guard exists else {
           throw try environment.notFound(in: transaction, hint: "List them with: prefs env list")
         }
         return try transaction.numberOfKeys(inCollection: environment.collection)
       }
-      if count > 0, !force { try confirm(count, environment) }
-      try session.unlocking(database) {
-        try connection.readWrite { _ = try $0.removeEnvironment(environment) }
+      if purge {
+        let keys = DisplayText.count(count, "key", "keys")
+        if !force { try Erasure.confirm("\(environment.collection), \(keys), with all history", common) }
+        // Takes a sealed one off the vault's list.
+        return try session.unlocking(database) {
+          try connection.readWrite { _ = try $0.eraseEnvironment(environment) }
+        }
       }
+      if count > 0, !force { try confirm(count, environment) }
+      try connection.readWrite { _ = try $0.removeEnvironment(environment) }
     }
   }
 

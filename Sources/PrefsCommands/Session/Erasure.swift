@@ -1,0 +1,15 @@
+import Coffer
+
+/// Erasing for good, with `--purge`.
+enum Erasure {
+  /// Asks whether to erase `what`.
+  ///
+  /// - Throws: When the answer is no, or there is no terminal.
+  static func confirm(_ what: String, _ common: CommonOptions) throws {
+    let answer = common.noInput ? nil : try Terminal.confirm("Erase \(what) for good?")
+    guard let answer else {
+      throw Failure(.usage, "--purge erases \(what) for good. Confirm with --force; there is no terminal to ask on.")
+    }
+    guard answer else { throw Failure(.other, "nothing was erased.") }
+  }
+}
