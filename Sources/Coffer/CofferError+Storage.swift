@@ -45,6 +45,8 @@ extension CofferError {
       case .lastSlot: .lastSlot
       case .slotsFull(let maximum): .slotsFull(maximum: maximum)
       case .slotsNotOpened(let ids): .slotsNotOpened(ids: ids)
+      case .secretInUse(let slot): .secretInUse(slot: slot)
+      case .rootKeyUnverified(let path): .rootKeyUnverified(path: path)
       case .unreadable(let path, let reason): .malformedSettings(source: path, reason: reason)
       case .wrongKeyForSource(let path): .wrongKeyForSource(path: path)
       }

@@ -28,6 +28,11 @@ public enum CofferError: Error, Equatable, Sendable {
   /// The store is older than the last state used here: a backup was restored, or someone put an earlier state back. Nothing
   /// was changed; `Database.Options.acceptsOlderStore` opens it.
   case rolledBack(known: StoreAge, found: StoreAge)
+  /// The store is under another root key than the one held here, which does not vouch for it: someone who could open an earlier
+  /// state of the store may have put it there. Nothing was written to it.
+  ///
+  /// A program that missed two new root keys gets this as well. Opening the store again, which compares it with its record, tells.
+  case rootKeyUnverified(path: String)
 
   // MARK: Key slots
 
@@ -37,6 +42,8 @@ public enum CofferError: Error, Equatable, Sendable {
   case lastSlot
   /// All slots are in use.
   case slotsFull(maximum: Int)
+  /// The secret to add opens this slot already.
+  case secretInUse(slot: Int)
   /// For a new root key, these slots were neither opened with their secret nor dropped.
   case slotsNotOpened(ids: [Int])
   /// Everything is re-encrypted under a new key, but the old one could not be dropped yet: an old snapshot is being read.
@@ -47,6 +54,10 @@ public enum CofferError: Error, Equatable, Sendable {
   /// The vault is locked, or another process has given it a new key since; `collection` is the sealed collection that was to
   /// be used, nil if the vault itself was to be changed.
   case locked(collection: String?)
+  /// The vault's key is neither the one last used here nor its successor: someone who could unlock an earlier state of the vault
+  /// may have put it there. The numbers are those of the vault's keys. Nothing was changed;
+  /// `Database.Options.acceptsOlderStore` accepts it.
+  case vaultKeyUnverified(known: Int, found: Int)
   /// The store has no vault yet.
   case vaultNotFound
   /// The store already has a vault.
@@ -145,6 +156,10 @@ extension CofferError: CustomStringConvertible {
       "The store is older than the one last used here: it is at \(found), and \(known) was seen before. A backup was "
         + "restored, the end of its log was lost, or someone put back an earlier copy. Accept it if that was intended; "
         + "otherwise keep the file, and find the newer one. Nothing was changed."
+    case .rootKeyUnverified(let path):
+      "The store at \(path) is under another root key, which the one in use here does not vouch for: someone who could open an "
+        + "earlier state of it may have put that there, or the root key was replaced twice since this program opened it. Nothing "
+        + "was written. Close the store and open it again; keep a copy of the file if that is refused."
     case .wrongKey:
       "Wrong key: it opens no slot of this store. The store itself appears intact."
     case .keyUnavailable(let reason):
@@ -159,12 +174,18 @@ extension CofferError: CustomStringConvertible {
     case .slotsNotOpened(let ids):
       "A new root key needs the secret of every key slot that stays. Give those of "
         + "\(ids.map(String.init).joined(separator: ", ")), or drop these slots; nothing was changed."
+    case .secretInUse(let slot):
+      "This key, or passphrase, opens slot \(slot) already. Choose another one; nothing was changed."
     case .oldKeyInUse:
       "The store is re-encrypted, but its old key could not be dropped yet: another connection or process still reads an "
         + "old snapshot. Rotate again once it has ended; until then the store keeps both keys."
     case .locked(let collection):
       "\(collection.map { "Collection \"\($0)\" is sealed, and the vault is locked" } ?? "The vault is locked"). Unlock the "
         + "vault, and try again."
+    case .vaultKeyUnverified(let known, let found):
+      "The vault is under key \(found), which key \(known), last used here, does not vouch for: someone who could unlock an "
+        + "earlier state of the vault may have put it there, an earlier copy of the store was put back, or the vault got several "
+        + "new keys elsewhere. Accept it if that was intended, by opening the store as for an older state; nothing was changed."
     case .vaultNotFound:
       "The store has no vault. Create it first."
     case .vaultExists:

@@ -9,6 +9,12 @@ package enum FilePath {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// Whether `path` leads to a regular file, also over links.
+  static func isRegularFile(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// The path with its folder resolved, so that each store has a single path.
   ///
   /// The last component stays as it is: a symbolic link there is refused, not followed.

@@ -24,6 +24,10 @@ package enum StorageError: Error, Equatable, Sendable {
   case lastSlot
   case slotsFull(maximum: Int)
   case slotsNotOpened(ids: [Int])
+  /// The secret opens this slot already.
+  case secretInUse(slot: Int)
+  /// The envelope is under another root key, which the one held here does not vouch for.
+  case rootKeyUnverified(path: String)
   /// Another program's file is not of the expected form.
   case unreadable(path: String, reason: String)
   /// Another program's file does not open with its passphrase.

@@ -31,13 +31,16 @@ package final class Store: Sendable {
     var rootKey: RootKey
     var envelope: Envelope
     var keys: [EpochKeys]
+    /// Where the key came from, if it can be read again at once: if its slot is replaced together with the root key,
+    /// the new secret may be there by then.
+    var source: KeySource?
     /// Whether a copy of the envelope was damaged when the store was opened, and has not been repaired since.
     var needsRepair: Bool
   }
 
   private init(
     path: String, owner: FileOwner, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: RootKey,
-    identity: FileIdentity? = nil, isReadOnly: Bool = false, needsRepair: Bool = false
+    source: KeySource? = nil, identity: FileIdentity? = nil, isReadOnly: Bool = false, needsRepair: Bool = false
   ) throws {
     self.file = file
     self.identity = identity
@@ -48,7 +51,7 @@ package final class Store: Sendable {
     below = vfs.below
     storeID = envelope.storeID
     let keys = try envelope.keys(rootKey: rootKey.key)
-    state = Lock(State(rootKey: rootKey, envelope: envelope, keys: keys, needsRepair: needsRepair))
+    state = Lock(State(rootKey: rootKey, envelope: envelope, keys: keys, source: source, needsRepair: needsRepair))
   }
 
   /// The current envelope.
@@ -68,6 +71,28 @@ package final class Store: Sendable {
   }
 
   var rootKey: SecretBytes { state.withLock { $0.rootKey.key } }
+
+  /// The key that seals records of this store, and the one that sealed those under the former root key.
+  func witnessKeys() throws -> (current: SecretBytes, former: SecretBytes?) {
+    try state.withLock { state in
+      let rootKey = state.rootKey.key
+      return (
+        try Witness.key(rootKey: rootKey, storeID: storeID),
+        try state.envelope.succession?.formerWitnessKey(rootKey: rootKey, storeID: storeID)
+      )
+    }
+  }
+
+  private func isUnder(_ rootKey: SecretBytes) -> Bool { self.rootKey.isEqual(to: rootKey) }
+
+  /// Whether this store is under the root key of `other`, an earlier one of the same ID, or under its successor.
+  package func succeeds(_ other: Store) throws -> Bool {
+    let former = other.rootKey
+    return try state.withLock { state in
+      if try state.envelope.isAuthentic(under: former) { return true }
+      return try state.envelope.succession?.names(state.rootKey.key, after: former, storeID: storeID) ?? false
+    }
+  }
 
   /// The epochs' keys, and the sequence of the envelope they come from.
   var keys: (sequence: UInt64, keys: [EpochKeys]) {
@@ -98,15 +123,11 @@ package final class Store: Sendable {
     guard envelope.sequence > state.envelope.sequence else {
       throw StorageError.damaged(part: "envelope", reason: "it was replaced by an older one")
     }
-    try take(envelope, envelope.follow(state.rootKey), &state)
+    try take(envelope, envelope.follow(state.rootKey, source: state.source, path: path), &state)
   }
 
   private func take(_ envelope: Envelope, _ rootKey: RootKey, _ state: inout State) throws {
-    let known = state.keys
-    // Deriving keys is slow, and those of an epoch never change.
-    state.keys = try envelope.epochs.map { epoch in
-      try known.first { $0.number == epoch.number } ?? epoch.keys(rootKey: rootKey.key, storeID: storeID)
-    }
+    state.keys = try envelope.keys(rootKey: rootKey.key, known: state.keys)
     state.rootKey = rootKey
     state.envelope = envelope
   }
@@ -214,11 +235,18 @@ extension Store {
       table.removeAll { $0.store == nil }
       let index = table.firstIndex { $0.identity == identity }
       if let store = index.flatMap({ table[$0].store }), store.storeID == envelope.storeID, store.vfs === vfs {
+        // An envelope that the open store would not follow must not admit anyone to it.
+        if !store.isUnder(rootKey.key) {
+          try store.refresh()
+          guard try store.isUnder(file.read().envelope.open(key).key) else {
+            throw StorageError.rootKeyUnverified(path: path)
+          }
+        }
         return store
       }
       let store = try Store(
-        path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey, identity: identity,
-        isReadOnly: isReadOnly,
+        path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey,
+        source: key.isReadAtOnce ? key : nil, identity: identity, isReadOnly: isReadOnly,
         needsRepair: !isReadOnly && !contents.damagedCopies.isEmpty)
       if let index { table.remove(at: index) }
       table.append(WeakStore(identity: identity, store: store))

@@ -20,14 +20,14 @@ extension CofferError {
     case .storeNotFound: .storeNotFound
     case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
-    case .lastSlot, .slotsFull, .slotsNotOpened: .refused
+    case .lastSlot, .slotsFull, .slotsNotOpened, .secretInUse: .refused
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:
       .format
     case .newerFormat: .newerFormat
-    case .rolledBack: .rolledBack
+    case .rolledBack, .vaultKeyUnverified: .rolledBack
     case .wrongKey, .wrongKeyForSource: .wrongKey
     case .keyUnavailable, .locked: .keyUnavailable
-    case .damaged: .integrity
+    case .damaged, .rootKeyUnverified: .integrity
     case .busy, .oldKeyInUse: .busy
     case .collectionNotAllowed: .refused
     case .lockedByAdministrator: .managed

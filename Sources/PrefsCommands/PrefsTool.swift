@@ -143,7 +143,7 @@ public enum PrefsTool {
           problems.map { "\(KeyReference.text($0.key, in: $0.collection)) must be \($0.reason).\n" }.joined()
             + "Nothing was changed; --force sets them anyway."
         )
-      case .rolledBack:
+      case .rolledBack, .vaultKeyUnverified:
         (error.exitStatus.rawValue, "\(error.description) To accept it, run: prefs doctor --accept-older")
       default: (error.exitStatus.rawValue, error.description)
       }

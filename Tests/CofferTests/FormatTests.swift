@@ -174,7 +174,8 @@ import Testing
       guard let record = try session.vaultTable.record() else { return }
       let again = try VaultRecord(
         id: record.id, generation: Int64(record.generation), mac: record.mac,
-        sealedCollections: record.encodedSealedCollections, slots: record.encodedSlots)
+        sealedCollections: record.encodedSealedCollections, slots: record.encodedSlots,
+        succession: record.succession)
       #expect(again == record)
       try session.connection.statement("SELECT sealed, slots FROM vault").query { row in
         #expect(row.bytes(0) == record.encodedSealedCollections && row.bytes(1) == record.encodedSlots)
@@ -224,7 +225,7 @@ import Testing
     let text = try String(contentsOf: Self.folder.appendingPathComponent("closed-witness.hex"), encoding: .utf8)
     let record = try #require(HexText.bytes(text))
     #expect(record.count == 112 && Witness.byteCount == 112)
-    guard case .whole(let witness) = try store.read(witness: record) else {
+    guard case .whole(let witness, isFormer: false) = try store.read(witness: record) else {
       Issue.record("it does not open")
       return
     }

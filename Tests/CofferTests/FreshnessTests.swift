@@ -244,7 +244,9 @@ private struct WatchedStore {
     let proxy = try ConnectionProxy(database: database, flushPolicy: .manually)
     func commit() throws -> Int64? {
       guard let record = watched.anchor.record else { return nil }
-      guard case .whole(let witness) = try database.storeOnDisk().read(witness: record) else { return nil }
+      guard case .whole(let witness, isFormer: false) = try database.storeOnDisk().read(witness: record) else {
+        return nil
+      }
       return witness.commit
     }
     #expect(try commit() == nil)
@@ -257,7 +259,7 @@ private struct WatchedStore {
     #expect(try commit() == 3)
     let store = try database.storeOnDisk()
     try database.close()
-    guard case .whole(let witness) = try store.read(witness: #require(watched.anchor.record)) else {
+    guard case .whole(let witness, isFormer: false) = try store.read(witness: #require(watched.anchor.record)) else {
       Issue.record("not a record of this store")
       return
     }

@@ -447,6 +447,8 @@ class Envelope:
     created: int
     slots: list
     epochs: list
+    succession: bytes
+    witness_key: bytes
     authenticated: bytes
     mac: bytes
 
@@ -490,11 +492,14 @@ class Envelope:
         epochs = [Epoch.parse(fields.bytes(fields.integer(2))) for _ in range(epoch_count)]
         if len({slot.id for slot in slots}) < slot_count or len({epoch.number for epoch in epochs}) < epoch_count:
             raise Damaged("The store is damaged: two slots or epochs of its envelope have the same number.")
+        succession, witness_key = fields.bytes(32), fields.bytes(72)
+        if any(succession) != any(witness_key):
+            raise Damaged("The store is damaged: its envelope has half a succession.")
         authenticated = copy[: fields.offset]
         mac = fields.bytes(32)
         if any(copy[fields.offset : cls.CHECKED]):
             raise Damaged("The store is damaged: the rest of its envelope is not zero.")
-        return cls(sequence, store_id, created, slots, epochs, authenticated, mac)
+        return cls(sequence, store_id, created, slots, epochs, succession, witness_key, authenticated, mac)
 
     def root_key(self, secret: Secret) -> bytes:
         return key_behind(self.slots, secret, self.store_id)
@@ -503,6 +508,23 @@ class Envelope:
         key = hkdf(root_key, self.store_id, "coffer v1 envelope MAC")
         if not hmac.compare_digest(hmac.new(key, self.authenticated, "sha256").digest(), self.mac):
             raise Damaged("The store is damaged: its envelope does not authenticate.")
+
+    def former_witness_key(self, root_key: bytes) -> Optional[bytes]:
+        """The key of records that were made under the former root key; None if there was none."""
+        if not any(self.witness_key):
+            return None
+        cipher = XAES(hkdf(root_key, self.store_id, "coffer v1 witness wrapping"))
+        try:
+            return cipher.open(self.witness_key[:24], self.witness_key[24:], self.store_id)
+        except InvalidTag:
+            raise Damaged("The store is damaged: the key of former records does not authenticate.")
+
+    def is_succeeded_by(self, other: "Envelope", root_key: bytes, other_root_key: bytes) -> bool:
+        """Whether this root key vouches for that of a later envelope."""
+        commitment = hkdf(other_root_key, self.store_id, "coffer v1 root commitment")
+        key = hkdf(root_key, self.store_id, "coffer v1 root succession")
+        code = hmac.new(key, self.store_id + commitment, "sha256").digest()
+        return hmac.compare_digest(code, other.succession)
 
 
 # MARK: - Pages
@@ -755,18 +777,24 @@ class Vault:
 
     def __init__(self, plain: sqlite3.Connection, secret: Secret):
         with reading():
-            row = plain.execute("SELECT generation, id, mac, sealed, slots FROM vault").fetchall()
+            row = plain.execute("SELECT generation, id, mac, sealed, slots, succession FROM vault").fetchall()
         if not row:
             raise WrongKey("The store has no vault.")
         if len(row) > 1:
             raise Damaged("The store is damaged: it has more than one vault.")
         (self.generation, *blobs), = row
-        self.id, mac, sealed, slots = map(as_bytes, blobs)
-        if len(self.id) != 16 or not 0 < self.generation < 1 << 32:
+        self.id, mac, sealed, slots, self.succession = map(as_bytes, blobs)
+        if (
+            len(self.id) != 16
+            or not 0 < self.generation < 1 << 32
+            or len(self.succession) != 32
+            or (self.generation == 1) == any(self.succession)
+        ):
             raise Damaged("The store is damaged: its vault is invalid.")
         key = self._key(slots, secret)
         mac_key = hkdf(key, self.id, "coffer v1 vault MAC")
-        covered = self.id + struct.pack(">II", self.generation, len(slots)) + slots + sealed
+        lengths = struct.pack(">I", self.generation) + self.succession + struct.pack(">I", len(slots))
+        covered = self.id + lengths + slots + sealed
         if not hmac.compare_digest(hmac.new(mac_key, covered, "sha256").digest(), mac):
             raise Damaged("The store is damaged: its vault was changed.")
         self.sealed = self._names(sealed)

@@ -48,6 +48,15 @@ extension Database {
     try rotate(replacement, progress: progress)
   }
 
+  /// Checks whether `rotate(newRootKeyFor:droppingSlots:progress:)` has the secrets that it needs; changes nothing.
+  package func checkRotation(newRootKeyFor keys: [KeySource], droppingSlots dropped: Set<Int>) throws {
+    let store = try storeOnDisk()
+    try CofferError.translating {
+      try store.refresh()
+      _ = try RootKeyReplacement(store, for: keys, dropping: Set(dropped.map(Self.slotID)))
+    }
+  }
+
   private func rotate(_ replacement: RootKeyReplacement?, progress: (Double) -> Void) throws {
     _ = try storeOnDisk()
     try makeConnection().perform { try $0.rotate(replacement, progress) }
@@ -84,6 +93,7 @@ extension Session {
         if replacement != nil, try !CofferError.translating({ try connection.hasRoomForEpoch }) {
           try finishRotation(rewritesFirst: true, timeout: core.options.busyTimeout) { _ in }
         }
+        if replacement != nil { try settleWitness() }
         try changeEnvelope({ change in
           if let replacement { try change.replaceRootKey(replacement) } else { try change.beginRotation() }
         }) { replacement == nil ? .rotationBegun : .rootKeyReplaced }
@@ -93,6 +103,19 @@ extension Session {
       guard ContinuousClock.now < deadline else { throw CofferError.busy }
       usleep(20_000)
     }
+  }
+
+  /// Makes sure that the record of this store is under the present root key, on disk, before that is replaced.
+  ///
+  /// A rotation that was interrupted between its envelope and its record has left one under the former root key, and a store
+  /// recognizes records of its last two root keys only.
+  private func settleWitness() throws {
+    guard let witness = core.witness, let store = connection.store else { return }
+    if witness.isOfFormerRootKey(store) {
+      try write(.full) { try CofferError.translating { try noteEnvelope(store.envelopeSequence) } }
+      witness.keepNow(store)
+    }
+    witness.synchronize()
   }
 
   fileprivate func resumeRotation() throws {

@@ -24,7 +24,7 @@ extension Database {
   ///   - key: The new secret.
   ///   - label: A name for people, at most 64 bytes.
   ///   - stretching: The cost of each guess at a passphrase. Ignored for random keys.
-  /// - Throws: `CofferError.slotsFull` when there are 16; `.unsupported` when the label is too long, the cost is out of
+  /// - Throws: `CofferError.secretInUse` when it opens a slot already; `.slotsFull` when there are 16; `.unsupported` when the label is too long, the cost is out of
   ///   bounds, or the store is in memory; `.keyUnavailable`, and as `Connection.readWrite`.
   @discardableResult
   public func addSlot(
@@ -54,14 +54,15 @@ extension Database {
   ///   - key: The new secret.
   ///   - label: The new label; nil keeps the current one.
   ///   - stretching: As with `addSlot(_:label:stretching:)`.
-  /// - Throws: `CofferError.slotNotFound`; as `addSlot(_:label:stretching:)`.
+  /// - Throws: `CofferError.slotNotFound`; as `addSlot(_:label:stretching:)`. The same passphrase is accepted if it is to be
+  ///   stretched in another way.
   @discardableResult
   public func changeSlot(
     _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
   ) throws -> SlotInfo {
     let known = try slots().first { $0.id == id }
     guard let known, let slotID = UInt8(exactly: id) else { throw CofferError.slotNotFound(id: id) }
-    let secret = try prepare(key, label ?? known.label, stretching)
+    let secret = try prepare(key, label ?? known.label, stretching, replacing: slotID)
     return SlotInfo(try changeEnvelope({ try $0.replaceSlot(slotID, with: secret) }) { _ in .slotReplaced(slotID) })
   }
 
@@ -94,10 +95,24 @@ extension Database {
     return slotID
   }
 
-  private func prepare(_ key: KeySource, _ label: String, _ stretching: PasswordHash) throws -> PreparedSecret {
+  private func prepare(
+    _ key: KeySource, _ label: String, _ stretching: PasswordHash, replacing id: UInt8? = nil
+  ) throws -> PreparedSecret {
     let store = try storeOnDisk()
     return try CofferError.translating {
-      try PreparedSecret(key, stretching: .password(stretching), label: label, owner: store.storeID)
+      try store.refresh()
+      return try PreparedSecret(
+        key, stretching: .password(stretching), label: label, owner: store.storeID, comparedWith: store.envelope.slots,
+        replacing: id)
+    }
+  }
+
+  /// The slot that `key` opens; nil if it opens none.
+  package func slot(openedBy key: KeySource) throws -> SlotInfo? {
+    let store = try storeOnDisk()
+    return try CofferError.translating {
+      try store.refresh()
+      return try store.envelope.slots.slot(openedBy: key, owner: store.storeID).map(SlotInfo.init)
     }
   }
 

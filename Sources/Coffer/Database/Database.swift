@@ -174,15 +174,16 @@ public final class Database: Sendable {
     case .file(let store): path = store.path
     case .memory(let store): path = store.path
     }
+    let vault = VaultKeys()
     var witness: StoreWitness?
     if case .file(let store) = backing {
       witness = options.freshness.anchor(ofStoreAt: store.path, user: store.owner.user)
-        .map { StoreWitness(anchor: $0, path: store.path) }
+        .map { StoreWitness(anchor: $0, path: store.path, vault: vault) }
     }
     let isOnDisk = if case .file = backing { true } else { false }
     let this = WeakDatabase()
     core = DatabaseCore(
-      options: options, path: isOnDisk ? path : nil, witness: witness,
+      options: options, path: isOnDisk ? path : nil, vault: vault, witness: witness,
       connect: {
         guard let database = this.database else { throw CofferError.closed }
         return try Self.connect(to: database.backing, busyTimeout: options.busyTimeout)
@@ -371,6 +372,12 @@ public final class Database: Sendable {
       do {
         guard let key = key.withLock({ $0 }) else { throw StorageError.replaced(path: path) }
         let new = try Store.open(at: path, key: key, isReadOnly: isReadOnly, vfs: store.vfs)
+        // The same rule as for an envelope. Another store, such as a backup, has root keys of its own, and only its slots vouch.
+        if new.storeID == store.storeID {
+          guard try new.succeeds(store) else { throw StorageError.rootKeyUnverified(path: path) }
+        } else {
+          core.vault.forgetMemory()
+        }
         let spare = state.withLock { $0.spare.take() }
         try? spare?.connection.close()
         core.witness?.storeWasReplaced()

@@ -32,7 +32,7 @@ package final class DatabaseCore: Sendable {
   let witness: StoreWitness?
 
   /// The keys that open sealed values.
-  package let vault = VaultKeys()
+  package let vault: VaultKeys
 
   private let rules = Lock(Rules())
 
@@ -54,6 +54,7 @@ package final class DatabaseCore: Sendable {
 
   /// - Parameters:
   ///   - path: The store file; nil for a store in memory.
+  ///   - vault: The keys that open sealed values.
   ///   - witness: Remembers the newest state of the store; nil for none.
   ///   - connect: Makes a connection for reading the change log.
   ///   - onReplacement: Switches to the store that replaced the one it is given.
@@ -61,12 +62,14 @@ package final class DatabaseCore: Sendable {
   ///   - onUnfinishedRotation: Called after each commit to a store with keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
   init(
-    options: Database.Options, path: String?, witness: StoreWitness? = nil, connect: @escaping CommitFeed.Connect,
+    options: Database.Options, path: String?, vault: VaultKeys = VaultKeys(), witness: StoreWitness? = nil,
+    connect: @escaping CommitFeed.Connect,
     onReplacement: @escaping CommitFeed.Follow = { _ in }, onLogTooLarge: @escaping @Sendable () -> Void,
     onUnfinishedRotation: @escaping @Sendable () -> Void, onExpiry: @escaping @Sendable () -> Void
   ) {
     self.options = options
     self.witness = witness
+    self.vault = vault
     isMetered = options.meter != nil
     self.onLogTooLarge = onLogTooLarge
     self.onUnfinishedRotation = onUnfinishedRotation

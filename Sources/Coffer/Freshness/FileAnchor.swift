@@ -16,12 +16,12 @@ import CofferStorage
 /// options.freshness = .anchored(FileAnchor(folder: "/var/lib/settings-state"))
 /// ```
 ///
-/// The folder is created with mode 0700 if missing, the files with mode 0600. A file is overwritten in one write, and never
-/// synced: after a power failure it may hold an earlier record, and a torn one counts as no record.
+/// The folder is created with mode 0700 if missing, the files with mode 0600. A file is overwritten in one write, and synced only
+/// around a new root key: after a power failure it may hold an earlier record, and a torn one counts as no record.
 ///
 /// The kernel's keyring is not used as an anchor. Root has the same keyring in every container of a host, where a copy of a
 /// store may have the same path and other commits, which would be a false alarm; and the keyring is empty after a reboot.
-public struct FileAnchor: FreshnessAnchor {
+public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
   private let folder: String
 
   /// - Parameter folder: The folder for the records.
@@ -53,6 +53,15 @@ public struct FileAnchor: FreshnessAnchor {
     defer { close(descriptor) }
     // Shorter than a sector, and overwritten in place: a half-written record is never valid.
     _ = pwrite(descriptor, record, record.count, 0)
+  }
+
+  /// Writes the record of the store at `path` to disk.
+  package func synchronizeRecord(ofStoreAt path: String) {
+    guard let file = file(of: path) else { return }
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    _ = fsync(descriptor)
   }
 
   /// Larger than any record.

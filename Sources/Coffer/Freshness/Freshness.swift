@@ -45,9 +45,16 @@ extension FreshnessAnchor {
   public var interval: Duration { .milliseconds(250) }
 }
 
+/// An anchor that can make a record survive a power failure: before a root key is replaced, the record is under the present one,
+/// since a store recognizes records of its last two root keys only.
+package protocol SynchronizedAnchor: FreshnessAnchor {
+  /// Writes the record of the store at `path` to disk.
+  func synchronizeRecord(ofStoreAt path: String)
+}
+
 /// How new a store is.
 public struct StoreAge: Equatable, Sendable, CustomStringConvertible {
-  /// The number of the last commit; nil if its record was made under an earlier root key.
+  /// The number of the last commit; nil if its record was made under another root key.
   public let commit: Int64?
   /// The number of changes to the store's slots and keys, plus one.
   public let envelope: UInt64

@@ -7,6 +7,8 @@ import CofferStorage
 final class StoreWitness: Sendable {
   private let anchor: any FreshnessAnchor
   private let path: String
+  /// The vault's keys of this database: the record remembers the one last used.
+  private let vault: VaultKeys
   private let state = Lock(State())
 
   private struct State {
@@ -17,9 +19,10 @@ final class StoreWitness: Sendable {
     var lastKept: ContinuousClock.Instant?
   }
 
-  init(anchor: any FreshnessAnchor, path: String) {
+  init(anchor: any FreshnessAnchor, path: String, vault: VaultKeys) {
     self.anchor = anchor
     self.path = path
+    self.vault = vault
   }
 
   // MARK: Opening
@@ -29,18 +32,25 @@ final class StoreWitness: Sendable {
 
   /// Compares a record with a snapshot of the store.
   ///
+  /// A record under the former root key is one from before the replacement: the store keeps the key that reads it. One under
+  /// any other root key says that the store was under a later one, or that more than one replacement was missed.
+  ///
   /// - Throws: `CofferError.rolledBack`.
   func check(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws {
-    switch try store.read(witness: record) {
-    case .whole(let witness):
+    var reading = try store.read(witness: record)
+    if case .otherRootKey = reading {
+      // Another process may have replaced the root key since it was read.
+      try store.refresh()
+      reading = try store.read(witness: record)
+    }
+    switch reading {
+    case .whole(let witness, _):
       if try !log.has(witness.commit, witness.link) || self.isOlder(store, than: witness.envelope) {
         throw rolledBack(known: witness.commit, witness.envelope, found: try log.lastSequence(), store)
       }
     case .otherRootKey(let envelope):
-      // If the envelope is older, so is the store's current key.
-      if try isOlder(store, than: envelope) {
-        throw rolledBack(known: nil, envelope, found: try log.lastSequence(), store)
-      }
+      // The sequence decides nothing: who put the store under this key has chosen it.
+      throw rolledBack(known: nil, envelope, found: try log.lastSequence(), store)
     case .otherStore, .unreadable: break
     }
   }
@@ -122,17 +132,73 @@ final class StoreWitness: Sendable {
 
   private func keep(_ witness: Witness, _ store: Store) {
     // Keep nothing under this path for a store that was replaced.
-    guard !store.isReplaced, !isKept(witness, store), let record = try? store.seal(witness) else { return }
-    anchor.keep(record, ofStoreAt: path)
+    guard !store.isReplaced else { return }
+    var new = witness
+    new.vault = vault.memory
+    if let record = record(), let reading = try? store.read(witness: record) {
+      switch reading {
+      case .whole(let kept, let isFormer):
+        new.vault = newest(new.vault, kept.vault)
+        // The existing record, perhaps by another process, may be newer.
+        if kept.commit >= new.commit, kept.envelope >= new.envelope {
+          guard isFormer || !isSame(kept.vault, new.vault) else { return }
+          (new.commit, new.envelope, new.link) = (kept.commit, kept.envelope, kept.link)
+        }
+      case .otherRootKey(let envelope): guard envelope <= new.envelope else { return }
+      case .otherStore, .unreadable: break
+      }
+    }
+    if let record = try? store.seal(new) { anchor.keep(record, ofStoreAt: path) }
   }
 
-  /// Whether the existing record, perhaps by another process, is at least as new.
-  private func isKept(_ witness: Witness, _ store: Store) -> Bool {
-    guard let record = record(), let kept = try? store.read(witness: record) else { return false }
-    return switch kept {
-    case .whole(let kept): kept.commit >= witness.commit && kept.envelope >= witness.envelope
-    case .otherRootKey(let envelope): envelope > witness.envelope
-    case .otherStore, .unreadable: false
-    }
+  // MARK: The vault
+
+  /// The vault's key that the record remembers.
+  func rememberedVault(_ store: Store) -> VaultMemory? {
+    guard let record = record(), case .whole(let kept, _)? = try? store.read(witness: record) else { return nil }
+    return kept.vault
   }
+
+  /// Adds the vault's key of this database to the record, if there is one; otherwise the next commit does.
+  func rememberVault(_ store: Store) {
+    guard !store.isReplaced, let record = record(), case .whole(var kept, _)? = try? store.read(witness: record)
+    else { return }
+    let vault = newest(vault.memory, kept.vault)
+    guard !isSame(vault, kept.vault) else { return }
+    kept.vault = vault
+    guard let record = try? store.seal(kept) else { return }
+    anchor.keep(record, ofStoreAt: path)
+    synchronize()
+  }
+
+  /// What this process remembers, or what another one has already remembered of a later key of the same vault.
+  private func newest(_ own: VaultMemory?, _ kept: VaultMemory?) -> VaultMemory? {
+    guard let own, let kept else { return own ?? kept }
+    return kept.vaultID == own.vaultID && kept.generation > own.generation ? kept : own
+  }
+
+  private func isSame(_ one: VaultMemory?, _ other: VaultMemory?) -> Bool {
+    guard let one, let other else { return one == nil && other == nil }
+    return one.isSame(as: other)
+  }
+
+  // MARK: A new root key
+
+  /// Whether the record was made under the former root key: a second replacement would make it unreadable.
+  func isOfFormerRootKey(_ store: Store) -> Bool {
+    guard let record = record() else { return false }
+    return if case .whole(_, isFormer: true)? = try? store.read(witness: record) { true } else { false }
+  }
+
+  /// Keeps the last commit of this database, which is on disk, at once.
+  func keepNow(_ store: Store) {
+    let last = state.withLock { state in
+      state.pending = nil
+      return state.committed
+    }
+    if let last { keep(last, store) }
+  }
+
+  /// Makes the record survive a power failure.
+  func synchronize() { (anchor as? any SynchronizedAnchor)?.synchronizeRecord(ofStoreAt: path) }
 }

@@ -47,7 +47,7 @@ package enum Schema {
     """
     CREATE TABLE vault(
       generation INTEGER PRIMARY KEY, id BLOB NOT NULL, mac BLOB NOT NULL, sealed BLOB NOT NULL,
-      slots BLOB NOT NULL) STRICT
+      slots BLOB NOT NULL, succession BLOB NOT NULL) STRICT
     """,
     // The noise comes first, so that it is in the page that the log's checksum covers, never on an overflow page.
     """

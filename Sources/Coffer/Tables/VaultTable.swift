@@ -11,11 +11,11 @@ struct VaultTable {
 
   func record() throws -> VaultRecord? {
     try connection.statement(
-      "SELECT generation, id, mac, sealed, slots FROM vault ORDER BY generation DESC LIMIT 1"
+      "SELECT generation, id, mac, sealed, slots, succession FROM vault ORDER BY generation DESC LIMIT 1"
     ).first { row in
       try VaultRecord(
         id: row.bytes(1), generation: row.integer(0), mac: row.bytes(2), sealedCollections: row.bytes(3),
-        slots: row.bytes(4))
+        slots: row.bytes(4), succession: row.bytes(5))
     }
   }
 
@@ -27,12 +27,13 @@ struct VaultTable {
   /// Replaces the record.
   func set(_ record: VaultRecord) throws {
     try connection.statement("DELETE FROM vault").run()
-    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?)")
+    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?, ?)")
     statement.bind(Int64(record.generation), at: 1)
     statement.bind(record.id, at: 2)
     statement.bind(record.mac, at: 3)
     statement.bind(record.encodedSealedCollections, at: 4)
     statement.bind(record.encodedSlots, at: 5)
+    statement.bind(record.succession, at: 6)
     try statement.run()
   }
 }

@@ -33,12 +33,14 @@ enum SealedBytes {
 /// Unchecked: it is in `VaultKeys`, whose lock protects the cipher.
 struct VaultKey: @unchecked Sendable {
   let secret: SecretBytes
+  let memory: VaultMemory
   private let vaultID: [UInt8]
   private let generation: UInt32
   private let cipher: XAES256GCM
 
   init(_ secret: SecretBytes, of record: VaultRecord) throws {
     self.secret = secret
+    memory = try VaultMemory(secret, of: record)
     vaultID = record.id
     generation = record.generation
     cipher = try XAES256GCM(

@@ -16,7 +16,8 @@ extension Vault {
   ///   - label: A name for people, at most 64 bytes.
   ///   - stretching: The cost of each guess at a passphrase.
   /// - Returns: The new slot.
-  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`, `.slotsFull`, `.keyUnavailable`,
+  /// - Throws: `CofferError.locked` while the vault is locked, `.vaultNotFound`, `.secretInUse` when it opens a slot already,
+  ///   `.slotsFull`, `.keyUnavailable`,
   ///   `.unsupported`; the errors of a write transaction. Nothing is changed then, here and with the methods below.
   @discardableResult
   public func addSlot(
@@ -46,8 +47,8 @@ extension Vault {
     _ id: Int, to key: KeySource, label: String? = nil, stretching: PasswordHash = .standard
   ) throws -> SlotInfo {
     guard let slot = try slots().first(where: { $0.id == id }) else { throw CofferError.slotNotFound(id: id) }
-    let secret = try prepared(key, label: label ?? slot.label, stretching: stretching)
     let slotID = UInt8(clamping: id)
+    let secret = try prepared(key, label: label ?? slot.label, stretching: stretching, replacing: slotID)
     return try change({ SlotInfo(try $0.replaceSlot(slotID, with: secret, key: $1)) }) { _ in
       .vaultSlotReplaced(slotID)
     }
@@ -78,12 +79,31 @@ extension Vault {
   }
 
   /// Does the slow work, before any lock is held.
-  private func prepared(_ key: KeySource, label: String, stretching: PasswordHash) throws -> PreparedSecret {
-    let id = try existingRecord().id
+  private func prepared(
+    _ key: KeySource, label: String, stretching: PasswordHash, replacing slot: UInt8? = nil
+  ) throws -> PreparedSecret {
+    let record = try existingRecord()
     _ = try vaultKey()
     return try CofferError.translating {
-      try PreparedSecret(key, stretching: .password(stretching), label: label, owner: id)
+      try PreparedSecret(
+        key, stretching: .password(stretching), label: label, owner: record.id, comparedWith: record.slots,
+        replacing: slot)
     }
+  }
+
+  /// The slot that `key` opens; nil if it opens none.
+  package func slot(openedBy key: KeySource) throws -> SlotInfo? {
+    let record = try existingRecord()
+    return try CofferError.translating {
+      try record.slots.slot(openedBy: key, owner: record.id).map(SlotInfo.init)
+    }
+  }
+
+  /// Checks whether `rotate(newKeyFor:droppingSlots:progress:)` has the secrets that it needs; changes nothing.
+  package func checkRotation(newKeyFor keys: [KeySource], droppingSlots dropped: Set<Int>) throws {
+    let record = try existingRecord()
+    let droppedSlots = try Set(dropped.map(number))
+    try CofferError.translating { try record.checkSources(keys, dropping: droppedSlots) }
   }
 
   /// Changes the vault's slots, given its key.
@@ -125,10 +145,10 @@ extension Vault {
   ) throws {
     let record = try existingRecord()
     // The new key's MAC will vouch for the slots and the list.
-    _ = try self.keys.key(authenticating: record)
+    let former = try self.keys.key(authenticating: record)
     let droppedSlots = try Set(dropped.map(number))
     let (newRecord, secret) = try CofferError.translating {
-      try record.replacingKey(openedBy: keys, dropping: droppedSlots)
+      try record.replacingKey(former, openedBy: keys, dropping: droppedSlots)
     }
     // Before the commit, so that no reader meets a value whose key is missing.
     try self.keys.prepare(secret, of: newRecord)
@@ -145,6 +165,7 @@ extension Vault {
       throw error
     }
     self.keys.settle(newRecord.generation, isCurrent: true)
+    remember()
     try database.clearTraces()
   }
 }

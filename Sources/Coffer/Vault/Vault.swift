@@ -61,11 +61,16 @@ public struct Vault: Sendable {
   /// When another process gives the vault a new key, and the earlier one came from a key file, a command or a credential,
   /// the new one is read from there automatically; see ``events``. Otherwise the vault has to be unlocked again.
   ///
+  /// The key must be the one last used, by this `Database` or according to the store's record (see ``Freshness``), or its
+  /// successor: someone who could unlock the vault earlier, and has the store's key, can put an earlier key back.
+  ///
   /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when `key` opens no slot, `.keyUnavailable`; `.damaged` when the
-  ///   vault's slots were changed by someone without its key.
+  ///   vault's slots were changed by someone without its key; `.vaultKeyUnverified`.
   public func unlock(_ key: KeySource) throws {
+    let memories = memories()
     let record = try existingRecord()
     let secret = try CofferError.translating { try record.open(key) }
+    try check(secret, of: record, by: memories)
     try add(secret, of: record, from: key)
   }
 
@@ -96,10 +101,13 @@ public struct Vault: Sendable {
 
   /// Loads the vault's key into memory, from where it was kept meanwhile.
   ///
-  /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when it is another vault's key, or an earlier one.
+  /// - Throws: `CofferError.vaultNotFound`; `.wrongKey` when it is another vault's key, or an earlier one;
+  ///   `.vaultKeyUnverified`.
   package func unlock(vaultKey: SecretBytes) throws {
+    let memories = memories()
     let record = try existingRecord()
     guard try CofferError.translating({ try record.isAuthentic(under: vaultKey) }) else { throw CofferError.wrongKey }
+    try check(vaultKey, of: record, by: memories)
     try add(vaultKey, of: record, from: nil)
   }
 
@@ -122,7 +130,26 @@ public struct Vault: Sendable {
 
   private func add(_ secret: SecretBytes, of record: VaultRecord, from source: KeySource?) throws {
     try keys.add(secret, of: record, from: source)
+    remember()
     database.vaultWasUnlocked()
+  }
+
+  /// What is remembered of the key last used; read this before the vault's record, which another process may replace.
+  private func memories() -> [VaultMemory] {
+    guard case .file(let store) = database.backing else { return [keys.memory].compactMap(\.self) }
+    return [keys.memory, database.core.witness?.rememberedVault(store)].compactMap(\.self)
+  }
+
+  private func check(_ secret: SecretBytes, of record: VaultRecord, by memories: [VaultMemory]) throws {
+    for memory in memories where try !CofferError.translating({ try memory.vouches(for: secret, of: record) }) {
+      throw CofferError.vaultKeyUnverified(known: Int(memory.generation), found: Int(record.generation))
+    }
+  }
+
+  /// Remembers the key in use outside of the store.
+  func remember() {
+    guard case .file(let store) = database.backing, !database.isReadOnly else { return }
+    database.core.witness?.rememberVault(store)
   }
 
   func record() throws -> VaultRecord? {

@@ -50,6 +50,13 @@ package final class VaultKeys: Sendable {
 
   let events = Broadcast<VaultEvent>()
 
+  /// What is remembered of the key last used, also while the vault is locked; see `VaultMemory`.
+  private let remembered = Lock<VaultMemory?>(nil)
+  var memory: VaultMemory? { remembered.withLock { $0 } }
+
+  /// Forgets which key was last used: the store was replaced by another one.
+  func forgetMemory() { remembered.withLock { $0 = nil } }
+
   // MARK: Unlocking
 
   package var isUnlocked: Bool { keys.withLock { $0 != nil } }
@@ -75,6 +82,7 @@ package final class VaultKeys: Sendable {
       keys?.take(key, of: record)
       keys?.source = source.flatMap { $0.canBeReadAgain ? $0 : nil }
     }
+    remembered.withLock { $0 = key.memory }
     isThere.store(true, ordering: .releasing)
     unlockCount.add(1, ordering: .acquiringAndReleasing)
     events.send(.unlocked)
@@ -87,18 +95,24 @@ package final class VaultKeys: Sendable {
 
   /// Reads a new key by another process from where the earlier one came from.
   ///
+  /// A slot alone vouches for nothing: its record from before still opens, and wraps a key that everyone knows who could unlock
+  /// the vault then. The key held here must name the new one as its successor. After two new keys it cannot, and the vault counts
+  /// as locked.
+  ///
   /// A key file may get the new key later, and is read each time; a command runs once for each new key.
   func follow(_ record: VaultRecord) throws {
-    let unlocked = keys.withLock { keys -> (source: KeySource?, isNews: Bool)? in
+    let unlocked = keys.withLock { keys -> (source: KeySource?, isNews: Bool, memory: VaultMemory)? in
       // Someone has put an older record back.
       guard let keys, keys.vaultID == record.id, record.generation > keys.current else { return nil }
-      guard keys.byGeneration[record.generation] == nil else { return nil }
-      return (keys.source, keys.missedGeneration != record.generation)
+      guard keys.byGeneration[record.generation] == nil, let memory = keys.byGeneration[keys.current]?.memory else {
+        return nil
+      }
+      return (keys.source, keys.missedGeneration != record.generation, memory)
     }
-    guard let (source, isNews) = unlocked else { return }
+    guard let (source, isNews, memory) = unlocked else { return }
     if case .keyCommand = source, !isNews { return }
     // Outside the lock: a command may take minutes.
-    guard let secret = source.flatMap({ try? record.open($0) }) else {
+    guard let secret = source.flatMap({ try? record.open($0) }), try memory.vouches(for: secret, of: record) else {
       keys.withLock { $0?.missedGeneration = record.generation }
       if isNews { events.send(.keyReplaced(isFollowed: false)) }
       return
@@ -108,6 +122,7 @@ package final class VaultKeys: Sendable {
       // If the vault was locked meanwhile, it stays locked.
       guard keys?.vaultID == record.id, let current = keys?.current, record.generation > current else { return false }
       keys?.take(key, of: record)
+      remembered.withLock { $0 = key.memory }
       return true
     }
     if hasFollowed { events.send(.keyReplaced(isFollowed: true)) }
@@ -122,7 +137,12 @@ package final class VaultKeys: Sendable {
   /// Ends what `prepare` began: makes the key the current one, or forgets it.
   func settle(_ generation: UInt32, isCurrent: Bool) {
     let isUnlocked = keys.withLock { keys in
-      if isCurrent { keys?.current = generation } else { keys?.byGeneration[generation] = nil }
+      if isCurrent {
+        keys?.current = generation
+        if let memory = keys?.byGeneration[generation]?.memory { remembered.withLock { $0 = memory } }
+      } else {
+        keys?.byGeneration[generation] = nil
+      }
       return keys != nil
     }
     if isCurrent { events.send(.keyReplaced(isFollowed: isUnlocked)) }
@@ -168,6 +188,9 @@ package final class VaultKeys: Sendable {
     return try keys.withLock { keys in
       guard let present = keys else { return nil }
       guard present.vaultID == record.id else { throw CofferError(VaultRecord.edited) }
+      guard record.generation >= present.current else {
+        throw CofferError.vaultKeyUnverified(known: Int(present.current), found: Int(record.generation))
+      }
       guard let key = present.byGeneration[record.generation] else {
         guard !present.list.names.contains(name) else { throw CofferError.locked(collection: collection) }
         return nil
@@ -189,7 +212,8 @@ package final class VaultKeys: Sendable {
   /// - Parameters:
   ///   - generation: The key to seal it under; nil for the current one.
   ///   - present: The value at that place now, if known.
-  /// - Throws: `CofferError.locked`, naming the collection.
+  /// - Throws: `CofferError.locked`, naming the collection; `.vaultKeyUnverified` when the vault in the store is under an
+  ///   earlier key.
   func seal(
     _ value: StoredValue, _ part: ItemPart, _ key: String, in collection: String, under generation: UInt32? = nil,
     keeping present: StoredValue? = nil
@@ -197,6 +221,11 @@ package final class VaultKeys: Sendable {
     try keys.withLock { keys in
       let target = generation ?? keys?.current
       let isReady = value.isSealed(under: target)
+      // Earlier keys are kept for what is pending under them. Former holders of a slot have them, too, and can put a row of then
+      // back.
+      if let keys, let target, target < keys.current {
+        throw CofferError.vaultKeyUnverified(known: Int(keys.current), found: Int(target))
+      }
       guard let keys, let target, let vaultKey = keys.byGeneration[target] else {
         // It was sealed when it was set; writing it needs no key.
         if isReady { return value }

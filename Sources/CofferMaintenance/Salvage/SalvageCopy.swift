@@ -145,14 +145,15 @@ final class SalvageCopy {
 
   private func takeVault(_ columns: [RecordColumn], generation: Int64?) throws {
     guard let generation, let id = columns[1].blob, let mac = columns[2].blob, let sealed = columns[3].blob,
-      let slots = columns[4].blob
+      let slots = columns[4].blob, let succession = columns[5].blob
     else { throw MalformedRow() }
-    let record = try? VaultRecord(id: id, generation: generation, mac: mac, sealedCollections: sealed, slots: slots)
+    let record = try? VaultRecord(
+      id: id, generation: generation, mac: mac, sealedCollections: sealed, slots: slots, succession: succession)
     guard let record else { throw MalformedRow() }
     declared += record.sealedCollections
-    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
+    let statement = try connection.statement("INSERT INTO vault VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
     statement.bind(generation, at: 1)
-    for (index, bytes) in zip(Int32(2)..., [id, mac, sealed, slots]) { statement.bind(bytes, at: index) }
+    for (index, bytes) in zip(Int32(2)..., [id, mac, sealed, slots, succession]) { statement.bind(bytes, at: index) }
     try statement.run()
   }
 

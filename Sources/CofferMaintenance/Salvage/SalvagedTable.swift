@@ -23,7 +23,7 @@ enum SalvagedTable: String {
         [null, text], [null, blob], [blob],
       ]
     case .collections: [[null], [text], [integer], [null, integer], [null, integer]]
-    case .vault: [[null], [blob], [blob], [blob], [blob]]
+    case .vault: [[null], [blob], [blob], [blob], [blob], [blob]]
     case .changes:
       [[null], [blob], [integer], [integer], [null, text], [integer], [blob], [blob], [null, blob]]
     case .applications: [[text], [null, text], [blob]]

@@ -30,6 +30,8 @@ package struct Envelope: Equatable, Sendable {
   package let created: UInt64
   package var slots: [Slot]
   package var epochs: [Epoch]
+  /// What the root key is the successor of; nil in a store whose root key was never replaced.
+  var succession: Succession?
   /// The bytes that the MAC was computed over, and the MAC as read; `encoded(rootKey:)` recomputes both.
   private var authenticated: [UInt8] = []
   private var mac: [UInt8] = []
@@ -76,6 +78,7 @@ extension Envelope {
       writer.append(UInt16(record.count))
       writer.append(record)
     }
+    writer.append(succession?.encoded ?? Succession.none)
     var bytes = writer.bytes
     bytes += try Self.mac(of: bytes, rootKey: rootKey, storeID: storeID)
     guard bytes.count <= Self.checksumOffset else {
@@ -126,6 +129,7 @@ extension Envelope {
       guard Set(slots.map(\.id)).count == slots.count, Set(epochs.map(\.number)).count == epochs.count else {
         throw EnvelopeError.unreadable("a slot or an epoch occurs twice")
       }
+      succession = try Succession(encoded: reader.read(count: Succession.byteCount))
       authenticated = Array(bytes[..<reader.position])
       mac = try Array(reader.read(count: SHA256.byteCount))
       guard bytes[reader.position..<checksumStart].isZero else {
@@ -165,18 +169,46 @@ extension Envelope {
 
   /// The root key of this envelope, given that of an earlier one; the same unless it was replaced.
   ///
-  /// - Throws: `StorageError.wrongKey` when the slot opened then is gone, or now has another secret.
-  func follow(_ earlier: RootKey) throws -> RootKey {
+  /// A slot alone vouches for nothing: its record of an earlier envelope still opens, and wraps a root key that everyone
+  /// knows who had a slot then. Only a holder of the earlier root key can name its successor.
+  ///
+  /// - Parameter source: Where the earlier key came from, if it can be read again: it may have a new slot by now.
+  /// - Throws: `StorageError.wrongKey` when the slot opened then is gone, or now has another secret;
+  ///   `.rootKeyUnverified` when the root key is another one, and not the successor of the earlier one.
+  func follow(_ earlier: RootKey, source: KeySource?, path: String) throws -> RootKey {
     if try isAuthentic(under: earlier.key) { return earlier }
-    guard let slot = slots.first(where: { $0.id == earlier.slotID }), slot.salt == earlier.slotKey.salt else {
-      throw StorageError.wrongKey
+    let new = try reopen(earlier, source: source)
+    guard let succession, try succession.names(new.key, after: earlier.key, storeID: storeID) else {
+      throw StorageError.rootKeyUnverified(path: path)
     }
-    let key = try slot.unwrap(with: earlier.slotKey, owner: storeID)
-    try verify(rootKey: key)
-    return RootKey(key: key, slotID: earlier.slotID, slotKey: earlier.slotKey)
+    return new
   }
 
-  private func isAuthentic(under rootKey: SecretBytes) throws -> Bool {
+  private func reopen(_ earlier: RootKey, source: KeySource?) throws -> RootKey {
+    if let slot = slots.first(where: { $0.id == earlier.slotID }), slot.salt == earlier.slotKey.salt {
+      let key = try slot.unwrap(with: earlier.slotKey, owner: storeID)
+      try verify(rootKey: key)
+      return RootKey(key: key, slotID: earlier.slotID, slotKey: earlier.slotKey)
+    }
+    guard let source else { throw StorageError.wrongKey }
+    return try open(source)
+  }
+
+  /// The keys of all epochs, given those of an earlier envelope of the same root key or its predecessor.
+  ///
+  /// Every record must unwrap, and an epoch's key never changes: an envelope that was put together from parts of others
+  /// does not pass.
+  func keys(rootKey: SecretBytes, known: [EpochKeys]) throws -> [EpochKeys] {
+    try keys(rootKey: rootKey).map { keys in
+      guard let old = known.first(where: { $0.number == keys.number }) else { return keys }
+      guard old.isEqual(to: keys) else {
+        throw StorageError.damaged(part: "envelope", reason: "it has another key for epoch \(keys.number)")
+      }
+      return old
+    }
+  }
+
+  func isAuthentic(under rootKey: SecretBytes) throws -> Bool {
     ConstantTime.isEqual(try Self.mac(of: authenticated, rootKey: rootKey, storeID: storeID), mac)
   }
 }

@@ -38,12 +38,15 @@ package struct EnvelopeChange {
   /// Replaces the root key and adds an epoch: anyone who copied the old envelope and could open it has the keys of
   /// all epochs in it.
   ///
+  /// The old root key vouches for the new one, to programs that hold it.
+  ///
   /// - Throws: `StorageError.slotsNotOpened`; also the errors of `addEpoch()`.
   package mutating func replaceRootKey(_ replacement: RootKeyReplacement) throws {
     let key = try SecretBytes.random(count: 32)
     envelope.slots = try envelope.slots.rewrapped(
       key, with: replacement.keys, dropping: replacement.dropped, owner: storeID)
     envelope.epochs = try envelope.epochs.map { try $0.rewrapped(from: rootKey.key, under: key, storeID: storeID) }
+    envelope.succession = try Succession(from: rootKey.key, to: key, storeID: storeID)
     // This store's own slot may be among those removed; the store then stays open until the root key is next
     // replaced.
     rootKey = RootKey(key: key, slotID: rootKey.slotID, slotKey: rootKey.slotKey)

@@ -78,4 +78,7 @@ package struct EpochKeys: Sendable {
     page = try HKDF.deriveKey(from: epochKey, salt: storeID, info: Array("coffer v1 page".utf8), count: 32)
     logHeader = try HKDF.deriveKey(from: epochKey, salt: storeID, info: Array("coffer v1 log header".utf8), count: 64)
   }
+
+  /// Whether both come from the same epoch key; compared in constant time.
+  func isEqual(to other: EpochKeys) -> Bool { page.isEqual(to: other.page) && logHeader.isEqual(to: other.logHeader) }
 }

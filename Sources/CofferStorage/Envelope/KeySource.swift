@@ -52,6 +52,15 @@ public enum KeySource: Sendable {
     }
   }
 
+  /// Whether the secret can be read again later, without waiting for a person, a program or a pipe.
+  var isReadAtOnce: Bool {
+    switch self {
+    case .keyFile(let path): FilePath.isRegularFile(path)
+    case .credential: true
+    case .key, .passphrase, .recoveryKey, .keyCommand: false
+    }
+  }
+
   /// How long a key command or a pipe may take to deliver its key: enough to find a token and type its PIN.
   package static let timeLimit = Duration.seconds(120)
 

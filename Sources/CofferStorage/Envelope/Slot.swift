@@ -174,10 +174,18 @@ package struct PreparedSecret: Sendable {
   let created: UInt64
   let label: String
   let key: SlotKey
+  /// The salts of the slots that the secret was tried on; nil for a secret that is compared with none.
+  private let tried: Set<[UInt8]>?
 
-  /// - Parameter owner: The id of the store or vault that the slot will belong to.
+  /// - Parameters:
+  ///   - owner: The id of the store or vault that the slot will belong to.
+  ///   - slots: The slots there, none of which the secret may open yet: removing one of two slots with one secret would
+  ///     lock no one out. nil if it does not matter.
+  ///   - replaced: The slot to be replaced; its passphrase may stay if it is to be stretched in another way.
+  /// - Throws: `StorageError.secretInUse`, `.keyUnavailable`, `.unsupported`.
   package init(
-    _ source: KeySource, stretching: Slot.Stretching = .standard, label: String = "", owner: [UInt8]
+    _ source: KeySource, stretching: Slot.Stretching = .standard, label: String = "", owner: [UInt8],
+    comparedWith slots: [Slot]? = nil, replacing replaced: UInt8? = nil
   ) throws {
     try Slot.check(label: label)
     kind = source.kind
@@ -188,8 +196,30 @@ package struct PreparedSecret: Sendable {
     }
     self.label = label
     created = Clock.timestamp
+    let secret = try source.secret()
+    let alike = slots?.filter { source.opens($0.kind) }
+    for slot in alike ?? [] {
+      // This machine cannot try every slot.
+      guard (try? slot.key(from: secret, owner: owner)) ?? nil != nil else { continue }
+      guard slot.id == replaced, slot.stretching != self.stretching else {
+        throw StorageError.secretInUse(slot: Int(slot.id))
+      }
+    }
+    tried = alike.map { Set($0.map(\.salt)) }
     key = try SlotKey(
-      secret: source.secret(), stretching: self.stretching, salt: RandomSource.bytes(count: 32), owner: owner)
+      secret: secret, stretching: self.stretching, salt: RandomSource.bytes(count: 32), owner: owner)
+  }
+
+  /// - Throws: `StorageError.busy` if the secret might open a slot that has come since it was compared.
+  func check(against slots: [Slot]) throws {
+    guard let tried else { return }
+    let isPassphraseOrRecoveryKey = kind == .passphrase || kind == .recoveryKey
+    let new = slots.contains { slot in
+      let isAlike =
+        isPassphraseOrRecoveryKey ? slot.kind == kind : slot.kind != .passphrase && slot.kind != .recoveryKey
+      return isAlike && !tried.contains(slot.salt)
+    }
+    if new { throw StorageError.busy }
   }
 }
 

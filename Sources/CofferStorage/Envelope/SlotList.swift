@@ -59,6 +59,7 @@ extension [Slot] {
   ///
   /// - Throws: `StorageError.slotsFull`; `.unsupported` when trying all slots would cost too much.
   mutating func add(_ secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]) throws -> Slot {
+    try secret.check(against: self)
     guard count < Self.maximumCount, let id = (UInt8.min...UInt8.max).first(where: { id in !contains { $0.id == id } })
     else { throw StorageError.slotsFull(maximum: Self.maximumCount) }
     let slot = try Slot(id: id, secret, wrapping: key, owner: owner)
@@ -74,6 +75,7 @@ extension [Slot] {
     _ id: UInt8, with secret: PreparedSecret, wrapping key: SecretBytes, owner: [UInt8]
   ) throws -> Slot {
     let index = try index(of: id)
+    try secret.check(against: self)
     var slots = self
     slots[index] = try Slot(id: id, secret, wrapping: key, owner: owner)
     try slots.checkTotalCost()
@@ -97,6 +99,12 @@ extension [Slot] {
   private func index(of id: UInt8) throws -> Int {
     guard let index = firstIndex(where: { $0.id == id }) else { throw StorageError.slotNotFound(id: Int(id)) }
     return index
+  }
+
+  /// The slot that `source` opens; nil if it opens none that this machine can try.
+  package func slot(openedBy source: KeySource, owner: [UInt8]) throws -> Slot? {
+    let secret = try source.secret()
+    return inOrder(for: source).first { (try? $0.key(from: secret, owner: owner)) ?? nil != nil }
   }
 
   /// The slot keys of the slots that will get another key.

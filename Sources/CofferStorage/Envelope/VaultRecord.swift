@@ -13,12 +13,19 @@ package struct VaultRecord: Equatable, Sendable {
   /// The names of the sealed collections, in the order of their UTF-8 bytes.
   package private(set) var sealedCollections: [String]
   package private(set) var mac: [UInt8]
+  /// A code of the former key over this one: only a holder of a vault's key can name its successor.
+  ///
+  /// Zeros for the first key.
+  package let succession: [UInt8]
 
   package static let idByteCount = 16
 
-  private init(id: [UInt8], generation: UInt32, slots: [Slot], sealedCollections: [String], key: SecretBytes) throws {
+  private init(
+    id: [UInt8], generation: UInt32, succession: [UInt8], slots: [Slot], sealedCollections: [String], key: SecretBytes
+  ) throws {
     self.id = id
     self.generation = generation
+    self.succession = succession
     self.slots = slots
     self.sealedCollections = sealedCollections
     mac = []
@@ -30,7 +37,10 @@ package struct VaultRecord: Equatable, Sendable {
     let key = try SecretBytes.random(count: 32)
     var slots: [Slot] = []
     _ = try slots.add(secret, wrapping: key, owner: id)
-    return (try VaultRecord(id: id, generation: 1, slots: slots, sealedCollections: [], key: key), key)
+    let record = try VaultRecord(
+      id: id, generation: 1, succession: [UInt8](repeating: 0, count: SHA256.byteCount), slots: slots,
+      sealedCollections: [], key: key)
+    return (record, key)
   }
 
   // MARK: Bytes
@@ -57,14 +67,17 @@ package struct VaultRecord: Equatable, Sendable {
 
   /// Parses the table's contents without trusting them: see `isAuthentic(under:)`.
   package init(
-    id: [UInt8], generation: Int64, mac: [UInt8], sealedCollections: [UInt8], slots slotBytes: [UInt8]
+    id: [UInt8], generation: Int64, mac: [UInt8], sealedCollections: [UInt8], slots slotBytes: [UInt8],
+    succession: [UInt8]
   ) throws {
     guard id.count == Self.idByteCount, let generation = UInt32(exactly: generation), generation > 0,
-      mac.count == SHA256.byteCount
-    else { throw Self.damaged("its ID, its generation or its MAC is invalid") }
+      mac.count == SHA256.byteCount, succession.count == SHA256.byteCount,
+      (generation == 1) == succession[...].isZero
+    else { throw Self.damaged("its ID, its generation, its MAC or its succession is invalid") }
     self.id = id
     self.generation = generation
     self.mac = mac
+    self.succession = succession
     do {
       self.sealedCollections = try Self.names(in: sealedCollections)
       slots = []
@@ -116,6 +129,7 @@ package struct VaultRecord: Equatable, Sendable {
     var writer = ByteWriter()
     writer.append(id)
     writer.append(generation)
+    writer.append(succession)
     let slots = encodedSlots
     writer.append(UInt32(slots.count))
     writer.append(slots)
@@ -126,6 +140,32 @@ package struct VaultRecord: Equatable, Sendable {
 
   private mutating func authenticate(with key: SecretBytes) throws {
     mac = try code(under: key)
+  }
+
+  // MARK: Succession
+
+  /// Whether `key`, of this record, is the successor that a holder of the former key named.
+  ///
+  /// - Parameter successionKey: Derived from the former key.
+  func isSuccessor(_ key: SecretBytes, under successionKey: SecretBytes) throws -> Bool {
+    ConstantTime.isEqual(
+      try Self.succession(id: id, generation: generation, key: key, under: successionKey), succession)
+  }
+
+  static func successionKey(of key: SecretBytes, vaultID: [UInt8]) throws -> SecretBytes {
+    try HKDF.deriveKey(from: key, salt: vaultID, info: Array("coffer v1 vault succession".utf8), count: 32)
+  }
+
+  private static func succession(
+    id: [UInt8], generation: UInt32, key: SecretBytes, under successionKey: SecretBytes
+  ) throws -> [UInt8] {
+    var writer = ByteWriter()
+    writer.append(id)
+    writer.append(generation)
+    let commitment = try HKDF.deriveKey(
+      from: key, salt: id, info: Array("coffer v1 vault commitment".utf8), count: 32)
+    writer.append(commitment.withUnsafeBytes(Array.init))
+    return try writer.bytes.withUnsafeBytes { try HMACSHA256.authenticate($0, key: successionKey) }
   }
 
   // MARK: Opening
@@ -182,19 +222,26 @@ package struct VaultRecord: Equatable, Sendable {
     sealedCollections.contains { $0.utf8.elementsEqual(collection.utf8) }
   }
 
-  /// The same vault with another key, for the slots that `sources` open.
+  /// Checks whether `replacingKey` has the secrets that it needs.
+  package func checkSources(_ sources: [KeySource], dropping dropped: Set<UInt8>) throws {
+    _ = try slots.keys(from: sources, dropping: dropped, owner: id)
+  }
+
+  /// The same vault with another key, for the slots that `sources` open; the former one vouches for it.
   ///
   /// - Throws: `StorageError.slotsNotOpened`, `.wrongKey`, `.slotNotFound`, `.lastSlot`.
   package func replacingKey(
-    openedBy sources: [KeySource], dropping dropped: Set<UInt8>
+    _ former: SecretBytes, openedBy sources: [KeySource], dropping dropped: Set<UInt8>
   ) throws -> (record: VaultRecord, key: SecretBytes) {
     let (next, isOverflow) = generation.addingReportingOverflow(1)
     guard !isOverflow else { throw StorageError.unsupported(reason: "the vault has used up all generations") }
     let key = try SecretBytes.random(count: 32)
     let slotKeys = try slots.keys(from: sources, dropping: dropped, owner: id)
     let slots = try slots.rewrapped(key, with: slotKeys, dropping: dropped, owner: id)
-    return (
-      try VaultRecord(id: id, generation: next, slots: slots, sealedCollections: sealedCollections, key: key), key
-    )
+    let succession = try Self.succession(
+      id: id, generation: next, key: key, under: Self.successionKey(of: former, vaultID: id))
+    let record = try VaultRecord(
+      id: id, generation: next, succession: succession, slots: slots, sealedCollections: sealedCollections, key: key)
+    return (record, key)
   }
 }

@@ -5,6 +5,8 @@ package struct WrappedKey: Equatable, Sendable {
   private let nonce: [UInt8]
   private let sealed: [UInt8]
 
+  static let byteCount = XAES256GCM.overheadByteCount + XAES256GCM.keyByteCount
+
   package var encoded: [UInt8] { nonce + sealed }
 
   init(from reader: inout ByteReader) throws {

@@ -166,7 +166,7 @@ import Testing
   @Test(
     "is never found intact if it has anything that Coffer would not have written",
     arguments: [
-      ("INSERT INTO vault VALUES (1, x'00', x'00', x'00', x'00')", "The vault is damaged"),
+      ("INSERT INTO vault VALUES (1, x'00', x'00', x'00', x'00', x'00')", "The vault is damaged"),
       ("UPDATE changes SET keys = x'ff' WHERE sequence = 2", "Commit 2 in the change log does not parse."),
       (
         "UPDATE items SET collection = 7 WHERE key = 'k3'",

@@ -33,13 +33,15 @@ import Testing
     let other = "\(store.folder)/other"
     try KeyFile.create(at: other)
     try database.addSlot(.keyFile(other), label: "laptop")
-    try database.addSlot(.keyCommand("cat \(other)"))
+    let third = "\(store.folder)/third"
+    try KeyFile.create(at: third)
+    try database.addSlot(.keyCommand("cat \(third)"))
     let slots = try database.slots()
     #expect(slots.map(\.id) == [0, 1, 2, 3])
     #expect(slots.map(\.kind) == [.keyFile, .passphrase, .keyFile, .keyCommand])
     #expect(slots.map(\.label) == ["", "Ada", "laptop", ""])
     #expect(slots[1].costDescription == "scrypt N=2^14 r=8 p=1")
-    for key in [store.key, passphrase("correct horse"), .keyFile(other), .keyCommand("cat \(other)")] {
+    for key in [store.key, passphrase("correct horse"), .keyFile(other), .keyCommand("cat \(third)")] {
       let value = try reads(with: key)
       #expect(value == "there")
     }
@@ -68,7 +70,7 @@ import Testing
   private func acceptCredential() throws {
     let folder = "\(store.folder)/credentials"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-    try FileManager.default.copyItem(atPath: store.keyFile, toPath: "\(folder)/coffer")
+    try KeyFile.create(at: "\(folder)/coffer")
     setenv("CREDENTIALS_DIRECTORY", folder, 1)
     let slot = try database.addSlot(.credential("coffer"))
     #expect(slot.kind == .credential)
@@ -138,11 +140,53 @@ import Testing
     #expect { try database.addSlot(passphrase("")) } throws: {
       if case CofferError.keyUnavailable = $0 { true } else { false }
     }
-    for _ in 1..<16 { try database.addSlot(store.key) }
-    #expect(throws: CofferError.slotsFull(maximum: 16)) { try database.addSlot(store.key) }
+    for _ in 1..<16 { try database.addSlot(.key(.random(count: 32))) }
+    #expect(throws: CofferError.slotsFull(maximum: 16)) { try database.addSlot(.key(.random(count: 32))) }
     #expect(try database.slots()[0] == before[0])
     #expect { try Database.inMemory().addSlot(store.key) } throws: {
       if case CofferError.unsupported = $0 { true } else { false }
+    }
+  }
+
+  @Test("refuse a secret that opens one of them already, wherever it comes from, and change nothing")
+  func sameSecret() throws {
+    try database.addSlot(passphrase("known"), stretching: cheap)
+    let paper = KeySource.recoveryKey(try database.addRecoveryKey().text)
+    try database.addSlot(.key(.random(count: 32)))
+    let key = try KeyFile.read(at: store.keyFile)
+    let secrets: [(source: KeySource, slot: Int)] = [
+      (store.key, 0), (.key(key), 0), (.keyCommand("cat \(store.keyFile)"), 0), (passphrase("known"), 1), (paper, 2),
+    ]
+    let before = try store.bytes()
+    for (source, slot) in secrets {
+      let error = CofferError.secretInUse(slot: slot)
+      #expect(throws: error) { try database.addSlot(source, stretching: cheap) }
+      for id in 0..<4 { #expect(throws: error) { try database.changeSlot(id, to: source, stretching: cheap) } }
+    }
+    #expect(try store.bytes() == before)
+    // Another cost is another slot's worth of work for who guesses.
+    let slower = try database.changeSlot(1, to: passphrase("known"), stretching: .scrypt(log2N: 15, r: 8, p: 1))
+    #expect(slower.costDescription == "scrypt N=2^15 r=8 p=1")
+    #expect(throws: CofferError.secretInUse(slot: 1)) {
+      try database.changeSlot(0, to: passphrase("known"), stretching: .scrypt(log2N: 16, r: 8, p: 1))
+    }
+  }
+
+  @Test("refuse a secret that another process may have added meanwhile")
+  func sameSecretMeanwhile() throws {
+    let disk = try database.storeOnDisk()
+    let secret = try PreparedSecret(
+      .key(.random(count: 32)), owner: disk.storeID, comparedWith: disk.envelope.slots)
+    try database.addSlot(passphrase("another kind"), stretching: cheap)
+    let other = try PreparedSecret(
+      .key(.random(count: 32)), owner: disk.storeID, comparedWith: disk.envelope.slots)
+    let connection = try database.makeConnection()
+    _ = try connection.perform { try $0.changeEnvelope { try $0.addSlot(secret) } }
+    #expect(throws: CofferError.busy) {
+      try connection.perform { try $0.changeEnvelope { try $0.addSlot(other) } }
+    }
+    #expect(throws: CofferError.busy) {
+      try connection.perform { try $0.changeEnvelope { try $0.replaceSlot(0, with: other) } }
     }
   }
 

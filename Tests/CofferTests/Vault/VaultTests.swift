@@ -79,6 +79,21 @@ import Testing
     try vault.unlock(fixture.vaultKey)
   }
 
+  @Test("refuses a secret that opens one of its slots already, and changes nothing")
+  func sameSecret() throws {
+    try vault.addSlot(passphrase("known"), stretching: Self.cheap)
+    let before = try vault.record()
+    for (source, slot) in [(fixture.vaultKey, 0), (passphrase("known"), 1)] {
+      #expect(throws: CofferError.secretInUse(slot: slot)) { try vault.addSlot(source, stretching: Self.cheap) }
+      for id in 0..<2 {
+        #expect(throws: CofferError.secretInUse(slot: slot)) {
+          try vault.changeSlot(id, to: source, stretching: Self.cheap)
+        }
+      }
+    }
+    #expect(try vault.record() == before)
+  }
+
   @Test("takes no more than 16 slots")
   func slotsFull() throws {
     for _ in 1..<16 { try vault.addSlot(.key(.random(count: 32))) }

@@ -30,7 +30,8 @@ extension FuzzTarget {
     guard let count = bytes.first.map(Int.init), bytes.count > 32 + count else { return }
     let (list, slots) = (Array(bytes[33..<33 + count]), Array(bytes[(33 + count)...]))
     let record = try VaultRecord(
-      id: FuzzStore.storeID, generation: 1, mac: Array(bytes[1..<33]), sealedCollections: list, slots: slots)
+      id: FuzzStore.storeID, generation: 1, mac: Array(bytes[1..<33]), sealedCollections: list, slots: slots,
+      succession: [UInt8](repeating: 0, count: SHA256.byteCount))
     try promise(
       record.encodedSealedCollections == list && record.encodedSlots == slots,
       "a vault's record is written as it was read")
