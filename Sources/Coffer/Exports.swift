@@ -35,6 +35,14 @@ extension KeyFile {
     try CofferError.translating { try make(at: path, group: group) }
   }
 
+  /// Removes a key file that opens nothing.
+  package static func discard(at path: String) { unlink(path) }
+
+  /// Puts a new key file in the place of the one at `path`; see `replace(at:by:)`.
+  package static func putInPlace(of path: String, _ new: String) throws -> String {
+    try CofferError.translating { try replace(at: path, by: new) }
+  }
+
   /// Whether there is a file at `path`; it need not be a valid key file.
   package static func exists(at path: String) -> Bool {
     isPresent(at: path)

@@ -53,9 +53,10 @@ struct KeyCommandTests {
     #expect(try tool.mode(tool.path("keys/second")) == 0o600)
     #expect(try get(tool, "--key-file", tool.path("keys/second")) == 0)
     // One that is there is used, not replaced.
-    let bytes = try tool.contents(tool.path("keys/second"))
-    try tool.succeed("key", "add", "--new-key-file", tool.path("keys/second"))
-    #expect(try tool.contents(tool.path("keys/second")) == bytes)
+    try tool.succeed("init", "-d", tool.path("fourth store"), "--key-file", tool.path("keys/fourth"))
+    let bytes = try tool.contents(tool.path("keys/fourth"))
+    try tool.succeed("key", "add", "--new-key-file", tool.path("keys/fourth"))
+    #expect(try tool.contents(tool.path("keys/fourth")) == bytes)
 
     try tool.succeed("init", "-d", tool.path("other"), "--key-file", tool.path("third"))
     try tool.succeed("key", "add", "--key-command", "cat \(tool.path("third"))")
@@ -105,7 +106,7 @@ struct KeyCommandTests {
     let tool = try sample()
     func cost(_ options: String...) throws -> String? {
       let run = try tool.run(
-        ["key", "add", "--new-passphrase-fd", "3"] + options, input: "".utf8, descriptors: [3: "p"])
+        ["key", "add", "--new-passphrase-fd", "3"] + options, input: "".utf8, descriptors: [3: "p \(options)"])
       return run.code == 0 ? try tool.slots().last?["cost"] as? String : nil
     }
     #expect(try cost() == "scrypt N=2^17 r=8 p=1")
@@ -124,8 +125,8 @@ struct KeyCommandTests {
   @Test("The seventeenth slot is refused")
   func full() throws {
     let tool = try sample()
-    for _ in 2..<16 { try tool.succeed("key", "add", "--new-key-file", tool.keyFile) }
-    let run = try tool.run("key", "add", "--new-key-file", tool.keyFile)
+    for number in 2..<16 { try tool.succeed("key", "add", "--new-key-file", tool.path("key \(number)")) }
+    let run = try tool.run("key", "add", "--new-key-file", tool.path("key 16"))
     #expect(run.code == 11 && run.message.contains("16"))
   }
 

@@ -21,6 +21,10 @@ extension Database {
     try CofferError.translating { try HexText.text(Store.peekEnvelope(at: path).storeID) }
   }
 
+  /// The copies of earlier states that Coffer has made beside the store at `path`: of stores that a restore replaced, and of
+  /// logs that lost frames.
+  package static func copies(besides path: String) -> [String] { StoreCopies.besides(path) }
+
   // MARK: With a key
 
   /// - Throws: `CofferError.unsupported` for a store in memory; `.closed`.

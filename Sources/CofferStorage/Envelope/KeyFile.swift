@@ -40,6 +40,60 @@ public enum KeyFile {
     }
   }
 
+  /// Puts the key file at `new` in the place of the one at `path`, which is kept beside it, with a number.
+  ///
+  /// There is a whole key file at `path` at every moment; the former one opens copies of stores that were made before.
+  ///
+  /// - Returns: The new path of the former key file.
+  /// - Throws: `StorageError.unsupported` when the new file has another owner or mode, so that a program might be unable to
+  ///   read it; the errors of the system.
+  package static func replace(at path: String, by new: String) throws -> String {
+    let owner = try FileOwner(ofNewFileAt: path)
+    return try owner.acting {
+      var (before, after) = (stat(), stat())
+      guard lstat(path, &before) == 0, lstat(new, &after) == 0 else { throw StorageError(errno: errno, path: path) }
+      guard before.st_uid == after.st_uid, before.st_gid == after.st_gid, before.st_mode == after.st_mode else {
+        throw StorageError.unsupported(
+          reason: "a new key file in the place of \(path) would have another owner, group or mode")
+      }
+      let former = try keepAside(path, before)
+      guard rename(new, path) == 0 else { throw StorageError(errno: errno, path: path) }
+      try FilePath.syncFolder(above: path)
+      return former
+    }
+  }
+
+  private static func keepAside(_ path: String, _ status: stat) throws -> String {
+    for number in 1... {
+      let aside = "\(path)\(replacedMark)\(number)"
+      if link(path, aside) == 0 { return aside }
+      guard errno == EEXIST else { throw StorageError(errno: errno, path: aside) }
+      // Kept by a call that was interrupted.
+      var kept = stat()
+      if lstat(aside, &kept) == 0, kept.st_ino == status.st_ino, kept.st_dev == status.st_dev { return aside }
+    }
+    throw StorageError.exists(path: path)
+  }
+
+  private static let replacedMark = "-replaced-"
+
+  /// The key files that `replace` has kept beside the one at `path`.
+  package static func replaced(at path: String) -> [String] { FilePath.numbered(path + replacedMark) }
+
+  /// The path behind all links; nil if it leads to no regular file.
+  package static func regularFile(at path: String) -> String? {
+    guard FilePath.isRegularFile(path), let resolved = realpath(path, nil) else { return nil }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  /// The group that may read the key file; nil for its owner alone.
+  package static func group(at path: String) -> String? {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & 0o040 != 0 else { return nil }
+    return String(status.st_gid)
+  }
+
   package static func isPresent(at path: String) -> Bool {
     access(path, F_OK) == 0
   }

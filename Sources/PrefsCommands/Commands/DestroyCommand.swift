@@ -31,6 +31,7 @@ struct DestroyCommand: ParsableCommand {
     }
     try Database.remove(at: session.path)
     common.note("removed the store \(session.path).")
+    session.noteCopies()
     let keyFile =
       try common.keyFile ?? (common.app == nil ? Environment.variable("PREFS_KEY_FILE") : nil)
       ?? StoreLocation.defaultKeyFile(common.ofSession)

@@ -7,7 +7,8 @@ struct RotateCommand: ParsableCommand {
     commandName: "rotate",
     abstract: "Re-encrypt the store under a new key.",
     discussion: """
-      Re-encrypts everything. Other programs can read meanwhile; writers wait. The key slots do not change. With \
+      Re-encrypts everything. Other programs can read meanwhile; writers wait. The key slots do not change: a key that has \
+      leaked still opens the store, until `prefs key replace` locks it out. With \
       --new-root-key, the key behind the slots is replaced, too: anyone with a removed slot or a copy of the old key can read nothing written \
       afterwards. That needs the secret of every slot that stays; the slot that opened the store is kept automatically, \
       and passphrases are asked for. With --vault, the key of the vault is replaced in the same way.
@@ -47,6 +48,8 @@ struct RotateCommand: ParsableCommand {
         let dropped = try keep.droppedSlots(in: before)
         try KeyReplacement(slots: slots, keys: keep.sources(), dropped: dropped, options: common.ofSession).run()
         try report(session, before: before, after: try slots.holder.slots())
+        common.note(try slots.openers())
+        session.noteCopies()
       }
       // `prefs unlock` kept the old key.
       if whose.vault {
@@ -57,6 +60,8 @@ struct RotateCommand: ParsableCommand {
         let slots = try database.slots()
         try ProgressBar.during("re-encrypting", common) { try database.rotate(progress: $0) }
         try report(session, before: slots, after: slots)
+        common.note(try OpenSlots(holder: database, key: nil, areOfVault: false).openers())
+        session.noteCopies()
       }
     }
   }

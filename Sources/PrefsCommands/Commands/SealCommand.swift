@@ -39,6 +39,7 @@ struct SealCommand: ParsableCommand {
       }
       let others = environments.isEmpty ? "" : ", with \(environments.joined(separator: ", "))"
       common.note("sealed \(KeyReference.describe(name)), \(DisplayText.count(count, "key", "keys"))\(others).")
+      session.noteCopies()
     }
   }
 

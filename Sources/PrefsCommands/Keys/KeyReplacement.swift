@@ -12,29 +12,40 @@ struct KeyReplacement {
   ///
   /// The source that opened the slots need not be given again.
   func run() throws {
+    try replace(openedBy: sources())
+  }
+
+  /// The sources of all slots that stay; nothing is changed yet.
+  ///
+  /// - Throws: ``Failure`` with the status `refused` when some are missing, and cannot be asked for.
+  func sources() throws -> [KeySource] {
     var sources = (slots.key.map { [$0] } ?? []) + keys
     var missing: [SlotInfo]
     do {
-      missing = try attempt(sources)
+      missing = try missingSlots(sources)
     } catch CofferError.wrongKey where slots.key != nil {
       // The slot that was opened may be among those to be removed; if another one is wrong, this finds out again.
       sources = keys
-      missing = try attempt(sources)
+      missing = try missingSlots(sources)
     }
-    if !missing.isEmpty { try replace(openedBy: sources + ask(missing)) }
+    guard !missing.isEmpty else { return sources }
+    sources += try ask(missing)
+    try slots.holder.checkReplacement(openedBy: sources, dropping: dropped)
+    return sources
   }
 
-  /// - Returns: The slots that still need a source; empty once the key is replaced.
-  private func attempt(_ sources: [KeySource]) throws -> [SlotInfo] {
+  /// The slots that still need a source.
+  private func missingSlots(_ sources: [KeySource]) throws -> [SlotInfo] {
     do {
-      try replace(openedBy: sources)
+      try slots.holder.checkReplacement(openedBy: sources, dropping: dropped)
       return []
     } catch CofferError.slotsNotOpened(let ids) {
       return try slots.holder.slots().filter { ids.contains($0.id) }
     }
   }
 
-  private func replace(openedBy keys: [KeySource]) throws {
+  /// Replaces the key, given the sources of all slots that stay.
+  func replace(openedBy keys: [KeySource]) throws {
     try ProgressBar.during("re-encrypting", options) {
       try slots.holder.replaceKey(openedBy: keys, dropping: dropped, progress: $0)
     }

@@ -8,17 +8,29 @@ protocol SlotHolder {
   func changeSlot(_ id: Int, to key: KeySource, label: String?, stretching: PasswordHash) throws -> SlotInfo
   func setLabel(_ label: String, forSlot id: Int) throws
   func removeSlot(_ id: Int) throws
+  /// The slot that `key` opens; nil if it opens none.
+  func slot(openedBy key: KeySource) throws -> SlotInfo?
+  /// Checks whether `replaceKey` has the secrets that it needs; changes nothing.
+  func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws
   /// Replaces the key behind the slots that `keys` open; all others are dropped.
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws
 }
 
 extension Database: SlotHolder {
+  func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws {
+    try checkRotation(newRootKeyFor: keys, droppingSlots: dropping)
+  }
+
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
     try rotate(newRootKeyFor: keys, droppingSlots: dropping, progress: progress)
   }
 }
 
 extension Vault: SlotHolder {
+  func checkReplacement(openedBy keys: [KeySource], dropping: Set<Int>) throws {
+    try checkRotation(newKeyFor: keys, droppingSlots: dropping)
+  }
+
   func replaceKey(openedBy keys: [KeySource], dropping: Set<Int>, progress: (Double) -> Void) throws {
     try rotate(newKeyFor: keys, droppingSlots: dropping, progress: progress)
   }
@@ -37,6 +49,13 @@ struct OpenSlots {
     return
       "Anyone who had its secret can still read copies of the store made before and, until \(key) is replaced, later "
       + "ones: prefs rotate \(command)."
+  }
+
+  /// What opens the store or the vault now, and how to lock one of them out.
+  func openers() throws -> String {
+    let slots = SlotText.list(try holder.slots())
+    let (what, option) = areOfVault ? ("the vault", " --vault") : ("it", "")
+    return "What opens \(what): \(slots). A key that has leaked is locked out by prefs key replace SLOT\(option)."
   }
 }
 

@@ -146,6 +146,16 @@ package struct CommandSession {
     }
   }
 
+  /// Names the copies beside the store that no command changes: what opened the store when they were made opens them, and
+  /// what was removed or sealed since is in them.
+  func noteCopies() {
+    let copies = Database.copies(besides: path)
+    guard !copies.isEmpty else { return }
+    options.note(
+      "beside the store are copies of earlier states, which stay as they are, for everyone whose key opened it then: "
+        + copies.joined(separator: ", ") + ". Remove them if you do not need them.")
+  }
+
   /// Whether there is a store, readable or not.
   package func exists() throws -> Bool {
     do {

@@ -14,10 +14,11 @@ struct KeyCommand: ParsableCommand {
         prefs key add --label Ada
         prefs key recovery --label "in the safe"
         prefs key remove Ada
+        prefs key replace 0
         prefs key add --vault --label "second passphrase"
       """,
     subcommands: [
-      KeyListCommand.self, KeyAddCommand.self, KeyRemoveCommand.self, KeyChangeCommand.self, KeyLabelCommand.self,
-      KeyRecoveryCommand.self,
+      KeyListCommand.self, KeyAddCommand.self, KeyRemoveCommand.self, KeyChangeCommand.self, KeyReplaceCommand.self,
+      KeyLabelCommand.self, KeyRecoveryCommand.self,
     ])
 }

@@ -26,7 +26,8 @@ struct KeyRemoveCommand: ParsableCommand {
   @OptionGroup(title: "Common options") var common: CommonOptions
 
   mutating func run() throws {
-    try CommandSession(common).withSlots(whose) { slots in
+    let session = try CommandSession(common)
+    try session.withSlots(whose) { slots in
       let all = try slots.holder.slots()
       let slot = try SlotReference.slot(slot, in: all)
       guard all.count > 1 else { throw CofferError.lastSlot }
@@ -38,6 +39,7 @@ struct KeyRemoveCommand: ParsableCommand {
         try KeyReplacement(slots: slots, options: common.ofSession).run()
         common.note("replaced it.")
       }
+      session.noteCopies()
     }
   }
 

@@ -1,0 +1,219 @@
+import Coffer
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("Replacing a leaked key")
+struct KeyReplaceTests {
+  private let tool: Tool
+  private let leaked: String
+
+  /// A store that opens with the default key file, which has leaked, and with the passphrase `hunter2` of Ada.
+  init() throws {
+    tool = try Tool()
+    leaked = tool.path("leaked")
+    try tool.succeed("set", "x", "1")
+    #expect(try tool.addPassphrase("hunter2", label: "Ada").code == 0)
+    try tool.succeed("key", "label", "0", "host")
+    try FileManager.default.copyItem(atPath: tool.keyFile, toPath: leaked)
+  }
+
+  private func get(_ options: String..., descriptors: [Int32: String] = [:]) throws -> Int32 {
+    try tool.run(["get", "x", "--no-input"] + options, input: "".utf8, descriptors: descriptors).code
+  }
+
+  private func replace(_ options: String..., descriptors: [Int32: String] = [3: "hunter2"]) throws -> Tool.Run {
+    try tool.run(
+      ["key", "replace", "--keep-passphrase-fd", "3"] + options, input: "".utf8, descriptors: descriptors)
+  }
+
+  /// Expects that the leaked key opens nothing, and everything else does.
+  private func expectLockedOut(sourceLocation: SourceLocation = #_sourceLocation) throws {
+    #expect(try get("--key-file", leaked) == 5, sourceLocation: sourceLocation)
+    #expect(try get() == 0, sourceLocation: sourceLocation)
+    #expect(
+      try get("--passphrase-fd", "3", descriptors: [3: "hunter2"]) == 0, sourceLocation: sourceLocation)
+    #expect(try tool.slots().count == 2, sourceLocation: sourceLocation)
+    #expect(try tool.succeed("doctor").contains("No problems found."), sourceLocation: sourceLocation)
+  }
+
+  @Test("puts a new key file in its place, drops the slot, and replaces the root key, in one command")
+  func inPlace() throws {
+    let before = try tool.contents(tool.keyFile)
+    let copy = tool.path("copy.coffer")
+    try FileManager.default.copyItem(atPath: tool.store, toPath: copy)
+    let run = try replace()
+    #expect(run.code == 0 && run.text.isEmpty, "\(run.message)")
+    #expect(run.message.contains("slot 0 (key file \"host\") is locked out; slot 2 (key file \"host\")"))
+    #expect(run.message.contains("What opens it: slot 1 (passphrase \"Ada\"), slot 2 (key file \"host\")."))
+    try expectLockedOut()
+    #expect(try tool.mode(tool.keyFile) == 0o600)
+    #expect(try tool.contents(tool.keyFile) != before)
+    // The old one opens copies made before.
+    let former = tool.keyFile + "-replaced-1"
+    #expect(run.message.contains(former))
+    #expect(try tool.contents(former) == before)
+    #expect(try get("-d", copy, "--key-file", former) == 0)
+    #expect(!tool.exists(tool.keyFile + "-new"))
+    // And again.
+    #expect(try replace().code == 0)
+    #expect(tool.exists(tool.keyFile + "-replaced-2"))
+    try expectLockedOut()
+  }
+
+  @Test("changes nothing if the secret of another slot is missing or wrong")
+  func refused() throws {
+    let files = try [tool.store, tool.keyFile].map(tool.contents)
+    let refusals: [(options: [String], code: Int32)] = [
+      ([], 11), (["--keep-passphrase-fd", "3"], 5), (["--drop", "Bob"], 3),
+    ]
+    for (options, code) in refusals {
+      let run = try tool.run(["key", "replace", "--no-input"] + options, input: "".utf8, descriptors: [3: "hunter3"])
+      #expect(run.code == code, "\(run.message)")
+    }
+    #expect(try tool.run("key", "replace", "7", "--no-input").code == 3)
+    #expect(try tool.run("key", "replace", "Ada", "--no-input").code == 6, "a passphrase is asked for")
+    #expect(try replace("--new-key-file", leaked).code == 11, "the leaked key again")
+    #expect(try [tool.store, tool.keyFile].map(tool.contents) == files)
+    #expect(!tool.exists(tool.keyFile + "-new") && !tool.exists(tool.keyFile + "-replaced-1"))
+    #expect(try tool.slots().count == 2)
+  }
+
+  @Test("takes another key file, a passphrase, or a command, for any slot; others can be dropped")
+  func elsewhere() throws {
+    let new = tool.path("keys/new")
+    #expect(try replace("--new-key-file", new, "--label", "stick").code == 0)
+    #expect(try get("--key-file", new) == 0)
+    #expect(try get("--key-file", leaked) == 5)
+    #expect(try tool.contents(tool.keyFile) == tool.contents(leaked), "the old file is left alone")
+    // A person's, by someone else.
+    let passphrase = try tool.run(
+      ["key", "replace", "Ada", "--key-file", new, "--new-passphrase-fd", "3", "--cost", "14"], input: "".utf8,
+      descriptors: [3: "better"])
+    #expect(passphrase.code == 0, "\(passphrase.message)")
+    #expect(try get("--passphrase-fd", "3", descriptors: [3: "hunter2"]) == 5)
+    #expect(try get("--passphrase-fd", "3", descriptors: [3: "better"]) == 0)
+    #expect(try Set(tool.slots().compactMap { $0["label"] as? String }) == ["Ada", "stick"])
+    #expect(try tool.run("key", "replace", "stick", "--key-file", new, "--drop", "Ada").code == 0)
+    #expect(try tool.slots().count == 1)
+    #expect(try get("--key-file", new) == 0)
+    #expect(try get("--key-file", new + "-replaced-1") == 5)
+  }
+
+  @Test("of the vault does the same there, and forgets the key that prefs unlock has kept")
+  func vault() throws {
+    let key = tool.path("vault-key")
+    try tool.succeed("seal", "tokens", "--vault-key-file", key)
+    try tool.succeed("set", "--secret", "tokens/a", "-", "--vault-key-file", key, input: "s3cret")
+    let old = try tool.contents(key)
+    let run = try tool.run("key", "replace", "--vault", "--vault-key-file", key)
+    #expect(run.code == 0, "\(run.message)")
+    #expect(run.message.contains("What opens the vault: slot 1 (key file)."))
+    #expect(try tool.contents(key) != old)
+    #expect(try tool.succeed("get", "tokens/a", "--vault-key-file", key) == "s3cret\n")
+    let former = try tool.run("get", "tokens/a", "--vault-key-file", key + "-replaced-1")
+    #expect(former.code == 5)
+  }
+
+  @Test("that was interrupted leaves a store that opens with the key file, and is finished by running it again")
+  func interrupted() throws {
+    let new = tool.keyFile + "-new"
+    // After each of its steps: the new file; its slot; the old file's second name; the new file in its place.
+    let steps: [() throws -> Void] = [
+      { try KeyFile.create(at: new) }, { try tool.succeed("key", "add", "--new-key-file", new, "--label", "host") },
+      { try #require(link(tool.keyFile, tool.keyFile + "-replaced-1") == 0) },
+      { try #require(rename(new, tool.keyFile) == 0) },
+    ]
+    for count in 1...steps.count {
+      for step in steps.prefix(count) {
+        try step()
+        #expect(try get() == 0)
+      }
+      let run = try replace()
+      #expect(run.code == 0, "\(count): \(run.message)")
+      try expectLockedOut()
+      #expect(!tool.exists(new) && tool.exists(tool.keyFile + "-replaced-1"))
+      unlink(tool.keyFile + "-replaced-1")
+      unlink(leaked)
+      try FileManager.default.copyItem(atPath: tool.keyFile, toPath: leaked)
+    }
+  }
+
+  @Test("that is killed at any moment leaves a store that opens with the key file, and can be repeated")
+  func killed() throws {
+    var random = SystemRandomNumberGenerator()
+    let rounds = ProcessInfo.processInfo.environment["COFFER_SOAK"] != nil ? 200 : 6
+    try tool.succeed("key", "remove", "Ada", "-f")
+    for round in 0..<rounds {
+      let null = (Int32(0), "/dev/null", O_RDONLY)
+      let process = try tool.spawn(
+        ["key", "replace"], files: [null, (1, "/dev/null", O_WRONLY), (2, "/dev/null", O_WRONLY)])
+      // At most slightly longer than a complete run.
+      usleep(UInt32.random(in: 0..<150_000, using: &random))
+      kill(process, SIGKILL)
+      _ = try Tool.exitCode(of: process)
+      #expect(try get() == 0, "round \(round)")
+    }
+    try tool.succeed("key", "replace")
+    #expect(try get() == 0)
+    #expect(try get("--key-file", leaked) == 5)
+    #expect(try tool.succeed("doctor").contains("No problems found."))
+  }
+
+  // MARK: What other commands say
+
+  @Test("The same key again is refused by key add and key change, with nothing changed")
+  func sameKey() throws {
+    let before = try tool.contents(tool.store)
+    for arguments in [
+      ["key", "change", "0", "--new-key-file", tool.keyFile], ["key", "add", "--new-key-file", tool.keyFile],
+      ["key", "add", "--new-key-file", leaked], ["key", "add", "--key-command", "cat \(leaked)"],
+      ["key", "change", "Ada", "--key-command", "cat \(leaked)"],
+    ] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 11 && run.message.contains("opens slot 0 already"), "\(arguments): \(run.message)")
+    }
+    let run = try tool.run(["key", "add", "--new-passphrase-fd", "3"], input: "".utf8, descriptors: [3: "hunter2"])
+    #expect(run.code == 11 && run.message.contains("opens slot 1 already"))
+    #expect(try tool.contents(tool.store) == before)
+  }
+
+  @Test("rotate says what still opens the store, and how a leaked key is locked out")
+  func rotate() throws {
+    let run = try tool.run("rotate")
+    #expect(run.code == 0)
+    #expect(run.message.contains("What opens it: slot 0 (key file \"host\"), slot 1 (passphrase \"Ada\")."))
+    #expect(run.message.contains("prefs key replace SLOT"))
+    #expect(try tool.run("rotate", "--quiet").message.isEmpty)
+  }
+
+  @Test(
+    "Copies beside the store, which the old key opens, are named by rotate, key remove, key replace, seal and destroy")
+  func copies() throws {
+    let copies = ["-replaced-1", "-replaced-12", "-damaged-log-2"].map { tool.store + $0 }
+    for copy in copies { try Data([1]).write(to: URL(fileURLWithPath: copy)) }
+    for other in ["-replaced-", "-replaced-x", "-replaced-1-wal", "-other-1"] {
+      try Data([1]).write(to: URL(fileURLWithPath: tool.store + other))
+    }
+    let name = try #require(tool.store.split(separator: "/").last).description
+    let named = copies.joined(separator: ", ") + "."
+    for arguments in [
+      ["rotate"], ["rotate", "--new-root-key", "--drop", "Ada"], ["key", "replace"],
+      ["seal", "tokens", "--vault-key-file", tool.path("vault-key")],
+    ] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 0 && run.message.contains(named), "\(arguments): \(run.message)")
+    }
+    #expect(try tool.addPassphrase("hunter2", label: "Ada").code == 0)
+    #expect(try tool.run("key", "remove", "Ada", "-f").message.contains(named))
+    #expect(try tool.run("destroy", "--confirm", name).message.contains(named))
+    for copy in copies { #expect(tool.exists(copy)) }
+  }
+}
