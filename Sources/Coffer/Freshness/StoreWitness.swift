@@ -60,7 +60,7 @@ final class StoreWitness: Sendable {
   /// - Parameter record: Read before the transaction.
   /// - Returns: A sentence if the log differs.
   static func verify(_ record: [UInt8], _ store: Store, _ log: ChangeLog) throws -> (commit: Int64?, problem: String?) {
-    guard case .whole(let witness) = try store.read(witness: record) else { return (nil, nil) }
+    guard case .whole(let witness, _) = try store.read(witness: record) else { return (nil, nil) }
     guard try !log.has(witness.commit, witness.link) else { return (witness.commit, nil) }
     return (
       nil, "The change log does not have commit \(witness.commit) as the record outside of the store remembers it."
