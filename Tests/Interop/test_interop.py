@@ -546,9 +546,15 @@ class AReaderThatKnowsOnlyTheSpecification(InteropTestCase):
         # Of another epoch and another root key, and nothing of the old ones is left.
         self.assertEqual([epoch.number for epoch in envelope.epochs], [before.envelope.epochs[-1].number + 1])
         self.assertGreater(envelope.sequence, before.envelope.sequence)
-        self.assertNotEqual(
-            envelope.root_key(reader.KeyFileSecret.read(str(place.key))),
-            before.envelope.root_key(reader.KeyFileSecret.read(str(place.key))))
+        secret = reader.KeyFileSecret.read(str(place.key))
+        former, present = before.envelope.root_key(secret), envelope.root_key(secret)
+        self.assertNotEqual(present, former)
+        # The old root key vouches for the new one, and its records can still be read.
+        self.assertTrue(before.envelope.is_succeeded_by(envelope, former, present))
+        self.assertFalse(before.envelope.is_succeeded_by(envelope, former, former))
+        self.assertIsNone(before.envelope.former_witness_key(former))
+        self.assertEqual(
+            envelope.former_witness_key(present), reader.hkdf(former, envelope.store_id, "coffer v1 witness"))
         old = place.store.read_bytes()
         for record in before.envelope.epochs:
             self.assertNotIn(record.wrapped, old)
@@ -723,7 +729,8 @@ class ASealedCollection(InteropTestCase):
             "UPDATE collections SET name = 'elsewhere'", "UPDATE items SET key = 'renamed' WHERE key = 'token'",
             "UPDATE history SET key = 'renamed'", "UPDATE vault SET generation = generation + 1",
             "UPDATE vault SET slots = x'' ", "UPDATE collections SET flags = 0", "UPDATE vault SET sealed = x''",
-            "UPDATE vault SET mac = zeroblob(32)", "UPDATE items SET type = 5 WHERE key = 'token'",
+            "UPDATE vault SET mac = zeroblob(32)", "UPDATE vault SET succession = zeroblob(32)",
+            "UPDATE vault SET succession = randomblob(32)", "UPDATE items SET type = 5 WHERE key = 'token'",
             "UPDATE items SET metadata = x'0578' WHERE key = 'token'",
         ]
         for edit in edits:

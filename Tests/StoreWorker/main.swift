@@ -275,9 +275,11 @@ case "change-keys":
   let database = try open()
   try database.setLabel(rest[0], forSlot: 0)
   let recoveryKey = try database.addRecoveryKey(label: "paper")
-  let command = KeySource.keyCommand("cat '\(keyFile)'")
+  let printed = keyFile + "-for-command"
+  try KeyFile.create(at: printed)
+  let command = KeySource.keyCommand("cat '\(printed)'")
   try database.addSlot(command)
-  try database.rotate(newRootKeyFor: [.keyFile(keyFile), .recoveryKey(recoveryKey.text)])
+  try database.rotate(newRootKeyFor: [.keyFile(keyFile), .recoveryKey(recoveryKey.text), command])
   try database.close()
   say(recoveryKey.text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
 

@@ -134,6 +134,27 @@ import Testing
     try fresh.close()
   }
 
+  @Test(
+    "can have a value under his key read, by a program that has it in memory since before: a limit that SECURITY.md names"
+  )
+  func plantedValue() throws {
+    let forged = try VaultKey(formerKey, of: formerRow)
+      .seal(Value.string("planted").stored, .object, "k", in: "tokens")
+    try connection.perform { session in
+      try session.connection.beginWrite(.full)
+      let statement = try session.connection.statement("UPDATE items SET data = ? WHERE key = 'k'")
+      statement.bind(forged.array, at: 1)
+      try statement.run()
+      try session.connection.commit()
+      session.cache.removeAll()
+    }
+    func value() throws -> String? { try connection.read { try $0.object(forKey: "k", inCollection: "tokens") } }
+    #expect(try value() == "planted")
+    database.vault.lock()
+    try database.vault.unlock(vaultKey)
+    expectDamage { try value() }
+  }
+
   // MARK: The owner
 
   @Test("is not confused with the owner: a new key is followed once, remembered, and known over processes")
