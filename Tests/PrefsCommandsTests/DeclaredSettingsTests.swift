@@ -312,6 +312,50 @@ struct DeclaredSettingsTests {
     #expect(try tool.succeed("schema", "--format", "json") == before)
   }
 
+  @Test("A file of declarations is refused with all mistakes, each with its line, and unknown names are mistakes")
+  func mistakes() throws {
+    let text = """
+      [
+        {"name": "mode", "collection": "z", "type": "strng", "dflt": "a",
+         "limit": [{"minimum": 1}]},
+        {"name": "port", "type": "int",
+         "limits": [
+           {"minimumm": 1},
+           {"pattern": "[0-9]+"}
+         ]},
+        {"name": "port", "type": "int"},
+        {"name": "port", "type": "int"},
+        {"name": "a", "type": "string", "limits": [{"pattern": "(a"}], "shared": 1}
+      ]
+      """
+    let run = try tool.run("schema", "load", tool.write("bad.json", text.utf8), "--application", "z")
+    #expect(run.code == 8)
+    let lines = run.message.split(separator: "\n").dropFirst().map { $0.drop { $0 == " " } }
+    for (line, words) in [
+      (2, #"z/mode: "dflt" is unknown"#), (3, #"z/mode: "limit" is unknown"#),
+      (2, #"z/mode: its type "strng" is unknown"#),
+      (6, #"port: in a limit, "minimumm" is unknown"#),
+      (7, "port: a limit with pattern does not apply to the type int"),
+      (10, "port: it is declared twice, first in line 9"), (11, "a: the pattern (a is not supported"),
+      (11, #"a: "shared" is neither"#),
+    ] {
+      #expect(lines.contains { $0.hasPrefix("line \(line): \(words)") }, "\(words) \(run.message)")
+    }
+    #expect(lines.count == 8)
+    let entries = #"[{"application": "x", "verison": "1", "declaration": {"name": "a", "type": "int"}}]"#
+    let entry = try tool.run("schema", "load", tool.write("bad.json", entries.utf8))
+    #expect(entry.code == 8 && entry.message.contains(#"line 1: "verison" is unknown"#))
+  }
+
+  @Test("A pattern that would backtrack for ever stops nobody")
+  func backtracking() throws {
+    let text = #"[{"name": "p", "collection": "z", "type": "string", "limits": [{"pattern": "(a+)+$"}]}]"#
+    try tool.succeed("schema", "load", tool.write("p.json", text.utf8), "--application", "z")
+    let long = String(repeating: "a", count: 100_000)
+    #expect(try tool.run("set", "z/p", long + "b").code == 8)
+    try tool.succeed("set", "z/p", long)
+  }
+
   // MARK: - Applications and completion
 
   @Test("--app selects the store, the key file and the collection of an application")

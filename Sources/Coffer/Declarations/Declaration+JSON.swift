@@ -14,13 +14,21 @@ extension Declaration {
   ///
   /// - Throws: `CofferError.malformedSettings`, naming the problem.
   package init(json: String) throws {
+    guard json.utf8.count <= DeclarationReader.byteLimit else {
+      throw Self.malformed("it is longer than \(DeclarationReader.byteLimit) bytes")
+    }
     let value: Value
     do {
       value = try JSONReader.value(json)
     } catch {
       throw Self.malformed("not JSON: \(error.reason), at byte \(error.offset)")
     }
-    try self.init(value)
+    let (declaration, problems) = DeclarationReader.read(value, isStrict: false)
+    guard let declaration else {
+      let subject = DeclarationReader.name(of: value).map { "setting \"\($0)\": " } ?? ""
+      throw Self.malformed(subject + problems.map(\.reason).joined(separator: "; "))
+    }
+    self = declaration
   }
 
   private static func malformed(_ reason: String) -> CofferError {
@@ -41,61 +49,9 @@ extension Declaration {
     return members
   }
 
-  /// Parses a dictionary in the form of `members`.
-  ///
-  /// - Throws: `CofferError.malformedSettings`.
-  package init(_ value: Value) throws {
-    guard case .dictionary(let members) = value else { throw Self.malformed("it is not an object") }
-    func text(_ name: String) throws -> String? {
-      switch members[name] {
-      case nil, .null: nil
-      case .string(let text): text
-      default: throw Self.malformed("\"\(name)\" is not text")
-      }
-    }
-    guard let name = try text("name") else { throw Self.malformed("it has no name") }
-    func malformed(_ reason: String) -> CofferError { Self.malformed("setting \"\(name)\": \(reason)") }
-    guard let typeName = try text("type"), let type = SettingType(typeName) else {
-      throw malformed("its type is missing, or unknown")
-    }
-    self.init(name, in: try text("collection") ?? "", type: type)
-    if let plain = members["default"], plain != .null {
-      guard type != .secret else { throw malformed("a secret cannot have a default") }
-      guard let value = type.value(plain: plain) else { throw malformed("its default is not of its type") }
-      defaultValue = value
-    }
-    if let limits = members["limits"] {
-      guard case .array(let limits) = limits else { throw malformed("its limits are not a list") }
-      self.limits = try limits.map { limit in
-        guard let limit = SettingLimit(limit, of: type) else { throw malformed("a limit is unknown") }
-        return limit
-      }
-    }
-    summary = try text("summary") ?? ""
-    if let effect = try text("effect") {
-      guard let effect = SettingEffect(rawValue: effect) else { throw malformed("its effect is unknown") }
-      self.effect = effect
-    }
-    since = try text("since")
-    deprecated = try text("deprecated")
-    isShared = members["shared"] == .bool(true)
-    try check()
-  }
-
-  /// - Throws: `CofferError.malformedSettings` when a limit is invalid, the default violates one, or the type is nested too
-  ///   deeply to be read again.
-  func check() throws {
-    let name = KeyText.of(name, in: collection)
-    guard SettingType("\(type)") != nil else {
-      throw Self.malformed("setting \"\(name)\": its type is nested more than 8 deep")
-    }
-    for limit in limits {
-      if let problem = limit.problem { throw Self.malformed("setting \"\(name)\": \(problem)") }
-    }
-    if let defaultValue, let problem = problem(of: defaultValue) {
-      throw Self.malformed("setting \"\(name)\": its default must be \(problem)")
-    }
-  }
+  /// - Throws: `CofferError.malformedSettings` unless the declaration could be read again: when a limit is invalid, the default
+  ///   violates one, or the type is nested too deeply.
+  func check() throws { _ = try Declaration(json: json) }
 }
 
 extension SettingLimit {
@@ -113,38 +69,6 @@ extension SettingLimit {
       return .dictionary(members)
     case .pattern(let pattern): return .dictionary(["pattern": .string(pattern)])
     case .described(let words): return .dictionary(["words": .string(words)])
-    }
-  }
-
-  fileprivate init?(_ value: Value, of type: SettingType) {
-    guard case .dictionary(let members) = value else { return nil }
-    func count(_ name: String) -> Int?? {
-      switch members[name] {
-      case nil: .some(nil)
-      case .int(let number): Int(exactly: number)
-      default: nil
-      }
-    }
-    func bound(_ name: String) -> Value?? {
-      guard let plain = members[name] else { return .some(nil) }
-      return type.value(plain: plain).map(Optional.some)
-    }
-    if case .string(let pattern) = members["pattern"] {
-      self = .pattern(pattern)
-    } else if case .string(let words) = members["words"] {
-      self = .described(words)
-    } else if case .array(let choices) = members["choices"] {
-      let values = choices.compactMap(type.value(plain:))
-      guard values.count == choices.count else { return nil }
-      self = .choices(values)
-    } else if members["minimumCount"] != nil || members["maximumCount"] != nil {
-      guard let minimum = count("minimumCount"), let maximum = count("maximumCount") else { return nil }
-      self = .count(minimum: minimum ?? 0, maximum: maximum)
-    } else if members["minimum"] != nil || members["maximum"] != nil {
-      guard let minimum = bound("minimum"), let maximum = bound("maximum") else { return nil }
-      self = .range(minimum: minimum, maximum: maximum)
-    } else {
-      return nil
     }
   }
 }

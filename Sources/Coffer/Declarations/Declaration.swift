@@ -49,6 +49,11 @@ package struct Declaration: Hashable, Sendable {
     return limits.first { !$0.allows(value) }?.refusal(of: showsValue ? value : nil)
   }
 
+  /// Whether both are of one setting.
+  func isSameSetting(as other: Declaration) -> Bool {
+    ByteString(name) == ByteString(other.name) && ByteString(collection) == ByteString(other.collection)
+  }
+
   /// Whether programs may declare the setting in both ways: types, defaults and limits have to be the same.
   func agrees(with other: Declaration) -> Bool {
     type == other.type && defaultValue == other.defaultValue && limits == other.limits && isShared == other.isShared

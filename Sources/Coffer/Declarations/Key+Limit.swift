@@ -34,17 +34,29 @@ extension Key {
 extension Key.Limit where Object: Comparable {
   /// From the lower to the upper bound, inclusive.
   public static func range(_ range: ClosedRange<Object>) -> Self {
-    Self(limit: .range(minimum: value(range.lowerBound), maximum: value(range.upperBound))) { range.contains($0) }
+    bounded(range.lowerBound, range.upperBound) { range.contains($0) }
   }
 
   /// The bound or more.
   public static func range(_ range: PartialRangeFrom<Object>) -> Self {
-    Self(limit: .range(minimum: value(range.lowerBound), maximum: nil)) { range.contains($0) }
+    bounded(range.lowerBound, nil) { range.contains($0) }
   }
 
   /// The bound or less.
   public static func range(_ range: PartialRangeThrough<Object>) -> Self {
-    Self(limit: .range(minimum: nil, maximum: value(range.upperBound))) { $0 <= range.upperBound }
+    bounded(nil, range.upperBound) { $0 <= range.upperBound }
+  }
+
+  private static func bounded(
+    _ lower: Object?, _ upper: Object?, _ allows: @escaping @Sendable (Object) -> Bool
+  ) -> Self {
+    let (minimum, maximum) = (lower.flatMap(value), upper.flatMap(value))
+    if (minimum == nil) == (lower == nil), (maximum == nil) == (upper == nil) {
+      return Self(limit: .range(minimum: minimum, maximum: maximum), allows: allows)
+    }
+    // Tools do not know the order of a type of the program's own.
+    let words = [lower.map { "\($0) or more" }, upper.map { "\($0) or less" }].compactMap(\.self)
+    return Self(limit: .described(words.joined(separator: " and ")), allows: allows)
   }
 
   private static func value(_ bound: Object) -> Value? {
@@ -95,9 +107,12 @@ extension Key.Limit {
 }
 
 extension Key.Limit where Object == String {
-  /// Text that a regular expression matches completely, with ASCII classes: `\d` is `0` to `9`.
+  /// Text that a regular expression matches completely.
   ///
-  /// The syntax is that of Swift's `Regex`; use the part that JSON Schema (ECMA-262) also accepts.
+  /// The syntax is that of JSON Schema and JavaScript (ECMA-262, with the flag `u`), without groups that look around or are
+  /// referred to; `\d` is `0` to `9`. A pattern has at most 2,000 characters and 32 groups in each other, and 10,000 parts if
+  /// its repetitions are written out. A text for which the comparison takes more than ten million steps does not match. Declaring
+  /// another pattern is an error.
   public static func pattern(_ pattern: String) -> Self { ofValue(.pattern(pattern)) }
 }
 

@@ -11,8 +11,7 @@ package enum SettingLimit: Hashable, Sendable {
   /// The number of Unicode scalars of a text, bytes of data, or elements of an array or a dictionary; a maximum of nil for
   /// no bound.
   case count(minimum: Int, maximum: Int?)
-  /// Text that a regular expression matches completely, with ASCII classes: `\d` is `0` to `9`. The syntax is that of
-  /// Swift's `Regex`; use the part that JSON Schema (ECMA-262) also accepts.
+  /// Text that a regular expression matches completely: a ``TextPattern``.
   case pattern(String)
   /// A condition that only the program can check, in words: `an even number`.
   case described(String)
@@ -29,7 +28,9 @@ package enum SettingLimit: Hashable, Sendable {
       return count >= minimum && count <= maximum ?? .max
     case .pattern(let pattern):
       guard case .string(let text) = value else { return true }
-      return Pattern.matches(text, pattern)
+      // An invalid pattern is refused when it is declared.
+      guard let pattern = KnownPatterns.pattern(pattern) else { return true }
+      return pattern.compare(text) == .matches
     case .described: return true
     }
   }
@@ -66,6 +67,7 @@ package enum SettingLimit: Hashable, Sendable {
       case (_, .bool?), (_, .uint64?), (_, .double?), (_, .date?): value?.limitText
       default: nil
       }
+    if isTooLong(value) { return "\(words), and the value is too long to compare" }
     return words + (found.map { ", not \($0)" } ?? ", and the value is not")
   }
 
@@ -77,9 +79,18 @@ package enum SettingLimit: Hashable, Sendable {
     case .count(let minimum, let maximum) where minimum < 0 || minimum > maximum ?? .max:
       "its length limits are invalid"
     case .choices(let choices) where choices.isEmpty: "it has no choices"
-    case .pattern(let pattern) where !Pattern.isValid(pattern): "\(pattern) is not a regular expression"
+    case .pattern(let pattern):
+      TextPattern.problem(of: pattern).map { problem in
+        "the pattern \(Value.string(pattern).shortText) is not supported: \(problem.description)"
+      }
     default: nil
     }
+  }
+
+  /// Whether a text was too long to compare with a pattern.
+  private func isTooLong(_ value: Value?) -> Bool {
+    guard case .pattern(let pattern) = self, case .string(let text)? = value else { return false }
+    return KnownPatterns.pattern(pattern)?.compare(text) == .tooLong
   }
 }
 
@@ -136,34 +147,20 @@ extension Value {
 
 // MARK: - Patterns
 
-/// Regular expressions, compiled once each: one declaration serves many reads.
-private enum Pattern {
-  /// `Regex` is not sendable; the lock is held while one is used.
-  private struct Compiled: @unchecked Sendable {
-    let regex: Regex<AnyRegexOutput>?
-  }
+/// Patterns, compiled once each: one declaration serves many reads.
+private enum KnownPatterns {
+  private static let known = Lock<[String: TextPattern]>([:])
+  /// Patterns come from programs and their stores, which have few; each may have thousands of parts.
+  private static let limit = 100
 
-  private static let known = Lock<[String: Compiled]>([:])
-  /// Patterns come from programs and their stores, which have few; this is a safety bound.
-  private static let knownLimit = 1000
-
-  static func isValid(_ pattern: String) -> Bool { use(pattern) { $0 != nil } }
-
-  static func matches(_ text: String, _ pattern: String) -> Bool {
-    use(pattern) { regex in
-      // An invalid regular expression was rejected when it was declared.
-      guard let regex else { return true }
-      return ((try? regex.wholeMatch(in: text)) ?? nil) != nil
-    }
-  }
-
-  private static func use<Result: Sendable>(_ pattern: String, _ body: (Regex<AnyRegexOutput>?) -> Result) -> Result {
+  /// The pattern of a text; nil if it is not one.
+  static func pattern(_ text: String) -> TextPattern? {
+    if let pattern = known.withLock({ $0[text] }) { return pattern }
+    guard let pattern = try? TextPattern(text) else { return nil }
     known.withLock { known in
-      if let compiled = known[pattern] { return body(compiled.regex) }
-      let regex = try? Regex(pattern).asciiOnlyCharacterClasses().matchingSemantics(.unicodeScalar)
-      if known.count >= knownLimit { known.removeAll() }
-      known[pattern] = Compiled(regex: regex)
-      return body(regex)
+      if known.count >= limit { known.removeAll() }
+      known[text] = pattern
     }
+    return pattern
   }
 }

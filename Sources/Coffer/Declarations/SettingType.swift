@@ -39,7 +39,10 @@ extension SettingType: LosslessStringConvertible {
   ]
 
   /// The maximum depth of nested types: the text may come from a file.
-  private static let depthLimit = 8
+  static let depthLimit = 8
+
+  /// The names of types that are not nested, for sentences.
+  static var nameList: String { names.map(\.name).joined(separator: ", ") }
 
   /// The text form.
   package var description: String {

@@ -90,11 +90,46 @@ package struct DeclarationTable {
     return all
   }
 
+  /// What is wrong with the declarations, in the words of the error of a command that needs one.
+  package func problems() throws -> [StorageError] {
+    guard try isThere else { return [] }
+    var problems: [StorageError] = []
+    func note(_ reason: String) { problems.append(.damaged(part: "declarations", reason: reason)) }
+    var first: DeclaredSetting?
+    try connection.statement(
+      """
+      SELECT collection, key, application, declaration, EXISTS (SELECT 1 FROM applications WHERE name = application)
+      FROM declarations ORDER BY collection, key, application
+      """
+    ).query { row in
+      let (collection, key, application) = (row.text(0), row.text(1), row.text(2))
+      if row.integer(4) == 0 {
+        note("that of \(KeyText.of(key, in: collection)) is of an application that is not listed")
+      }
+      do {
+        let declaration = try Self.parse(row.text(3), key, in: collection)
+        if let first, first.declaration.isSameSetting(as: declaration), !first.declaration.agrees(with: declaration) {
+          note("those of \(KeyText.of(key, in: collection)) by \(first.application) and \(application) differ")
+        } else {
+          first = DeclaredSetting(declaration: declaration, application: application, version: nil)
+        }
+      } catch let error as StorageError {
+        problems.append(error)
+      }
+    }
+    return problems
+  }
+
   private static func parse(_ json: String, _ key: String, in collection: String) throws -> Declaration {
     func damaged(_ reason: String) -> StorageError {
       .damaged(part: "declarations", reason: "that of \(KeyText.of(key, in: collection)) \(reason)")
     }
-    guard let declaration = try? Declaration(json: json) else { throw damaged("does not parse") }
+    let declaration: Declaration
+    do {
+      declaration = try Declaration(json: json)
+    } catch CofferError.malformedSettings(_, let reason) {
+      throw damaged("does not parse: \(reason)")
+    }
     guard ByteString(declaration.name) == ByteString(key), ByteString(declaration.collection) == ByteString(collection)
     else { throw damaged("is another setting's") }
     return declaration

@@ -35,6 +35,7 @@ struct TableVerification {
       try checkChain(session, against: record)
       try checkCollections(session)
       try checkVault(session)
+      try checkDeclarations(session)
       let total = try session.count(in: nil)
       try checkItems(session) { progress(0.2 + 0.8 * Double($0) / Double(max(total, 1))) }
       try checkHistory(session)
@@ -119,6 +120,13 @@ struct TableVerification {
       note(damaged: part, reason)
     } catch CofferError.locked {}
     for declaration in try session.wrongDeclarations(by: record) { note(damaged: declaration.part, declaration.reason) }
+  }
+
+  /// What a command that needs a declaration would stop at.
+  private mutating func checkDeclarations(_ session: Session) throws {
+    for case .damaged(let part, let reason) in try DeclarationTable(connection: session.connection).problems() {
+      note(damaged: part, reason)
+    }
   }
 
   private mutating func checkItems(_ session: Session, progress: (Int) -> Void) throws {

@@ -6,15 +6,13 @@ package enum JSONFile {
     do {
       return try JSONReader.value(text)
     } catch {
-      throw FormatProblem("not JSON: \(error.reason), \(place(ofByte: error.offset, in: text))")
+      throw problem(error, in: text)
     }
   }
 
-  private static func place(ofByte offset: Int, in text: String) -> String {
-    let before = text.utf8.prefix(offset)
-    let line = before.count { $0 == UInt8(ascii: "\n") } + 1
-    let column = before.reversed().prefix { $0 != UInt8(ascii: "\n") }.count + 1
-    return "line \(line), column \(column)"
+  /// The error for a text that is not JSON.
+  static func problem(_ problem: JSONReader.Problem, in text: String) -> FormatProblem {
+    FormatProblem("not JSON: \(problem.reason), \(TextPlace.words(ofByte: problem.offset, in: text.utf8))")
   }
 
   package static func text(_ tree: Value) -> String {

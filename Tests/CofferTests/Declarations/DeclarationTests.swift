@@ -69,8 +69,20 @@ private struct Frame: Codable, Equatable { var width = 80 }
       (#"{"name":"a","type":"int","default":"x"}"#, "its default is not of its type"),
       (#"{"name":"a","type":"int","default":9,"limits":[{"maximum":8}]}"#, "its default must be 8 or less, not 9"),
       (#"{"name":"a","type":"int","limits":[{"minimum":9,"maximum":8}]}"#, "ends before it begins"),
-      (#"{"name":"a","type":"int","limits":[{"minimumm":9}]}"#, "a limit is unknown"),
-      (#"{"name":"a","type":"string","limits":[{"pattern":"("}]}"#, "not a regular expression"),
+      (#"{"name":"a","type":"int","limits":[{"minimumm":9}]}"#, "\"minimumm\" is unknown"),
+      (#"{"name":"a","type":"int","limits":[{"minimum":9,"choices":[9]}]}"#, "of several kinds"),
+      (#"{"name":"a","type":"int","limits":[{}]}"#, "a limit is empty"),
+      (#"{"name":"a","type":"int","limits":[{"minimum":"x"}]}"#, "its minimum is not of its type, int"),
+      (
+        #"{"name":"a","type":"string","limits":[{"pattern":"("}]}"#,
+        "a closing parenthesis is missing for this one, at character 1"
+      ),
+      (#"{"name":"a","type":"string","limits":[{"pattern":"(a+)\\1"}]}"#, "refers to a group, at character 5"),
+      (#"{"name":"a","type":"string","shared":"yes"}"#, "neither true nor false"),
+      (
+        #"{"name":"a","type":"string","summary":"\#(String(repeating: "x", count: 262_144))"}"#,
+        "longer than 262144 bytes"
+      ),
       (#"{"name":"a","type":"string","limits":[{"minimumCount":-1}]}"#, "its length"),
       (#"{"name":"a","type":"string","effect":"never"}"#, "its effect"),
       (#"{"name":"a","type":"secret","default":"x"}"#, "a secret cannot have a default"),
@@ -105,6 +117,102 @@ private struct Frame: Codable, Equatable { var width = 80 }
     #expect(problem(Key("k", default: 1.5, limits: .range(0...2)), .double(.nan)) == "0.0 to 2.0, not nan")
     #expect(problem(Key("k", default: 1.5, limits: .range(0...2)), 2) == nil)
     #expect(problem(Key("k", default: UInt64.max), .uint64(.max)) == nil)
+  }
+}
+
+private enum Size: Int, Codable, Comparable {
+  case small, large
+
+  static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+@Suite("Declarations that are damaged") struct DamagedDeclarationTests {
+  /// Declares `shop/port`, and then changes what is stored.
+  private func damaged(_ sql: String) throws -> (store: TemporaryStore, database: Database) {
+    let store = try TemporaryStore()
+    let database = try store.open()
+    try Preferences(database: database, collection: "shop").declare(
+      Settings {
+        Key("port", default: "80")
+        Key("host", default: "a")
+      })
+    try database.makeConnection().perform { try $0.connection.execute(sql) }
+    try database.close()
+    return (store, try Database.open(at: store.path, key: store.key, options: .init(checksDeclarations: true)))
+  }
+
+  private static let declarations = [
+    "{", "", "[]", "null", "{}", #"{"name":"port"}"#, #"{"type":"string","collection":"shop"}"#,
+    #"{"name":1,"collection":"shop","type":"string"}"#, #"{"name":"port","collection":1,"type":"string"}"#,
+    #"{"name":"other","collection":"shop","type":"string"}"#, #"{"name":"port","collection":"web","type":"string"}"#,
+    #"{"name":"port","type":"string"}"#, #"{"name":"port","collection":"shop","type":"text"}"#,
+    #"{"name":"port","collection":"shop","type":1}"#,
+    #"{"name":"port","collection":"shop","type":"string","default":1}"#,
+    #"{"name":"port","collection":"shop","type":"secret","default":"x"}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":{}}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[1]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"choices":[]}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"choices":[1]}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"minimumCount":2,"maximumCount":1}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"minimumCount":1.5}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"pattern":1}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"pattern":"("}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","effect":"later"}"#,
+    #"{"name":"port","collection":"shop","type":"string","summary":1}"#,
+    #"{"name":"port","collection":"shop","type":"string","shared":1}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"pattern":"\#(String(repeating: "[", count: 5_000))"}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"pattern":"\#(String(repeating: "(", count: 1_500))"}]}"#,
+    #"{"name":"port","collection":"shop","type":"string","limits":[{"pattern":"\#(String(repeating: "a|", count: 5_000_000))"}]}"#,
+    #"{"name":"port","collection":"shop","type":"json","default":\#(String(repeating: "[", count: 300))}"#,
+    #"{"name":"port","collection":"shop","type":"\#(String(repeating: "array<", count: 5_000))"}"#,
+  ]
+
+  @Test("stop a write of their setting with the reason, and a verification names them", arguments: declarations.indices)
+  func stopsAndIsFound(index: Int) throws {
+    let json = Self.declarations[index].replacing("'", with: "''")
+    let (_, database) = try damaged("UPDATE declarations SET declaration = '\(json)' WHERE key = 'port'")
+    let connection = try database.makeConnection()
+    let error = #expect(throws: CofferError.self) {
+      try connection.readWrite { try $0.setObject("x", forKey: "port", inCollection: "shop") }
+    }
+    guard case .damaged("declarations", let reason)? = error else { throw try #require(error) }
+    #expect(throws: CofferError.self) { try connection.read { try $0.declaredSettings() } }
+    #expect(try database.verify().problems.map(\.description) == ["The declarations is damaged: \(reason)."])
+    // The others go on.
+    try connection.readWrite { try $0.setObject("x", forKey: "host", inCollection: "shop") }
+  }
+
+  @Test("as a whole are found, too: of an application that is not listed, and in two ways")
+  func others() throws {
+    let orphan = try damaged("DELETE FROM applications")
+    #expect(try orphan.database.verify().problems.count == 2)
+    let other = #"{"name":"port","collection":"shop","type":"int"}"#
+    let (_, database) = try damaged(
+      """
+      INSERT INTO applications VALUES ('other', NULL, x'');
+      INSERT INTO declarations VALUES ('shop', 'port', 'other', '\(other)')
+      """)
+    #expect(
+      try database.verify().problems.map(\.description)
+        == ["The declarations is damaged: those of shop/port by other and shop differ."])
+  }
+
+  @Test("are replaced when the application declares them again")
+  func repaired() throws {
+    let (_, database) = try damaged("UPDATE declarations SET declaration = '{'")
+    try database.makeConnection().readWrite {
+      try $0.declare([Declaration("port", in: "shop", type: .string)], by: "shop")
+    }
+    #expect(try database.verify().problems.isEmpty)
+  }
+
+  @Test("are never written: a range of a type whose order no tool knows is words")
+  func ownOrder() throws {
+    let key = Key("size", default: Size.small, limits: .range(...Size.large))
+    let declaration = key.declaration(in: "shop")
+    #expect(declaration.limits.contains(.described("large or less")))
+    #expect(try Declaration(json: declaration.json) == declaration)
   }
 }
 

@@ -20,9 +20,10 @@ package struct BinaryPropertyListReader {
   private let offsetWidth: Int
   private let referenceWidth: Int
   private let objectCount: Int
-  /// How many more objects may be visited.
+  /// How many more objects may be visited, keys included.
   ///
-  /// A tree has at most as many as it has bytes; lists that refer to the same lists again and again have exponentially many.
+  /// A tree has at most as many as it has bytes; lists that refer to the same lists again and again have exponentially many. And a
+  /// list of the same object takes a byte for each, but much more memory.
   private var budget: Int
 
   /// The value of a binary property list.
@@ -41,7 +42,7 @@ package struct BinaryPropertyListReader {
     else { throw Problem(reason: "its trailer is malformed") }
     var reader = BinaryPropertyListReader(
       bytes: bytes, offsetTable: Int(table), offsetWidth: offsetWidth, referenceWidth: referenceWidth,
-      objectCount: Int(count), budget: bytes.count)
+      objectCount: Int(count), budget: min(bytes.count, 2 * JSONReader.countLimit))
     return try reader.object(Int(top), depth: 0)
   }
 
@@ -52,7 +53,7 @@ package struct BinaryPropertyListReader {
       throw Problem(reason: "it nests deeper than \(JSONReader.depthLimit) levels")
     }
     budget -= 1
-    guard budget >= 0 else { throw Problem(reason: "its lists are referenced too often") }
+    guard budget >= 0 else { throw tooMany }
     var offset = Int(
       truncatingIfNeeded: try number(at: offsetTable + index * offsetWidth, offsetWidth))
     guard offset >= Self.header.count, offset < offsetTable else { throw Problem(reason: "an offset is malformed") }
@@ -81,6 +82,8 @@ package struct BinaryPropertyListReader {
     default: throw Problem(reason: "an object has an unknown type")
     }
   }
+
+  private var tooMany: Problem { Problem(reason: "it has too many values, or refers to them too often") }
 
   private func constant(_ low: Int) throws(Problem) -> Value {
     switch low {
@@ -169,6 +172,7 @@ package struct BinaryPropertyListReader {
     _ offset: inout Int, _ low: Int, perElement: Int
   ) throws(Problem) -> [Int] {
     let contents = try contents(&offset, low, width: referenceWidth * perElement)
+    guard contents.count / referenceWidth <= budget else { throw tooMany }
     var references: [Int] = []
     for start in stride(from: contents.startIndex, to: contents.endIndex, by: referenceWidth) {
       guard let reference = Int(exactly: try number(at: start, referenceWidth)), reference < objectCount else {

@@ -12,10 +12,14 @@ package struct JSONReader {
 
   /// The maximum depth of arrays and dictionaries, to bound the stack.
   package static let depthLimit = 200
+  /// The maximum number of values in a file of any format, names of members not counted: a list may take a byte for each of them,
+  /// which takes many times as much memory.
+  package static let countLimit = 4_000_000
 
   private let bytes: [UInt8]
   private var position = 0
   private var depth = 0
+  private var count = 0
   /// nil if lines are not wanted.
   private var lines: MemberLines?
 
@@ -25,10 +29,12 @@ package struct JSONReader {
     return try reader.whole()
   }
 
-  /// The value, and the lines of names.
-  static func valueAndLines(_ text: String) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
+  /// The value, and the lines of names and elements down to some level.
+  package static func valueAndLines(
+    _ text: String, depth: Int = 2
+  ) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
     var reader = JSONReader(bytes: Array(text.utf8))
-    reader.lines = MemberLines()
+    reader.lines = MemberLines(depth: depth)
     let value = try reader.whole()
     return (value, reader.lines?.lines(in: reader.bytes) ?? [:])
   }
@@ -47,6 +53,8 @@ package struct JSONReader {
   private mutating func value() throws(Problem) -> Value {
     skipSpace()
     guard let byte = peek() else { throw problem("a value is missing") }
+    count += 1
+    guard count <= Self.countLimit else { throw problem("more than \(Self.countLimit) values") }
     switch byte {
     case UInt8(ascii: "{"): return try nested { reader throws(Problem) in try reader.dictionary() }
     case UInt8(ascii: "["): return try nested { reader throws(Problem) in try reader.array() }
@@ -75,7 +83,10 @@ package struct JSONReader {
     skipSpace()
     if take("]") { return .array(elements) }
     while true {
+      skipSpace()
+      lines?.begin(elements.count, at: position)
       elements.append(try value())
+      lines?.end()
       skipSpace()
       if take("]") { return .array(elements) }
       guard take(",") else { throw problem("a comma or ] is missing") }

@@ -26,7 +26,7 @@ package struct KeyedArchive {
     guard isArchive(list), case .dictionary(let archive) = list, case .dictionary(let top)? = archive["$top"],
       case .array(let objects)? = archive["$objects"], let root = top["root"] ?? top["$0"]
     else { return nil }
-    var reader = KeyedArchive(objects: objects, budget: 1000 + 16 * objects.count)
+    var reader = KeyedArchive(objects: objects, budget: min(1000 + 16 * objects.count, JSONReader.countLimit))
     return reader.object(root, depth: 0)
   }
 

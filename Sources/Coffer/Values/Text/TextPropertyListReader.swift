@@ -10,6 +10,7 @@ struct TextPropertyListReader {
 
   private var scanner: ByteScanner
   private var depth = 0
+  private var count = 0
   private var lines = MemberLines()
 
   /// The value of `bytes`, text in UTF-8, and the lines of keys.
@@ -29,6 +30,8 @@ struct TextPropertyListReader {
 
   private mutating func value() throws(Problem) -> Value {
     try skipSpace()
+    count += 1
+    guard count <= JSONReader.countLimit else { throw problem("it has more than \(JSONReader.countLimit) values") }
     if scanner.take("{") {
       try enter()
       let members = try members()
@@ -65,7 +68,9 @@ struct TextPropertyListReader {
     while true {
       try skipSpace()
       if scanner.take(")") { break }
+      lines.begin(elements.count, at: scanner.position)
       elements.append(try value())
+      lines.end()
       try skipSpace()
       if scanner.take(",") { continue }
       guard scanner.take(")") else { throw problem("a comma or a closing parenthesis is missing") }
@@ -192,6 +197,6 @@ struct TextPropertyListReader {
   }
 
   private func problem(_ reason: String) -> Problem {
-    Problem(reason: "\(reason), at byte \(scanner.position)")
+    Problem(reason: "\(reason), \(TextPlace.words(ofByte: scanner.position, in: scanner.bytes))")
   }
 }

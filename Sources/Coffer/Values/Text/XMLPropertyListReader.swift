@@ -16,6 +16,7 @@ struct XMLPropertyListReader {
 
   private var scanner: ByteScanner
   private var depth = 0
+  private var count = 0
   private var lines = MemberLines()
 
   /// The value of `bytes`, text in UTF-8, and the lines of keys.
@@ -46,6 +47,8 @@ struct XMLPropertyListReader {
   // MARK: Elements
 
   private mutating func element(_ tag: Tag) throws(Problem) -> Value {
+    count += 1
+    guard count <= JSONReader.countLimit else { throw problem("it has more than \(JSONReader.countLimit) values") }
     switch tag.name {
     case "dict": return .dictionary(try dictionary(tag))
     case "array": return .array(try array(tag))
@@ -88,7 +91,11 @@ struct XMLPropertyListReader {
   private mutating func array(_ tag: Tag) throws(Problem) -> [Value] {
     var elements: [Value] = []
     try enter()
-    while try !takeEnd(of: tag) { elements.append(try element(openingTag())) }
+    while try !takeEnd(of: tag) {
+      lines.begin(elements.count, at: scanner.position)
+      elements.append(try element(openingTag()))
+      lines.end()
+    }
     depth -= 1
     return elements
   }
@@ -211,6 +218,6 @@ struct XMLPropertyListReader {
   }
 
   private func problem(_ reason: String) -> Problem {
-    Problem(reason: "\(reason), at byte \(scanner.position)")
+    Problem(reason: "\(reason), \(TextPlace.words(ofByte: scanner.position, in: scanner.bytes))")
   }
 }

@@ -9,12 +9,27 @@ struct SchemaLoadCommand: ParsableCommand {
     discussion: """
       Reads the output of `prefs schema --format json`: a list of {"application": …, "version": …, "declaration": {…}}, or \
       with --application a list of declarations alone. This is how programs not written in Swift declare their settings. A \
-      declaration has the names name, collection, type, default, limits, summary, effect, since, deprecated and shared.
+      declaration is an object:
+
+        name, collection    the key; the collection may be omitted
+        type                bool, int, double, string, data, date, url, uuid, json, secret, any, array, dict, or array<TYPE> and \
+      dict<TYPE>
+        default             the value if nothing is set; data as base64, a date as 2026-01-31T08:30:00Z
+        limits              a list of objects, each of one kind: {"minimum": 1, "maximum": 9}, {"choices": ["a", "b"]}, \
+      {"minimumCount": 1, "maximumCount": 20}, {"pattern": "[a-z]+"}, {"words": "what only the program can check"}
+        summary             what it is for
+        effect              immediate, or restart
+        since, deprecated   the version that introduced it; what to use instead
+        shared              true if all suites share the collection
+
+      A pattern is a regular expression of JSON Schema for the whole text, without groups that look around or are referred to. \
+      All mistakes are listed with their lines, and nothing is changed then.
 
       Earlier declarations of an application that are not in the file are removed; values stay, and `prefs check` compares \
       them. If two applications disagree on a setting, that is an error, and nothing is changed.
 
       Examples:
+        echo '[{"name": "port", "type": "int", "default": 8080}]' | prefs schema load - --application shop
         prefs schema load settings.json
         prefs schema load settings.json --application org.example.shop --application-version 2.1
       """)
@@ -37,61 +52,24 @@ struct SchemaLoadCommand: ParsableCommand {
     }
   }
 
-  /// The declarations of one application.
-  private struct Application {
-    var version: String?
-    var declarations: [Declaration] = []
-    var seen: [ByteString: Set<ByteString>] = [:]
-
-    mutating func add(_ declaration: Declaration) throws {
-      let name = ByteString(declaration.name)
-      guard seen[ByteString(declaration.collection), default: []].insert(name).inserted else {
-        let name = KeyReference.text(declaration.name, in: declaration.collection)
-        throw Failure(.format, "\(name) is declared twice. Nothing was changed.")
-      }
-      declarations.append(declaration)
-    }
-  }
-
   mutating func run() throws {
     let bytes = try file == "-" ? FileDescriptor.readAll(0, named: "standard input") : FileDescriptor.readFile(file)
-    let applications = try read(bytes)
+    let reader: SchemaFile
+    do {
+      reader = try SchemaFile(bytes, application: application, version: applicationVersion)
+    } catch let problem as FormatProblem {
+      throw Failure(.format, "\(file) is not a list of declarations: \(problem.reason). Nothing was changed.")
+    }
+    guard reader.problems.isEmpty else {
+      let problems = reader.problems.map { "\n  \(DisplayText.escapingControls($0))" }.joined()
+      throw Failure(.format, "\(file) is not a list of declarations. Nothing was changed.\(problems)")
+    }
     try CommandSession(common).writeCreating { transaction in
-      for (name, application) in applications {
+      for (name, application) in reader.applications {
         try transaction.declare(application.declarations, by: name, version: application.version)
       }
     }
-    let count = applications.values.reduce(0) { $0 + $1.declarations.count }
+    let count = reader.applications.values.reduce(0) { $0 + $1.declarations.count }
     common.note("\(DisplayText.count(count, "setting", "settings")) declared.")
-  }
-
-  private func read(_ bytes: [UInt8]) throws -> [String: Application] {
-    func malformed(_ reason: String) -> Failure {
-      Failure(.format, "\(file) is not a list of declarations: \(reason). Nothing was changed.")
-    }
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw malformed("it is not valid UTF-8") }
-    let tree: Value
-    do {
-      tree = try JSONFile.tree(text)
-    } catch let problem as FormatProblem {
-      throw malformed(problem.reason)
-    }
-    guard case .array(let entries) = tree else { throw malformed("it is not a list") }
-    var applications: [String: Application] = [:]
-    if let application { applications[application] = Application(version: applicationVersion) }
-    for entry in entries {
-      guard case .dictionary(let members) = entry else { throw malformed("an entry is not an object") }
-      let declaration = try Declaration(members["declaration"] ?? entry)
-      var version: String?
-      if case .string(let text)? = members["version"] { version = text }
-      if let application {
-        try applications[application, default: Application()].add(declaration)
-      } else if case .string(let name)? = members["application"], members["declaration"] != nil {
-        try applications[name, default: Application(version: version)].add(declaration)
-      } else {
-        throw malformed("an entry names no application. Name it with --application")
-      }
-    }
-    return applications
   }
 }

@@ -96,6 +96,62 @@ import Testing
     #expect(throws: PropertyListReader.Problem.self) { try xml(body) }
   }
 
+  /// A binary list of one object, referred to many times with one byte each.
+  private func repeated(_ count: Int, object: [UInt8]) -> Data {
+    var bytes = Array("bplist00".utf8) + [0xaf, 0x12]
+    bytes += withUnsafeBytes(of: UInt32(count).bigEndian) { Array($0) }
+    bytes += [UInt8](repeating: 1, count: count)
+    let second = bytes.count
+    bytes += object
+    let table = bytes.count
+    for offset in [8, second] { bytes += withUnsafeBytes(of: UInt32(offset).bigEndian) { Array($0) } }
+    bytes += [0, 0, 0, 0, 0, 0, 4, 1]
+    for number in [2, 0, table] { bytes += withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) } }
+    return Data(bytes)
+  }
+
+  @Test("A list that refers to one object ten million times is refused before memory is taken for its values")
+  func manyReferences() throws {
+    #expect(try PropertyListReader.value(repeated(3, object: [0x00])) == .array([.null, .null, .null]))
+    let problem = #expect(throws: PropertyListReader.Problem.self) {
+      try PropertyListReader.value(repeated(10_000_000, object: [0x00]))
+    }
+    #expect(problem?.reason.contains("too many values") == true)
+  }
+
+  @Test(
+    "Text with more than four million values is refused in every form",
+    .enabled(if: ProcessInfo.processInfo.environment["COFFER_SOAK"] == "1"))
+  func manyValues() throws {
+    let count = 4_000_001
+    for list in [
+      "(" + String(repeating: "a,", count: count) + ")",
+      "<array>" + String(repeating: "<true/>", count: count) + "</array>",
+    ] {
+      let problem = #expect(throws: PropertyListReader.Problem.self) { try PropertyListReader.value(Data(list.utf8)) }
+      #expect(problem?.reason.contains("more than 4000000 values") == true)
+    }
+    let problem = #expect(throws: JSONReader.Problem.self) {
+      try JSONReader.value("[" + String(repeating: "0,", count: count) + "0]")
+    }
+    #expect(problem?.reason == "more than 4000000 values")
+  }
+
+  @Test("An archive whose objects refer to one again and again is refused")
+  func sharedObjects() throws {
+    func uid(_ number: Int64) -> Value { ["CF$UID": .int(number)] }
+    let list: [String: Value] = ["$class": uid(2), "NS.objects": .array(Array(repeating: uid(3), count: 2_000))]
+    let inner: [String: Value] = ["$class": uid(2), "NS.objects": .array(Array(repeating: uid(4), count: 2_000))]
+    let outer: [String: Value] = ["$class": uid(2), "NS.objects": .array(Array(repeating: uid(1), count: 2_000))]
+    let archive: Value = [
+      "$archiver": "NSKeyedArchiver", "$top": ["root": uid(5)],
+      "$objects": .array([
+        "$null", .dictionary(list), ["$classname": "NSArray"], .dictionary(inner), "x", .dictionary(outer),
+      ]),
+    ]
+    #expect(KeyedArchive.value(archive) == nil)
+  }
+
   @Test("refuses documents that declare entities, or continue after their end")
   func documents() throws {
     #expect(throws: PropertyListReader.Problem.self) {
