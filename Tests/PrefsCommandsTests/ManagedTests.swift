@@ -123,4 +123,20 @@ import Testing
     }
     #expect(try run("get", "other/x").code == 3)
   }
+
+  @Test("doctor lists what is wrong with the files, each with its line, and commands that need them stop")
+  func doctor() throws {
+    #expect(try run("doctor").code == 0)
+    try Data("{\"port\": 80,\n\"locked\": true}".utf8).write(to: URL(filePath: file))
+    let second = try tool.write("managed/web.d/20.json", #"{"size": 1 "x": 2}"#.utf8)
+    chmod(second, 0o644)
+    let doctor = try run("doctor")
+    #expect(doctor.code == 7)
+    #expect(doctor.text.contains("\(file):2: \"locked\" is neither a dictionary"))
+    #expect(doctor.text.contains("\(second): not JSON: a comma or } is missing, line 1, column 12"))
+    for arguments in [["get", "web/port"], ["set", "--int", "web/port", "1"], ["check"]] {
+      let stopped = try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
+      #expect(stopped.code == 8 && stopped.message.contains("\(file):2"), "\(arguments)")
+    }
+  }
 }

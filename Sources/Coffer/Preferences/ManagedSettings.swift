@@ -23,14 +23,20 @@ import CofferStorage
 /// {"timeout": 30, "web/port": 8080, "locked": {"updates": false}}
 /// ```
 ///
-/// - Files are JSON objects, `*.json`, or property lists, `*.plist`, read in the order of their names' UTF-8 bytes. If two
-///   files have the same key, the later one wins. Names that begin with a dot and files of other kinds are ignored, except
-///   that `*.toml` is an error: the library has no TOML parser, because one would bring all of Foundation into every program
-///   for a file that most hosts don't have, and ignoring such a file would ignore its locks.
+/// - Files are JSON objects, `*.json`, or property lists, `*.plist`, read in the order of their names' UTF-8 bytes, each as what
+///   its name says. If two files have the same key, the later one wins. Names that begin with a dot and files of other kinds
+///   are ignored, except that `*.toml`, `*.yaml`, `*.yml` and other spellings of the endings, such as `*.JSON`, are errors: the
+///   library has no parsers of TOML and YAML, because they would bring all of Foundation into every program for a file that most
+///   hosts don't have, and ignoring such a file would ignore its locks.
 /// - Values at the top level of a file are defaults: they show if a setting is stored nowhere, and come before registered
 ///   defaults.
 /// - Values in its dictionary `locked`, and in the files of the folder `locks` beside it, are locked: they override
 ///   everything else, and setting such a key throws ``CofferError/lockedByAdministrator(collection:key:file:)``.
+/// - `locked` may also be a list of names, as in `{"updates": false, "locked": ["updates"]}`: it locks these keys at their
+///   defaults from the files of the same folder, or of one read earlier. A name without such a default is an error, and so is a
+///   `locked` of another kind.
+/// - A dictionary or a list under a name that can be mistaken for it (`Locked`, `lock`, `locks`) is an error. A setting that
+///   is really called so, and has such values, can be locked in a file of the folder `locks`, where no name has a meaning.
 /// - A typed key with a collection is named `collection/key`, as in a ``Preferences/Layer``.
 /// - If the variable `PREFS_MANAGED_DIR` is set, its folder `IDENTIFIER.d` is read too, after the one in `/etc`; it cannot
 ///   lift the locks of that one.
@@ -38,7 +44,9 @@ import CofferStorage
 ///   none of these is writable by group or others. A file that fails this check is an error; it is not skipped.
 ///
 /// The files are read when settings are opened, and again when they change; readers and listeners see such a change like any
-/// other. If a file becomes unusable, the values last read stay in force, and ``Preferences/errors`` reports why, once.
+/// other. If a file is unusable, settings do not open, and commands that need them fail: no lock is lifted in silence. If one becomes
+/// unusable while a program runs, the values last read stay in force, and ``Preferences/errors`` reports why, once. `prefs doctor`
+/// lists what is wrong with the files of all applications.
 public struct ManagedSettings: Sendable {
   typealias Entry = Preferences.Layer.Entry
 
@@ -56,6 +64,9 @@ public struct ManagedSettings: Sendable {
   private(set) var defaults: [ByteString: Entry] = [:]
   private(set) var locked: [ByteString: Entry] = [:]
 
+  /// The names that files list as locked, until their defaults are known.
+  private var listed: [(name: String, place: Place)] = []
+
   package var isEmpty: Bool { defaults.isEmpty && locked.isEmpty }
 
   /// Reads the managed settings of an application.
@@ -71,6 +82,7 @@ public struct ManagedSettings: Sendable {
       var own = ManagedSettings()
       try own.read(folder, isLocked: false)
       try own.read(Folders.locks(in: folder), isLocked: true)
+      try own.lockListed(besides: self)
       defaults.merge(own.defaults) { $1 }
       locked.merge(own.locked) { first, _ in first }
     }
@@ -113,17 +125,14 @@ public struct ManagedSettings: Sendable {
   // MARK: Reading
 
   private mutating func read(_ folder: String, isLocked: Bool) throws {
-    for name in try Folders.names(in: folder) where !name.utf8.starts(with: ".".utf8) {
-      if name.hasSuffix(".json") || name.hasSuffix(".plist") {
-        try read(file: "\(folder)/\(name)", isLocked: isLocked)
-      } else if name.hasSuffix(".toml") {
-        throw CofferError.malformedSettings(
-          source: "\(folder)/\(name)", reason: "managed settings must be JSON or a property list")
-      }
-    }
+    for file in try Folders.files(in: folder) { try read(file: file, isLocked: isLocked) }
   }
 
   private mutating func read(file path: String, isLocked: Bool) throws {
+    guard path.hasSuffix(".json") || path.hasSuffix(".plist") else {
+      throw CofferError.malformedSettings(
+        source: path, reason: "managed settings must be JSON or a property list, named *.json or *.plist")
+    }
     guard let place = Folders.resolved(path) else {
       throw CofferError.inputOutput(path: path, reason: "the file could not be found")
     }
@@ -135,14 +144,68 @@ public struct ManagedSettings: Sendable {
     }
     guard let data = try SettingsFile.contents(of: place) else { return }
     var (settings, lines) = try SettingsFile.settingsAndLines(in: data, named: path)
-    if !isLocked, case .dictionary(let values)? = settings["locked"] {
-      if let key = values.keys.sorted().first(where: { values[$0] == .null }) {
-        throw CofferError.malformedSettings(source: path, reason: "the locked value for key \"\(key)\" is null")
-      }
-      settings["locked"] = nil
-      add(values, to: \.locked) { Place(file: path, line: lines[["locked", $0]]) }
+    if !isLocked {
+      try Self.refuseMistakable(settings, lines, in: path)
+      try takeLocks(settings.removeValue(forKey: "locked"), lines, in: path)
     }
     add(settings, to: isLocked ? \.locked : \.defaults) { Place(file: path, line: lines[[$0]]) }
+  }
+
+  private mutating func takeLocks(_ locks: Value?, _ lines: [[String]: Int], in path: String) throws {
+    func malformed(_ place: [String], _ reason: String) -> CofferError {
+      .malformedSettings(source: Place(file: path, line: lines[place]).description, reason: reason)
+    }
+    switch locks {
+    case nil: break
+    case .dictionary(let values):
+      if let key = values.keys.sorted().first(where: { values[$0] == .null }) {
+        throw malformed(["locked", key], "the locked value for key \"\(key)\" is null")
+      }
+      add(values, to: \.locked) { Place(file: path, line: lines[["locked", $0]]) }
+    case .array(let names):
+      for (index, name) in names.enumerated() {
+        let place = ["locked", String(index)]
+        guard case .string(let name) = name else {
+          throw malformed(place, "the list of locked names has something else")
+        }
+        listed.append((name, Place(file: path, line: lines[place] ?? lines[["locked"]])))
+      }
+    default:
+      throw malformed(["locked"], "\"locked\" is neither a dictionary of locked values nor a list of names")
+    }
+  }
+
+  /// Throws for a dictionary or a list that was probably meant to lock something.
+  private static func refuseMistakable(_ settings: [String: Value], _ lines: [[String]: Int], in path: String) throws {
+    for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
+      switch value {
+      case .dictionary, .array: break
+      default: continue
+      }
+      guard name != "locked", ["locked", "lock", "locks"].contains(name.lowercased()) else { continue }
+      throw CofferError.malformedSettings(
+        source: Place(file: path, line: lines[[name]]).description,
+        reason:
+          "\"\(name)\" locks nothing; did you mean \"locked\"? A setting of this name can be locked in the folder \"locks\""
+      )
+    }
+  }
+
+  /// Locks the listed names at their defaults.
+  ///
+  /// - Parameter earlier: The settings of folders read before.
+  private mutating func lockListed(besides earlier: ManagedSettings) throws {
+    for (name, place) in listed where locked[ByteString(name)] == nil {
+      guard let entry = defaults[ByteString(name)] ?? earlier.defaults[ByteString(name)] else {
+        throw CofferError.malformedSettings(
+          source: place.description,
+          reason:
+            "\"\(name)\" is locked at its default, and these files give none; write \"\(name)\": VALUE beside \"locked\""
+        )
+      }
+      locked[ByteString(name)] = Entry(entry.value, from: place)
+    }
+    listed = []
   }
 
   private mutating func add(
@@ -153,6 +216,55 @@ public struct ManagedSettings: Sendable {
   }
 }
 
+// MARK: - Problems
+
+extension ManagedSettings {
+  /// What is wrong with the files of all applications of this host, as errors that name file and line.
+  ///
+  /// - Parameter own: The applications whose files have to be readable; others may be other users' business.
+  package static func problems(ofApplications own: [String]) -> [CofferError] { problems(own, in: Folders.roots) }
+
+  static func problems(_ own: [String], in roots: [String]) -> [CofferError] {
+    let own = Set(own.map { ByteString($0) })
+    var problems: [CofferError] = []
+    var identifier: ByteString?
+    func collecting(_ body: () throws -> Void) {
+      do {
+        try body()
+      } catch CofferError.permissionDenied(let path, let reason) {
+        if identifier.map(own.contains) ?? true { problems.append(.permissionDenied(path: path, reason: reason)) }
+      } catch {
+        if let error = error as? CofferError { problems.append(error) }
+      }
+    }
+    var identifiers = own
+    for root in roots {
+      collecting {
+        for name in try Folders.names(in: root) where name.hasSuffix(".d") && name != ".d" {
+          identifiers.insert(ByteString(String(name.dropLast(2))))
+        }
+      }
+    }
+    for name in identifiers.sorted() {
+      identifier = name
+      var earlier = ManagedSettings()
+      for folder in Folders(ofApplication: name.string, in: roots).paths {
+        var own = ManagedSettings()
+        let count = problems.count
+        for (folder, isLocked) in [(folder, false), (Folders.locks(in: folder), true)] {
+          collecting {
+            for file in try Folders.files(in: folder) { collecting { try own.read(file: file, isLocked: isLocked) } }
+          }
+        }
+        // What a list locks may be in a file that could not be read.
+        if problems.count == count { collecting { try own.lockListed(besides: earlier) } }
+        earlier.defaults.merge(own.defaults) { $1 }
+      }
+    }
+    return problems
+  }
+}
+
 extension ManagedSettings {
   /// The folders that hold the files of an application.
   struct Folders: Sendable {
@@ -160,10 +272,11 @@ extension ManagedSettings {
     let paths: [String]
 
     init(ofApplication identifier: String) {
-      self.init(
-        ofApplication: identifier,
-        in: ["/etc/coffer"] + [StandardLocation.variable("PREFS_MANAGED_DIR")].compactMap(\.self))
+      self.init(ofApplication: identifier, in: Self.roots)
     }
+
+    /// The parents of applications' folders.
+    static var roots: [String] { ["/etc/coffer"] + [StandardLocation.variable("PREFS_MANAGED_DIR")].compactMap(\.self) }
 
     /// - Parameter roots: The parents of the application's folders.
     init(ofApplication identifier: String, in roots: [String]) {
@@ -182,6 +295,18 @@ extension ManagedSettings {
       let files = folders.flatMap { folder in ((try? Self.names(in: folder)) ?? []).map { "\(folder)/\($0)" } }
       let targets = (folders + files).filter { Self.resolved($0) != $0 }.compactMap(Self.resolved)
       return folders + targets
+    }
+
+    /// The paths of the settings' files in a folder, in the order of their names, those that are of a kind that cannot be read
+    /// included.
+    ///
+    /// - Throws: `CofferError.permissionDenied`.
+    static func files(in folder: String) throws -> [String] {
+      try names(in: folder).filter { name in
+        let lower = name.lowercased()
+        return !name.utf8.starts(with: ".".utf8)
+          && [".json", ".plist", ".toml", ".yaml", ".yml"].contains { lower.hasSuffix($0) }
+      }.map { "\(folder)/\($0)" }
     }
 
     /// The names in a folder, in the order of their UTF-8 bytes; empty if there is no folder.

@@ -25,49 +25,89 @@ enum SettingsFile {
     }
   }
 
-  /// The settings in `data`, a JSON object or a property list of any format.
+  /// The settings in a file: JSON or a property list, as its name says.
+  ///
+  /// A file of another name is JSON or a property list of any format, whichever it is.
   ///
   /// - Throws: `CofferError.malformedSettings`.
   static func settings(in data: Data, named name: String) throws -> [String: Value] {
     try settingsAndLines(in: data, named: name).settings
   }
 
-  /// The settings, and the lines of their top-level names; a binary property list has no lines.
+  /// The settings, and the lines of their top-level names and what is one level below; a binary property list has no lines.
   ///
   /// - Throws: As ``settings(in:named:)``.
   static func settingsAndLines(
     in data: Data, named name: String
   ) throws -> (settings: [String: Value], lines: [[String]: Int]) {
-    if let text = String(data: data, encoding: .utf8), let json = try? JSONReader.valueAndLines(text) {
-      return (try settings(json.value, named: name), json.lines)
-    }
+    let read: (value: Value, lines: [[String]: Int])
     do {
-      let list = try PropertyListReader.valueAndLines(data)
-      return (try settings(list.value, named: name), list.lines)
-    } catch let problem as PropertyListReader.Problem {
-      throw CofferError.malformedSettings(source: name, reason: problem.reason)
+      if name.hasSuffix(".json") {
+        read = try json(data)
+      } else if name.hasSuffix(".plist") {
+        read = try propertyList(data)
+      } else {
+        read = try either(data)
+      }
+    } catch {
+      throw CofferError.malformedSettings(source: name, reason: error.reason)
     }
+    return (try settings(read.value, read.lines, named: name), read.lines)
   }
 
   /// The settings in a property list of any format.
   ///
   /// - Throws: `CofferError.malformedSettings`.
   static func settings(inPropertyList data: Data, named name: String) throws -> [String: Value] {
-    let list: Value
     do {
-      list = try PropertyListReader.value(data)
-    } catch {
-      throw CofferError.malformedSettings(source: name, reason: error.reason)
+      let read = try propertyList(data)
+      return try settings(read.value, read.lines, named: name)
+    } catch let problem as Problem {
+      throw CofferError.malformedSettings(source: name, reason: problem.reason)
     }
-    return try settings(list, named: name)
   }
 
-  private static func settings(_ value: Value, named name: String) throws -> [String: Value] {
+  // MARK: Forms
+
+  /// Why a file is not what it should be.
+  private struct Problem: Error {
+    let reason: String
+  }
+
+  private static func json(_ data: Data) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
+    guard let text = String(validating: data, as: UTF8.self) else { throw Problem(reason: "not JSON: it is not UTF-8") }
+    do {
+      return try JSONReader.valueAndLines(text)
+    } catch {
+      throw Problem(reason: "not JSON: \(error.reason), \(TextPlace.words(ofByte: error.offset, in: text.utf8))")
+    }
+  }
+
+  private static func propertyList(_ data: Data) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
+    do {
+      return try PropertyListReader.valueAndLines(data)
+    } catch {
+      throw Problem(reason: "not a property list: \(error.reason)")
+    }
+  }
+
+  private static func either(_ data: Data) throws(Problem) -> (value: Value, lines: [[String]: Int]) {
+    do {
+      return try json(data)
+    } catch let first {
+      do { return try propertyList(data) } catch { throw Problem(reason: "it is \(first.reason), and \(error.reason)") }
+    }
+  }
+
+  private static func settings(
+    _ value: Value, _ lines: [[String]: Int], named name: String
+  ) throws -> [String: Value] {
     guard case .dictionary(let settings) = value else {
       throw CofferError.malformedSettings(source: name, reason: "it is not a dictionary of settings")
     }
     if let key = settings.keys.sorted().first(where: { settings[$0] == .null }) {
-      throw CofferError.malformedSettings(source: name, reason: "the value for key \"\(key)\" is null")
+      let place = ManagedSettings.Place(file: name, line: lines[[key]])
+      throw CofferError.malformedSettings(source: place.description, reason: "the value for key \"\(key)\" is null")
     }
     return settings
   }

@@ -12,6 +12,15 @@ struct CheckCommand: ParsableCommand {
       checked, too. The exit code is 8 if there are findings; a deprecated setting alone does not count. Values of secrets \
       and sealed collections are not shown.
 
+      An administrator's settings for the application shop are the files /etc/coffer/shop.d/*.json and *.plist, in the order of their \
+      names. Their values are defaults. The dictionary "locked" has values that override all others, and that no user can \
+      change; a list "locked" locks the named keys at the defaults of these files. The files of /etc/coffer/shop.d/locks have \
+      locked values only. A key of another collection is named COLLECTION/KEY. Only root and the user may be able to write \
+      to the files and the folders above them. For example:
+
+        {"timeout": 30, "web/port": 8080, "locked": {"updates": false}}
+        {"timeout": 30, "locked": ["timeout"]}
+
       Examples:
         prefs check
         prefs check shop --json

@@ -9,8 +9,8 @@ struct DoctorCommand: ParsableCommand {
     abstract: "Check a store.",
     discussion: """
       Checks the permissions of the store, its key file and their folders, the key slots, both copies of the envelope, and \
-      the log; authenticates every page, decodes every value, including earlier ones, and measures how random the bytes on \
-      disk are. In a store above 64 MiB, pages and values are checked only with --deep. The exit code is 7 if there is a \
+      the log; authenticates every page, decodes every value, including earlier ones, and every declaration, and measures how random \
+      the bytes on disk are. The administrator's files in /etc/coffer are read, too. In a store above 64 MiB, pages and values are checked only with --deep. The exit code is 7 if there is a \
       problem; notes do not change it. If the store no longer opens, doctor names what is damaged. Nothing is changed.
 
       Every command refuses a store in your data folder that is older than the one last used there: someone may have put \

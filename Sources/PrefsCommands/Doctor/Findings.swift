@@ -37,6 +37,13 @@ package struct Findings {
     try self.init(of: database, key: nil, deep: false, progress: nil)
   }
 
+  /// What is wrong with the administrator's files in `/etc/coffer`.
+  private static func managedProblems(_ database: Database) throws -> [String] {
+    let collections = try database.makeConnection().read { try $0.allCollections() }
+    let applications = collections.map { CollectionEnvironment(collection: $0)?.parent ?? $0 }
+    return ManagedSettings.problems(ofApplications: applications).map(\.description)
+  }
+
   /// Examines a store that can be opened.
   init(of database: Database, key: KeySource?, deep: Bool, progress: ProgressBar?) throws {
     let status = try database.status()
@@ -62,6 +69,7 @@ package struct Findings {
     problems += PrivateFolder.leftovers(besides: path).map { folder in
       "\(folder) was left by a killed `prefs edit`, and holds settings in plaintext. The next `prefs edit` wipes it."
     }
+    problems += try Self.managedProblems(database)
     guard deep || status.pageCount * status.pageSize <= Self.quickByteCount else {
       problems += status.tailProblems
       return

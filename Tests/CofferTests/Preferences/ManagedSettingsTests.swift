@@ -172,7 +172,89 @@ import Testing
     try roots.write("etc/app.d/\(name)", text)
     let error = #expect(throws: CofferError.self) { try roots.read() }
     guard case .malformedSettings(let source, _)? = error else { throw try #require(error) }
-    #expect(source == "\(roots.path)/etc/app.d/\(name)")
+    #expect(["", ":1"].contains { source == "\(roots.path)/etc/app.d/\(name)\($0)" })
+  }
+
+  @Test(
+    "A lock that would lock nothing is an error that names file and line",
+    arguments: [
+      (#"{"a": 1,"# + "\n" + #""locked": true}"#, 2, "neither a dictionary"),
+      (#"{"locked": "a"}"#, 1, "neither a dictionary"),
+      ("{\"a\": 1, \"locked\": [\"a\",\n2]}", 2, "something else"),
+      ("{\"a\": 1, \"locked\": [\"a\",\n\"b\"]}", 2, "\"b\" is locked at its default, and these files give none"),
+      ("{\n\"Locked\": {\"a\": 1}}", 2, "did you mean \"locked\"?"),
+      (#"{"locks": ["a"], "a": 1}"#, 1, "did you mean \"locked\"?"),
+      (#"{"LOCK": {"a": 1}}"#, 1, "did you mean \"locked\"?"),
+    ])
+  func locksNothing(text: String, line: Int, words: String) throws {
+    try roots.write("etc/app.d/a.json", text)
+    let error = #expect(throws: CofferError.self) { try roots.read() }
+    guard case .malformedSettings(let source, let reason)? = error else { throw try #require(error) }
+    #expect(reason.contains(words) && source == "\(roots.path)/etc/app.d/a.json:\(line)")
+    #expect(ManagedSettings.problems([], in: ["\(roots.path)/etc", "\(roots.path)/own"]) == [error])
+  }
+
+  @Test("A list of names locks them at their defaults, which a folder read later cannot change")
+  func lockedNames() throws {
+    try roots.write("etc/app.d/10.json", "{\"port\": 2, \"other\": 1,\n\"locked\": [\"port\"]}")
+    try roots.write("etc/app.d/20.plist", "{ theme = dark;\nlocked = (theme); }")
+    try roots.write("own/app.d/10.json", #"{"port": 3, "locked": ["other"]}"#)
+    let settings = try preferences([.forced(["port": 4])])
+    try settings.set(9, forKey: "other2")
+    #expect(settings[.port] == 2 && settings.string(forKey: "theme") == "dark")
+    #expect(settings.origin(ofKey: "port") == .locked(roots.place("etc/app.d/10.json", line: 2)))
+    #expect(settings.origin(ofKey: "theme") == .locked(roots.place("etc/app.d/20.plist", line: 2)))
+    #expect(settings.origin(ofKey: "other") == .locked(roots.place("own/app.d/10.json")))
+    for key in ["port", "theme", "other"] { #expect(throws: CofferError.self) { try settings.set(1, forKey: key) } }
+    #expect(ManagedSettings.problems(["app"], in: ["\(roots.path)/etc", "\(roots.path)/own"]).isEmpty)
+  }
+
+  @Test("A setting may be called Locked: with a plain value, or in the folder of locks")
+  func calledLocked() throws {
+    try roots.write("etc/app.d/a.json", #"{"Locked": true, "locks": 3}"#)
+    try roots.write("etc/app.d/locks/a.json", #"{"locked": ["x"], "lock": {"a": 1}}"#)
+    let managed = try roots.read()
+    #expect(managed.defaultValue(forKey: "Locked")?.value == true && managed.defaultValue(forKey: "locks")?.value == 3)
+    #expect(managed.locked(forKey: "locked")?.value == .array(["x"]) && managed.locked(forKey: "lock") != nil)
+  }
+
+  @Test(
+    "A file is read as what its name says, and its error has line and column",
+    arguments: [
+      ("a.json", "{\"updates\": false,\n \"port\": 8080,\n}", "a name in quotes is missing, line 3, column 1"),
+      ("a.json", #"{"updates":false "x":1}"#, "a comma or } is missing, line 1, column 18"),
+      ("a.json", "{ updates = 0; }", "not JSON"), ("a.json", "<plist><dict/></plist>", "not JSON"),
+      ("a.plist", #"{"a": 1}"#, "not a property list: an equals sign is missing, line 1, column 5"),
+      ("a.plist", "<plist>\n<dict><key>a</key></dict></plist>", "line 2, column"),
+      ("a.JSON", "{}", "named *.json"), ("a.yaml", "a: 1", "named *.json"), ("locks/a.yml", "a: 1", "named *.json"),
+    ])
+  func namedKind(name: String, text: String, words: String) throws {
+    try roots.write("etc/app.d/\(name)", text)
+    let error = #expect(throws: CofferError.self) { try roots.read() }
+    guard case .malformedSettings(let source, let reason)? = error else { throw try #require(error) }
+    #expect(source == "\(roots.path)/etc/app.d/\(name)" && reason.contains(words), "\(reason)")
+  }
+
+  @Test("All bad files of all applications are found at once")
+  func allProblems() throws {
+    try FileManager.default.createDirectory(atPath: "\(roots.path)/etc/b.d", withIntermediateDirectories: true)
+    try roots.write("etc/app.d/1.json", "{")
+    try roots.write("etc/app.d/2.json", #"{"locked": 1}"#)
+    try roots.write("etc/b.d/1.plist", "x")
+    try roots.write("etc/b.d/2.json", "{}")
+    chmod("\(roots.path)/etc/b.d/2.json", 0o666)
+    func files(_ own: [String]) -> [String] {
+      ManagedSettings.problems(own, in: ["\(roots.path)/etc", "\(roots.path)/own"]).map { error in
+        switch error {
+        case .malformedSettings(let source, _): source
+        case .permissionDenied(let path, _): path
+        default: "\(error)"
+        }
+      }.map { $0.replacing(roots.path + "/etc/", with: "") }
+    }
+    #expect(files([]) == ["app.d/1.json", "app.d/2.json:1", "b.d/1.plist"])
+    // What may not be read is a problem only for the store's own applications.
+    #expect(files(["b"]) == ["app.d/1.json", "app.d/2.json:1", "b.d/1.plist", "b.d/2.json"])
   }
 
   @Test("A value's line is that of its name, in JSON and in the text forms of property lists")
