@@ -71,7 +71,7 @@ test: test-deps lint ## Lint, build with warnings as errors, run all tests and t
 
 # The tool built for the tests: a release build takes minutes more, with the same result.
 test-install: ## Install into a folder that goes away, and check the manual page and the completions
-	@Scripts/install-programs.sh mandoc zsh fish
+	@Scripts/install-programs.sh mandoc zsh fish python3
 	@folder=$$(COFFER_WARNINGS_AS_ERRORS=1 $(SWIFT) build --show-bin-path) && \
 	  for program in prefs prefs-fleet; do Scripts/manual-page "$$folder/$$program" >"$$folder/$$program.1"; done && Tests/Install/run "$$folder/prefs"
 
@@ -144,7 +144,7 @@ bench-configuration: deps ## Measure the provider for swift-configuration beside
 # The faults of an etcd have no long version, and a time limit: those that have one keep all threads busy for longer.
 soak: test-deps ## Run the long versions of the tests: beside a model, with many processes, with power cuts and faults
 	COFFER_SOAK=1 $(SWIFT) test -c release -Xswiftc -enable-testing --scratch-path .build/soak $(WIDTH) \
-	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests|TextFormatTests|ProxyExploration' \
+	  --filter 'ModelTests|ProcessTests|KilledRotation|KilledProcesses|Linearizability|PowerCut|FaultTests|WatchTests|TextFormatTests|ProxyExploration|manyValues' \
 	  --skip FleetFaultTests
 
 # Every reader of external bytes, for this long, with the address sanitizer.

@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import PrefsCommands
+
 @Suite("Completion of what a store holds")
 struct CompletionTests {
   private let tool: Tool
@@ -13,7 +15,7 @@ struct CompletionTests {
     }
   }
 
-  /// What bash offers for the last of the words.
+  /// What bash offers for the last of the words, as a command would get it.
   private func offers(_ words: String..., environment: [String: String] = [:]) throws -> [String] {
     let script = try tool.write("prefs.bash", tool.succeed("completion", "bash").utf8)
     let bash = try Child.run(
@@ -25,7 +27,7 @@ struct CompletionTests {
         shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE} COMP_TYPE=9
         _prefs "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-        printf '%s\\n' "${COMPREPLY[@]}"
+        for reply in "${COMPREPLY[@]}"; do eval "printf '%s\\n' $reply"; done
         """, "bash", script, Tool.executable,
       ] + words,
       environment: [
@@ -59,6 +61,34 @@ struct CompletionTests {
     #expect(try !offers("get", "-c", "odd", "").contains("-x"))
     #expect(try offers("key", "remove", "").contains("$(touch ran)"))
     #expect(!tool.exists(tool.path("ran")) && !FileManager.default.fileExists(atPath: "ran"))
+  }
+
+  @Test("A word is read as the shell would, with quotes that are still open, and a name continues it")
+  func typedWords() {
+    for (typed, text, quote) in [
+      ("ab", "ab", nil), ("a\\ b\\$", "a b$", nil), ("'a b", "a b", .single), ("\"a \\\"b", "a \"b", .double),
+      ("\"a\"b", "ab", nil), ("a'\\'b", "a\\b", nil), ("\"\\a\\$\\`", "\\a$`", .double), ("a\\", "a", nil),
+      ("x\"'", "x'", .double),
+    ] as [(String, String, TypedWord.Quote?)] {
+      let word = TypedWord(typed)
+      #expect(word.text == text && word.quote == quote, "\(typed)")
+    }
+    #expect(TypedWord("'a\\'b", isFish: true).text == "a'b")
+    #expect(TypedWord.quoted("a b$`!é'", after: nil) == "a\\ b\\$\\`\\!é\\'")
+    #expect(TypedWord.quoted("a' b", after: .single) == "a'\\'' b")
+    #expect(TypedWord.quoted("a$`!\"x", after: .double) == "a\\$\\`\"\\!\"\\\"x")
+    // readline takes a last quote for the closing one.
+    #expect(TypedWord.quoted("a'", after: .single) == "a'\\'")
+    #expect(
+      TypedWord.quoted("a\"", after: .double) == "a\\\"\"" && TypedWord.quoted("a!", after: .double) == "a\"\\!\"\"")
+  }
+
+  @Test("The script of bash takes no name for a file, and expands none")
+  func bashScript() throws {
+    let script = try tool.succeed("completion", "bash")
+    #expect(!script.contains("complete -o filenames") && !script.contains("-W \"$("))
+    #expect(script.contains("__prefs_add_names \"$(__prefs_custom_complete ---completion get -- positional@0"))
+    #expect(script.contains("\ncomplete -F _prefs prefs\n"))
   }
 
   @Test("For zsh a colon does not begin a description; fish takes names as they are")

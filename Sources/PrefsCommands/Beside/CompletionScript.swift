@@ -13,7 +13,16 @@ struct CompletionScript {
     lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
   }
 
-  var text: String { lines.joined(separator: "\n") }
+  /// The script.
+  var text: String {
+    let text = lines.joined(separator: "\n")
+    switch shell {
+    case .bash: return BashNames.added(to: text)
+    // Without it, zsh would leave an exclamation mark without a backslash, which stands for the history.
+    case .zsh: return text.replacing("unsetopt aliases banghist", with: "unsetopt aliases")
+    default: return text
+    }
+  }
 
   // MARK: - Adding
 

@@ -16,8 +16,9 @@ import Coffer
 package enum Completions {
   /// Keys, as `KEY` and `COLLECTION/KEY`.
   static let keys = CompletionKind.custom { words, index, prefix in
-    offers(words, before: index) { line, database in
-      try database.makeConnection().read { transaction in
+    offers(words, index, prefix) { line, database in
+      let prefix = line.prefix
+      return try database.makeConnection().read { transaction in
         let stored = try keys(prefix, in: line.collection, line.environment, transaction)
         return stored + (try declaredKeys(prefix, in: line.collection, besides: stored, transaction))
       }
@@ -26,48 +27,46 @@ package enum Completions {
 
   /// The values of the setting before the cursor: its declared choices, or the two Booleans.
   static let choices = CompletionKind.custom { words, index, prefix in
-    offers(words, before: index) { line, database in
+    offers(words, index, prefix) { line, database in
       guard let key = line.words.last else { return [] }
       let reference = KeyReference(key, collection: line.collection)
       let declaration = try database.makeConnection().read {
         try $0.declaration(forKey: reference.key, inCollection: reference.collection)
       }
       guard let declaration else { return [] }
-      if declaration.type == .bool { return ["true", "false"].filter { $0.hasPrefix(prefix) } }
-      for case .choices(let choices) in declaration.limits {
-        return choices.map(ValueText.text).filter { $0.utf8.starts(with: prefix.utf8) }
-      }
+      if declaration.type == .bool { return ["true", "false"] }
+      for case .choices(let choices) in declaration.limits { return choices.map(ValueText.text) }
       return []
     }
   }
 
   /// Collections.
   package static let collections = CompletionKind.custom { words, index, prefix in
-    offers(words, before: index) { _, database in
-      let all = try database.makeConnection().read { try $0.allCollections() }
-      return all.filter { !$0.isEmpty && $0.utf8.starts(with: prefix.utf8) }
+    offers(words, index, prefix) { _, database in
+      try database.makeConnection().read { try $0.allCollections() }
     }
   }
 
   /// The names of environments: of the named collection, else of all.
   static let environments = CompletionKind.custom { words, index, prefix in
-    offers(words, before: index) { line, database in
+    offers(words, index, prefix) { line, database in
       let all = try database.makeConnection().read { try $0.environments() }
       let named = all.filter { environment in
         line.collection.map { environment.parent.utf8.elementsEqual($0.utf8) } ?? true
       }
-      return Set(named.map(\.name)).filter { $0.hasPrefix(prefix) }.sorted()
+      return Set(named.map(\.name)).sorted()
     }
   }
 
   /// The labels of key slots, or their numbers if they have no labels.
   static let slots = CompletionKind.custom { words, index, prefix in
-    let line = Line(words, before: index)
+    let typed = TypedLine(words, index, prefix, for: CompletionShell.requesting)
+    let line = Line(typed)
     let slots =
-      words.contains("--vault")
+      typed.words.contains("--vault")
       ? using(line) { _, database in try database.vault.slots() }
       : (try? Database.slots(at: CommandSession(line.options).path)) ?? []
-    return presentable(slots.map { $0.label.isEmpty ? String($0.id) : $0.label }, prefix)
+    return candidates(slots.map { $0.label.isEmpty ? String($0.id) : $0.label }, for: typed)
   }
 
   /// The maximum number of names, and of names per collection if several are offered.
@@ -117,9 +116,10 @@ package enum Completions {
   // MARK: - The store
 
   private static func offers(
-    _ words: [String], before index: Int, _ body: (Line, Database) throws -> [String]
+    _ words: [String], _ index: Int, _ prefix: String, _ body: (Line, Database) throws -> [String]
   ) -> [String] {
-    presentable(using(Line(words, before: index), body), "")
+    let typed = TypedLine(words, index, prefix, for: CompletionShell.requesting)
+    return candidates(using(Line(typed), body), for: typed)
   }
 
   /// The result of `body` with the store named on the line; empty if it does not open.
@@ -129,32 +129,13 @@ package enum Completions {
     return names ?? []
   }
 
-  /// The names as the shell's script expects them, without those that contain control characters or look like
-  /// options.
-  private static func presentable(_ names: [String], _ prefix: String) -> [String] {
+  /// The names that begin with what was typed, as the shell's script takes them, without those that contain control characters
+  /// or look like options.
+  private static func candidates(_ names: [String], for typed: TypedLine) -> [String] {
     names.filter { name in
-      name.utf8.starts(with: prefix.utf8) && !name.isEmpty && !name.utf8.starts(with: "-".utf8)
+      name.utf8.starts(with: typed.prefix.utf8) && !name.isEmpty && !name.utf8.starts(with: "-".utf8)
         && DisplayText.escapingControls(name) == name
-    }.map(escapingForScript)
-  }
-
-  /// Escapes characters with a backslash that the script would not take as part of the name.
-  ///
-  /// bash expands every word of `compgen -W` and would run `$(…)`; zsh's `_describe` treats text after a colon as a
-  /// description. Their scripts quote a name inserted into the command line; fish takes and quotes names as they are.
-  private static func escapingForScript(_ name: String) -> String {
-    let isSpecial: (Unicode.Scalar) -> Bool
-    switch CompletionShell.requesting {
-    case .bash?: isSpecial = { $0.isASCII && !$0.properties.isAlphabetic && !("0"..."9").contains($0) }
-    case .zsh?: isSpecial = { $0 == ":" || $0 == "\\" }
-    default: return name
-    }
-    var escaped = String.UnicodeScalarView()
-    for scalar in name.unicodeScalars {
-      if isSpecial(scalar) { escaped.append("\\") }
-      escaped.append(scalar)
-    }
-    return String(escaped)
+    }.map(typed.candidate)
   }
 
   /// The store's options from the words before the cursor.
@@ -165,17 +146,20 @@ package enum Completions {
     private var namesSecret = false
     /// The words that are neither options nor their values.
     private(set) var words: [String] = []
+    /// What was typed of the word that is completed.
+    let prefix: String
 
-    init(_ words: [String], before index: Int) {
+    init(_ line: TypedLine) {
+      prefix = line.prefix
       options.noInput = true
       options.quiet = true
       // Completion must not wait longer for a busy store.
       options.timeout = 0.02
-      var words = words.prefix(index)[...]
+      var words = line.words[...]
       while let word = words.popFirst() {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard CommandArguments.optionsWithValue.contains(parts[0]) else {
-          if !word.hasPrefix("-") { self.words.append(Self.unquoted(word)) }
+          if !word.hasPrefix("-") { self.words.append(word) }
           continue
         }
         guard let value = parts.count > 1 ? parts[1] : words.popFirst() else { break }
@@ -204,14 +188,8 @@ package enum Completions {
       return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
-    private static func unquoted(_ word: String) -> String {
-      guard let quote = word.first, quote == "\"" || quote == "'" else { return word }
-      return word.filter { $0 != quote }
-    }
-
-    /// The path of a word with `~` or quotes, as the shell would expand it.
+    /// The path of a word with `~`, as the shell would expand it.
     private static func path(_ word: String) -> String {
-      let word = unquoted(word)
       guard word.hasPrefix("~/"), let home = Environment.variable("HOME") else { return word }
       return home + word.dropFirst()
     }

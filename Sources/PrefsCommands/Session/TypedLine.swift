@@ -1,0 +1,46 @@
+import ArgumentParser
+
+/// The command line up to the cursor, as a completion script passes it on.
+struct TypedLine {
+  /// The words before the one that is completed, without quotes.
+  let words: [String]
+  /// What was typed of the word, without quotes.
+  let prefix: String
+  /// What was typed of it before the part that bash replaces.
+  private let kept: TypedWord?
+
+  /// The variable in which bash's script says which part of the word it replaces, after an underscore: it may be empty.
+  static let replacedVariable = "PREFS_COMPLETED_PART"
+
+  init(_ words: [String], _ index: Int, _ prefix: String, for shell: CompletionShell?) {
+    let isFish = shell == .fish
+    // Before fish 4, its words have no quotes any more.
+    let isUnquoted = isFish && (Int(CompletionShell.requestingVersion?.prefix { $0 != "." } ?? "") ?? 0) < 4
+    func text(_ word: String) -> String { isUnquoted ? word : TypedWord(word, isFish: isFish).text }
+    let isLast = index == words.count - 1
+    let typed = isLast && shell != .bash ? prefix : words.indices.contains(index) ? words[index] : ""
+    self.words = words.prefix(index).map(text)
+    self.prefix = text(typed)
+    if shell == .bash {
+      let replaced =
+        Environment.variable(Self.replacedVariable)?.unicodeScalars.dropFirst() ?? typed.unicodeScalars[...]
+      let start = typed.unicodeScalars.dropLast(replaced.count)
+      kept = TypedWord(typed.unicodeScalars.dropFirst(start.count).elementsEqual(replaced) ? String(start) : "")
+    } else {
+      kept = nil
+    }
+  }
+
+  /// A name as the shell's script expects it.
+  ///
+  /// For bash it is quoted, and without what stays of the word; for zsh it has a backslash before a colon, where a description
+  /// would begin. zsh and fish quote names themselves.
+  func candidate(_ name: String) -> String {
+    guard let kept else {
+      guard CompletionShell.requesting == .zsh else { return name }
+      return name.replacing("\\", with: "\\\\").replacing(":", with: "\\:")
+    }
+    return TypedWord.quoted(
+      String(decoding: name.utf8.dropFirst(kept.text.utf8.count), as: UTF8.self), after: kept.quote)
+  }
+}
