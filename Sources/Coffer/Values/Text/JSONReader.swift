@@ -12,8 +12,7 @@ package struct JSONReader {
 
   /// The maximum depth of arrays and dictionaries, to bound the stack.
   package static let depthLimit = 200
-  /// The maximum number of values in a file of any format, names of members not counted: a list may take a byte for each of them,
-  /// which takes many times as much memory.
+  /// The maximum number of values in JSON or a property list: each may take a byte of a file, and many times as much memory.
   package static let countLimit = 4_000_000
 
   private let bytes: [UInt8]
