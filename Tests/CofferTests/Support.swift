@@ -75,7 +75,7 @@ extension SQLiteConnection {
       case "collections": "SELECT name FROM collections"
       case "items": "SELECT key, data, metadata FROM items"
       case "history": "SELECT key, data, metadata FROM history"
-      case "changes": "SELECT keys FROM changes"
+      case "changes": "SELECT keys, action FROM changes"
       default: "SELECT name, value FROM meta"
       }
     var text = ""

@@ -99,14 +99,12 @@ import Testing
   @Test("of the envelope's first copy changes nothing: what is reported as failed does not show to the next opening")
   func firstCopy() throws {
     try addSlot()
-    for _ in 0..<2 {
-      failSyncs(of: "test.coffer", count: 1) {
-        #expect(throws: StorageError.self) {
-          try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
-        }
+    failSyncs(of: "test.coffer", count: 1) {
+      #expect(throws: StorageError.self) {
+        try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
       }
-      #expect(try slots() == [0, 1])
     }
+    #expect(try slots() == [0, 1])
     try connection.write { _ = try connection.changeEnvelope { try $0.removeSlot(1) } }
     #expect(try slots() == [0])
     try connection.close()

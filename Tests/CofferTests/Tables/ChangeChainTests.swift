@@ -126,11 +126,11 @@ import Testing
     arguments: [
       "noise = zeroblob(16)", "time = time + 1", "writer = writer + 1", "author = 'somebody'", "author = NULL",
       "total = total + 1", "keys = x'00'", "link = zeroblob(16)", "digest = zeroblob(16)", "digest = x''",
-      "digest = digest || zeroblob(16)", "action = 'slot 0 added'", "noise = noise || x'00'", "keys = x''",
+      "digest = zeroblob(32)", "action = 'slot 0 added'", "noise = zeroblob(17)", "keys = x''",
       // The list emptied, of another collection, or said to have been cleared.
       "keys = x'00020200'", "keys = x'00010300'", "keys = x'00010700'",
       // Another key; another kind of change to it; it expired.
-      "keys = replace(keys, 'k', 'l')", "keys = x'000100010d016b'", "keys = x'000100011e016b0000000000000000'",
+      "keys = x'000100010d016c'", "keys = x'000100010c016b'", "keys = x'000100011e016b0000000000000000'",
     ])
   func changed(_ change: String) throws {
     try commit(8)
@@ -143,23 +143,26 @@ import Testing
     try commit(8)
     try execute("DELETE FROM changes WHERE sequence < 4")
     #expect(try problems() == ["Commit 4 in the change log, or one before it, was changed."])
-    // As dropping them would have it.
-    try connection.perform { session in
-      try session.connection.beginWrite(.full)
-      let link = try session.connection.statement("SELECT link FROM changes WHERE sequence = 4").first { $0.bytes(0) }
-      try Metadata(connection: session.connection).setLogStart(
-        ChangeLog.End(sequence: 4, total: 0, link: try #require(link?.withUnsafeBytes(ChangeLink.init))))
-      try session.connection.execute("DELETE FROM changes WHERE sequence = 4")
-      try session.connection.commit()
+    // As dropping them would have it: with the true total, and with one as if the rows had been too large.
+    let end = try connection.perform { session in
+      try session.connection.statement("SELECT total, link FROM changes WHERE sequence = 4").first { row in
+        ChangeLog.End(sequence: 4, total: row.integer(0), link: try #require(row.withBytes(1) { ChangeLink($0) }))
+      }
     }
-    #expect(
-      try problems() == ["The commits up to 4 were removed from the change log too early."])
-    // With a total, as if the rows had been too large: it is chained, too.
-    try execute(
-      """
-      UPDATE meta SET value = substr(value, 1, 8) || x'ff00000000000000' || substr(value, 17) WHERE name = 'log_start'
-      """)
-    #expect(try problems() == ["Commit 5 in the change log, or one before it, was changed."])
+    let dropped = try #require(end)
+    try execute("DELETE FROM changes WHERE sequence = 4")
+    func start(after end: ChangeLog.End) throws {
+      try connection.perform { session in
+        try session.connection.beginWrite(.full)
+        try Metadata(connection: session.connection).setLogStart(end)
+        try session.connection.commit()
+      }
+    }
+    let tooEarly = "The commits up to 4 were removed from the change log too early."
+    try start(after: dropped)
+    #expect(try problems() == [tooEarly])
+    try start(after: ChangeLog.End(sequence: 4, total: dropped.total - 5 << 20, link: dropped.link))
+    #expect(try problems() == ["Commit 5 in the change log, or one before it, was changed.", tooEarly])
     try execute("UPDATE meta SET value = x'00' WHERE name = 'log_start'")
     #expect(throws: CofferError.damaged(part: "change log", reason: "its header does not parse")) {
       try problems()
@@ -214,7 +217,8 @@ import Testing
     }
     try connection.readWrite { try $0.erase(collection: "a") }
     #expect(try problems().isEmpty)
-    try execute("UPDATE changes SET keys = replace(keys, 'stays', 'faked')")
+    let hasKey = "instr(keys, CAST('stays' AS BLOB))"
+    try execute("UPDATE changes SET keys = CAST(replace(keys, 'stays', 'faked') AS BLOB) WHERE \(hasKey)")
     #expect(try problems().count == 1)
   }
 

@@ -11,7 +11,7 @@ import Testing
   private let store: TemporaryStore
   private let database: Database
   private let connection: Connection
-  private let refusal = CofferError.newerFormat(part: "collection \"newer\"", found: 6, supported: 3)
+  private let refusal = CofferError.newerFormat(part: "collection \"newer\"", found: 10, supported: 7)
 
   init() throws {
     store = try TemporaryStore()
@@ -22,7 +22,7 @@ import Testing
       for collection in ["newer", "other"] { try transaction.setObject(1, forKey: "k", inCollection: collection) }
     }
     try connection.readWrite { try $0.setObject(2, forKey: "k", inCollection: "newer") }
-    try execute("UPDATE collections SET flags = flags | 4 WHERE name = 'newer'")
+    try execute("UPDATE collections SET flags = flags | 8 WHERE name = 'newer'")
   }
 
   private func execute(_ sql: String) throws {

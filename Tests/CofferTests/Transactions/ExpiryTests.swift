@@ -226,7 +226,7 @@ import Testing
   @Test("stay in a collection that only a newer version knows")
   func newer() throws {
     try set("k", in: "newer")
-    try connection.perform { try $0.connection.execute("UPDATE collections SET flags = 4") }
+    try connection.perform { try $0.connection.execute("UPDATE collections SET flags = 8") }
     database.core.clock.stop(at: 2500)
     try set("other", expires: nil)
     #expect(try rows() == ["k", "other"])
