@@ -2,7 +2,7 @@ import Coffer
 import Dispatch
 
 extension ReadWriteTransaction {
-  /// Removes all collections.
+  /// Removes all keys of all collections, like removing them one by one: history keeps them. `Connection.erase()` does not.
   public borrowing func removeAllObjectsInAllCollections() throws {
     try session.removeAllInAllCollections()
   }

@@ -77,7 +77,7 @@ public struct Commit: Sendable {
     return ChangeScope(wholeCollections: collections.filter { $0.value.isCleared || $0.value.isUnlisted }.keys)
   }
 
-  /// Whether a collection was removed as a whole.
+  /// Whether all keys of a collection were removed, or it was erased.
   package func isCleared(_ collection: String) -> Bool {
     isEverything || collections[ByteString(collection)]?.isCleared ?? false
   }

@@ -9,13 +9,15 @@ struct WatchCommand: ParsableCommand {
     discussion: """
       Prints one change per line: number of the commit, kind of change, and key. Commits are in order, and each key is \
       listed once for each commit that changed it. The kind is inserted, updated, removed, expired or touched; for a \
-      collection, cleared if it was removed as a whole, or unlisted if too many of its keys changed to be listed. \
-      The kind everything, which has no key, means that any key of the store may have changed.
+      collection, cleared if all of its keys were removed, or unlisted if too many of them changed to be listed. \
+      The kind everything, which has no key, means that any key of the store may have changed. What else a commit did has \
+      a line of its own without a key, as in `prefs log`: slot 2 added; with --json, its kind is action.
 
       --since first prints the commits after that number and then continues, without omitting or repeating one. The store \
       remembers the last 10,000 commits; if that is not enough, everything is printed.
 
-      With --json, the time and the author of the commit are included, as in `prefs log`.
+      With --json, the time and the author of the commit are included, as in `prefs log`; of a key that expired, the time \
+      when it did.
 
       --values adds the value that the key has when the line is printed; secrets and sealed values are shown only with \
       --reveal. The command runs until a signal ends it or its output is closed.
