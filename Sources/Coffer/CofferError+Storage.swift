@@ -36,6 +36,7 @@ extension CofferError {
       case .permissionDenied(let path, let reason): .permissionDenied(path: path, reason: reason)
       case .belongsToAnother(let path, let user): .belongsToAnotherUser(path: path, user: Int(user))
       case .replaced(let path): .storeReplaced(path: path)
+      case .usedUnderAnotherName(let path): .usedUnderAnotherName(path: path)
       case .inputOutput(let path, let reason): .inputOutput(path: path, reason: reason)
       case .sqlite(let code, let message): .sqlite(code: Int(code), message: message)
       case .usedAfterFork: .usedAfterFork

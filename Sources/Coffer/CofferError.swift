@@ -79,6 +79,9 @@ public enum CofferError: Error, Equatable, Sendable {
   case permissionDenied(path: String, reason: String)
   /// The open store was replaced by another file, which could not be opened automatically; open it again.
   case storeReplaced(path: String)
+  /// The file has two names, and its log is beside the other one: a hard link, or a file that is mounted by itself. Nothing was
+  /// changed.
+  case usedUnderAnotherName(path: String)
   /// The store, or a folder that it is in, belongs to another user, and this user may not use it in this way.
   case belongsToAnotherUser(path: String, user: Int)
   /// The system reported an I/O error.
@@ -203,6 +206,10 @@ extension CofferError: CustomStringConvertible {
       "No space is left for \(path). Free some and try again; no partial change was written."
     case .permissionDenied(let path, let reason):
       "\(path) cannot be used: \(reason)."
+    case .usedUnderAnotherName(let path):
+      "\(path) is in use under another name: it is a hard link, or a file that is mounted by itself, as into a container, and "
+        + "its log is beside the other name. Open it there, and mount its folder instead of the file. If that log is lost, copy "
+        + "the file and open the copy. Nothing was changed."
     case .storeReplaced(let path):
       "The store at \(path) was replaced by another file while it was open. Open it again; nothing was written to either."
     case .belongsToAnotherUser(let path, let user):

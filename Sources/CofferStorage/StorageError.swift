@@ -15,6 +15,8 @@ package enum StorageError: Error, Equatable, Sendable {
   case belongsToAnother(path: String, user: UInt32)
   /// An open store was replaced by another file.
   case replaced(path: String)
+  /// The log of the store belongs to another name of its file.
+  case usedUnderAnotherName(path: String)
   case inputOutput(path: String, reason: String)
   case sqlite(code: Int32, message: String)
   case usedAfterFork

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The handle is opened by the VFS below, never by `open(2)`: closing any other descriptor of the file would drop
 /// SQLite's locks on it (https://www.sqlite.org/howtocorrupt.html, 2.2), while that VFS defers the close. All
-/// databases of this process on one file share one `Store`.
+/// databases of this process on one file, under one name, share one `Store`.
 package final class Store: Sendable {
   package let path: String
   package let storeID: [UInt8]
@@ -23,6 +23,22 @@ package final class Store: Sendable {
   private let state: Lock<State>
   /// Whether a sync of the log failed, and its frames must be written again.
   let hasUnsyncableLog = Atomic<Bool>(false)
+
+  /// The frames of the log that this process knows to be synced.
+  private let synced = Lock<(salts: UInt64, count: UInt32)>((0, 0))
+
+  func syncedFrameCount(salts: UInt64) -> UInt32 {
+    synced.withLock { $0.salts == salts ? $0.count : 0 }
+  }
+
+  func noteSync(ofFrames count: UInt32, salts: UInt64) {
+    synced.withLock { $0 = (salts, $0.salts == salts ? max($0.count, count) : count) }
+  }
+
+  /// Frames after `count` will be written again.
+  func forgetSync(after count: UInt32) {
+    synced.withLock { $0.count = min($0.count, count) }
+  }
 
   /// Whether the disk had no room for a log or shared memory when this store was opened for reading.
   let lacksRoom = Atomic<Bool>(false)
@@ -233,7 +249,8 @@ extension Store {
     let rootKey = try envelope.open(key)
     return try shared.withLock { table in
       table.removeAll { $0.store == nil }
-      let index = table.firstIndex { $0.identity == identity }
+      // SQLite finds the log by the name, so another name of the file is another store.
+      let index = table.firstIndex { $0.identity == identity && $0.store?.path == path }
       if let store = index.flatMap({ table[$0].store }), store.storeID == envelope.storeID, store.vfs === vfs {
         // An envelope that the open store would not follow must not admit anyone to it.
         if !store.isUnder(rootKey.key) {
@@ -244,6 +261,7 @@ extension Store {
         }
         return store
       }
+      if try file.logNotice()?.meaning(at: path) == .otherLog { throw StorageError.usedUnderAnotherName(path: path) }
       let store = try Store(
         path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey,
         source: key.isReadAtOnce ? key : nil, identity: identity, isReadOnly: isReadOnly,

@@ -19,6 +19,7 @@ extension CofferError {
     switch self {
     case .storeNotFound: .storeNotFound
     case .storeReplaced, .storeExists, .fileExists, .versionMismatch, .vaultExists, .conflictingDeclarations: .conflict
+    case .usedUnderAnotherName: .conflict
     case .versionNotFound, .slotNotFound, .vaultNotFound, .environmentNotFound: .notFound
     case .lastSlot, .slotsFull, .slotsNotOpened, .secretInUse: .refused
     case .notAStore, .notEncodable, .notDecodable, .invalidValue, .invalidSettings, .notExportable, .malformedSettings:

@@ -67,10 +67,10 @@ import Testing
     func edit(_ edit: (inout Data) -> Void) throws {
       var bytes = original
       for start in [0, Layout.envelopeCopyByteCount] {
-        let end = start + Layout.envelopeCopyByteCount - SHA256.byteCount
+        let end = start + Layout.envelopeCopyByteCount
         var copy = bytes.subdata(in: start..<end)
         edit(&copy)
-        bytes.replaceSubrange(start..<end + SHA256.byteCount, with: copy + (try copy.withUnsafeBytes(SHA256.digest)))
+        bytes.replaceSubrange(start..<end, with: try Envelope.checksummed(copy))
       }
       try bytes.write(to: URL(fileURLWithPath: store.path))
     }

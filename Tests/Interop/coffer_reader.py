@@ -302,12 +302,12 @@ class Fields:
 NO_STRETCHING, SCRYPT, PBKDF2, ARGON2ID = range(4)
 PASSPHRASE, CREDENTIAL = 2, 5
 
-MOST_WORK = 1 << 24
+MOST_WORK = 1 << 23
 COST_BOUNDS = {
     NO_STRETCHING: ((0, 0), (0, 0), (0, 0)),
-    SCRYPT: ((14, 21), (8, 32), (1, 16)),
-    PBKDF2: ((100_000, MOST_WORK), (0, 0), (0, 0)),
-    ARGON2ID: ((19_456, 1 << 22), (1, MOST_WORK), (1, 64)),
+    SCRYPT: ((14, 20), (8, 32), (1, 16)),
+    PBKDF2: ((100_000, MOST_WORK // 2), (0, 0), (0, 0)),
+    ARGON2ID: ((19_456, MOST_WORK // 4), (1, MOST_WORK), (1, 64)),
 }
 
 
@@ -357,7 +357,7 @@ class Slot:
 
     def stretch(self, secret: Secret) -> bytes:
         first, second, third = self.costs
-        work = {SCRYPT: (1 << min(first, 64)) * second * third, ARGON2ID: first * second}.get(self.stretching, 0)
+        work = {SCRYPT: (1 << min(first, 64)) * second * third, ARGON2ID: 4 * first * second}.get(self.stretching, 0)
         bounds = zip(self.costs, COST_BOUNDS[self.stretching])
         if work > MOST_WORK or not all(low <= cost <= high for cost, (low, high) in bounds):
             raise CannotBeTried(f"The costs of slot {self.id} are outside their bounds.")
@@ -439,7 +439,7 @@ class EpochKeys:
 class Envelope:
     SIZE = 16_384
     COPY = 8_192
-    CHECKED = COPY - 32
+    CHECKED = COPY - 96  # The log notice and the checksum follow.
     MAGIC = b"COFFER\r\n"
 
     sequence: int
@@ -462,7 +462,7 @@ class Envelope:
         whole = [
             copy
             for copy in known
-            if len(copy) == cls.COPY and hashlib.sha256(copy[: cls.CHECKED]).digest() == copy[cls.CHECKED :]
+            if len(copy) == cls.COPY and hashlib.sha256(copy[: cls.CHECKED]).digest() == copy[-32:]
         ]
         if not whole:
             raise Damaged("The store is damaged: both copies of its envelope are incomplete.")
@@ -542,12 +542,12 @@ class SealedPage:
         self.ciphertext = data[:USABLE]
         self.nonce = data[USABLE : USABLE + 24]
         self.tag = data[USABLE + 24 : USABLE + 40]
-        self.epoch, self.zero = struct.unpack(">II", data[USABLE + 40 :])
+        self.epoch, self.mark = struct.unpack(">II", data[USABLE + 40 :])
 
     def open(self, epochs: dict, additional: bytes) -> bytes:
         """The plaintext page, its reserved bytes zero; InvalidTag if it does not open."""
         keys = epochs.get(self.epoch)
-        if keys is None or self.zero != 0:
+        if keys is None:
             raise InvalidTag()
         return keys.page.open(self.nonce, self.ciphertext + self.tag, additional) + bytes(RESERVED)
 
@@ -630,7 +630,8 @@ class Log:
             if rest[:8] != salts:
                 return
             try:
-                plain = sealed.open(epochs, LABEL + struct.pack(">IIII", 2, number, page, size) + salts)
+                place = LABEL + struct.pack(">IIII", 2, number, page, size) + salts
+                plain = sealed.open(epochs, place + struct.pack(">I", sealed.mark))
             except InvalidTag:
                 return
             checksum.add(head[:8] + plain)
@@ -711,7 +712,11 @@ class Store:
         if len(data) < PAGE:
             raise Damaged(f"The store is damaged: page {number} is missing.")
         try:
-            return SealedPage(data).open(self._epochs, LABEL + struct.pack(">II", 1, number))
+            sealed = SealedPage(data)
+            # Only a frame of the log has a mark, which its tag covers.
+            if sealed.mark != 0:
+                raise InvalidTag()
+            return sealed.open(self._epochs, LABEL + struct.pack(">II", 1, number))
         except InvalidTag:
             raise Damaged(f"The store is damaged: page {number} does not authenticate.")
 

@@ -108,11 +108,11 @@ class NewStore:
 
     # MARK: - Pages
 
-    def _seal(self, epoch: int, plain: bytes, additional: bytes) -> bytes:
+    def _seal(self, epoch: int, plain: bytes, additional: bytes, mark: int = 0) -> bytes:
         nonce = os.urandom(24)
         cipher = reader.XAES(reader.hkdf(self.epochs[epoch], self.store_id, "coffer v1 page"))
         sealed = cipher.seal(nonce, plain[: reader.USABLE], additional)
-        return sealed[: reader.USABLE] + nonce + sealed[reader.USABLE :] + struct.pack(">II", epoch, 0)
+        return sealed[: reader.USABLE] + nonce + sealed[reader.USABLE :] + struct.pack(">II", epoch, mark)
 
     def _epoch_of(self, number: int) -> int:
         """Takes turns, so that every epoch has pages."""
@@ -139,10 +139,13 @@ class NewStore:
             frame = plain[32 + (number - 1) * size :][:size]
             epoch = self._epoch_of(number)
             additional = b"coffer/1" + struct.pack(">II", 2, number) + frame[:8] + salts
+            # As if each frame had been synced before the next one was written.
+            mark = number - 1
+            additional += struct.pack(">I", mark)
             found += [
                 frame[:8],
                 self._log_header_cipher(epoch).encipher(frame[8:24], number),
-                self._seal(epoch, frame[24:], additional),
+                self._seal(epoch, frame[24:], additional, mark),
             ]
         return b"".join(found)
 
@@ -150,4 +153,4 @@ class NewStore:
 def with_checksum(copy: bytes) -> bytes:
     """A copy of the envelope, with the checksum it ought to have."""
     body = copy[: reader.Envelope.CHECKED]
-    return body + hashlib.sha256(body).digest()
+    return body + bytes(64) + hashlib.sha256(body).digest()

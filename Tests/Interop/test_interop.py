@@ -1060,10 +1060,10 @@ class AStoreMadeFromTheSpecification(InteropTestCase):
             *(
                 sealing.NewSlot(b"secret", 1, 2, stretching, costs, is_unstretched=True)
                 for stretching, costs in (
-                    (reader.SCRYPT, (22, 8, 1)), (reader.SCRYPT, (21, 8, 2)), (reader.SCRYPT, (63, 8, 1)),
-                    (reader.SCRYPT, (64, 8, 1)), (reader.SCRYPT, (2**32 - 1, 8, 1)), (reader.PBKDF2, (2**24 + 1, 0, 0)),
+                    (reader.SCRYPT, (21, 8, 1)), (reader.SCRYPT, (20, 8, 2)), (reader.SCRYPT, (63, 8, 1)),
+                    (reader.SCRYPT, (64, 8, 1)), (reader.SCRYPT, (2**32 - 1, 8, 1)), (reader.PBKDF2, (2**22 + 1, 0, 0)),
                     (reader.PBKDF2, (100_000, 1, 0)), (reader.PBKDF2, (100_000, 0, 1)),
-                    (reader.ARGON2ID, (2**22 + 1, 1, 1)), (reader.ARGON2ID, (2**20, 17, 1)),
+                    (reader.ARGON2ID, (2**21 + 1, 1, 1)), (reader.ARGON2ID, (2**20, 3, 1)),
                     (reader.ARGON2ID, (19_456, 0, 1)),
                 )
             ),

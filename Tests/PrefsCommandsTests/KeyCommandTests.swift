@@ -92,8 +92,9 @@ struct KeyCommandTests {
     "Contradictory options are 2",
     arguments: [
       ["--passphrase", "--new-key-file", "k"], ["--key-command", "a", "--credential", "b"],
-      ["--new-key-file", "k", "--cost", "17"], ["--cost", "13"], ["--cost", "22"], ["--cost", "17", "--argon2id"],
-      ["--pbkdf2", "99999"], ["--calibrate", "0"], ["--calibrate", "nan"], ["--new-key-file", ""],
+      ["--new-key-file", "k", "--cost", "17"], ["--cost", "13"], ["--cost", "21"], ["--cost", "17", "--argon2id"],
+      ["--pbkdf2", "99999"], ["--pbkdf2", "4194305"], ["--calibrate", "0"], ["--calibrate", "nan"],
+      ["--new-key-file", ""],
       ["--new-passphrase-fd", "-1"], ["--label", String(repeating: "x", count: 65)],
     ])
   func usage(_ options: [String]) throws {

@@ -85,6 +85,26 @@ case "set":
   // set … KEY TEXT
   try open().makeConnection().readWrite { try $0.setObject(rest[1], forKey: rest[0]) }
 
+case "set-lines":
+  // Sets the key on each line of input to true, in a transaction of its own, and prints "done", or why not.
+  do {
+    let database = try open()
+    let connection = try database.makeConnection()
+    say("open")
+    while let line = readLine() {
+      do {
+        try connection.readWrite { try $0.setObject(true, forKey: line) }
+        say("done")
+      } catch let error as CofferError {
+        say("\(error)")
+      }
+    }
+    try database.close()
+    say("closed")
+  } catch let error as CofferError {
+    say("\(error)")
+  }
+
 case "clear":
   // clear … COLLECTION
   try open().makeConnection().readWrite { try $0.removeAllObjects(inCollection: rest[0]) }

@@ -132,6 +132,7 @@ public final class Database: Sendable {
     var connections: [WeakConnection] = []
     /// What recovery dropped from the log.
     var logProblem: String?
+    var logNote: String?
     /// The connection that opening used, kept for the first caller that needs one.
     var spare: SpareConnection?
     /// The proxies' pending changes, to be flushed when the database closes.
@@ -322,6 +323,14 @@ public final class Database: Sendable {
   /// Reports what a recovery by `connection` dropped from the log.
   private func report(_ connection: SQLiteConnection) {
     guard let loss = connection.logLoss else { return }
+    guard loss.wasSynced else {
+      let note =
+        "The log was whole only up to frame \(loss.firstFrame). After a power cut that is normal for commits that were not "
+        + "synced; the store was opened at the last whole commit before them."
+      options.logger.notice("\(path): \(note)")
+      state.withLock { $0.logNote = note }
+      return
+    }
     let problem =
       "The log did not authenticate from frame \(loss.firstFrame) on; the store was opened at the last commit before it."
       + loss.copy.sentence
@@ -409,6 +418,8 @@ public final class Database: Sendable {
   }
 
   package var logProblem: String? { state.withLock { $0.logProblem } }
+  /// What opening left out because it was not synced before a power cut.
+  package var logNote: String? { state.withLock { $0.logNote } }
 
   /// Reports that the store is older than before: an earlier state was put back.
   func reportRollback(from known: Int64, to last: Int64) {

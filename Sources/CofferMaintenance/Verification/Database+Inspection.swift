@@ -52,12 +52,13 @@ extension Database {
             storeID: HexText.text(store.storeID),
             pageSize: Layout.pageByteCount,
             pageCount: try session.connection.statement("PRAGMA page_count").first { Int($0.integer(0)) } ?? 0,
-            log: try LogStatus(of: store, committed: session.connection.committedFrameCount),
+            log: try LogStatus(of: store, connection: session.connection),
             slots: store.envelope.slots.map(SlotInfo.init),
             snapshot: try session.snapshot(), epochCount: store.envelope.epochs.count,
             fileProblems: store.fileProblems(), logProblem: logProblem,
             tailProblems: PageVerification.problems(tailByteCount: try store.tailByteCount()),
-            damagedEnvelopeCopies: try store.damagedEnvelopeCopies(), notes: store.notes())
+            damagedEnvelopeCopies: try store.damagedEnvelopeCopies(),
+            notes: store.notes() + [logNote].compactMap(\.self))
         }
       }
     }
@@ -131,29 +132,50 @@ public struct LogStatus: Sendable, Equatable {
   /// The number of frames, each a page, that belong to whole commits.
   public let frameCount: Int
   /// The number of lost frames: damaged, or after a damaged one.
+  ///
+  /// Frames that were not synced, of which a power cut may leave any part, are not counted.
   public let lostFrameCount: Int
+  /// The number of frames of whole commits that the shared memory does not show.
+  package let hiddenFrameCount: Int
   /// Whether its header is damaged, so that opening the store loses the whole log.
   public let isHeaderDamaged: Bool
 
   /// Whether everything committed can be recovered.
   public var isWhole: Bool { lostFrameCount == 0 && !isHeaderDamaged }
 
-  /// - Parameter committed: The number of committed frames, if the store is open. When all of them are present and
-  ///   only the very last frame is torn, it belongs to a transaction that failed on a full disk, and nothing is lost.
-  init(of store: Store, committed: Int? = nil) throws {
+  /// - Parameter connection: One of the open store, which shows how many frames are committed. When all of them are
+  ///   present and only the very last frame is torn, it belongs to a transaction that failed on a full disk, and nothing is
+  ///   lost.
+  init(of store: Store, connection: SQLiteConnection? = nil) throws {
     var scan = try LogScan(of: store)
-    // Another process may be writing frames right now.
-    for _ in 0..<2 where scan.lostFrameCount > 0 || scan.isHeaderDamaged { scan = try LogScan(of: store) }
+    /// The frames that the shared memory hides; those of a generation that was checkpointed do not count.
+    func hidden() -> Int {
+      guard let connection, connection.generationSalts == scan.salts else { return 0 }
+      return max(0, scan.committedFrameCount - (connection.committedFrameCount ?? .max))
+    }
+    // Another process may be writing frames right now, or be about to publish them.
+    for _ in 0..<2 where scan.lostFrameCount > 0 || scan.isHeaderDamaged || hidden() > 0 {
+      scan = try LogScan(of: store)
+    }
     byteCount = scan.byteCount
     frameCount = scan.committedFrameCount
+    hiddenFrameCount = hidden()
+    let committed = connection?.committedFrameCount
     let isTornEnd = scan.firstDamagedFrame == scan.committedFrameCount + scan.lostFrameCount
-    lostFrameCount = isTornEnd && committed == scan.committedFrameCount ? 0 : scan.lostFrameCount
+    let isUnsynced = !scan.lostSyncedFrames && committed ?? 0 <= scan.committedFrameCount
+    lostFrameCount = isUnsynced || isTornEnd && committed == scan.committedFrameCount ? 0 : scan.lostFrameCount
     isHeaderDamaged = scan.isHeaderDamaged
   }
 
   /// What is wrong, in sentences; empty when it is whole.
   public var problems: [String] {
     if isHeaderDamaged { return ["The header of the log does not authenticate; SQLite treats the log as empty."] }
+    if hiddenFrameCount > 0 {
+      return [
+        "The shared memory hides \(hiddenFrameCount) committed frames of the log: a program died as it committed them, or someone "
+          + "put back an earlier state of the memory. The next change finds them."
+      ]
+    }
     guard lostFrameCount > 0 else { return [] }
     return ["\(lostFrameCount) frames of the log are lost: they follow a damaged frame."]
   }

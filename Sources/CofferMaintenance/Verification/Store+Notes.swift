@@ -24,6 +24,16 @@ extension Store {
       notes.append(
         "Group \(owner.group) shares the store: its members can read and change everything that the store's key opens.")
     }
+    if linkCount > 1 {
+      notes.append(
+        "The store file has \(linkCount) names (hard links). Use only one of them: each has a log of its own, and while that "
+          + "has changes, the others are refused.")
+    }
+    if isMountPoint {
+      notes.append(
+        "The store file is mounted by itself. Mount its folder instead: the log is beside the file, and programs outside "
+          + "have another one.")
+    }
     notes += FilePermissions.notes(ofFolderAbove: path, of: owner)
     notes += leftovers().map { name in
       "\(name) was left by a program that died while creating a store here. Unless a store is being created now, it can "

@@ -59,6 +59,8 @@ package struct Envelope: Equatable, Sendable {
 
 extension Envelope {
   private static let checksumOffset = Layout.envelopeCopyByteCount - SHA256.byteCount
+  /// The bytes that the checksum covers; the log notice follows.
+  package static let checkedByteCount = LogNotice.range.lowerBound
 
   /// One copy of the envelope.
   package func encoded(rootKey: SecretBytes) throws -> [UInt8] {
@@ -81,14 +83,23 @@ extension Envelope {
     writer.append(succession?.encoded ?? Succession.none)
     var bytes = writer.bytes
     bytes += try Self.mac(of: bytes, rootKey: rootKey, storeID: storeID)
-    guard bytes.count <= Self.checksumOffset else {
+    guard bytes.count <= Self.checkedByteCount else {
       throw StorageError.unsupported(reason: "the slots and their labels do not fit into the envelope")
     }
-    bytes += [UInt8](repeating: 0, count: Self.checksumOffset - bytes.count)
-    return bytes + (try bytes.withUnsafeBytes(SHA256.digest))
+    bytes += [UInt8](repeating: 0, count: Self.checkedByteCount - bytes.count)
+    return try Self.checksummed(bytes)
+  }
+
+  /// A whole copy: the bytes that the checksum covers, an empty log notice, and the checksum.
+  package static func checksummed(_ checked: some Sequence<UInt8>) throws -> [UInt8] {
+    let checked = Array(checked.prefix(checkedByteCount))
+    let digest = try checked.withUnsafeBytes(SHA256.digest)
+    return checked + [UInt8](repeating: 0, count: LogNotice.range.count) + digest
   }
 
   /// Parses one copy without trusting it: see `verify(rootKey:)`.
+  ///
+  /// The log notice must have been cleared from it.
   ///
   /// Magic, format version and checksum keep their offsets in all later formats, so any version of Coffer can
   /// distinguish a newer store from a damaged one.
@@ -97,10 +108,13 @@ extension Envelope {
       throw EnvelopeError.wrongMagic
     }
     let checksumStart = bytes.startIndex + Self.checksumOffset
-    let digest = try bytes[..<checksumStart].withUnsafeBytes(SHA256.digest)
-    guard digest.elementsEqual(bytes[checksumStart...]) else { throw EnvelopeError.checksumMismatch }
+    let checkedEnd = bytes.startIndex + Self.checkedByteCount
+    let digest = try bytes[..<checkedEnd].withUnsafeBytes(SHA256.digest)
+    guard digest.elementsEqual(bytes[checksumStart...]), bytes[checkedEnd..<checksumStart].isZero else {
+      throw EnvelopeError.checksumMismatch
+    }
 
-    var reader = ByteReader(bytes[..<checksumStart])
+    var reader = ByteReader(bytes[..<checkedEnd])
     do {
       _ = try reader.read(count: Self.magic.count)
       let version: UInt16 = try reader.read()
@@ -132,7 +146,7 @@ extension Envelope {
       succession = try Succession(encoded: reader.read(count: Succession.byteCount))
       authenticated = Array(bytes[..<reader.position])
       mac = try Array(reader.read(count: SHA256.byteCount))
-      guard bytes[reader.position..<checksumStart].isZero else {
+      guard bytes[reader.position..<checkedEnd].isZero else {
         throw EnvelopeError.unreadable("padding")
       }
     } catch is ByteReader.Overrun {

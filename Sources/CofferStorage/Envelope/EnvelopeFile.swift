@@ -62,6 +62,8 @@ final class EnvelopeFile: @unchecked Sendable {
   private func readOnce() throws -> Contents {
     var bytes = [UInt8](repeating: 0, count: Layout.envelopeByteCount)
     try read(into: &bytes, at: 0)
+    // The log notice is no part of the envelope.
+    bytes.replaceSubrange(LogNotice.range, with: repeatElement(0, count: LogNotice.range.count))
     if let lastContents, lastBytes[...].hasSameBytes(as: bytes[...]) { return lastContents }
     let contents = try Self.newest(in: bytes, path: path)
     lastContents = contents
@@ -80,6 +82,15 @@ final class EnvelopeFile: @unchecked Sendable {
     try withUnsafeMutableBytes(of: &sequence) { try read(into: $0, at: offset) }
     return UInt64(bigEndian: sequence)
   }
+
+  private func noticeBytes() throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: LogNotice.range.count)
+    try read(into: &bytes, at: Int64(LogNotice.range.lowerBound))
+    return bytes
+  }
+
+  /// Which log belongs to the file; nil if none has commits.
+  func logNotice() throws -> LogNotice? { LogNotice(try noticeBytes()) }
 
   /// Fills `buffer`; what lies beyond the end of the file reads as zeros.
   func read(into buffer: inout [UInt8], at offset: Int64) throws {
@@ -137,6 +148,10 @@ final class EnvelopeFile: @unchecked Sendable {
 
   private func write(_ copy: [UInt8], over index: Int) throws {
     let offset = Int64(index * Layout.envelopeCopyByteCount)
+    var copy = copy
+    // The first copy keeps the log notice, which only the holder of the write lock changes.
+    let notice = try index == 0 ? noticeBytes() : [UInt8](repeating: 0, count: LogNotice.range.count)
+    copy.replaceSubrange(LogNotice.range, with: notice)
     unsyncedCopies.insert(index)
     errno = 0
     var code = copy.withUnsafeBytes { file.write($0.baseAddress!, $0.count, at: offset) }

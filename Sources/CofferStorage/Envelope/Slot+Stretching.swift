@@ -26,30 +26,28 @@ extension Slot.Stretching {
     }
   }
 
-  /// The highest cost of a slot: N·r·p of scrypt, iterations of PBKDF2, KiB × iterations of Argon2id.
-  private static let maximumWork: UInt64 = 1 << 24
+  /// The highest cost of a slot, in the unit of `PasswordHash.work`: about two seconds, of any algorithm.
+  private static let maximumWork: UInt64 = 1 << 23
 
-  /// The highest total cost of the slots tried for one opening: two of the costliest, or 32 of the standard.
-  static let maximumTotalWork: UInt64 = 1 << 25
+  /// The highest total cost of the slots tried for one opening, some four seconds: two of the costliest, or 16 of the
+  /// standard.
+  static let maximumTotalWork: UInt64 = 1 << 24
 
-  /// The cost of trying a secret, in the units of `maximumWork`; nil when it is low enough to weaken the store, or
+  /// The cost of trying a secret, in the unit of `PasswordHash.work`; nil when it is low enough to weaken the store, or
   /// high enough to exhaust the machine.
   var work: UInt64? {
-    let work: UInt64
     switch self {
     case .none: return 0
     case .outOfBounds: return nil
     case .password(.scrypt(let log2N, let r, let p)):
-      guard (14...21).contains(log2N), (8...32).contains(r), (1...16).contains(p) else { return nil }
-      work = (UInt64(r) * UInt64(p)) << UInt64(log2N)
+      guard (14...20).contains(log2N), (8...32).contains(r), (1...16).contains(p) else { return nil }
     case .password(.pbkdf2HMACSHA512(let iterations)):
       guard iterations >= 100_000 else { return nil }
-      work = UInt64(iterations)
     case .password(.argon2id(let memoryKiB, let iterations, let lanes)):
       guard memoryKiB >= 19_456, iterations >= 1, (1...64).contains(lanes) else { return nil }
-      work = UInt64(memoryKiB) * UInt64(iterations)
     }
-    return work <= Self.maximumWork ? work : nil
+    guard case .password(let hash) = self, hash.work <= Self.maximumWork else { return nil }
+    return hash.work
   }
 
   /// Refuses a cost that is out of bounds.
@@ -105,14 +103,12 @@ extension Slot.Stretching {
   /// For algorithms other than the standard one, the limit is what OWASP's password storage cheat sheet recommends
   /// today.
   package var isWeakerThanStandard: Bool {
-    guard let work else { return false }
-    return switch self {
-    case .none, .outOfBounds: false
-    // 2^17 · 8 · 1
-    case .password(.scrypt): work < 1 << 20
-    case .password(.pbkdf2HMACSHA512): work < 210_000
+    guard work != nil, case .password(let hash) = self else { return false }
+    return switch hash {
+    case .scrypt: hash.work < PasswordHash.standard.work
+    case .pbkdf2HMACSHA512(let iterations): iterations < 210_000
     // 19 MiB twice.
-    case .password(.argon2id): work < 2 * 19_456
+    case .argon2id(let memoryKiB, let iterations, _): UInt64(memoryKiB) * UInt64(iterations) < 2 * 19_456
     }
   }
 }

@@ -30,7 +30,13 @@ extension SQLiteConnection {
       try execute(synchronization == .full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL")
       self.synchronization = synchronization
     }
-    try statement("BEGIN IMMEDIATE").run()
+    let outdatedIndexCount = context?.outdatedIndexCount
+    do {
+      try statement("BEGIN IMMEDIATE").run()
+    } catch StorageError.busy where context?.outdatedIndexCount != outdatedIndexCount {
+      // No other connection was in the way: the wal-index is recovered now. With a timeout, SQLite itself tries again.
+      try statement("BEGIN IMMEDIATE").run()
+    }
     context?.store.repairEnvelope()
   }
 
@@ -76,6 +82,9 @@ extension SQLiteConnection {
 
   /// The number of committed frames in the log; nil without shared memory, or before the first read.
   package var committedFrameCount: Int? { (databaseFile?.committedFrameCount).map { Int($0) } }
+
+  /// The salts of the log's generation, as `LogScan` has them; nil without shared memory, or before the first read.
+  package var generationSalts: UInt64? { databaseFile?.indexSalts }
 
   /// nil for a store in memory.
   package var store: Store? { context?.store }

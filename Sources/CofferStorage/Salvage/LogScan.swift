@@ -13,6 +13,10 @@ package struct LogScan: Sendable {
   package private(set) var lostFrameCount = 0
   /// The first damaged frame, from 1; nil if there is none.
   package private(set) var firstDamagedFrame: Int?
+  /// Whether a later frame says that the first damaged one had been synced.
+  ///
+  /// A power cut damages none of those, but may leave any part of unsynced ones.
+  package private(set) var lostSyncedFrames = false
   /// Whether the header is damaged, so that SQLite treats the whole log as empty.
   package private(set) var isHeaderDamaged = false
   /// The size of the database in pages after the last commit in the log; nil if it has none.
@@ -20,10 +24,15 @@ package struct LogScan: Sendable {
   /// The newest valid frame of each page.
   private(set) var frames: [UInt32: UInt32] = [:]
   /// The salts of the current generation, as stored in its frames.
-  private(set) var salts: UInt64 = 0
+  package private(set) var salts: UInt64 = 0
 
   /// The highest page number in the log.
   var lastPage: Int { frames.keys.max().map(Int.init(pageNumber:)) ?? 0 }
+
+  /// The pages in the log with numbers above `last`, in order.
+  func pages(after last: Int) -> [Int] {
+    frames.keys.map(Int.init(pageNumber:)).filter { $0 > last }.sorted()
+  }
 
   /// Reads the log of `store`, if there is one.
   package init(of store: Store) throws {
@@ -76,6 +85,8 @@ package struct LogScan: Sendable {
     guard let last = last ?? (isHeaderDamaged && salts == 0 ? file.frameCount : nil) else { return }
     firstDamagedFrame = number
     lostFrameCount = last - committedFrameCount
+    lostSyncedFrames =
+      isHeaderDamaged || (number...last).contains { file.mark(of: UInt32($0), salts: salts) ?? 0 >= number }
   }
 }
 
@@ -168,6 +179,12 @@ private final class LogScanner {
       }
     }
     return isOpen ? page : nil
+  }
+
+  /// The sync mark of a frame, if it authenticates.
+  func mark(of number: UInt32, salts: UInt64) -> UInt32? {
+    guard frame(number) != nil, decryptPage(salts: salts) != nil else { return nil }
+    return bytes.withUnsafeBytes { PageCodec.mark(ofSealedPage: $0.baseAddress! + Layout.frameHeaderByteCount) }
   }
 
   /// The last frame from `number` on that was written to this generation: its page authenticates under the salts, or

@@ -22,8 +22,13 @@ package final class PageReader {
   package private(set) var pageCount: Int
   /// Whether the log or page 1 states the number of pages.
   package private(set) var isPageCountKnown: Bool
-  /// The number of pages that may be present; those beyond are missing.
+  /// The number of pages that may be present without a gap, from page 1 on.
   package private(set) var presentCount: Int
+  /// Further pages of the log, after the first missing one, in order.
+  ///
+  /// Only frames that an attacker made with the key leave a gap. Their page numbers, up to 2³², must bound neither
+  /// memory nor time: those depend only on the sizes of file and log.
+  package private(set) var pagesAfterGap: [Int]
   /// The contents of the log.
   package let log: LogScan
   private let store: Store
@@ -44,14 +49,16 @@ package final class PageReader {
     // The last page may be partly present.
     let hasPart = fileByteCount > Layout.envelopeByteCount && fileByteCount % Int64(Layout.pageByteCount) > 0
     filePageCount = Layout.pageCount(inFileOf: fileByteCount) + (hasPart ? 1 : 0)
-    let roomCount = max(filePageCount, log.lastPage)
-    presentCount = roomCount
-    pageCount = log.pageCount ?? max(1, roomCount)
+    (presentCount, pagesAfterGap) = (filePageCount, [])
+    pageCount = log.pageCount ?? max(1, filePageCount, log.lastPage)
     isPageCountKnown = log.pageCount != nil
     if !isPageCountKnown, case .success(let first) = page(1), let count = Self.count(inHeader: first) {
       (pageCount, isPageCountKnown) = (count, true)
     }
-    presentCount = min(roomCount, pageCount)
+    presentCount = min(filePageCount, pageCount)
+    for number in log.pages(after: filePageCount) where number <= pageCount {
+      if number == presentCount + 1 { presentCount = number } else { pagesAfterGap.append(number) }
+    }
     if isPageCountKnown, log.pageCount == nil {
       tailByteCount = Int(clamping: max(0, fileByteCount - Layout.offset(ofPage: pageCount + 1)))
     }

@@ -28,8 +28,13 @@ package final class TableSalvage {
 
   private let pages: PageReader
   private let progress: (Double) throws -> Void
+  /// The pages that may be present, as ranges in order.
+  private let present: [ClosedRange<Int>]
+  private let presentCount: Int
   /// The visited pages.
   private var isDone: [Bool]
+  /// The visited ones of those after a gap; nil for one that is not present.
+  private var isDoneAfterGap: [Int: Bool] = [:]
   private var doneCount = 0
   private var damaged: [Int: (table: String?, damage: PageDamage)] = [:]
   /// The root page of each table and index, from the schema.
@@ -44,7 +49,24 @@ package final class TableSalvage {
   package init(_ pages: PageReader, progress: @escaping (Double) throws -> Void) {
     self.pages = pages
     self.progress = progress
+    present = (pages.presentCount > 0 ? [1...pages.presentCount] : []) + pages.pagesAfterGap.map { $0...$0 }
+    presentCount = pages.presentCount + pages.pagesAfterGap.count
     isDone = [Bool](repeating: false, count: pages.presentCount + 1)
+    for number in pages.pagesAfterGap { isDoneAfterGap[number] = false }
+  }
+
+  private func isPresent(_ number: Int) -> Bool { number < isDone.count || isDoneAfterGap[number] != nil }
+
+  private func wasVisited(_ number: Int) -> Bool {
+    number < isDone.count ? isDone[number] : isDoneAfterGap[number] ?? false
+  }
+
+  /// - Returns: false if it was visited before.
+  private func visit(_ number: Int) -> Bool {
+    guard !wasVisited(number) else { return false }
+    if number < isDone.count { isDone[number] = true } else { isDoneAfterGap[number] = true }
+    doneCount += 1
+    return true
   }
 
   /// Calls `take` with each row.
@@ -61,14 +83,14 @@ package final class TableSalvage {
     // A page determines the owner of its children, so parents come first. A page that is in no tree may be an
     // overflow page of a later row.
     for kinds in [[BTreePage.Kind.indexInterior], [.indexLeaf, .tableLeaf]] {
-      for number in stride(from: 1, through: pages.presentCount, by: 1) where !isDone[number] {
+      for number in present.joined() where !wasVisited(number) {
         guard case .success(let page) = pages.page(number), let kind = BTreePage.kind(page, number: number),
           kinds.contains(kind)
         else { continue }
         try walk(from: number, of: nil, take)
       }
     }
-    for number in stride(from: 1, through: pages.presentCount, by: 1) { _ = try load(number, of: nil) }
+    for number in present.joined() { _ = try load(number, of: nil) }
     try progress(1)
   }
 
@@ -85,10 +107,10 @@ package final class TableSalvage {
       }
     }
     var next = pages.presentCount + 1
-    for (number, page) in damaged.sorted(by: { $0.key < $1.key }) {
+    for number in Set(damaged.keys).union(pages.pagesAfterGap).sorted() {
       if number > next { add(next...number - 1, nil, .missing) }
       if number >= next { next = number + 1 }
-      add(number...number, page.table, page.damage)
+      if let page = damaged[number] { add(number...number, page.table, page.damage) }
     }
     if pages.pageCount >= next { add(next...pages.pageCount, nil, .missing) }
     return ranges
@@ -127,16 +149,14 @@ package final class TableSalvage {
   /// Loads an unvisited page; nil if it was visited before, or is damaged.
   private func load(_ number: Int, of table: String?) throws -> [UInt8]? {
     guard number >= 1, number != Self.lockPage else { return nil }
-    guard number <= pages.presentCount else {
+    guard isPresent(number) else {
       // If a file ends before its first page, the rest of its contents is unknown.
       let isMissing = number <= pages.pageCount || !pages.isPageCountKnown
       if isMissing, number > 1, damaged[number] == nil { damaged[number] = (table, .missing) }
       return nil
     }
-    guard !isDone[number] else { return nil }
-    isDone[number] = true
-    doneCount += 1
-    if doneCount % 64 == 0 { try progress(Double(doneCount) / Double(pages.presentCount)) }
+    guard visit(number) else { return nil }
+    if doneCount % 64 == 0 { try progress(Double(doneCount) / Double(presentCount)) }
     switch pages.page(number) {
     case .success(let page): return page
     case .failure(let damage):
@@ -187,14 +207,12 @@ package final class TableSalvage {
   /// - Returns: Whether the page is in no tree.
   private func noteFree(_ number: Int) -> Bool {
     guard number > 0, number != Self.lockPage else { return false }
-    guard number <= pages.presentCount else {
+    guard isPresent(number) else {
       guard number <= pages.pageCount, damaged[number] == nil else { return false }
       damaged[number] = (Self.free, .missing)
       return false
     }
-    guard !isDone[number] else { return false }
-    isDone[number] = true
-    doneCount += 1
+    guard visit(number) else { return false }
     if case .failure(let damage) = pages.page(number) { damaged[number] = (Self.free, damage) }
     return true
   }

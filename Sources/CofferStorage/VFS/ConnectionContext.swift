@@ -14,6 +14,8 @@ final class ConnectionContext: @unchecked Sendable {
   private var envelopeSequence: UInt64
   /// The error behind SQLite's result code, taken when the code is turned into an error.
   private(set) var failure: StorageError?
+  /// How often the write lock was given back because the wal-index must be recovered first.
+  var outdatedIndexCount = 0
   /// The part of the log lost in a recovery.
   var logLoss: LogLoss?
 

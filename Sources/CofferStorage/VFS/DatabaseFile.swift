@@ -13,10 +13,16 @@ final class DatabaseFile {
   private var unlockedVersion: FileVersion?
   /// The log of this connection while it is open; it unregisters itself.
   unowned(unsafe) var log: LogFile?
-  /// The first region of the mapped wal-index.
+  /// The regions of the mapped wal-index; empty where there is no shared memory, or it is not mapped yet.
   ///
   /// https://www.sqlite.org/walformat.html#the_wal_index_file_format
+  @exclusivity(unchecked) private var regions: [UnsafeRawPointer?] = []
+  /// The first one.
   private(set) var index: UnsafeRawPointer?
+  /// Whether the store's notice names this log.
+  ///
+  /// It cannot change before this connection releases its lock on the file, because it is cleared under an exclusive one.
+  var hasLogNotice = false
   /// Whether SQLite was told to keep the wal-index on the heap because there is no shared memory.
   private var lacksSharedMemory = false
   /// Whether SQLite was ever told so; it then treats shared memory as read-only until it has unmapped it.
@@ -25,6 +31,10 @@ final class DatabaseFile {
   private var hasCheckedSharedMemory = false
   /// The locks, as bits, granted without shared memory to lock.
   private var emptyLocks: Int32 = 0
+  /// The lock of this connection as a reader.
+  ///
+  /// A recovery or a checkpoint has none while it takes the write lock.
+  private(set) var readLock: Int32?
   private(set) var holdsWriteLock = false
   private(set) var holdsRecoveryLock = false
   private var holdsCheckpointLock = false
@@ -87,7 +97,7 @@ final class DatabaseFile {
     return result
   }
 
-  private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
+  func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
     let offset = Int64(number - 1) * Int64(Layout.pageByteCount) + Self.shift
     let result = context.checked(real.read(buffer, Layout.pageByteCount, at: offset))
     if result == COFFER_IOERR_SHORT_READ { return readPastEnd(number) }
@@ -223,8 +233,20 @@ final class DatabaseFile {
     var code = mapBelow(region, count, extend, result)
     if code == SQLITE_OK, hasLackedSharedMemory { code = SQLITE_READONLY }
     // Read-only shared memory is mapped, too; SQLite treats this code as success.
-    if region == 0, code == SQLITE_OK || code == SQLITE_READONLY { index = UnsafeRawPointer(result.pointee) }
+    if code == SQLITE_OK || code == SQLITE_READONLY {
+      if region == 0 { index = UnsafeRawPointer(result.pointee) }
+      while regions.count <= Int(region) { regions.append(nil) }
+      regions[Int(region)] = UnsafeRawPointer(result.pointee)
+    }
     return code
+  }
+
+  /// The page that a frame holds according to the wal-index; nil if it is not in shared memory.
+  @inline(__always)
+  func indexedPage(ofFrame frame: UInt32) -> UInt32? {
+    let (region, offset) = WalIndex.place(ofFrame: frame)
+    guard region < regions.count, let start = regions[region] else { return nil }
+    return start.load(fromByteOffset: offset, as: UInt32.self)
   }
 
   private func mapBelow(
@@ -264,6 +286,10 @@ final class DatabaseFile {
   }
 
   private func lockIndex(_ first: Int32, _ count: Int32, _ flags: Int32) -> Int32 {
+    if flags & SQLITE_SHM_LOCK != 0, flags & SQLITE_SHM_SHARED != 0, !hasLogNotice {
+      let code = readLogNotice()
+      guard code == SQLITE_OK else { return code }
+    }
     if let code = lockNothing(first, flags) { return code }
     let xShmLock = real.methods.xShmLock
     if flags & SQLITE_SHM_EXCLUSIVE != 0, first > IndexLock.recovery {
@@ -273,13 +299,20 @@ final class DatabaseFile {
       return SQLITE_BUSY
     }
     // The readers' read marks do not matter here.
-    guard flags & SQLITE_SHM_EXCLUSIVE != 0 else { return context.checked(xShmLock!(real.file, first, count, flags)) }
+    guard flags & SQLITE_SHM_EXCLUSIVE != 0 else {
+      let code = context.checked(xShmLock!(real.file, first, count, flags))
+      if code == SQLITE_OK, first >= IndexLock.firstReader {
+        readLock = flags & SQLITE_SHM_LOCK != 0 ? first : nil
+      }
+      return code
+    }
     let coversRecovery = (first..<first + count).contains(IndexLock.recovery)
     let coversCheckpoint = (first..<first + count).contains(IndexLock.checkpoint)
     if flags & SQLITE_SHM_UNLOCK != 0 {
       // A header without its page belongs to a failed transaction; SQLite ignores errors of unlocking.
       log?.dropPendingHeader()
       if first == IndexLock.write {
+        if let committedFrameCount { log?.revokeCommit(after: committedFrameCount) }
         indexVersionAfterWrite = indexVersion
         holdsWriteLock = false
         log?.endWriteTransaction()
@@ -310,6 +343,11 @@ final class DatabaseFile {
       context.fail(error as? StorageError ?? .unsupported(reason: "\(error)"))
       _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
       return SQLITE_IOERR
+    }
+    let checked = first == IndexLock.write ? prepareWriting() : coversRecovery ? SQLITE_OK : prepareCheckpoint()
+    guard checked == SQLITE_OK else {
+      _ = xShmLock!(real.file, first, count, SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE)
+      return checked
     }
     if first == IndexLock.write { holdsWriteLock = true }
     if coversRecovery { holdsRecoveryLock = true }
@@ -389,12 +427,14 @@ extension DatabaseFile {
       with(file) {
         let code = $0.context.checked($0.real.methods.xLock($0.real.file, level))
         if code == SQLITE_OK { $0.fileLock = max(level, $0.fileLock) }
+        if code == SQLITE_OK, level == SQLITE_LOCK_EXCLUSIVE { $0.prepareClosing() }
         return code
       }
     }
     methods.pointee.xUnlock = { file, level in
       with(file) {
         $0.fileLock = min(level, $0.fileLock)
+        if level == SQLITE_LOCK_NONE { $0.hasLogNotice = false }
         return $0.real.methods.xUnlock($0.real.file, level)
       }
     }
@@ -413,6 +453,7 @@ extension DatabaseFile {
     methods.pointee.xShmUnmap = { file, delete in
       with(file) {
         $0.index = nil
+        $0.regions = []
         $0.hasCheckedSharedMemory = false
         $0.hasLackedSharedMemory = false
         let file = $0

@@ -44,8 +44,15 @@ package final class EncryptingVFS: Sendable {
     vfs.pointee.xDelete = { vfs, name, syncDirectory in
       let below = EncryptingVFS.of(vfs!).below.pointer
       // The last connection to a replaced store would delete the log of the store that has its name now.
-      if OpenFile.database(sqlite3_database_file_object(name))?.context.store.isReplaced == true { return SQLITE_OK }
-      return FileOwner.acting(besides: String(cString: name!)) { below.pointee.xDelete(below, name, syncDirectory) }
+      let database = OpenFile.database(sqlite3_database_file_object(name))
+      if database?.context.store.isReplaced == true { return SQLITE_OK }
+      let path = String(cString: name!)
+      let code = FileOwner.acting(besides: path) {
+        EncryptingVFS.emptyIfLinked(path)
+        return below.pointee.xDelete(below, name, syncDirectory)
+      }
+      if code == SQLITE_OK, path.hasSuffix("-wal") { database?.clearLogNotice() }
+      return code
     }
     vfs.pointee.xAccess = { vfs, name, flags, result in EncryptingVFS.of(vfs!).access(name!, flags, result!) }
     vfs.pointee.xFullPathname = { vfs, name, count, output in
@@ -78,6 +85,13 @@ package final class EncryptingVFS: Sendable {
       return below.pointee.xCurrentTimeInt64(below, output)
     }
     guard sqlite3_vfs_register(vfs, 0) == SQLITE_OK else { preconditionFailure("SQLite refused the VFS \(name)") }
+  }
+
+  /// Empties a file that has other names: as the log of one of them, it would be replayed over newer pages.
+  private static func emptyIfLinked(_ path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 1 else { return }
+    truncate(path, 0)
   }
 
   /// Allows URIs with `?keyfile=PATH`; stores opened that way are read-only.

@@ -13,6 +13,18 @@ struct LogChecksum: Equatable {
     second = UInt32(bigEndian: pointer.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
   }
 
+  /// The checksum in the wal-index header, in this machine's byte order.
+  init(nativeAt pointer: UnsafeRawPointer) {
+    first = pointer.loadUnaligned(as: UInt32.self)
+    second = pointer.loadUnaligned(fromByteOffset: 4, as: UInt32.self)
+  }
+
+  /// Stores it as in a deciphered header.
+  func store(at pointer: UnsafeMutableRawPointer) {
+    pointer.storeBytes(of: first.bigEndian, as: UInt32.self)
+    pointer.storeBytes(of: second.bigEndian, toByteOffset: 4, as: UInt32.self)
+  }
+
   /// The checksum of a frame: the first 8 bytes of its header, and its decrypted page.
   init(ofFrameHeader header: [UInt8], page: [UInt8], after earlier: LogChecksum?, isBigEndian: Bool) {
     self = earlier ?? LogChecksum()

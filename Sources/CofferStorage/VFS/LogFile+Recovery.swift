@@ -35,7 +35,6 @@ extension LogFile {
     _ = context.takeFailure()
     // Recovery ends here, as at a torn tail: a frame of page 0 is invalid ("the log ends at the first invalid
     // frame").
-    if decryptPage(number, salts: salts, into: page) == SQLITE_OK { lose(from: number) }
     memset(buffer, 0, Layout.frameByteCount)
     _ = context.takeFailure()
     return noteEnd(at: number)
@@ -56,21 +55,22 @@ extension LogFile {
     var size: Int64 = 0
     var code = context.checked(real.byteCount(&size))
     guard code == SQLITE_OK else { return code }
-    let header = UnsafeMutableRawPointer.allocate(byteCount: Layout.frameHeaderByteCount, alignment: 8)
-    defer { header.deallocate() }
     do throws(CryptoError) {
+      var (isLost, wasSynced) = (false, false)
       var last = number
-      while last - number < Self.framesBehindEnd,
+      while !wasSynced, last - number < Self.framesBehindEnd,
         Self.offset(ofFrame: last) + Int64(Layout.frameHeaderByteCount) <= size
       {
-        code = context.checked(real.read(header, Layout.frameHeaderByteCount, at: Self.offset(ofFrame: last)))
-        guard code == SQLITE_OK else { return code }
-        if try context.codec.headerTail(header + Self.saltsOffset, ofFrame: last, hasSalts: salts) {
-          lose(from: number)
-          break
+        code = context.checked(real.read(frame, Layout.frameByteCount, at: Self.offset(ofFrame: last)))
+        guard code == SQLITE_OK || code == COFFER_IOERR_SHORT_READ else { return code }
+        if !isLost {
+          isLost = try context.codec.headerTail(frame + Self.saltsOffset, ofFrame: last, hasSalts: salts)
         }
+        // The mark is sealed with the page.
+        if let mark = openedMark(last) { (isLost, wasSynced) = (true, mark >= number) }
         last += 1
       }
+      if isLost { lose(from: number, wasSynced: wasSynced) }
       knownEnd = (number, salts)
       return SQLITE_OK
     } catch {
@@ -79,12 +79,25 @@ extension LogFile {
     }
   }
 
+  /// The mark of the frame in `frame`, if that authenticates as one of this generation.
+  private func openedMark(_ number: UInt32) -> UInt32? {
+    let mark = PageCodec.mark(ofSealedPage: frame + Layout.frameHeaderByteCount)
+    let page = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
+    defer {
+      Memory.wipe(UnsafeMutableRawBufferPointer(start: page, count: Layout.pageByteCount))
+      page.deallocate()
+    }
+    let isOpen = decryptPage(number, salts: salts, into: page) == SQLITE_OK
+    if !isOpen { context.clearFailure() }
+    return isOpen ? mark : nil
+  }
+
   /// Records that the log is lost from a frame on, 0 for its header, and keeps a copy of it.
   ///
   /// With the recovery lock, no other connection changes the log, but the next commit will. Without it, this
   /// connection only reads.
-  func lose(from number: UInt32) {
-    let copy = database.mayWriteOverLog ? LogLoss.Copy(of: real, store: context.store) : nil
-    context.logLoss = LogLoss(firstFrame: number, copy: copy)
+  func lose(from number: UInt32, wasSynced: Bool = true) {
+    let copy = wasSynced && database.mayWriteOverLog ? LogLoss.Copy(of: real, store: context.store) : nil
+    context.logLoss = LogLoss(firstFrame: number, wasSynced: wasSynced, copy: copy)
   }
 }

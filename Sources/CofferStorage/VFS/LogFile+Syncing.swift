@@ -13,7 +13,9 @@ extension LogFile {
     let isRepairing = store.hasUnsyncableLog.load(ordering: .acquiring)
     if isRepairing { code = writeCommittedFramesAgain() }
     guard code == SQLITE_OK else { return code }
+    let (salts, count) = (generationSalts, writtenFrameCount)
     code = context.checked(real.methods.xSync(real.file, flags))
+    if code == SQLITE_OK { store.noteSync(ofFrames: count, salts: salts) }
     // At once, while the system still has the bytes.
     if code != SQLITE_OK, writeCommittedFramesAgain() != SQLITE_OK {
       store.hasUnsyncableLog.store(true, ordering: .releasing)

@@ -34,6 +34,13 @@ final class LogFile {
   private var firstFrame: UInt32 = 0
   /// The frame last read whole to recompute its checksum: its header alone may be written next.
   var frameReadWhole: UInt32 = 0
+  /// The number of frames known to be synced before this transaction, sealed into each of its frames: a frame that is
+  /// damaged though a later one says that it was synced, was not left so by a power cut.
+  private var syncedFrameCount: UInt32 = 0
+  /// The mark in the last committed frame, read as this connection takes the write lock.
+  var lastMark: UInt32 = 0
+  /// The byte order of the log's checksums, as last read; see `currentHeader()`.
+  var isBigEndian = false
   /// The salts in the log header that this connection read or wrote last.
   private(set) var salts: UInt64 = 0
   /// The end and generation of the log at the last examination of the frames after it.
@@ -101,7 +108,7 @@ final class LogFile {
     do throws(CryptoError) {
       if try context.codec.decipherLogHeader(buffer) != nil {
         salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
-      } else {
+      } else if !isLeftover {
         lose(from: 0)
       }
       return SQLITE_OK
@@ -167,10 +174,26 @@ final class LogFile {
     isHeaderPending = false
   }
 
+  /// - Parameter lastMark: The mark in the log's last frame.
+  func beginWriteTransaction(lastMark: UInt32) {
+    syncedFrameCount = max(lastMark, context.store.syncedFrameCount(salts: generationSalts))
+  }
+
+  /// The number of frames of the current generation that a sync will cover.
+  var writtenFrameCount: UInt32 {
+    pagesOfTransaction.isEmpty ? database.committedFrameCount ?? 0 : headerFrame
+  }
+
   func endWriteTransaction() {
     hasBegunGeneration = false
     // Most transactions are small and can reuse the memory.
     pagesOfTransaction.removeAll(keepingCapacity: pagesOfTransaction.count <= 1000)
+  }
+
+  /// The last frame of this write transaction, if it ends a commit.
+  var lastCommitOfTransaction: UInt32? {
+    guard !pagesOfTransaction.isEmpty, header.load(fromByteOffset: 4, as: UInt32.self) != 0 else { return nil }
+    return headerFrame
   }
 
   private func readPage(_ number: UInt32, into buffer: UnsafeMutableRawPointer) -> Int32 {
@@ -185,7 +208,15 @@ final class LogFile {
       return code
     }
     let opened = isKnown ? decryptPage(number, salts: generationSalts, into: buffer) : COFFER_IOERR_DATA
-    guard opened != SQLITE_OK else { return SQLITE_OK }
+    if opened == SQLITE_OK {
+      // SQLite asks for a frame because the wal-index says which page it holds. Changed by someone, the index would
+      // show the frame as another page, and a checkpoint would seal it as that.
+      let page = UInt32(bigEndian: frame.load(as: UInt32.self))
+      guard let indexed = database.indexedPage(ofFrame: number), indexed != page else { return SQLITE_OK }
+      memset(buffer, 0, Layout.pageByteCount)
+      context.fail(.damaged(part: "shared memory", reason: "it names page \(indexed) for a log frame of page \(page)"))
+      return COFFER_IOERR_DATA
+    }
     memset(buffer, 0, Layout.pageByteCount)
     if let code = database.failIfChanged() { return code }
     if opened == COFFER_IOERR_DATA {
@@ -225,6 +256,7 @@ final class LogFile {
     memcpy(frame, buffer, Layout.logHeaderByteCount)
     salts = buffer.loadUnaligned(fromByteOffset: 16, as: UInt64.self)
     hasBegunGeneration = true
+    syncedFrameCount = 0
     return writeHeader(byteCount: Layout.logHeaderByteCount, frame: 0, at: 0)
   }
 
@@ -310,6 +342,7 @@ final class LogFile {
     do throws(CryptoError) {
       try context.codec.encrypt(
         buffer, at: .log(frame: number, header: UnsafeRawPointer(frame), salts: generationSalts),
+        mark: syncedFrameCount,
         into: frame + Layout.frameHeaderByteCount)
       return SQLITE_OK
     } catch {

@@ -4,7 +4,11 @@ import CSQLite
 package struct LogLoss: Sendable {
   /// The first frame of the log that is missing or does not authenticate; 0 for the log's header.
   package let firstFrame: UInt32
-  /// nil if the log is not about to be overwritten.
+  /// Whether a later frame says that the first lost one had been synced.
+  ///
+  /// Otherwise a power cut, which may leave any part of unsynced frames, explains the loss.
+  package let wasSynced: Bool
+  /// nil if the log is not about to be overwritten, or nothing synced is lost.
   package let copy: Copy?
 
   /// A copy of the damaged log, kept beside the store for what can still be recovered from it.

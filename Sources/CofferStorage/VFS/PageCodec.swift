@@ -10,6 +10,10 @@ final class PageCodec {
     /// `header` points to the start of the frame's header: page number and commit size. `salts` are those of the
     /// log's generation, from its header: while a transaction is still changing frames, the frames' own may be zero.
     case log(frame: UInt32, header: UnsafeRawPointer, salts: UInt64)
+
+    var isInLog: Bool {
+      if case .log = self { true } else { false }
+    }
   }
 
   private final class EpochCipher {
@@ -33,9 +37,10 @@ final class PageCodec {
   var onPage: (() -> Void)?
   private let headerTail = UnsafeMutableRawPointer.allocate(
     byteCount: TweakedBlockCipher.blockByteCount, alignment: 8)
-  private let additionalData = UnsafeMutableRawBufferPointer.allocate(byteCount: 32, alignment: 8)
+  private let additionalData = UnsafeMutableRawBufferPointer.allocate(byteCount: 36, alignment: 8)
 
-  /// `Layout.payloadByteCount` from the start of a page: nonce, tag, epoch and four zero bytes follow.
+  /// `Layout.payloadByteCount` from the start of a page: nonce, tag and epoch follow, then four zero bytes, in a log frame
+  /// the sync mark.
   private static let tagOffset = Layout.payloadByteCount + XAES256GCM.nonceByteCount
   static let epochOffset = tagOffset + XAES256GCM.tagByteCount
 
@@ -72,9 +77,9 @@ final class PageCodec {
     try random.bytes(count: count)
   }
 
-  /// Computes the 16 or 32 bytes of additional data for a page at `place`.
+  /// Computes the 16 or 36 bytes of additional data for a page at `place`.
   @inline(__always)
-  private func bind(_ place: Place) -> UnsafeRawBufferPointer {
+  private func bind(_ place: Place, mark: UInt32) -> UnsafeRawBufferPointer {
     switch place {
     case .database(let page):
       additionalData.storeBytes(of: UInt32(1).bigEndian, toByteOffset: 8, as: UInt32.self)
@@ -85,6 +90,7 @@ final class PageCodec {
       additionalData.storeBytes(of: frame.bigEndian, toByteOffset: 12, as: UInt32.self)
       (additionalData.baseAddress! + 16).copyMemory(from: header, byteCount: 8)
       additionalData.storeBytes(of: salts, toByteOffset: 24, as: UInt64.self)
+      additionalData.storeBytes(of: mark.bigEndian, toByteOffset: 32, as: UInt32.self)
       return UnsafeRawBufferPointer(additionalData)
     }
   }
@@ -109,32 +115,41 @@ final class PageCodec {
   }
 
   /// Encrypts `page` into `output`, including nonce, tag and epoch.
-  func encrypt(_ page: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
+  ///
+  /// - Parameter mark: The number of frames of the log that were synced before this one is written.
+  func encrypt(
+    _ page: UnsafeRawPointer, at place: Place, mark: UInt32 = 0, into output: UnsafeMutableRawPointer
+  ) throws(CryptoError) {
     onPage?()
     let nonce = output + Layout.payloadByteCount
     try random.fill(UnsafeMutableRawBufferPointer(start: nonce, count: XAES256GCM.nonceByteCount))
     try newest.lend { cipher throws(CryptoError) in
       try cipher.page.seal(
         page, count: Layout.payloadByteCount, into: output, tag: output + Self.tagOffset, nonce: nonce,
-        additionalData: bind(place))
+        additionalData: bind(place, mark: mark))
       output.storeBytes(of: cipher.number.bigEndian, toByteOffset: Self.epochOffset, as: UInt32.self)
     }
-    output.storeBytes(of: 0, toByteOffset: Self.epochOffset + 4, as: UInt32.self)
+    output.storeBytes(of: mark.bigEndian, toByteOffset: Self.epochOffset + 4, as: UInt32.self)
   }
 
   /// Decrypts `sealed` into `output`, which may be the same memory; the reserved bytes come out as zeros, as SQLite wrote
   /// them.
   func decrypt(_ sealed: UnsafeRawPointer, at place: Place, into output: UnsafeMutableRawPointer) throws(CryptoError) {
-    guard let cipher = cipher(ofSealedPage: sealed),
-      sealed.loadUnaligned(fromByteOffset: Self.epochOffset + 4, as: UInt32.self) == 0
-    else { throw .authenticationFailed }
+    let mark = Self.mark(ofSealedPage: sealed)
+    guard let cipher = cipher(ofSealedPage: sealed), mark == 0 || place.isInLog else { throw .authenticationFailed }
     onPage?()
     try cipher.lend { cipher throws(CryptoError) in
       try cipher.page.open(
         sealed, count: Layout.payloadByteCount, into: output, tag: sealed + Self.tagOffset,
-        nonce: sealed + Layout.payloadByteCount, additionalData: bind(place))
+        nonce: sealed + Layout.payloadByteCount, additionalData: bind(place, mark: mark))
     }
     memset(output + Layout.payloadByteCount, 0, Layout.reserveByteCount)
+  }
+
+  /// The last four bytes of a sealed page.
+  @inline(__always)
+  static func mark(ofSealedPage sealed: UnsafeRawPointer) -> UInt32 {
+    UInt32(bigEndian: sealed.loadUnaligned(fromByteOffset: epochOffset + 4, as: UInt32.self))
   }
 
   /// The epoch number in a sealed page.

@@ -4,7 +4,7 @@ import Coffer
 /// The options for the cost of each guess at a passphrase.
 struct StretchingOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp("Stretch the passphrase by scrypt with 2^N rounds, 14 to 21; 17 by default.", valueName: "n"))
+    help: ArgumentHelp("Stretch the passphrase by scrypt with 2^N rounds, 14 to 20; 17 by default.", valueName: "n"))
   var cost: UInt8?
 
   @Option(
@@ -24,12 +24,12 @@ struct StretchingOptions: ParsableArguments {
 
   mutating func validate() throws {
     if ways > 1 { throw ValidationError("Use one of --cost, --calibrate, --argon2id and --pbkdf2.") }
-    if let cost, !(14...21).contains(cost) { throw ValidationError("--cost needs a number from 14 to 21.") }
+    if let cost, !(14...20).contains(cost) { throw ValidationError("--cost needs a number from 14 to 20.") }
     if let calibrate, !(calibrate > 0 && calibrate <= 60) {
       throw ValidationError("--calibrate needs a number of seconds above 0, up to 60.")
     }
-    if let pbkdf2, !(100_000...16_777_216).contains(pbkdf2) {
-      throw ValidationError("--pbkdf2 needs a number from 100000 to 16777216.")
+    if let pbkdf2, !(100_000...4_194_304).contains(pbkdf2) {
+      throw ValidationError("--pbkdf2 needs a number from 100000 to 4194304.")
     }
   }
 

@@ -71,13 +71,13 @@ import Testing
   func forged() throws {
     let made = try Made()
     let bytes = try made.envelope.encoded(rootKey: made.rootKey)
-    let end = Layout.envelopeCopyByteCount - SHA256.byteCount
+    let end = Envelope.checkedByteCount
     var refusals = 0
     // The slots, the epoch, the MAC, and the padding at its beginning and its end.
     for position in Array(12..<700) + [end - 1] {
       var forged = bytes
       forged[position] ^= 1
-      forged.replaceSubrange(end..., with: try forged[..<end].withUnsafeBytes(SHA256.digest))
+      forged = try Envelope.checksummed(forged)
       #expect(throws: (any Error).self, "byte \(position)") {
         try Envelope(copy: forged[...]).open(.key(made.key))
       }
@@ -127,6 +127,38 @@ import Testing
     }
   }
 
+  @Test("counts the cost of each algorithm in time: what two units of scrypt cost, one iteration of PBKDF2 does")
+  func costsAlike() throws {
+    let owner = try RandomSource.bytes(count: 16)
+    let key = try SecretBytes.random(count: 32)
+    var slots: [Slot] = []
+    for id in ["0", "1"] {
+      let stretching = Slot.Stretching.password(.pbkdf2HMACSHA512(iterations: 100_000))
+      _ = try slots.add(
+        PreparedSecret(.passphrase(Self.secret(id)), stretching: stretching, owner: owner), wrapping: key, owner: owner)
+    }
+    // Enough for the first, but not for the second.
+    func opened(_ secret: String) throws -> UInt8 {
+      try slots.open(.passphrase(Self.secret(secret)), owner: owner, maximumWork: 399_999) { _ in }.slotID
+    }
+    #expect(try opened("0") == 0)
+    #expect(throws: StorageError.self) { try opened("1") }
+    // The costliest slot of each algorithm has the same work, and two of them are all that an opening tries.
+    let costliest: [PasswordHash] = [
+      .scrypt(log2N: 20, r: 8, p: 1), .scrypt(log2N: 14, r: 32, p: 16), .pbkdf2HMACSHA512(iterations: 1 << 22),
+      .argon2id(memoryKiB: 1 << 21, iterations: 1, lanes: 1), .argon2id(memoryKiB: 1 << 16, iterations: 32, lanes: 4),
+    ]
+    #expect(costliest.allSatisfy { Slot.Stretching.password($0).work == Slot.Stretching.maximumTotalWork / 2 })
+    let tooCostly: [PasswordHash] = [
+      .scrypt(log2N: 21, r: 8, p: 1), .scrypt(log2N: 20, r: 8, p: 2), .pbkdf2HMACSHA512(iterations: (1 << 22) + 1),
+      .argon2id(memoryKiB: (1 << 21) + 1, iterations: 1, lanes: 1),
+      .argon2id(memoryKiB: .max, iterations: .max, lanes: 1),
+    ]
+    #expect(tooCostly.allSatisfy { Slot.Stretching.password($0).work == nil })
+    // Each of the 16 slots may be of the standard cost.
+    #expect(16 * PasswordHash.standard.work <= Slot.Stretching.maximumTotalWork)
+  }
+
   @Test("accepts no slot with which an opening could cost too much")
   func addedCost() throws {
     let made = try Made()
@@ -136,7 +168,7 @@ import Testing
     for id: UInt8 in [2, 3] {
       var costly = cheap
       costly[0] = id
-      costly[7] = 21
+      costly[7] = 20
       slots.append(try Slot(encoded: costly[...]))
     }
     slots.remove(at: 1)
@@ -231,9 +263,9 @@ import Testing
     try edited(store) { bytes in
       for copy in 0..<2 {
         let start = copy * Layout.envelopeCopyByteCount
-        let end = start + Layout.envelopeCopyByteCount - SHA256.byteCount
+        let end = start + Layout.envelopeCopyByteCount
         bytes[start + 9] = 9
-        bytes.replaceSubrange(end..<end + 32, with: try bytes[start..<end].withUnsafeBytes(SHA256.digest))
+        bytes.replaceSubrange(start..<end, with: try Envelope.checksummed(bytes[start..<end]))
       }
     }
     #expect(throws: StorageError.newerFormat(part: "format", found: 9, supported: 1)) { try store.connect() }
@@ -242,9 +274,9 @@ import Testing
   /// A copy as it would be whole with other bytes in it, for those who have no key.
   private func write(_ bytes: inout [UInt8], copy: Int, _ edit: (inout ArraySlice<UInt8>) -> Void) throws {
     let start = copy * Layout.envelopeCopyByteCount
-    let end = start + Layout.envelopeCopyByteCount - SHA256.byteCount
+    let end = start + Layout.envelopeCopyByteCount
     edit(&bytes[start..<end])
-    bytes.replaceSubrange(end..<end + SHA256.byteCount, with: try bytes[start..<end].withUnsafeBytes(SHA256.digest))
+    bytes.replaceSubrange(start..<end, with: try Envelope.checksummed(bytes[start..<end]))
   }
 
   @Test(

@@ -27,7 +27,7 @@ extension LogTests {
     let old = try store.copyAsAfterCrash().bytes("-wal")
     try connection.execute("PRAGMA wal_checkpoint(RESTART)")
     for key in ["d", "e", "f", "g"] {
-      try connection.beginWrite(.normal)
+      try connection.beginWrite(.full)
       try connection.set(key, "1")
       try connection.commit()
     }
@@ -43,6 +43,7 @@ extension LogTests {
       let recovering = try copy.connect()
       defer { try? recovering.close() }
       #expect(try recovering.contents() == contents)
+      #expect(recovering.logLoss?.wasSynced ?? true)
       return recovering.logLoss?.firstFrame
     }
     // Swapped; an old frame; one that is missing, while the last one is still in its place.
@@ -58,6 +59,56 @@ extension LogTests {
     // What an earlier generation left is no loss.
     #expect(try loss { $0.replaceSubrange(frame(2).lowerBound..., with: old[frame(2).lowerBound...]) } == nil)
     try connection.close()
+  }
+
+  @Test("that lost only frames that were not synced says so, and is not copied: a power cut leaves any part of them")
+  func unsyncedFrames() throws {
+    let store = try SmallStore()
+    let connection = try store.connect()
+    try connection.write(.full) { try connection.set("a", "1") }
+    for key in ["b", "c", "d"] { try connection.write(.normal) { try connection.set(key, "1") } }
+    let copy = try store.copyAsAfterCrash()
+    let (file, log) = (try copy.bytes(), try copy.bytes("-wal"))
+    func loss(ofFrame number: Int) throws -> LogLoss? {
+      var damaged = log
+      damaged[frame(number).lowerBound + 100] ^= 1
+      try copy.overwrite(file)
+      try copy.overwrite(damaged, suffix: "-wal")
+      let scan = try LogScan(of: Store.open(at: copy.path, key: copy.key))
+      #expect(scan.firstDamagedFrame == number && scan.lostSyncedFrames == (number == 1))
+      let recovering = try copy.connect()
+      defer { try? recovering.close() }
+      #expect(try recovering.contents() == ["a=1", "b=1", "c=1", "d=1"].prefix(number - 1).map { $0 })
+      return recovering.logLoss
+    }
+    for number in 2...4 {
+      let loss = try #require(try loss(ofFrame: number))
+      #expect(loss.firstFrame == number && !loss.wasSynced && loss.copy == nil)
+    }
+    #expect(!FileManager.default.fileExists(atPath: copy.path + "-damaged-log-1"))
+    // The first one was synced, as all later ones say, and a power cut cannot have damaged it.
+    let loss = try #require(try loss(ofFrame: 1))
+    #expect(loss.firstFrame == 1 && loss.wasSynced)
+    #expect(FileManager.default.fileExists(atPath: copy.path + "-damaged-log-1"))
+    try connection.close()
+  }
+
+  @Test("whose header is torn has lost nothing if the database has all of its commits")
+  func tornHeader() throws {
+    let (store, connection) = try threeCommits()
+    let before = try store.copyAsAfterCrash()
+    try connection.execute("PRAGMA wal_checkpoint(FULL)")
+    let after = try store.copyAsAfterCrash()
+    try connection.close()
+    for (copy, isLost) in [(before, true), (after, false)] {
+      var log = try copy.bytes("-wal")
+      log[20] ^= 1
+      try copy.overwrite(log, suffix: "-wal")
+      let recovering = try copy.connect()
+      #expect(try recovering.contents() == (isLost ? [] : ["a=1", "b=1", "c=1"]))
+      #expect((recovering.logLoss != nil) == isLost)
+      try recovering.close()
+    }
   }
 
   @Test("that loses frames is copied before a commit overwrites them, once, and never over another file")

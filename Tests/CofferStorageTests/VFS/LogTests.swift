@@ -13,7 +13,7 @@ import Testing
     let store = try SmallStore()
     let connection = try store.connect()
     for key in ["a", "b", "c"] {
-      try connection.beginWrite(.normal)
+      try connection.beginWrite(.full)
       try connection.set(key, "1")
       try connection.commit()
     }

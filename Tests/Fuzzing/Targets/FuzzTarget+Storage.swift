@@ -16,9 +16,9 @@ extension FuzzTarget {
   /// One copy of the envelope: unchanged, and with the magic and the checksum corrected.
   private static func envelope(_ bytes: [UInt8]) throws {
     _ = try? Envelope(copy: bytes[...])
-    var copy = FuzzStore.padded(bytes[...], to: Layout.envelopeCopyByteCount - SHA256.byteCount)
+    var copy = FuzzStore.padded(bytes[...], to: Envelope.checkedByteCount)
     copy.replaceSubrange(0..<Envelope.magic.count, with: Envelope.magic)
-    copy += try copy.withUnsafeBytes(SHA256.digest)
+    copy = try Envelope.checksummed(copy)
     let envelope = try Envelope(copy: copy[...])
     _ = envelope.currentEpoch
     // A passphrase would be stretched for as long as the slot says.

@@ -145,6 +145,8 @@ package struct StoreInspection {
     guard let key = opening.min() else { return .broken("no key opens it") }
     let database = try open(path, keys[key])
     let contents = try database.contents()
+    // What a power cut tore was not synced.
+    if let alarm = try database.status().logProblem { return .broken("alarm: \(alarm)") }
     let report = try database.verify()
     guard report.problems.isEmpty else { return .broken("verified: \(report.problems)") }
     try database.makeConnection().readWrite { try $0.setObject("yes", forKey: "went on", inCollection: "afterwards") }

@@ -1,0 +1,111 @@
+import CSQLite
+import CofferCrypto
+
+// MARK: - Log notice
+
+extension DatabaseFile {
+  /// - Returns: nil if the file has none, or cannot be read.
+  private var logNotice: LogNotice? {
+    var bytes = [UInt8](repeating: 0, count: LogNotice.range.count)
+    let code = bytes.withUnsafeMutableBytes {
+      real.read($0.baseAddress!, $0.count, at: Int64(LogNotice.range.lowerBound))
+    }
+    return code == SQLITE_OK ? LogNotice(bytes) : nil
+  }
+
+  /// Fails if the notice names the log of another name of this file.
+  func readLogNotice() -> Int32 {
+    // Under its temporary name a store has no other one.
+    guard !context.isCreating, let notice = logNotice else { return SQLITE_OK }
+    switch notice.meaning(at: context.store.path) {
+    case .nothing: return SQLITE_OK
+    case .thisLog:
+      hasLogNotice = notice == LogNotice(storeAt: context.store.path)
+      return SQLITE_OK
+    case .otherLog:
+      context.fail(.usedUnderAnotherName(path: context.store.path))
+      return SQLITE_IOERR
+    }
+  }
+
+  /// Notes this log before its first frame is written.
+  ///
+  /// Programs with other names lock other shared memory. The lock that excludes them is on the file itself; SQLite uses
+  /// it only with a rollback journal.
+  private func makeLogNotice() -> Int32 {
+    var code = readLogNotice()
+    guard code == SQLITE_OK, !hasLogNotice, !context.isCreating else { return code }
+    code = context.checked(real.methods.xLock(real.file, SQLITE_LOCK_RESERVED))
+    guard code == SQLITE_OK else { return code }
+    defer { _ = real.methods.xUnlock(real.file, SQLITE_LOCK_SHARED) }
+    code = readLogNotice()
+    guard code == SQLITE_OK, !hasLogNotice, let notice = LogNotice(storeAt: context.store.path) else { return code }
+    code = writeLogNotice(notice.bytes)
+    hasLogNotice = code == SQLITE_OK
+    return code
+  }
+
+  private func writeLogNotice(_ bytes: [UInt8]) -> Int32 {
+    bytes.withUnsafeBytes {
+      context.checked(real.write($0.baseAddress!, $0.count, at: Int64(LogNotice.range.lowerBound)))
+    }
+  }
+
+  /// Clears the notice once the log is removed, which needs the exclusive lock on the file.
+  func clearLogNotice() {
+    guard !context.isCreating, let notice = logNotice, notice.meaning(at: context.store.path) != .otherLog else {
+      return
+    }
+    // If that fails, the notice names a log that is missing, which is no error under this name.
+    _ = writeLogNotice([UInt8](repeating: 0, count: LogNotice.range.count))
+    context.clearFailure()
+    hasLogNotice = false
+  }
+}
+
+// MARK: - Shared memory that others changed
+
+extension DatabaseFile {
+  /// With the write lock.
+  func prepareWriting() -> Int32 {
+    let code = readLock == nil ? SQLITE_OK : makeLogNotice()
+    guard code == SQLITE_OK else { return code }
+    guard let walIndex = WalIndex(index), let log else { return SQLITE_OK }
+    guard walIndex.isOutdated(log: log, database: self) else {
+      log.beginWriteTransaction(lastMark: log.lastMark)
+      return SQLITE_OK
+    }
+    // SQLite tries again, finds it invalid, and recovers.
+    walIndex.invalidate()
+    context.outdatedIndexCount += 1
+    return SQLITE_BUSY
+  }
+
+  /// With the checkpoint lock, but perhaps beside a writer.
+  func prepareCheckpoint() -> Int32 {
+    guard let walIndex = WalIndex(index), let log else { return SQLITE_OK }
+    guard walIndex.isOfLastFrame(log: log) else { return SQLITE_BUSY }
+    walIndex.resetPartialBackfill()
+    return SQLITE_OK
+  }
+
+  /// With the exclusive lock on the file, before the last connection checkpoints and removes the log.
+  func prepareClosing() {
+    guard let walIndex = WalIndex(index), let log else { return }
+    if walIndex.isOutdated(log: log, database: self) { walIndex.invalidate() }
+    walIndex.resetPartialBackfill()
+    context.clearFailure()
+  }
+
+  /// Reads and opens a page of the file into `buffer`, without recording a failure.
+  func hasPage(_ number: UInt32, equalTo expected: UnsafeRawPointer) -> Bool {
+    let failure = context.takeFailure()
+    defer { failure.map(context.fail) ?? context.clearFailure() }
+    let buffer = UnsafeMutableRawPointer.allocate(byteCount: Layout.pageByteCount, alignment: 16)
+    defer {
+      Memory.wipe(UnsafeMutableRawBufferPointer(start: buffer, count: Layout.pageByteCount))
+      buffer.deallocate()
+    }
+    return readPage(number, into: buffer) == SQLITE_OK && memcmp(buffer, expected, Layout.payloadByteCount) == 0
+  }
+}

@@ -1,0 +1,167 @@
+import CofferCrypto
+
+#if os(Linux)
+  import CSystemCalls
+#endif
+
+/// Which log belongs to a store file, as noted in the file itself; FORMAT.md, Log notice, has its bytes.
+///
+/// SQLite finds a log by the store's name. A file with two names, by a hard link or because it is mounted by itself,
+/// would have two logs, each with commits that the other one overwrites. So the notice is made before the first frame
+/// of a log is written, and cleared once the log is removed. Anyone who can write the file can change it: it detects
+/// accidents.
+package struct LogNotice: Equatable {
+  /// In the first copy of the envelope, before its checksum, which does not cover it.
+  package static let range = 8096..<8160
+
+  /// A file that is recognized wherever it is moved, but not a copy of it.
+  struct File: Equatable {
+    let inode: UInt64
+    /// When it was created, in nanoseconds; 0 where unknown.
+    ///
+    /// Without it, a copy may get the number of a removed file.
+    let birth: UInt64
+
+    /// nil if there is no file.
+    init?(at path: String) {
+      var status = stat()
+      guard lstat(path, &status) == 0 else { return nil }
+      self.init(status, path)
+    }
+
+    fileprivate init(_ status: stat, _ path: String) {
+      #if os(Linux)
+        birth = coffer_time_of_birth(path)
+      #else
+        birth =
+          UInt64(clamping: status.st_birthtimespec.tv_sec) &* 1_000_000_000
+          &+ UInt64(clamping: status.st_birthtimespec.tv_nsec)
+      #endif
+      inode = UInt64(status.st_ino)
+    }
+
+    fileprivate init(inode: UInt64, birth: UInt64) {
+      (self.inode, self.birth) = (inode, birth)
+    }
+  }
+
+  /// Where a log is.
+  struct Place: Equatable {
+    let folderDevice: UInt64
+    let folderInode: UInt64
+    /// The first bytes of the SHA-256 of the log's name.
+    let name: UInt64
+
+    /// Of the log beside the store at `path`.
+    init?(besides path: String) {
+      var status = stat()
+      guard stat(FilePath.folder(above: path), &status) == 0,
+        let digest = try? Array((FilePath.lastComponent(of: path) + "-wal").utf8).withUnsafeBytes(SHA256.digest)
+      else { return nil }
+      folderDevice = UInt64(truncatingIfNeeded: status.st_dev)
+      folderInode = UInt64(status.st_ino)
+      name = digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    fileprivate init(folderDevice: UInt64, folderInode: UInt64, name: UInt64) {
+      (self.folderDevice, self.folderInode, self.name) = (folderDevice, folderInode, name)
+    }
+  }
+
+  /// The store file itself.
+  let store: File
+  let place: Place
+  /// The inode of the log; 0 if there was none.
+  let log: UInt64
+
+  /// The notice for the store at `path` and the log beside it; nil if they cannot be examined.
+  init?(storeAt path: String) {
+    guard let store = File(at: path), let place = Place(besides: path) else { return nil }
+    (self.store, self.place) = (store, place)
+    var status = stat()
+    log = lstat(path + "-wal", &status) == 0 ? UInt64(status.st_ino) : 0
+  }
+
+  // MARK: Bytes
+
+  private static let magic = Array("coffer/l".utf8)
+  private static let checksumByteCount = 8
+
+  /// nil for zeros, which mean that no log has commits, and for anything that is not a whole notice.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.count == Self.range.count, bytes.starts(with: Self.magic),
+      Self.checksum(bytes.dropLast(Self.checksumByteCount)).elementsEqual(bytes.suffix(Self.checksumByteCount))
+    else { return nil }
+    let numbers = stride(from: Self.magic.count, to: bytes.count - Self.checksumByteCount, by: 8).map { offset in
+      bytes[offset..<offset + 8].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+    store = File(inode: numbers[0], birth: numbers[1])
+    place = Place(folderDevice: numbers[2], folderInode: numbers[3], name: numbers[5])
+    log = numbers[4]
+  }
+
+  var bytes: [UInt8] {
+    var writer = ByteWriter()
+    writer.append(Self.magic)
+    for number in [store.inode, store.birth, place.folderDevice, place.folderInode, log, place.name] {
+      writer.append(number)
+    }
+    return writer.bytes + Self.checksum(writer.bytes[...])
+  }
+
+  private static func checksum(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    ((try? bytes.withUnsafeBytes(SHA256.digest)) ?? [UInt8](repeating: 0, count: checksumByteCount))
+      .prefix(checksumByteCount)
+  }
+
+  // MARK: Meaning
+
+  /// Which log a notice names, as seen from one name of the store.
+  enum Meaning {
+    /// None: it is of another file, such as the original of a copy.
+    case nothing
+    /// The one that belongs to this name.
+    case thisLog
+    /// One beside another name of this file.
+    case otherLog
+  }
+
+  /// The meaning for the store at `path`.
+  func meaning(at path: String) -> Meaning {
+    guard let here = LogNotice(storeAt: path), here.store == store else { return .nothing }
+    // The same place, also if the log was removed by hand.
+    if here.place == place { return .thisLog }
+    // Store and log were moved together. A log with two names was linked, as by `cp -al`, and is not moved.
+    var status = stat()
+    let isMoved = here.log != 0 && here.log == log && lstat(path + "-wal", &status) == 0 && status.st_nlink == 1
+    return isMoved ? .thisLog : .otherLog
+  }
+}
+
+extension Store {
+  /// The number of names of the file, by hard links.
+  package var linkCount: Int {
+    var status = stat()
+    return lstat(path, &status) == 0 ? Int(status.st_nlink) : 0
+  }
+
+  /// Whether something is mounted at the file itself; false where the system does not say.
+  package var isMountPoint: Bool {
+    // proc_pid_mountinfo(5): the fifth field, in which a space, a tab, a line feed and a backslash are octal numbers.
+    guard let file = fopen("/proc/self/mountinfo", "re") else { return false }
+    defer { fclose(file) }
+    let escaped = path.utf8.flatMap { byte -> [UInt8] in
+      guard [0x20, 0x09, 0x0a, 0x5c].contains(byte) else { return [byte] }
+      let octal = String(byte, radix: 8)
+      return Array("\\\(String(repeating: "0", count: 3 - octal.count))\(octal)".utf8)
+    }
+    var (line, capacity): (UnsafeMutablePointer<CChar>?, Int) = (nil, 0)
+    defer { free(line) }
+    while getline(&line, &capacity, file) > 0, let line {
+      let fields = UnsafeRawBufferPointer(start: line, count: strlen(line)).split(
+        separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
+      if fields.count > 4, fields[4].elementsEqual(escaped) { return true }
+    }
+    return false
+  }
+}
