@@ -56,6 +56,16 @@ static inline int coffer_set_file_group(gid_t group) {
   return coffer_file_group() == group ? 0 : -EPERM;
 }
 
+// getgroups(2), setgroups(2): of the calling thread alone; the C library's function would change all threads
+
+static inline long coffer_groups(gid_t *groups, int count) {
+  return coffer_result(syscall(SYS_getgroups, count, groups));
+}
+
+static inline long coffer_set_groups(const gid_t *groups, int count) {
+  return coffer_result(syscall(SYS_setgroups, count, groups));
+}
+
 // unix(7), SO_PEERCRED
 
 static inline long coffer_peer_user(int descriptor, uid_t *user) {

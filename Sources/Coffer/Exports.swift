@@ -66,3 +66,17 @@ extension KeyFile {
       + FilePermissions.problems(ofFolderAbove: path, of: owner)
   }
 }
+
+/// The user by whose hand a command is given a file: the one who decides what is at that path.
+///
+/// Root opens the file with that user's rights, so that it reads and writes nothing that the user could not.
+package struct FileHand {
+  private let owner: FileOwner
+
+  package init(_ path: String) { owner = FileOwner(ofHandAt: path) }
+
+  /// Runs `body` with the user's rights, on this thread.
+  package func acting<Result>(_ body: () throws -> Result) throws -> Result {
+    try CofferError.translating { try owner.acting(body) }
+  }
+}

@@ -90,26 +90,78 @@ package struct FileOwner: Equatable, Sendable {
     #endif
   }
 
-  /// Runs `body` on this thread; for root, with the owner's file access rights and no more, setfsuid(2).
+  /// Runs `body` on this thread; for root, with the owner's file access rights and no more, setfsuid(2): without root's
+  /// further groups, too.
   ///
   /// - Throws: `StorageError.unsupported` where root may not do that; errors of `body`.
-  func acting<Result>(_ body: () throws -> Result) throws -> Result {
+  package func acting<Result>(_ body: () throws -> Result) throws -> Result {
     #if os(Linux)
       guard Self.canAct, user != 0 else { return try body() }
       let (lastUser, lastGroup) = (coffer_file_user(), coffer_file_group())
+      let groups = ThreadGroups()
       defer {
         let code = errno
         _ = coffer_set_file_user(lastUser)
         _ = coffer_set_file_group(lastGroup)
+        groups.bringBack()
         errno = code
       }
-      guard coffer_set_file_group(group) == 0, coffer_set_file_user(user) == 0 else {
+      guard groups.drop(), coffer_set_file_group(group) == 0, coffer_set_file_user(user) == 0 else {
         throw StorageError.unsupported(
           reason:
             "root lacks the capability to act as user \(user), the owner of the files (setfsuid, CAP_SETUID)")
       }
     #endif
     return try body()
+  }
+
+  /// The owner by whose hand root is given the file at `path`: the first user other than root to whom a folder, a link or
+  /// the file belongs on the way to it, since that user decides what is there.
+  ///
+  /// For other users, and if all of it is root's, this process.
+  package init(ofHandAt path: String) {
+    self = Self.canAct ? Self.hand(at: path) ?? .ofThisProcess : .ofThisProcess
+  }
+
+  /// nil if all of it is root's, or something is missing.
+  private static func hand(at path: String) -> FileOwner? {
+    var place = path.utf8.first == UInt8(ascii: "/") ? "" : currentFolder
+    var rest = path.split(separator: "/").map(String.init)
+    // https://man7.org/linux/man-pages/man7/path_resolution.7.html: the kernel follows at most 40 links, too.
+    var linkCount = 0
+    while !rest.isEmpty {
+      let name = rest.removeFirst()
+      if name == "." { continue }
+      if name == ".." {
+        place = FilePath.folder(above: place.isEmpty ? "/" : place)
+        if place == "/" { place = "" }
+        continue
+      }
+      place += "/" + name
+      var status = stat()
+      guard lstat(place, &status) == 0 else { return nil }
+      if status.st_uid != 0 { return FileOwner(user: status.st_uid, group: status.st_gid, isShared: false) }
+      guard status.st_mode & S_IFMT == S_IFLNK else { continue }
+      linkCount += 1
+      guard linkCount <= 40, let target = Self.target(ofLink: place) else { return nil }
+      place = target.utf8.first == UInt8(ascii: "/") ? "" : FilePath.folder(above: place)
+      if place == "/" { place = "" }
+      rest = target.split(separator: "/").map(String.init) + rest
+    }
+    return nil
+  }
+
+  private static var currentFolder: String {
+    guard let folder = getcwd(nil, 0) else { return "" }
+    defer { free(folder) }
+    let path = String(cString: folder)
+    return path == "/" ? "" : path
+  }
+
+  private static func target(ofLink path: String) -> String? {
+    var bytes = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+    let count = readlink(path, &bytes, bytes.count - 1)
+    return count > 0 ? String(decoding: bytes[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
   }
 
   /// The same for a companion file of a store, whose owner is looked up again.
@@ -121,3 +173,23 @@ package struct FileOwner: Equatable, Sendable {
     return code
   }
 }
+
+#if os(Linux)
+  /// The further groups of this thread, which setfsuid(2) leaves as they are.
+  private struct ThreadGroups {
+    private let groups: [gid_t]
+
+    init() {
+      let count = max(0, coffer_groups(nil, 0))
+      var groups = [gid_t](repeating: 0, count: count)
+      let read = coffer_groups(&groups, Int32(count))
+      self.groups = Array(groups.prefix(max(0, read)))
+    }
+
+    func drop() -> Bool { groups.isEmpty || coffer_set_groups(nil, 0) == 0 }
+
+    func bringBack() {
+      if !groups.isEmpty { _ = coffer_set_groups(groups, Int32(groups.count)) }
+    }
+  }
+#endif

@@ -36,10 +36,18 @@ package enum FileDescriptor {
 
   /// Everything in the file at `path`.
   static func readFile(_ path: String) throws -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    let descriptor = try openForReading(path)
     defer { close(descriptor) }
     return try readAll(descriptor, named: path)
+  }
+
+  /// Opens a file that a command was given.
+  ///
+  /// Root opens it with the rights of the user who decides what is at that path.
+  private static func openForReading(_ path: String) throws -> Int32 {
+    let descriptor = try FileHand(path).acting { open(path, O_RDONLY | O_CLOEXEC) }
+    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    return descriptor
   }
 
   /// Reads up to the end of `descriptor`, straight into protected memory.
@@ -104,8 +112,7 @@ package enum FileDescriptor {
 
   /// The secret in the file at `path`.
   package static func readSecretFile(_ path: String, droppingNewline: Bool) throws -> SecretBytes {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    let descriptor = try openForReading(path)
     defer { close(descriptor) }
     return try readSecret(descriptor, named: path, limit: secretValueLimit, droppingNewline: droppingNewline)
   }

@@ -16,7 +16,7 @@ package struct NewOutputFile {
   /// - Throws: ``Failure`` with the status `conflict` if the file exists.
   init(path: String) throws {
     self.path = path
-    descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    descriptor = try FileHand(path).acting { open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600) }
     guard descriptor >= 0 else {
       let code = errno
       throw code == EEXIST
@@ -53,6 +53,6 @@ package struct NewOutputFile {
 
   /// Removes the file again.
   package func remove() {
-    unlink(path)
+    _ = try? FileHand(path).acting { unlink(path) }
   }
 }

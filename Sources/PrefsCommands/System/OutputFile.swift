@@ -1,3 +1,5 @@
+import Coffer
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -25,10 +27,12 @@ enum OutputFile {
   ///
   /// It replaces an existing file; terminals, pipes and devices are written to directly.
   static func place(_ bytes: [UInt8], at path: String) throws {
-    if isSpecial(path) {
-      try FileDescriptor.writeFile(bytes, to: path)
-    } else {
-      try place(at: path) { temporary, _ in try FileDescriptor.writeNewFile(bytes, to: temporary) }
+    try FileHand(path).acting {
+      if isSpecial(path) {
+        try FileDescriptor.writeFile(bytes, to: path)
+      } else {
+        try place(at: path) { temporary, _ in try FileDescriptor.writeNewFile(bytes, to: temporary) }
+      }
     }
   }
 
@@ -42,9 +46,10 @@ enum OutputFile {
     let folder = StoreLocation.folder(of: target)
     try HeldSignals.during { signals in
       let temporary = "\(folder)/.prefs-\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
-      defer { unlink(temporary) }
+      let hand = FileHand(target)
+      defer { _ = try? hand.acting { unlink(temporary) } }
       try make(temporary, signals.check)
-      guard rename(temporary, target) == 0 else { throw Failure.system(path, errno: errno) }
+      guard try hand.acting({ rename(temporary, target) }) == 0 else { throw Failure.system(path, errno: errno) }
       FileDescriptor.synchronizeFolder(folder)
     }
   }

@@ -15,16 +15,24 @@ package final class ForeignDatabase {
   /// - Parameter passphrase: For a library with encryption.
   /// - Throws: `StorageError.wrongKeyForSource`, `.unreadable`, `.notFound`, `.permissionDenied` or `.busy`.
   package init(path: String, library: SQLiteLibrary = .system, passphrase: SecretBytes? = nil) throws {
-    guard access(path, R_OK) == 0 else { throw StorageError(errno: errno, path: path) }
     self.library = library
     self.path = path
+    // The file and its log are opened here, by name.
+    handle = try FileOwner(ofHandAt: path).acting { try Self.open(path, library, passphrase) }
+  }
+
+  private static func open(
+    _ path: String, _ library: SQLiteLibrary, _ passphrase: SecretBytes?
+  ) throws -> OpaquePointer {
+    // With the rights that are acted with, unlike access(2).
+    guard faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 else { throw StorageError(errno: errno, path: path) }
     let isKeyed = passphrase != nil
     do {
-      handle = try Self.open(path, "mode=ro", library, passphrase)
-    } catch StorageError.inputOutput where !Self.isUnfinished(path) {
+      return try open(path, "mode=ro", library, passphrase)
+    } catch StorageError.inputOutput where !isUnfinished(path) {
       // In a read-only folder, a database whose last writer left a log cannot be read with locks; without a log it
       // needs none (https://www.sqlite.org/wal.html, "Read-Only Databases").
-      handle = try Self.open(path, "immutable=1", library, passphrase)
+      return try open(path, "immutable=1", library, passphrase)
     } catch StorageError.unreadable where isKeyed {
       // A file that does not decrypt is reported as "not a database".
       throw StorageError.wrongKeyForSource(path: path)

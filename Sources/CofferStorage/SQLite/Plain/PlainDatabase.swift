@@ -8,7 +8,10 @@ package enum PlainDatabase {
   package static func create(at path: String, fill: (SQLiteConnection) throws -> Void) throws {
     guard access(path, F_OK) != 0 else { throw StorageError.exists(path: path) }
     let file = try NewFile(besides: path, owner: FileOwner(ofNewFileAt: path))
-    let connection = try SQLiteConnection(fillingPlainFileAt: file.temporaryPath)
+    // SQLite opens it here, by its name, and nothing later.
+    let connection = try FileOwner(ofHandAt: path).acting {
+      try SQLiteConnection(fillingPlainFileAt: file.temporaryPath)
+    }
     do {
       try connection.beginWrite(.full)
       try fill(connection)
