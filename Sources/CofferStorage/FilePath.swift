@@ -70,6 +70,11 @@ package enum FilePath {
     return (folder, true)
   }
 
+  /// Makes a removed name durable, as far as that can be done.
+  package static func syncFolder(of path: String) {
+    try? syncFolder(above: path)
+  }
+
   /// Makes a new name in the folder above `path` durable.
   static func syncFolder(above path: String) throws {
     let descriptor = open(folder(above: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -20,32 +20,46 @@ package final class FileWatcher: @unchecked Sendable {
   private let sources: [any DispatchSourceProtocol]
 
   #if os(Linux)
-    /// Watches the folder of `path`, inotify(7), because the log is created and deleted.
+    /// Watches the folder of `path`, inotify(7), because the log is created and deleted, and the store may be replaced.
     package init(path: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
-      let name = FilePath.lastComponent(of: path) + "-wal"
+      let name = FilePath.lastComponent(of: path)
+      let log = name + "-wal"
       let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
       guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
-      let folder = String(path.dropLast(name.count - 4))
-      guard inotify_add_watch(descriptor, folder.isEmpty ? "." : folder, UInt32(IN_CLOSE_NOWRITE)) >= 0 else {
+      let folder = FilePath.folder(above: path)
+      guard inotify_add_watch(descriptor, folder, UInt32(IN_CLOSE_NOWRITE | IN_MOVED_TO)) >= 0 else {
         let error = StorageError(errno: errno, path: path)
         close(descriptor)
         throw error
       }
-      sources = [Self.source(descriptor, queue, handler) { $1 == name }]
+      sources = [
+        Self.source(descriptor, queue, handler) { event, changed in
+          changed == (event.mask & UInt32(IN_MOVED_TO) != 0 ? name : log)
+        }
+      ]
     }
 
     /// Watches files and folders, existing or not, and the direct contents of the folders.
     ///
     /// A new file is reported once it is closed, so that it is not read half-written. Links themselves are watched,
     /// not followed.
-    package init(paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
+    package convenience init(
+      paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+    ) throws {
+      try self.init(WatchedFolders(paths), queue, handler)
+    }
+
+    private init(
+      _ folders: WatchedFolders, _ queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+    ) throws {
       let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
       guard descriptor >= 0 else {
         throw StorageError.inputOutput(
-          path: paths.first ?? "", reason: "it cannot be watched: \(String(cString: strerror(errno))), see inotify(7)")
+          path: folders.names.keys.min() ?? "",
+          reason: "it cannot be watched: \(String(cString: strerror(errno))), see inotify(7)")
       }
       do {
-        let watches = try Self.watch(WatchedFolders(paths), descriptor)
+        let watches = try Self.watch(folders, descriptor)
         sources = [
           Self.source(descriptor, queue, handler) { event, name in
             // An event without a name is about the folder itself, which its parent's watch also reports.
@@ -147,8 +161,16 @@ package final class FileWatcher: @unchecked Sendable {
     /// Watches files and folders, existing or not, and the direct contents of the folders.
     ///
     /// Files created later are not watched: make a new watcher when this one reports them.
-    package init(paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) throws {
-      let descriptors = try Self.open(WatchedFolders(paths).filesAndFolders)
+    package convenience init(
+      paths: [String], queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+    ) throws {
+      try self.init(WatchedFolders(paths), queue, handler)
+    }
+
+    private init(
+      _ folders: WatchedFolders, _ queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+    ) throws {
+      let descriptors = try Self.open(folders.filesAndFolders)
       sources = descriptors.map { descriptor in
         let source = DispatchSource.makeFileSystemObjectSource(
           fileDescriptor: descriptor, eventMask: [.write, .extend, .attrib, .link, .rename, .delete], queue: queue)
@@ -179,6 +201,13 @@ package final class FileWatcher: @unchecked Sendable {
       _ = utimensat(AT_FDCWD, path, nil, AT_SYMLINK_NOFOLLOW)
     }
   #endif
+
+  /// Watches the links and folders that lead to the folder of the file at `path`.
+  package convenience init(
+    leadingToFolderOf path: String, queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void
+  ) throws {
+    try self.init(WatchedFolders(leadingToFolderOf: path), queue, handler)
+  }
 
   deinit {
     for source in sources { source.cancel() }

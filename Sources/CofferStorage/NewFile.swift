@@ -1,11 +1,12 @@
 import CofferCrypto
 
-/// A system call made while creating a store: outside SQLite, and so not seen by any VFS.
+/// A system call made while creating or replacing a store: outside SQLite, and so not seen by any VFS.
 package enum FileCall: Equatable, Sendable {
   case create(path: String)
   case write(path: String, offset: Int, bytes: [UInt8])
   case sync(path: String)
   case link(from: String, to: String)
+  case rename(from: String, to: String)
   case syncFolder(path: String)
   case remove(path: String)
 
@@ -83,33 +84,40 @@ final class NewFile {
   /// - Parameter isDurable: Whether the contents must survive a power cut.
   /// - Throws: `StorageError.exists` when the name is taken; the temporary file is removed either way.
   func publish(isDurable: Bool = true) throws {
-    if isDurable {
-      try announce(.sync(path: temporaryPath))
-      guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
-    }
-    close(descriptor)
-    descriptor = -1
+    try finish(isDurable: isDurable)
     try announce(.link(from: temporaryPath, to: path))
     try owner.acting {
       guard link(temporaryPath, path) == 0 else {
         throw errno == EEXIST ? StorageError.exists(path: path) : StorageError(errno: errno, path: path)
       }
     }
-    guard isDurable else { return }
-    try announce(.syncFolder(path: FilePath.folder(above: path)))
-    try owner.acting { try FilePath.syncFolder(above: path) }
+    if isDurable { try syncFolder() }
   }
 
-  /// Makes the contents durable and renames them over an existing file.
-  func replace() throws {
-    try announce(.sync(path: temporaryPath))
-    guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
+  /// Makes the contents durable under the temporary name, and closes the file.
+  func finish(isDurable: Bool = true) throws {
+    guard descriptor >= 0 else { return }
+    if isDurable {
+      try announce(.sync(path: temporaryPath))
+      guard fsync(descriptor) == 0 else { throw StorageError(errno: errno, path: path) }
+    }
     close(descriptor)
     descriptor = -1
+  }
+
+  /// Renames the finished file over an existing one.
+  ///
+  /// The name is durable only after `syncFolder`.
+  func replace() throws {
+    try announce(.rename(from: temporaryPath, to: path))
     try owner.acting {
       guard rename(temporaryPath, path) == 0 else { throw StorageError(errno: errno, path: path) }
-      try FilePath.syncFolder(above: path)
     }
+  }
+
+  func syncFolder() throws {
+    try announce(.syncFolder(path: FilePath.folder(above: path)))
+    try owner.acting { try FilePath.syncFolder(above: path) }
   }
 
   /// Reports the next system call to the observer.
@@ -122,6 +130,10 @@ final class NewFile {
 
   deinit {
     if descriptor >= 0 { close(descriptor) }
+    removeTemporaryName()
+  }
+
+  func removeTemporaryName() {
     guard (try? announce(.remove(path: temporaryPath))) != nil else { return }
     _ = try? owner.acting { unlink(temporaryPath) }
   }

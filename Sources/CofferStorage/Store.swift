@@ -9,6 +9,8 @@ import Synchronization
 /// databases of this process on one file, under one name, share one `Store`.
 package final class Store: Sendable {
   package let path: String
+  /// The path by which it was opened, with the links on the way to it: they may lead to another store later.
+  private let givenPath: String
   package let storeID: [UInt8]
   /// Whether this object may not write, whatever the file allows.
   package let isReadOnly: Bool
@@ -21,6 +23,8 @@ package final class Store: Sendable {
   private let file: EnvelopeFile
   private let processToken = ProcessToken.current
   private let state: Lock<State>
+  /// Held while this process settles the store; the lock on the file does not exclude threads.
+  let settling = Lock<Void>(())
   /// Whether a sync of the log failed, and its frames must be written again.
   let hasUnsyncableLog = Atomic<Bool>(false)
 
@@ -55,14 +59,16 @@ package final class Store: Sendable {
   }
 
   private init(
-    path: String, owner: FileOwner, vfs: EncryptingVFS, file: EnvelopeFile, envelope: Envelope, rootKey: RootKey,
-    source: KeySource? = nil, identity: FileIdentity? = nil, isReadOnly: Bool = false, needsRepair: Bool = false
+    path: String, givenPath: String? = nil, owner: FileOwner, vfs: EncryptingVFS, file: EnvelopeFile,
+    envelope: Envelope, rootKey: RootKey, source: KeySource? = nil, identity: FileIdentity? = nil,
+    isReadOnly: Bool = false, needsRepair: Bool = false
   ) throws {
     self.file = file
     self.identity = identity
     self.owner = owner
     self.isReadOnly = isReadOnly
     self.path = path
+    self.givenPath = givenPath ?? path
     self.vfs = vfs
     below = vfs.below
     storeID = envelope.storeID
@@ -98,6 +104,8 @@ package final class Store: Sendable {
       )
     }
   }
+
+  package func hasSameRootKey(as other: Store) -> Bool { isUnder(other.rootKey) }
 
   private func isUnder(_ rootKey: SecretBytes) -> Bool { self.rootKey.isEqual(to: rootKey) }
 
@@ -207,14 +215,28 @@ package final class Store: Sendable {
 
   /// Whether another file now has the store's name.
   package var isReplaced: Bool {
-    var status = stat()
-    guard let identity, lstat(path, &status) == 0 else { return false }
-    return status.st_ino != identity.inode || UInt64(status.st_dev) != identity.device
+    identity.map { !$0.isIdentity(ofFileAt: givenPath) } ?? false
   }
 
   /// Whether the file was overwritten with another store.
   var isOverwritten: Bool {
     state.withLock { _ in (try? file.read().envelope.storeID).map { $0 != storeID } ?? false }
+  }
+
+  /// Runs `body` while no other process has a connection to the file, or opens one.
+  ///
+  /// - Throws: `StorageError.busy` when that is not so in half a minute.
+  func whileAlone(_ body: () throws -> Void) throws {
+    try settling.withLock { _ in
+      var attempt = 0
+      while !state.withLock({ _ in file.lock() }) {
+        attempt += 1
+        guard attempt < 3000 else { throw StorageError.busy }
+        usleep(10_000)
+      }
+      defer { state.withLock { _ in file.unlock() } }
+      try body()
+    }
   }
 
   func fileByteCount() throws -> Int64 {
@@ -242,15 +264,47 @@ extension Store {
   package static func open(
     at path: String, key: KeySource, isReadOnly: Bool = false, vfs: EncryptingVFS = .standard
   ) throws -> Store {
+    try whileReplaced {
+      let store = try openOnce(at: path, key: key, isReadOnly: isReadOnly, vfs: vfs)
+      if store.envelope.isPlaced { try store.settle() }
+      return store
+    }
+  }
+
+  /// How often to start over with a store that is replaced meanwhile.
+  package static let attemptCount = 20
+
+  /// Runs `body` again while it throws `StorageError.replaced`: a restore may replace the file at any moment.
+  ///
+  /// - Throws: The errors of `body`; `.busy` if the file is replaced again and again.
+  package static func whileReplaced<Result>(_ body: () throws -> Result) throws -> Result {
+    for _ in 0..<attemptCount {
+      do { return try body() } catch StorageError.replaced {}
+    }
+    throw StorageError.busy
+  }
+
+  /// - Throws: `StorageError.replaced` when the file was replaced meanwhile.
+  private static func openOnce(
+    at path: String, key: KeySource, isReadOnly: Bool, vfs: EncryptingVFS
+  ) throws -> Store {
+    // A relative path may lead elsewhere once the program has another working folder.
+    let isAbsolute = path.utf8.first == UInt8(ascii: "/")
+    let name = path
     let (path, identity, owner) = try checkFile(at: path, isReadOnly: isReadOnly)
+    let givenPath = isAbsolute ? name : path
     let file = try owner.acting { try EnvelopeFile(path: path, below: vfs.below, isReadOnly: isReadOnly) }
+    // By the name, another file may have been opened than was checked.
+    guard identity.isIdentity(ofFileAt: path) else { throw StorageError.replaced(path: path) }
     let contents = try file.read()
     let envelope = contents.envelope
     let rootKey = try envelope.open(key)
     return try shared.withLock { table in
       table.removeAll { $0.store == nil }
       // SQLite finds the log by the name, so another name of the file is another store.
-      let index = table.firstIndex { $0.identity == identity && $0.store?.path == path }
+      let index = table.firstIndex {
+        $0.identity == identity && $0.store?.path == path && $0.store?.givenPath == givenPath
+      }
       if let store = index.flatMap({ table[$0].store }), store.storeID == envelope.storeID, store.vfs === vfs {
         // An envelope that the open store would not follow must not admit anyone to it.
         if !store.isUnder(rootKey.key) {
@@ -263,7 +317,7 @@ extension Store {
       }
       if try file.logNotice()?.meaning(at: path) == .otherLog { throw StorageError.usedUnderAnotherName(path: path) }
       let store = try Store(
-        path: path, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey,
+        path: path, givenPath: givenPath, owner: owner, vfs: vfs, file: file, envelope: envelope, rootKey: rootKey,
         source: key.isReadAtOnce ? key : nil, identity: identity, isReadOnly: isReadOnly,
         needsRepair: !isReadOnly && !contents.damagedCopies.isEmpty)
       if let index { table.remove(at: index) }
@@ -373,6 +427,13 @@ extension Store {
     let device: UInt64
     let inode: UInt64
     let isReadOnly: Bool
+
+    /// Whether the file at `path` is this one, as far as that can be said.
+    func isIdentity(ofFileAt path: String) -> Bool {
+      var status = stat()
+      guard lstat(path, &status) == 0 else { return true }
+      return status.st_ino == inode && UInt64(status.st_dev) == device
+    }
   }
 
   private struct WeakStore {

@@ -23,12 +23,21 @@ struct WatchedFolders {
   init(_ paths: [String]) {
     for path in paths {
       names[path] = .all
-      var place = path
-      while case let folder = FilePath.folder(above: place), folder != place {
-        let name = Names.some([FilePath.lastComponent(of: place)])
-        names[folder] = names[folder].map { $0.union(name) } ?? name
-        place = folder
-      }
+      addFolders(above: path)
+    }
+  }
+
+  /// The folders that lead to the one around the file at `path`; nothing in that one.
+  init(leadingToFolderOf path: String) {
+    addFolders(above: FilePath.folder(above: path))
+  }
+
+  private mutating func addFolders(above path: String) {
+    var place = path
+    while case let folder = FilePath.folder(above: place), folder != place {
+      let name = Names.some([FilePath.lastComponent(of: place)])
+      names[folder] = names[folder].map { $0.union(name) } ?? name
+      place = folder
     }
   }
 

@@ -451,6 +451,8 @@ class Envelope:
     witness_key: bytes
     authenticated: bytes
     mac: bytes
+    # Whether a restore put the file in its place: a log beside it is another store's.
+    is_placed: bool
 
     @classmethod
     def parse(cls, data: bytes) -> "Envelope":
@@ -480,7 +482,8 @@ class Envelope:
             raise NewerFormat("The store uses a suite of algorithms unknown to this reader.")
         if version < 1 or suite < 1:
             raise Damaged("The store is damaged: its format version is invalid.")
-        if fields.integer(4) != 0:
+        flags = fields.integer(4)
+        if flags > 1:
             raise NewerFormat("The store has flags unknown to this reader.")
         sequence, store_id, created = fields.integer(8), fields.bytes(16), fields.integer(8)
         if fields.integer(4) != PAGE or fields.integer(2) != RESERVED:
@@ -499,7 +502,7 @@ class Envelope:
         mac = fields.bytes(32)
         if any(copy[fields.offset : cls.CHECKED]):
             raise Damaged("The store is damaged: the rest of its envelope is not zero.")
-        return cls(sequence, store_id, created, slots, epochs, succession, witness_key, authenticated, mac)
+        return cls(sequence, store_id, created, slots, epochs, succession, witness_key, authenticated, mac, flags == 1)
 
     def root_key(self, secret: Secret) -> bytes:
         return key_behind(self.slots, secret, self.store_id)
@@ -683,6 +686,8 @@ class Store:
         self._file.close()
 
     def _read_log(self) -> Log:
+        if self.envelope.is_placed:
+            return Log()
         try:
             with open(self.path + "-wal", "rb") as file:
                 return Log.read(file, self._epochs)

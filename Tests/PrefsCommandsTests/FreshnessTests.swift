@@ -51,6 +51,114 @@ struct FreshnessTests {
     #expect(try tool.succeed("get", "a") == "1\n")
   }
 
+  @Test("Is refused as before after a restore that was refused or has failed, which leaves the record as it was")
+  func refusedRestore() throws {
+    try tool.succeed("set", "a", "1")
+    let (older, backup, junk) = (tool.path("older"), tool.path("backup.coffer"), tool.path("junk.coffer"))
+    try tool.succeed("backup", backup)
+    try copy(tool.store, older)
+    try tool.succeed("set", "a", "2")
+    let newest = tool.path("newest")
+    try copy(tool.store, newest)
+    func record() throws -> [UInt8] {
+      let name = try #require(FileManager.default.contentsOfDirectory(atPath: state).first)
+      return try Array(Data(contentsOf: URL(fileURLWithPath: state + "/" + name)))
+    }
+    let before = try record()
+    let watch = try Watch(tool)
+    #expect(try tool.run("restore-store", backup).code == 10)
+    #expect(try watch.end() == [])
+    try Data((0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }).write(to: URL(fileURLWithPath: junk))
+    #expect(try tool.run("restore-store", junk).code != 0)
+    var half = try Data(contentsOf: URL(fileURLWithPath: backup))
+    half.removeLast(half.count / 2)
+    try half.write(to: URL(fileURLWithPath: junk))
+    #expect(try tool.run("restore-store", junk).code != 0)
+    #expect(try record() == before)
+    try copy(older, tool.store)
+    #expect(try tool.run("get", "a").code == 17)
+  }
+
+  @Test("Says which slots, root key and unsealed collections a copy of the file brings back, and asks")
+  func broughtBack() throws {
+    let (older, other) = (tool.path("older.coffer"), tool.path("other.key"))
+    try tool.succeed("set", "web/token", "1")
+    try tool.succeed("key", "add", "--new-key-file", other, "--label", "Ada")
+    try copy(tool.store, older)
+    try tool.succeed("key", "remove", "Ada", "--force")
+    try tool.succeed("rotate", "--new-root-key")
+    try tool.succeed("seal", "web", "--vault-key-file", tool.path("vault"))
+    let refused = try tool.run("restore-store", older, "--no-input")
+    #expect(refused.code == 2)
+    for part in ["\"Ada\"", "root key", "\"web\"", "--accept-keys", "Nothing was changed"] {
+      #expect(refused.message.contains(part), "\(part): \(refused.message)")
+    }
+    #expect(try tool.run("get", "web/token", "--key-file", other).code != 0)
+    let accepted = try tool.run("restore-store", older, "--accept-keys")
+    #expect(accepted.code == 0 && accepted.message.contains("Ada"))
+    #expect(try tool.succeed("get", "web/token", "--key-file", other) == "1\n")
+    // One made by backup has nothing of this.
+    let backup = tool.path("backup.coffer")
+    try tool.succeed("backup", backup)
+    #expect(try tool.run("restore-store", backup, "--no-input").code == 0)
+  }
+
+  /// What is in the place of a record, and how doctor leaves it.
+  enum Obstacle: String, CaseIterable, CustomTestStringConvertible {
+    case folder, fullFolder, pipe, link, tooLong, unreadable
+
+    var testDescription: String { rawValue }
+  }
+
+  @Test(
+    "Is not noticed without a record; what is in its place is reported by every command until doctor removes it",
+    arguments: Obstacle.allCases)
+  func obstacle(_ obstacle: Obstacle) throws {
+    try tool.succeed("set", "a", "1")
+    let name = try #require(FileManager.default.contentsOfDirectory(atPath: state).first)
+    let file = state + "/" + name
+    try FileManager.default.removeItem(atPath: file)
+    switch obstacle {
+    case .folder, .fullFolder:
+      try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
+      if obstacle == .fullFolder { _ = FileManager.default.createFile(atPath: file + "/x", contents: nil) }
+    case .pipe: try #require(mkfifo(file, 0o600) == 0)
+    case .link: try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: "/dev/null")
+    case .tooLong: _ = FileManager.default.createFile(atPath: file, contents: Data(count: 5000))
+    case .unreadable: _ = FileManager.default.createFile(atPath: file, contents: Data(count: 100))
+    }
+    for arguments in [["get", "a"], ["list"], ["status"]] {
+      let run = try tool.run(arguments, input: "".utf8)
+      #expect(run.code == 0 && run.message.contains("an older copy of the store would not be noticed"), "\(arguments)")
+    }
+    #expect(try tool.succeed("status", "--json").contains(#""recordProblem":"The record"#))
+    let doctor = try tool.run("doctor")
+    #expect(doctor.code == 7 && doctor.text.contains("It was removed; the next commit makes a new one."))
+    try tool.succeed("set", "a", "2")
+    #expect(try tool.run("doctor").code == 0 && tool.run("get", "a").message == "")
+    let older = tool.path("older")
+    try copy(tool.store, older)
+    try tool.succeed("set", "a", "3")
+    try copy(older, tool.store)
+    #expect(try tool.run("get", "a").code == 17)
+  }
+
+  @Test("Is noticed after the next commit where the record was too long by a byte")
+  func oneByte() throws {
+    try tool.succeed("set", "a", "1")
+    let name = try #require(FileManager.default.contentsOfDirectory(atPath: state).first)
+    let handle = try #require(FileHandle(forWritingAtPath: state + "/" + name))
+    try handle.seekToEnd()
+    try handle.write(contentsOf: Data([0]))
+    try handle.close()
+    #expect(try tool.run("set", "a", "2").message.contains("would not be noticed"))
+    let older = tool.path("older")
+    try copy(tool.store, older)
+    try tool.succeed("set", "a", "3")
+    try copy(older, tool.store)
+    #expect(try tool.run("get", "a").code == 17)
+  }
+
   @Test("Is not checked for a store elsewhere, or one that was moved")
   func elsewhere() throws {
     let store = tool.path("elsewhere.coffer")

@@ -6,6 +6,7 @@ import Coffer
 import CofferMaintenance
 import CofferStorage
 import Foundation
+import Synchronization
 import TestSupport
 
 let arguments = CommandLine.arguments
@@ -71,6 +72,42 @@ case "restore":
     say(try Database.restore(at: store, from: rest[0], key: .keyFile(keyFile), force: rest.count > 1) ?? "nothing")
   } catch let error as CofferError {
     say("\(error)")
+    exit(1)
+  }
+
+case "cut-restore":
+  // cut-restore … BACKUP force|- NUMBER: is killed before this system call of the restore; otherwise prints what it kept.
+  say(
+    try Restores.cutOff(
+      store, .keyFile(keyFile), rest[0], force: rest[1] == "force", before: Int(rest[2])!))
+
+case "restore-often":
+  // restore-often … BACKUP force|- COUNT DELAY: prints the keys of each store that it replaced, and at last "done".
+  try Restores.run(
+    store, .keyFile(keyFile), rest[0], force: rest[1] == "force", count: Int(rest[2])!, delay: UInt32(rest[3])!,
+    say: say)
+
+case "look-at":
+  // Prints the keys of a store, and what is wrong with it.
+  try Restores.look(at: store, .keyFile(keyFile), say: say)
+
+case "write-shortly", "write-long", "hold-snapshots":
+  // write-shortly … PREFIX: until the input ends; see `Restores`.
+  let isEnded = Atomic(false)
+  Thread.detachNewThread {
+    while readLine() != nil {}
+    isEnded.store(true, ordering: .relaxed)
+  }
+  let ends = { isEnded.load(ordering: .relaxed) }
+  do {
+    if command == "hold-snapshots" {
+      try Restores.hold(store, .keyFile(keyFile), isEnded: ends, say: say)
+    } else {
+      try Restores.write(
+        store, .keyFile(keyFile), prefix: rest[0], isShort: command == "write-shortly", isEnded: ends, say: say)
+    }
+  } catch {
+    say("failed: \(error)")
     exit(1)
   }
 

@@ -117,12 +117,19 @@ public final class Connection: Sendable, Identifiable {
         }
       }
     }
-    do {
-      return try write()
-    } catch CofferError.storeReplaced where !hasBegun {
-      // The store was replaced while this waited for the write lock.
-      return try write()
+    var generation: Int?
+    for _ in 1..<Store.attemptCount {
+      do {
+        return try write()
+      } catch let error as CofferError {
+        guard case .storeReplaced = error, !hasBegun else { throw error }
+        // The store was replaced while this waited for the write lock; again, if it was followed since.
+        let current = database.core.generation.load(ordering: .acquiring)
+        if current == generation { throw error }
+        generation = current
+      }
     }
+    return try write()
   }
 
   /// Sets how many recently read items the connection caches; 250 by default, 0 for none.
@@ -201,12 +208,13 @@ public final class Connection: Sendable, Identifiable {
 
   /// A session for the store that replaced this one's.
   private func reopened(_ session: Session) throws -> Session {
-    if let store = session.connection.store { try database.follow(replaced: store) }
-    let limit = session.cache.limit
-    // If it does not open, the next use tries again.
+    let (store, limit) = (session.connection.store, session.cache.limit)
+    // If the new one does not open, the next use tries again.
     state.session = nil
     state.isForLater.store(true, ordering: .releasing)
+    // Before the new one is opened, which may have an index of the same name.
     try? session.connection.close()
+    if let store { try database.follow(replaced: store) }
     let new = try openedSession()
     new.cache.limit = limit
     return new

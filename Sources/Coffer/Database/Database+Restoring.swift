@@ -1,15 +1,17 @@
 import CofferStorage
 
 extension Database {
-  /// Replaces the store at `path` by a copy of the one at `backup`, and keeps the old store beside it.
+  /// Replaces the store at `path` by a copy of the one at `backup`, and keeps a copy of the old store beside it.
   ///
   /// ```swift
   /// let earlier = try Database.restore(at: "settings.coffer", from: "settings.backup.coffer", key: .keyFile(keyPath))
   /// ```
   ///
   /// The backup may be older than the last state used here. It is left unchanged, and opens with the same keys as its copy.
-  /// The restored store begins without a log. The old store is renamed to `-replaced-1`, or the next free number, together
-  /// with its log.
+  /// The restored store begins without a log. The old store is copied to `-replaced-1`, or the next free number, with every
+  /// commit up to then.
+  ///
+  /// At any moment, also after a power cut, `path` is either the old store with all its commits, or the restored one.
   ///
   /// With `force`, programs may have the store open. Those that opened it with a key file, a key, a command or a credential
   /// switch to the restored store by themselves, and are notified that everything may have changed; those that opened it
@@ -17,62 +19,123 @@ extension Database {
   /// commits; changes that a proxy has not flushed yet go into the restored one.
   ///
   /// - Parameter force: Whether to proceed if other programs have the store open.
-  /// - Returns: The path of the old store; nil if there was none.
+  /// - Returns: The path of the copy of the old store; nil if there was none.
   /// - Throws: `CofferError.busy` when the store is open and `force` is false, or when the backup is open in this process;
   ///   `.unsupported` when the backup has a log beside it; the errors of opening the backup. Nothing is changed then.
   @discardableResult
   public static func restore(
     at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options()
   ) throws -> String? {
-    var options = options
-    options.acceptsOlderStore = true
-    return try CofferError.translating {
-      let replacement = try Store.Replacement(of: backup, at: path)
-      try open(at: replacement.temporaryPath, key: key, options: options).close()
-      // Programs that switch to the restored store check the record too.
-      forgetWitness(of: path, options)
-      let earlier = try place(replacement, at: path, key: key, force: force, options: options)
-      let database = try open(at: path, key: key, options: options)
+    try restore(at: path, from: backup, key: key, force: force, options: options) { _ in }
+  }
+
+  /// - Parameter confirm: Called with what the backup brings back besides values, if there is any; an error that it throws
+  ///   ends the restore, and nothing is changed.
+  @discardableResult
+  package static func restore(
+    at path: String, from backup: String, key: KeySource, force: Bool = false, options: Options = Options(),
+    vfs: EncryptingVFS = .standard, confirm: (RestoredKeys) throws -> Void
+  ) throws -> String? {
+    try CofferError.translating {
+      var unwatched = options
+      unwatched.freshness = .unwatched
+      unwatched.isReadOnly = false
+      let replacement = try Store.Replacement(of: backup, at: path, vfs: vfs)
+      // Before anything is asked, and again when it is replaced.
+      guard try force || !Store.isPresent(at: path) || Store.isUnused(path) else { throw StorageError.busy }
+      try prepare(replacement, of: path, key: key, options: unwatched, vfs: vfs, confirm)
+      let earlier = try place(replacement, at: path, key: key, force: force, options, unwatched, vfs)
+      let database = try open(at: path, key: key, options: options, vfs: vfs)
       Store.announce(path)
       try database.close()
+      // What could not be checkpointed while a program had its snapshot.
+      if let earlier, Store.isPresent(at: earlier + "-wal") {
+        try? open(at: earlier, key: key, options: unwatched, vfs: vfs).close()
+      }
       return earlier
     }
   }
 
-  /// Removes the record of the store that is being replaced.
-  private static func forgetWitness(of path: String, _ options: Options) {
-    guard let (path, user) = try? Store.owner(at: path) else { return }
-    options.freshness.anchor(ofStoreAt: path, user: user)?.keep(nil, ofStoreAt: path)
+  /// Checks that the copy is a whole store that `key` opens, and makes it ready to be put in place.
+  private static func prepare(
+    _ replacement: Store.Replacement, of path: String, key: KeySource, options: Options, vfs: EncryptingVFS,
+    _ confirm: (RestoredKeys) throws -> Void
+  ) throws {
+    let copy = try open(at: replacement.temporaryPath, key: key, options: options, vfs: vfs)
+    do {
+      defer { try? copy.close() }
+      if Store.isPresent(at: path), let old = try readable(at: path, key, options, vfs) {
+        defer { try? old.close() }
+        let keys = try RestoredKeys(copy, replacing: old)
+        if !keys.isEmpty { try confirm(keys) }
+      }
+    }
+    if case .file(let store) = copy.backing { try store.markPlaced() }
   }
 
   private static func place(
-    _ replacement: Store.Replacement, at path: String, key: KeySource, force: Bool, options: Options
+    _ replacement: Store.Replacement, at path: String, key: KeySource, force: Bool, _ options: Options,
+    _ unwatched: Options, _ vfs: EncryptingVFS
   ) throws -> String? {
-    do {
-      if let earlier = try Store.whileUnused(path, { try replacement.place() }) { return earlier }
-    } catch StorageError.notFound {
-      return try replacement.place()
-    }
-    guard force else { throw StorageError.busy }
-    guard let database = try? open(at: path, key: key, options: options) else { return try replacement.place() }
-    defer { try? database.close() }
-    // Programs waiting for this lock find the new store once they get it; programs that read from memory see that there was
-    // a commit.
-    let earlier = try database.makeConnection().perform { session in
-      let connection = session.connection
-      try connection.beginWrite(.full)
-      // Writes its page even though the value stays the same.
-      let version = try connection.statement("PRAGMA user_version").first { $0.integer(0) } ?? 0
-      try connection.execute("PRAGMA user_version=\(version)")
+    /// Programs that switch to the restored store check the record, too, so it goes first; and comes back if the old
+    /// store stays.
+    func replacing(_ replace: () throws -> Void) throws {
+      let record = try KeptRecord(ofStoreAt: path, options)
+      record?.remove()
       do {
-        let earlier = try replacement.place()
-        try connection.commit()
-        return earlier
+        try replace()
       } catch {
-        try? connection.rollback()
+        record?.putBack()
         throw error
       }
     }
-    return earlier
+    guard Store.isPresent(at: path) else {
+      try replacing { try replacement.place() }
+      return nil
+    }
+    guard try force || Store.isUnused(path, patience: .seconds(1)) else { throw StorageError.busy }
+    guard let old = try readable(at: path, key, unwatched, vfs) else {
+      return try replacement.placeOverUnreadable(force: force, replacing: replacing)
+    }
+    defer { try? old.close() }
+    return try old.makeConnection().perform {
+      try replacement.place(over: $0.connection, busyTimeout: options.busyTimeout, replacing: replacing)
+    }
+  }
+
+  /// The store that will be replaced; nil if it is damaged, or has other keys.
+  private static func readable(
+    at path: String, _ key: KeySource, _ options: Options, _ vfs: EncryptingVFS
+  ) throws -> Database? {
+    do {
+      return try open(at: path, key: key, options: options, vfs: vfs)
+    } catch CofferError.busy {
+      throw StorageError.busy
+    } catch {
+      return nil
+    }
+  }
+}
+
+/// The record of a store that is being replaced.
+private struct KeptRecord {
+  let anchor: any FreshnessAnchor
+  let path: String
+  let record: [UInt8]?
+
+  /// nil if nothing remembers the store's state.
+  init?(ofStoreAt path: String, _ options: Database.Options) throws {
+    guard let (path, user) = try? Store.owner(at: path),
+      let anchor = options.freshness.anchor(ofStoreAt: path, user: user)
+    else { return nil }
+    self.anchor = anchor
+    self.path = path
+    record = anchor.record(ofStoreAt: path)
+  }
+
+  func remove() { anchor.keep(nil, ofStoreAt: path) }
+
+  func putBack() {
+    if let record { anchor.keep(record, ofStoreAt: path) }
   }
 }

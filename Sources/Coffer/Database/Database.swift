@@ -109,6 +109,8 @@ public final class Database: Sendable {
 
   /// The path of the store; a made-up one for a store in memory.
   public let path: String
+  /// The path by which it was opened: links on the way may lead to another store later.
+  private let givenPath: String
   /// How this database behaves.
   public let options: Options
   var backing: Backing { currentBacking.withLock { $0 } }
@@ -133,6 +135,8 @@ public final class Database: Sendable {
     /// What recovery dropped from the log.
     var logProblem: String?
     var logNote: String?
+    /// What was wrong with the record of the newest state.
+    var recordProblem: String?
     /// The connection that opening used, kept for the first caller that needs one.
     var spare: SpareConnection?
     /// The proxies' pending changes, to be flushed when the database closes.
@@ -167,7 +171,7 @@ public final class Database: Sendable {
     func set(_ database: Database) { reference.withLock { $0.database = database } }
   }
 
-  private init(backing: Backing, options: Options) throws {
+  private init(backing: Backing, givenPath: String? = nil, options: Options) throws {
     currentBacking = Lock(backing)
     self.options = options
     state = Lock(State())
@@ -176,6 +180,8 @@ public final class Database: Sendable {
     case .memory(let store): path = store.path
     }
     let vault = VaultKeys()
+    // A relative path may lead elsewhere once the program has another working folder.
+    self.givenPath = givenPath.flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil } ?? path
     var witness: StoreWitness?
     if case .file(let store) = backing {
       witness = options.freshness.anchor(ofStoreAt: store.path, user: store.owner.user)
@@ -184,10 +190,10 @@ public final class Database: Sendable {
     let isOnDisk = if case .file = backing { true } else { false }
     let this = WeakDatabase()
     core = DatabaseCore(
-      options: options, path: isOnDisk ? path : nil, vault: vault, witness: witness,
+      options: options, path: isOnDisk ? path : nil, givenPath: self.givenPath, vault: vault, witness: witness,
       connect: {
         guard let database = this.database else { throw CofferError.closed }
-        return try Self.connect(to: database.backing, busyTimeout: options.busyTimeout)
+        return try database.connect()
       },
       onReplacement: { try this.database?.follow(replaced: $0) },
       onLogTooLarge: { this.database?.expireLongLivedReads() },
@@ -223,11 +229,13 @@ public final class Database: Sendable {
 
   package static func open(at path: String, key: KeySource, options: Options, vfs: EncryptingVFS) throws -> Database {
     try CofferError.translating {
-      let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
-      let database = try Database(backing: .file(store), options: options)
-      try database.checkContents(of: store)
-      database.key.withLock { $0 = key.isKept ? key : nil }
-      return database
+      try Store.whileReplaced {
+        let store = try Store.open(at: path, key: key, isReadOnly: options.isReadOnly, vfs: vfs)
+        let database = try Database(backing: .file(store), givenPath: path, options: options)
+        try database.checkContents(of: store)
+        database.key.withLock { $0 = key.isKept ? key : nil }
+        return database
+      }
     }
   }
 
@@ -301,6 +309,10 @@ public final class Database: Sendable {
   private func checkContents(of store: Store) throws {
     if options.acceptsOlderStore { core.witness?.forget() }
     let record = core.witness?.record()
+    if let problem = core.witness?.problem(record, store) {
+      options.logger.warning("\(path): \(problem) `prefs doctor` mends it.")
+      state.withLock { $0.recordProblem = problem }
+    }
     let connection = try SQLiteConnection.open(store, busyTimeout: options.busyTimeout) { connection in
       // Otherwise each read would take its own snapshot and locks.
       try connection.beginRead()
@@ -379,18 +391,21 @@ public final class Database: Sendable {
     try following.withLock { _ in
       guard case .file(let store) = backing, store === replaced, store.isReplaced else { return }
       do {
-        guard let key = key.withLock({ $0 }) else { throw StorageError.replaced(path: path) }
-        let new = try Store.open(at: path, key: key, isReadOnly: isReadOnly, vfs: store.vfs)
-        // The same rule as for an envelope. Another store, such as a backup, has root keys of its own, and only its slots vouch.
-        if new.storeID == store.storeID {
-          guard try new.succeeds(store) else { throw StorageError.rootKeyUnverified(path: path) }
-        } else {
-          core.vault.forgetMemory()
-        }
+        guard let key = key.withLock({ $0 }) else { throw CofferError.storeReplaced(path: path) }
         let spare = state.withLock { $0.spare.take() }
         try? spare?.connection.close()
-        core.witness?.storeWasReplaced()
-        try checkContents(of: new)
+        let new = try Store.whileReplaced {
+          let new = try Store.open(at: givenPath, key: key, isReadOnly: isReadOnly, vfs: store.vfs)
+          // The same rule as for an envelope. Another store, such as a backup, has root keys of its own, and only its slots vouch.
+          if new.storeID == store.storeID {
+            guard try new.succeeds(store) else { throw StorageError.rootKeyUnverified(path: path) }
+          } else {
+            core.vault.forgetMemory()
+          }
+          core.witness?.storeWasReplaced(by: new.path)
+          try checkContents(of: new)
+          return new
+        }
         core.vault.lock()
         core.vault.isThere.store(false, ordering: .releasing)
         core.commits.forgetEverything()
@@ -421,6 +436,19 @@ public final class Database: Sendable {
   /// What opening left out because it was not synced before a power cut.
   package var logNote: String? { state.withLock { $0.logNote } }
 
+  /// What was wrong with the record of the store's newest state when it was opened, as a sentence.
+  package var recordProblem: String? { state.withLock { $0.recordProblem } }
+
+  /// Removes what is in the place of the record and is none, if it is this user's own.
+  ///
+  /// - Returns: What was done about it, as a sentence; nil if there was no problem.
+  package func mendRecord() -> String? {
+    guard let problem = recordProblem, let witness = core.witness else { return nil }
+    guard witness.removeObstacle() else { return problem + " It is not yours, and was left as it is." }
+    state.withLock { $0.recordProblem = nil }
+    return problem + " It was removed; the next commit makes a new one."
+  }
+
   /// Reports that the store is older than before: an earlier state was put back.
   func reportRollback(from known: Int64, to last: Int64) {
     options.logger.warning(
@@ -430,15 +458,22 @@ public final class Database: Sendable {
       """)
   }
 
+  /// A connection to the store, or to the one that has replaced it.
+  private func connect() throws -> SQLiteConnection {
+    try Store.whileReplaced {
+      let backing = backing
+      do {
+        return try Self.connect(to: backing, busyTimeout: options.busyTimeout)
+      } catch StorageError.replaced {
+        if case .file(let store) = backing { try follow(replaced: store) }
+        throw StorageError.replaced(path: path)
+      }
+    }
+  }
+
   private func makeSQLiteConnection() throws -> SQLiteConnection {
     if let spare = state.withLock({ $0.spare.take() }) { return spare.connection }
-    let connection: SQLiteConnection
-    do {
-      connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
-    } catch StorageError.replaced {
-      if case .file(let store) = backing { try follow(replaced: store) }
-      connection = try Self.connect(to: backing, busyTimeout: options.busyTimeout)
-    }
+    let connection = try connect()
     // Another process may have crashed since, and this connection recovered its log.
     report(connection)
     return connection

@@ -62,7 +62,8 @@ package final class DatabaseCore: Sendable {
   ///   - onUnfinishedRotation: Called after each commit to a store with keys of more than one epoch.
   ///   - onExpiry: Called when something has expired.
   init(
-    options: Database.Options, path: String?, vault: VaultKeys = VaultKeys(), witness: StoreWitness? = nil,
+    options: Database.Options, path: String?, givenPath: String = "", vault: VaultKeys = VaultKeys(),
+    witness: StoreWitness? = nil,
     connect: @escaping CommitFeed.Connect,
     onReplacement: @escaping CommitFeed.Follow = { _ in }, onLogTooLarge: @escaping @Sendable () -> Void,
     onUnfinishedRotation: @escaping @Sendable () -> Void, onExpiry: @escaping @Sendable () -> Void
@@ -77,7 +78,8 @@ package final class DatabaseCore: Sendable {
     writer = Int64.random(in: .min ... .max)
     commits = CommitLog(writer: writer)
     expiries = Expiries(clock: clock, isReadOnly: options.isReadOnly, onExpiry: onExpiry)
-    feed = CommitFeed(path: path, commits: commits, expiries: expiries, connect: connect, follow: onReplacement)
+    feed = CommitFeed(
+      path: path, givenPath: givenPath, commits: commits, expiries: expiries, connect: connect, follow: onReplacement)
   }
 
   /// A stopwatch, started now; nil without a meter.

@@ -42,7 +42,8 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
   public func keep(_ record: [UInt8]?, ofStoreAt path: String) {
     guard let file = file(of: path) else { return }
     guard let record else {
-      unlink(file)
+      // Durable, unlike a record: after a power failure the earlier one would speak of a store that was replaced.
+      if unlink(file) == 0 { FilePath.syncFolder(of: file) }
       return
     }
     var descriptor = Self.openForWriting(file)
@@ -52,7 +53,49 @@ public struct FileAnchor: FreshnessAnchor, SynchronizedAnchor {
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }
     // Shorter than a sector, and overwritten in place: a half-written record is never valid.
-    _ = pwrite(descriptor, record, record.count, 0)
+    guard pwrite(descriptor, record, record.count, 0) == record.count else { return }
+    // A longer file is no record.
+    var status = stat()
+    if fstat(descriptor, &status) == 0, status.st_size > off_t(record.count) {
+      _ = ftruncate(descriptor, off_t(record.count))
+    }
+  }
+
+  /// Why the record of the store at `path` cannot be read or kept, as a sentence; nil if there is no record yet.
+  func problem(ofStoreAt path: String) -> String? {
+    guard let file = file(of: path), let obstacle = Self.obstacle(at: file) else { return nil }
+    return "The record of the newest state, \(file), \(obstacle): an older copy of the store would not be noticed."
+  }
+
+  private static func obstacle(at file: String) -> String? {
+    var status = stat()
+    guard lstat(file, &status) == 0 else {
+      return errno == ENOENT || errno == ENOTDIR ? nil : "cannot be examined (\(String(cString: strerror(errno))))"
+    }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: break
+    case S_IFDIR: return "is a folder"
+    case S_IFLNK: return "is a symbolic link"
+    default: return "is not a regular file"
+    }
+    if status.st_size > off_t(maximumByteCount) { return "is too long for a record" }
+    guard faccessat(AT_FDCWD, file, R_OK | W_OK, AT_EACCESS) == 0 else { return "cannot be read and written" }
+    return nil
+  }
+
+  /// Removes what is in the place of the record of the store at `path` and cannot be used, if it is this user's own; the
+  /// next commit makes a new record.
+  ///
+  /// A folder that is not empty gets another name instead.
+  ///
+  /// - Returns: Whether nothing is in the way any more.
+  func removeObstacle(ofStoreAt path: String) -> Bool {
+    guard let file = file(of: path) else { return false }
+    var status = stat()
+    guard lstat(file, &status) == 0 else { return errno == ENOENT }
+    guard status.st_uid == geteuid() else { return false }
+    guard status.st_mode & S_IFMT == S_IFDIR else { return unlink(file) == 0 }
+    return rmdir(file) == 0 || rename(file, "\(file)-removed-\(UInt32.random(in: .min ... .max))") == 0
   }
 
   /// Writes the record of the store at `path` to disk.

@@ -6,7 +6,8 @@ import CofferStorage
 /// It never runs ahead of the disk, which would be a false alarm after a power failure: only synced states are kept.
 final class StoreWitness: Sendable {
   private let anchor: any FreshnessAnchor
-  private let path: String
+  private let currentPath: Lock<String>
+  private var path: String { currentPath.withLock { $0 } }
   /// The vault's keys of this database: the record remembers the one last used.
   private let vault: VaultKeys
   private let state = Lock(State())
@@ -21,7 +22,7 @@ final class StoreWitness: Sendable {
 
   init(anchor: any FreshnessAnchor, path: String, vault: VaultKeys) {
     self.anchor = anchor
-    self.path = path
+    currentPath = Lock(path)
     self.vault = vault
   }
 
@@ -29,6 +30,24 @@ final class StoreWitness: Sendable {
 
   /// The last record; read it before the snapshot to compare it with, since others may commit meanwhile.
   func record() -> [UInt8]? { anchor.record(ofStoreAt: path) }
+
+  /// Why the record cannot be used, as a sentence; nil if nothing is wrong with it, or there is none.
+  ///
+  /// - Parameter record: The record, if there is one.
+  func problem(_ record: [UInt8]?, _ store: Store) -> String? {
+    if let problem = fileAnchor?.problem(ofStoreAt: path) { return problem }
+    guard let record, (try? store.read(witness: record)) == .unreadable else { return nil }
+    return "The record of the newest state cannot be read: an older copy of the store would not be noticed. The next "
+      + "commit makes a new one."
+  }
+
+  /// Makes way for a new record.
+  ///
+  /// - Returns: Whether the next commit can make one.
+  func removeObstacle() -> Bool { fileAnchor?.removeObstacle(ofStoreAt: path) ?? false }
+
+  /// Others report their own problems.
+  private var fileAnchor: FileAnchor? { anchor as? FileAnchor }
 
   /// Compares a record with a snapshot of the store.
   ///
@@ -85,8 +104,9 @@ final class StoreWitness: Sendable {
     anchor.keep(nil, ofStoreAt: path)
   }
 
-  /// Forgets the state of this database, whose store was replaced by another.
-  func storeWasReplaced() {
+  /// Forgets the state of this database, whose store was replaced by the one at `path`.
+  func storeWasReplaced(by path: String) {
+    currentPath.withLock { $0 = path }
     state.withLock { $0 = State() }
   }
 

@@ -29,6 +29,9 @@ public struct Commit: Sendable {
   let collections: [ByteString: ChangeSet.CollectionChange]
   /// The commit's row in the change log; nil for merged commits, and for commits no longer in the log.
   let identity: CommitIdentity?
+  /// How often the store was replaced or rolled back while this database was listened to; numbers are only comparable
+  /// within one generation.
+  package var generation = 0
   /// Whether it removed a collection whose name is unknown here.
   private let removesUnnamed: Bool
 
@@ -58,10 +61,12 @@ public struct Commit: Sendable {
   /// The same commit for a listener that may have seen a collection whose name is unknown here: any may have been removed.
   var withUnnamedRemovalOfAll: Commit {
     guard removesUnnamed else { return self }
-    return Commit(
-      snapshot: snapshot, origin: origin, time: time, author: author, actions: actions,
-      attachments: attachments, isEverything: true,
+    var commit = Commit(
+      snapshot: snapshot, origin: origin, time: time, author: author, actions: actions, attachments: attachments,
+      isEverything: true,
       collections: collections, identity: identity)
+    commit.generation = generation
+    return commit
   }
 
   // MARK: Queries
@@ -145,11 +150,13 @@ public struct Commit: Sendable {
   /// This commit combined with a later one.
   func merged(with later: Commit) -> Commit {
     let merged = collections.merging(later.collections) { $0.followed(by: $1) }
-    return Commit(
+    var commit = Commit(
       snapshot: later.snapshot, origin: origin == later.origin ? origin : .several, time: later.time,
       author: author == later.author ? author : nil,
       actions: actions + later.actions, attachments: attachments + later.attachments,
       isEverything: isEverything || later.isEverything, collections: merged)
+    commit.generation = later.generation
+    return commit
   }
 }
 

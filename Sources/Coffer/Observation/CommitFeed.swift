@@ -22,6 +22,7 @@ final class CommitFeed: Sendable {
   }
 
   private let path: String?
+  private let givenPath: String
   private let commits: CommitLog
   private let expiries: Expiries
   private let connect: Connect
@@ -35,16 +36,26 @@ final class CommitFeed: Sendable {
   private final class Reader: @unchecked Sendable {
     var connection: SQLiteConnection?
     var watcher: FileWatcher?
+    /// Of the links that lead to the store.
+    var linkWatcher: FileWatcher?
     var lastSequence: Int64 = 0
+    /// How often the store was replaced, or rolled back, so that numbers began again.
+    var generation = 0
+    /// Whether the connection was closed because of a replacement that could not be followed yet.
+    var isBetweenStores = false
     var listeners: [UInt64: Listener] = [:]
     var lastListener: UInt64 = 0
   }
 
-  /// - Parameter path: The store file, which is watched for commits of others; nil for a store in memory.
+  /// - Parameters:
+  ///   - path: The store file, which is watched for commits of others; nil for a store in memory.
+  ///   - givenPath: The path by which it was opened, which may lead there by links.
   init(
-    path: String?, commits: CommitLog, expiries: Expiries, connect: @escaping Connect, follow: @escaping Follow
+    path: String?, givenPath: String, commits: CommitLog, expiries: Expiries, connect: @escaping Connect,
+    follow: @escaping Follow
   ) {
     self.path = path
+    self.givenPath = givenPath
     self.commits = commits
     self.expiries = expiries
     self.connect = connect
@@ -86,7 +97,7 @@ final class CommitFeed: Sendable {
     listenerCount.add(1, ordering: .acquiringAndReleasing)
     do {
       return try onQueue {
-        if reader.connection == nil { try start() }
+        if reader.connection == nil, !reader.isBetweenStores { try start() }
         drain()
         reader.lastListener += 1
         reader.listeners[reader.lastListener] = Listener(
@@ -129,7 +140,12 @@ final class CommitFeed: Sendable {
     // Set only now: a queue with a specific value starts a thread when it is released.
     queue.setSpecific(key: Self.queueKey, value: ObjectIdentifier(self))
     // The watcher first, so that no commit is missed in between.
-    if let path { reader.watcher = try FileWatcher(path: path, queue: queue) { [weak self] in self?.wake() } }
+    if let path {
+      try watch(path)
+      if givenPath != path {
+        reader.linkWatcher = try FileWatcher(leadingToFolderOf: givenPath, queue: queue) { [weak self] in self?.wake() }
+      }
+    }
     let connection = try connect()
     reader.connection = connection
     reader.lastSequence = try ChangeLog(connection: connection).lastSequence()
@@ -137,10 +153,16 @@ final class CommitFeed: Sendable {
     try expiries.look(connection)
   }
 
+  private func watch(_ path: String) throws {
+    reader.watcher = try FileWatcher(path: path, queue: queue) { [weak self] in self?.wake() }
+  }
+
   private func stop() {
     try? reader.connection?.close()
     reader.connection = nil
     reader.watcher = nil
+    reader.linkWatcher = nil
+    reader.isBetweenStores = false
     // A long-lived read may still need them.
     if !isObserved { commits.forgetOwnCommits() }
   }
@@ -149,11 +171,15 @@ final class CommitFeed: Sendable {
     do {
       try followReplacement()
       guard let connection = reader.connection else { return }
-      for commit in try newCommits(connection) {
+      for var commit in try newCommits(connection) {
         let sequence = Int64(commit.snapshot)
-        // The store was rolled back to an earlier state, which no listener knows.
-        if sequence < reader.lastSequence { for id in reader.listeners.keys { reader.listeners[id]?.start = -1 } }
+        // The store was replaced, or rolled back to an earlier state, which no listener knows.
+        if sequence < reader.lastSequence {
+          reader.generation += 1
+          for id in reader.listeners.keys { reader.listeners[id]?.start = -1 }
+        }
         reader.lastSequence = sequence
+        commit.generation = reader.generation
         for listener in reader.listeners.values where sequence > listener.start { listener.handler(commit) }
       }
     } catch {
@@ -163,13 +189,22 @@ final class CommitFeed: Sendable {
 
   /// Continues in the store that replaced the one being read, in which everything may be new.
   private func followReplacement() throws {
-    guard let connection = reader.connection, connection.isReplaced(isCertain: true), let store = connection.store
-    else { return }
-    try follow(store)
-    reader.connection = try connect()
-    try? connection.close()
-    // Greater than any commit's number, so that the next drain detects a rollback.
-    reader.lastSequence = .max
+    if !reader.isBetweenStores {
+      guard let connection = reader.connection, connection.isReplaced(isCertain: true), let store = connection.store
+      else { return }
+      // Before the new one is opened, which may have an index of the same name.
+      reader.connection = nil
+      reader.isBetweenStores = true
+      // Greater than any commit's number, so that the next drain detects the replacement.
+      reader.lastSequence = .max
+      try? connection.close()
+      try follow(store)
+    }
+    // It follows by itself, if that has failed before.
+    let connection = try connect()
+    reader.connection = connection
+    reader.isBetweenStores = false
+    if let path = connection.store?.path { try watch(path) }
   }
 
   private func newCommits(_ connection: SQLiteConnection) throws -> [Commit] {

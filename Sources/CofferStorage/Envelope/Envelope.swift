@@ -23,6 +23,7 @@ package struct Envelope: Equatable, Sendable {
   package static let magic = Array("COFFER\r\n".utf8)
   package static let maximumEpochCount = 4
   static let sequenceOffset = 16
+  private static let placedFlag: UInt32 = 1
 
   package var sequence: UInt64
   package let storeID: [UInt8]
@@ -32,6 +33,9 @@ package struct Envelope: Equatable, Sendable {
   package var epochs: [Epoch]
   /// What the root key is the successor of; nil in a store whose root key was never replaced.
   var succession: Succession?
+  /// Whether a restore put the file in its place, and what lies beside it is not known to be its own yet; see
+  /// `Store.settle()`.
+  package var isPlaced = false
   /// The bytes that the MAC was computed over, and the MAC as read; `encoded(rootKey:)` recomputes both.
   private var authenticated: [UInt8] = []
   private var mac: [UInt8] = []
@@ -68,7 +72,7 @@ extension Envelope {
     writer.append(Self.magic)
     writer.append(Layout.formatVersion)
     writer.append(Layout.suite)
-    writer.append(UInt32(0))
+    writer.append(isPlaced ? Self.placedFlag : 0)
     writer.append(sequence)
     writer.append(storeID)
     writer.append(created)
@@ -121,7 +125,9 @@ extension Envelope {
       try EnvelopeError.check(version, isAtMost: Layout.formatVersion, "format")
       let suite: UInt16 = try reader.read()
       try EnvelopeError.check(suite, isAtMost: Layout.suite, "suite of algorithms")
-      try EnvelopeError.check(reader.read(UInt32.self), isAtMost: 0, "set of flags")
+      let flags: UInt32 = try reader.read()
+      try EnvelopeError.check(flags, isAtMost: Self.placedFlag, "set of flags")
+      isPlaced = flags == Self.placedFlag
       guard version == Layout.formatVersion, suite == Layout.suite else {
         throw EnvelopeError.unreadable("version \(version), suite \(suite)")
       }

@@ -33,6 +33,13 @@ package struct EnvelopeChange {
     try envelope.slots.setLabel(label, of: id)
   }
 
+  // MARK: Placing
+
+  /// Sets whether the file was put in its place by a restore.
+  mutating func setPlaced(_ isPlaced: Bool) {
+    envelope.isPlaced = isPlaced
+  }
+
   // MARK: Keys
 
   /// Replaces the root key and adds an epoch: anyone who copied the old envelope and could open it has the keys of

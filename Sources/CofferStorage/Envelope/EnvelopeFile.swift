@@ -177,6 +177,23 @@ final class EnvelopeFile: @unchecked Sendable {
     for index in damagedCopies + unsyncedCopies.subtracting(damagedCopies) { try write(copy, over: index) }
   }
 
+  /// Takes the lock that excludes every connection to the file, and every other holder of it.
+  ///
+  /// - Returns: Whether it was free; otherwise nothing is locked.
+  func lock() -> Bool {
+    let (xLock, handle) = (file.methods.xLock, file.file)
+    // SQLite takes these two in this order when it recovers a rollback journal.
+    if xLock!(handle, SQLITE_LOCK_SHARED) == SQLITE_OK, xLock!(handle, SQLITE_LOCK_EXCLUSIVE) == SQLITE_OK {
+      return true
+    }
+    unlock()
+    return false
+  }
+
+  func unlock() {
+    _ = file.methods.xUnlock(file.file, SQLITE_LOCK_NONE)
+  }
+
   func byteCount() throws -> Int64 {
     var size: Int64 = 0
     let code = file.byteCount(&size)

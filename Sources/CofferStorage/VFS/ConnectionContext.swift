@@ -57,6 +57,30 @@ final class ConnectionContext: @unchecked Sendable {
     }
   }
 
+  /// Held while a file of a store is opened by its name.
+  private static let opening = Lock<Void>(())
+
+  /// Runs `open`, which opens a file of the store by its name, unless another store has the store's name by then: runs
+  /// `close` in that case, since the file may be the other store's.
+  ///
+  /// What has a log's or an index's name belongs to the store that has the store's name, before and after a
+  /// replacement; so it is this store's if this store has its name afterwards. One thread at a time: closing an index
+  /// drops all locks of this process on it, which another thread may have taken on it meanwhile, as that store's.
+  func openingByName(_ open: () -> Int32, close: () -> Void) -> Int32 {
+    Self.opening.withLock { _ in
+      guard !store.isReplaced else { return failReplaced() }
+      let code = open()
+      guard code == SQLITE_OK || code == SQLITE_READONLY, store.isReplaced else { return code }
+      close()
+      return failReplaced()
+    }
+  }
+
+  private func failReplaced() -> Int32 {
+    fail(.replaced(path: store.path))
+    return SQLITE_CANTOPEN
+  }
+
   // MARK: Failures
 
   func fail(_ error: StorageError) {

@@ -205,6 +205,20 @@ final class DatabaseFile {
     readOnlyAccess?.image == nil ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : SQLITE_IOCAP_IMMUTABLE
   }
 
+  private func lock(_ level: Int32) -> Int32 {
+    let code = context.checked(real.methods.xLock(real.file, level))
+    guard code == SQLITE_OK else { return code }
+    // It may have waited for a restore.
+    if fileLock == SQLITE_LOCK_NONE, context.store.isReplaced {
+      context.fail(.replaced(path: context.store.path))
+      _ = real.methods.xUnlock(real.file, SQLITE_LOCK_NONE)
+      return SQLITE_IOERR
+    }
+    fileLock = max(level, fileLock)
+    if level == SQLITE_LOCK_EXCLUSIVE { prepareClosing() }
+    return code
+  }
+
   // MARK: Shared memory
 
   /// Blocks checkpoints by other connections while `body` runs; nil while one is running.
@@ -257,7 +271,12 @@ final class DatabaseFile {
     // It stays open after the first call.
     if hasCheckedSharedMemory { return map() }
     let file = CompanionFile(path: context.store.path + "-shm", store: context.store)
-    let code = file.open(context, map) { _ = real.methods.xShmUnmap(real.file, 0) }
+    let unmap = { _ = self.real.methods.xShmUnmap(self.real.file, 0) }
+    let code = context.openingByName {
+      file.open(context, map, close: unmap)
+    } close: {
+      unmap()
+    }
     hasCheckedSharedMemory = code == SQLITE_OK || code == SQLITE_READONLY
     return code
   }
@@ -424,12 +443,7 @@ extension DatabaseFile {
     }
     methods.pointee.xFileSize = { file, result in with(file) { $0.byteCount(result!) } }
     methods.pointee.xLock = { file, level in
-      with(file) {
-        let code = $0.context.checked($0.real.methods.xLock($0.real.file, level))
-        if code == SQLITE_OK { $0.fileLock = max(level, $0.fileLock) }
-        if code == SQLITE_OK, level == SQLITE_LOCK_EXCLUSIVE { $0.prepareClosing() }
-        return code
-      }
+      with(file) { $0.lock(level) }
     }
     methods.pointee.xUnlock = { file, level in
       with(file) {

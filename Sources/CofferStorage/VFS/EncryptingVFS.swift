@@ -148,17 +148,17 @@ package final class EncryptingVFS: Sendable {
         return SQLITE_CANTOPEN
       }
     }
-    guard !context.store.isReplaced else {
-      context.fail(.replaced(path: context.store.path))
-      return SQLITE_CANTOPEN
+    var opened: RealFile?
+    let code = context.openingByName {
+      context.acting { RealFile.open(name, below, flags, outFlags) { opened = $0 } }
+    } close: {
+      _ = opened?.close()
     }
-    return context.acting {
-      RealFile.open(name, below, flags, outFlags) { real in
-        OpenFile.install(
-          DatabaseFile(real: real, context: context, readOnlyAccess: readOnlyAccess), in: file,
-          methods: DatabaseFile.methods)
-      }
-    }
+    guard code == SQLITE_OK, let opened else { return code }
+    OpenFile.install(
+      DatabaseFile(real: opened, context: context, readOnlyAccess: readOnlyAccess), in: file,
+      methods: DatabaseFile.methods)
+    return code
   }
 
   /// Opens the log of a database that this VFS opened; the parameters are those of `xOpen`.
@@ -170,15 +170,22 @@ package final class EncryptingVFS: Sendable {
     let context = database.context
     var opened: RealFile?
     let companion = CompanionFile(path: String(cString: name), store: context.store)
-    let code = companion.open(context) {
-      errno = 0
-      let code = RealFile.open(name, below, flags, outFlags) { opened = $0 }
-      // By the time SQLite asks for it, other calls have overwritten errno.
-      if code != SQLITE_OK, errno == ENOSPC || errno == EDQUOT { context.fail(.diskFull(path: context.store.path)) }
-      return code
-    } close: {
+    let closeOpened = {
       _ = opened?.close()
       opened = nil
+    }
+    let code = context.openingByName {
+      companion.open(context) {
+        errno = 0
+        let code = RealFile.open(name, below, flags, outFlags) { opened = $0 }
+        // By the time SQLite asks for it, other calls have overwritten errno.
+        if code != SQLITE_OK, errno == ENOSPC || errno == EDQUOT { context.fail(.diskFull(path: context.store.path)) }
+        return code
+      } close: {
+        closeOpened()
+      }
+    } close: {
+      closeOpened()
     }
     guard code == SQLITE_OK, let opened else { return code }
     OpenFile.install(LogFile(real: opened, database: database), in: file, methods: LogFile.methods)

@@ -29,10 +29,10 @@ struct StatusCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try CommandSession(common)
-    let (status, counts) = try session.using(try session.openForReading()) { database in
-      (try database.status(), try database.makeConnection().read { try Counts($0) })
+    let (status, counts, problem) = try session.using(try session.openForReading()) { database in
+      (try database.status(), try database.makeConnection().read { try Counts($0) }, database.recordProblem)
     }
-    try StandardOutput.write(json ? self.json(status, counts) + "\n" : text(status, counts))
+    try StandardOutput.write(json ? self.json(status, counts, problem) + "\n" : text(status, counts, problem))
   }
 
   private struct Counts {
@@ -55,7 +55,8 @@ struct StatusCommand: ParsableCommand {
     }
   }
 
-  private func text(_ status: DatabaseStatus, _ counts: Counts) -> String {
+  /// - Parameter problem: What is wrong with the record of the newest state.
+  private func text(_ status: DatabaseStatus, _ counts: Counts, _ problem: String?) -> String {
     var table = Table()
     table.add(["store", DisplayText.escapingControls(status.path)])
     table.add([
@@ -78,10 +79,11 @@ struct StatusCommand: ParsableCommand {
       table.add(["to be renewed", "from \(Timestamp.text(due)) on\(overdue)"])
     }
     table.add(["opens with", DisplayText.count(status.slots.count, "slot", "slots")])
+    if let problem { table.add(["record", DisplayText.escapingControls(problem)]) }
     return table.lines().joined()
   }
 
-  private func json(_ status: DatabaseStatus, _ counts: Counts) -> String {
+  private func json(_ status: DatabaseStatus, _ counts: Counts, _ problem: String?) -> String {
     func time(_ date: Date?) -> String { date.map { JSONText.quoted(Timestamp.text($0)) } ?? "null" }
     return JSONText.object([
       ("path", JSONText.quoted(status.path)), ("store", JSONText.quoted(status.storeID)),
@@ -90,7 +92,7 @@ struct StatusCommand: ParsableCommand {
       ("snapshot", "\(status.snapshot)"), ("lastCommit", time(counts.lastCommit?.time)),
       ("lastAuthor", counts.lastCommit?.author.map(ChangeText.json) ?? "null"), ("nextExpiry", time(counts.nextExpiry)),
       ("nextDue", time(counts.nextDue)), ("overdue", "\(counts.overdue)"), ("slots", "\(status.slots.count)"),
-      ("epochs", "\(status.epochCount)"),
+      ("epochs", "\(status.epochCount)"), ("recordProblem", problem.map(JSONText.quoted) ?? "null"),
     ])
   }
 }

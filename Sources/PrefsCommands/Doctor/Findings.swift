@@ -34,7 +34,7 @@ package struct Findings {
 
   /// Examines an open store, and reports no progress.
   package init(of database: Database) throws {
-    try self.init(of: database, key: nil, deep: false, progress: nil)
+    try self.init(of: database, key: nil, deep: false, mends: false, progress: nil)
   }
 
   /// What is wrong with the administrator's files in `/etc/coffer`.
@@ -45,7 +45,9 @@ package struct Findings {
   }
 
   /// Examines a store that can be opened.
-  init(of database: Database, key: KeySource?, deep: Bool, progress: ProgressBar?) throws {
+  ///
+  /// - Parameter mends: Whether to remove what is in the place of the record of its newest state and is none.
+  init(of database: Database, key: KeySource?, deep: Bool, mends: Bool, progress: ProgressBar?) throws {
     let status = try database.status()
     self.status = status
     path = status.path
@@ -70,6 +72,7 @@ package struct Findings {
       "\(folder) was left by a killed `prefs edit`, and holds settings in plaintext. The next `prefs edit` wipes it."
     }
     problems += try Self.managedProblems(database)
+    problems += (mends ? database.mendRecord() : database.recordProblem).map { [$0] } ?? []
     guard deep || status.pageCount * status.pageSize <= Self.quickByteCount else {
       problems += status.tailProblems
       return

@@ -16,8 +16,9 @@ import Synchronization
 /// printed instead. Nothing is queued in memory meanwhile.
 final class ChangePrinter: Sendable {
   private struct State {
-    /// The last commit that was printed.
+    /// The last commit that was printed, of which generation of the store.
     var last: UInt64 = 0
+    var generation = 0
     var failure: (any Error)?
   }
 
@@ -36,10 +37,10 @@ final class ChangePrinter: Sendable {
   /// Prints a commit, unless it was printed before.
   func print(_ commit: Commit) {
     state.withLock { state in
-      guard state.failure == nil, commit.snapshot > state.last else { return }
+      guard state.failure == nil, commit.generation != state.generation || commit.snapshot > state.last else { return }
       do {
         try write(filter.changes(in: commit))
-        state.last = commit.snapshot
+        (state.generation, state.last) = (commit.generation, commit.snapshot)
       } catch {
         state.failure = error
         end.signal()

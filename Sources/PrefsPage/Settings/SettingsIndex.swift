@@ -14,6 +14,8 @@ struct SettingsIndex: Sendable {
   private(set) var revision = 0
   /// The last commit that is in it.
   private(set) var snapshot: UInt64 = 0
+  /// The generation of the store that this is a commit of.
+  private var generation = 0
   private let scope: CollectionScope
   private(set) var reader: SettingReader
   private var matches: [SettingFilter: [Int]] = [:]
@@ -42,6 +44,11 @@ struct SettingsIndex: Sendable {
 
   /// Takes in what a commit has changed.
   mutating func apply(_ commit: Commit, _ transaction: borrowing ReadTransaction) throws {
+    guard commit.generation == generation else {
+      try rebuild(transaction)
+      generation = commit.generation
+      return
+    }
     guard commit.snapshot > snapshot else { return }
     let collections = commit.changedCollections
     let isWhole = collections.isEmpty || commit.scope != .keys

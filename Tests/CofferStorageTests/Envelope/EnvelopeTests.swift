@@ -282,7 +282,7 @@ import Testing
   @Test(
     "is refused as a newer format if either copy has parts unknown to this version",
     arguments: [
-      (0, 11, 2, "suite of algorithms", 1), (1, 15, 4, "set of flags", 0), (0, 59, 6, "kind of slot", 5),
+      (0, 11, 2, "suite of algorithms", 1), (1, 15, 4, "set of flags", 1), (0, 59, 6, "kind of slot", 5),
       (1, 60, 4, "stretching of a slot", 3),
     ])
   func unknownFields(_ copy: Int, _ offset: Int, _ value: UInt8, _ part: String, _ supported: Int) throws {

@@ -4,6 +4,8 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferMaintenance
+@testable import CofferStorage
 
 @Suite("A store that is replaced while it is open") struct RestoringTests {
   private let store: TemporaryStore
@@ -76,6 +78,56 @@ import Testing
     try preferences.set("mine", forKey: "k")
     let next = try #require(await events.next())
     #expect(next.scope == .keys && next.changes.map(\.key) == ["k"])
+  }
+
+  enum Replacement: String, CaseIterable, CustomTestStringConvertible {
+    case restored, madeAnew, linkedElsewhere
+
+    var testDescription: String { rawValue }
+  }
+
+  @Test(
+    "by one with lower numbers is reported by streams as a change of everything, then commit by commit",
+    arguments: Replacement.allCases)
+  func lowerNumbers(_ replacement: Replacement) async throws {
+    let (link, other) = (store.folder + "/current", store.folder + "/other")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: store.folder)
+    let path = link + "/settings.coffer"
+    let database = try Database.open(at: path, key: store.key)
+    let connection = try database.makeConnection()
+    func set(_ text: String) throws { try connection.readWrite { try $0.setObject(text, forKey: "k") } }
+    func read() throws -> String? { try connection.read { try $0.object(forKey: "k", as: String.self) } }
+    for number in 0..<5 { try set("\(number)") }
+    let proxy = try ConnectionProxy(database: database)
+    #expect(try proxy.object(forKey: "k", as: String.self) == "4")
+    var commits = try database.commits(inCollection: "").makeAsyncIterator()
+    var events = try proxy.changes(inCollections: [""]).makeAsyncIterator()
+
+    switch replacement {
+    case .restored: try restore()
+    case .madeAnew:
+      // By another process, which announces it.
+      for suffix in ["", "-wal", "-shm"] { unlink(store.path + suffix) }
+      try FileManager.default.copyItem(atPath: backup, toPath: store.path)
+      #expect(try store.worker("set", "other", "x").status == 0)
+    case .linkedElsewhere:
+      try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+      try FileManager.default.copyItem(atPath: backup, toPath: other + "/settings.coffer")
+      try FileManager.default.createSymbolicLink(atPath: link + ".new", withDestinationPath: other)
+      try #require(rename(link + ".new", link) == 0)
+    }
+    #expect(await commits.next()?.scope == .everything)
+    #expect(await events.next()?.scope == .everything)
+    #expect(try proxy.object(forKey: "k", as: String.self) == "old")
+    #expect(try read() == "old")
+    for value in ["first", "second"] {
+      let written = try Child.run(TemporaryStore.worker, ["set", path, store.keyFile, "k", value])
+      #expect(written.status == 0)
+      let commit = try #require(await commits.next())
+      #expect(commit.scope == .keys && commit.changedKeys() == ["k"])
+      #expect(await events.next()?.changes.map(\.key) == ["k"])
+    }
+    try database.close()
   }
 
   @Test("by a backup locks the vault")
@@ -159,6 +211,45 @@ import Testing
     #expect(try restored.status().logProblem == nil)
     try restored.close()
     #expect(try value(at: crashed.path) == "old" && value(at: earlier) == "in the log")
+    #expect(!FileManager.default.fileExists(atPath: earlier + "-wal"))
+  }
+
+  @Test("leaves no second name of its file, whose log would be another one")
+  func secondName() throws {
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    try connection.beginLongLivedReadTransaction()
+    let earlier = store.path + "-replaced-1"
+    try restore()
+    var status = stat()
+    #expect(lstat(earlier, &status) == 0 && status.st_nlink == 1)
+    #expect(try value(at: earlier) == "new")
+    #expect(try connection.read { try $0.object(forKey: "k", as: String.self) } == "new")
+    try connection.endLongLivedReadTransaction()
+    #expect(try connection.read { try $0.object(forKey: "k", as: String.self) } == "old")
+  }
+
+  @Test(
+    "by one that a killed restore has put there keeps nothing of the old one's log, and is whole for a reader alone")
+  func unsettled() throws {
+    let place = try TemporaryStore()
+    let database = try store.open()
+    let connection = try database.makeConnection()
+    try connection.readWrite { try $0.setObject("in the log", forKey: "k") }
+    try store.copyAsAfterCrash(to: place)
+    try connection.close()
+    // What is there between the rename and the next step: another file, with the log of the former one.
+    let copy = try Database.open(at: backup, key: store.key)
+    try copy.close()
+    if case .file(let store) = copy.backing { try store.markPlaced() }
+    try #require(Child.run("/bin/cp", [backup, place.path]).status == 0)
+    #expect(FileManager.default.fileExists(atPath: place.path + "-wal"))
+    #expect(throws: CofferError.self) {
+      try Database.open(at: place.path, key: place.key, options: .init(isReadOnly: true))
+    }
+    #expect(try value(at: place.path, openedBy: place.key) == "old")
+    let settled = try Database.open(at: place.path, key: place.key)
+    #expect(try settled.status().logProblem == nil && settled.verify().problems.isEmpty)
   }
 
   @Test("by a rename is noticed before anything is written, and the log of the other one stays")

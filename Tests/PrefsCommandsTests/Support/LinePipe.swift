@@ -58,7 +58,7 @@ final class LinePipe {
 final class Watch {
   let output: LinePipe
   let messages: LinePipe
-  private let child: pid_t
+  let child: pid_t
 
   /// Returns when it watches.
   init(_ tool: Tool, _ options: String..., arguments: [String] = []) throws {

@@ -56,6 +56,10 @@ package struct Disk {
       name(path, nil)
       if isSynced { settleNames { Self.folder(of: $0.path) == Self.folder(of: path) } }
     case .link(let from, let to): name(to, names[from])
+    case .rename(let from, let to):
+      let file = names[from]
+      name(from, nil)
+      name(to, file)
     case .syncFolder(let folder): settleNames { Self.folder(of: $0.path) == folder }
     }
     return true

@@ -18,6 +18,7 @@ package final class RecordingVFS: Sendable {
     case failedSync(path: String)
     case delete(path: String, isSynced: Bool)
     case link(from: String, to: String)
+    case rename(from: String, to: String)
     case syncFolder(path: String)
     /// The first region of the wal-index when a lock was released.
     case sharedMemory(path: String, bytes: Data)
@@ -136,6 +137,7 @@ package final class RecordingVFS: Sendable {
         )
       case .sync(let path): (Call(kind: .sync, path: path), .sync(path: path))
       case .link(let from, let to): (Call(kind: .link, path: to), .link(from: from, to: to))
+      case .rename(let from, let to): (Call(kind: .link, path: to), .rename(from: from, to: to))
       case .syncFolder(let path): (Call(kind: .syncFolder, path: path), .syncFolder(path: path))
       case .remove(let path): (Call(kind: .delete, path: path), .delete(path: path, isSynced: false))
       }

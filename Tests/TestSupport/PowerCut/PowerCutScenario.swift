@@ -3,7 +3,7 @@ import Foundation
 
 /// The operations on a store while the power is cut.
 package enum PowerCutScenario: String, CaseIterable, Sendable {
-  case creation, commits, checkpoints, turns, slots, rotation, vacuum, backup, sealing, renaming
+  case creation, commits, checkpoints, turns, slots, rotation, vacuum, backup, sealing, renaming, restoring
 
   package func run(_ script: PowerCutScript) throws {
     try script.create()
@@ -18,6 +18,7 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     case .backup: try Self.backUp(script)
     case .sealing: try Self.seal(script)
     case .renaming: try Self.rename(script)
+    case .restoring: try Self.restore(script)
     }
     try script.close()
   }
@@ -100,6 +101,17 @@ package enum PowerCutScenario: String, CaseIterable, Sendable {
     try script.set(["n": .int(1)], isSynced: false)
     try script.backUp()
     try script.set(["n": .int(2)])
+  }
+
+  private static func restore(_ script: PowerCutScript) throws {
+    try script.set(values(0))
+    try script.copyFile()
+    try script.set(values(1))
+    try script.set(["n": .int(1)], isSynced: false)
+    // The log of the old store is of the same keys as the restored one.
+    try script.restore()
+    try script.set(["n": .int(2)], isSynced: false)
+    try script.set(values(2, count: 1))
   }
 
   private static func seal(_ script: PowerCutScript) throws {

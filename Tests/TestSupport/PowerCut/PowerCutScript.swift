@@ -9,6 +9,8 @@ package final class PowerCutScript {
   package let folder: ScratchFolder
   package let path: String
   package let backupPath: String
+  /// Where a restore keeps the store that it replaces.
+  package var replacedPath: String { path + "-replaced-1" }
   package let keys: [KeySource]
   package let vaultKey: KeySource
   /// The contents of the store after each commit, the empty store first.
@@ -18,6 +20,8 @@ package final class PowerCutScript {
   private let vfs: EncryptingVFS
   private let options: Database.Options
   private var open: Opened?
+  /// The contents of the copy of the file.
+  private var copiedState: StoreValues = [:]
   /// The same store, as opened by another process.
   private var waiting: Opened?
 
@@ -212,5 +216,28 @@ package final class PowerCutScript {
     }
     try opened.database.backup(to: backupPath, key: keys[3])
     promise(backupPath) { $0.mayBeAbsent = false }
+  }
+
+  /// Copies the file of the store, closed, beside it.
+  package func copyFile() throws {
+    try close()
+    try FileManager.default.copyItem(atPath: path, toPath: folder.file("copy.coffer"))
+    copiedState = states[newest]
+    try use(Database.open(at: path, key: keys[0], options: options, vfs: vfs))
+  }
+
+  /// Restores that copy while the store is open, and goes on with the restored store.
+  package func restore() throws {
+    promise(replacedPath) { [newest] in
+      $0.states = newest...newest
+      $0.opening = [0]
+    }
+    states.append(copiedState)
+    promise { [newest] in $0.states = $0.states.lowerBound...newest }
+    try Database.restore(
+      at: path, from: folder.file("copy.coffer"), key: keys[0], force: true, options: options, vfs: vfs
+    ) { _ in }
+    promise(replacedPath) { $0.mayBeAbsent = false }
+    promiseAll()
   }
 }

@@ -102,7 +102,7 @@ package struct PowerCuts {
     defer { try? FileManager.default.removeItem(atPath: place) }
     try Disk.write(image, of: script.folder, to: place)
     var stores: [String: FoundStore] = [:]
-    for path in [script.path, script.backupPath] {
+    for path in [script.path, script.backupPath, script.replacedPath] {
       stores[path] = StoreInspection(script, witness: path == script.path ? witness : nil).find(
         at: place + path.dropFirst(script.folder.path.count))
     }

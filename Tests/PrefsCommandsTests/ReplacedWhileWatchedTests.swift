@@ -1,0 +1,87 @@
+import Foundation
+import Testing
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+@Suite("A store that is replaced while it is watched, by one with lower numbers") struct ReplacedWhileWatchedTests {
+  private let tool: Tool
+  private var backup: String { tool.path("backup.coffer") }
+
+  /// With commit 2 in the backup, and many more in the store.
+  init() throws {
+    tool = try Tool()
+    try tool.succeed("set", "web/port", "backup")
+    try tool.succeed("backup", backup)
+    for number in 0..<5 { try tool.succeed("set", "web/port", "old\(number)") }
+  }
+
+  enum Replacement: String, CaseIterable, CustomTestStringConvertible {
+    case restored, madeAnew, linkedElsewhere
+
+    var testDescription: String { rawValue }
+  }
+
+  /// The path to watch, which goes through a link.
+  private func linked() throws -> String {
+    let folder = (tool.store as NSString).deletingLastPathComponent
+    let link = tool.path("current")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder)
+    return link + "/" + (tool.store as NSString).lastPathComponent
+  }
+
+  private func replace(_ replacement: Replacement) throws {
+    switch replacement {
+    case .restored: try tool.succeed("restore-store", "--force", backup)
+    case .madeAnew:
+      for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: tool.store + suffix) }
+      try tool.succeed("set", "web/port", "backup")
+    case .linkedElsewhere:
+      // As Kubernetes does it: one rename of a link.
+      let other = tool.path("other")
+      try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+      try FileManager.default.copyItem(
+        atPath: backup, toPath: other + "/" + (tool.store as NSString).lastPathComponent)
+      try FileManager.default.createSymbolicLink(atPath: tool.path("next"), withDestinationPath: other)
+      try #require(rename(tool.path("next"), tool.path("current")) == 0)
+    }
+  }
+
+  @Test("Is reported by watch as a change of everything, then commit by commit", arguments: Replacement.allCases)
+  func watch(_ replacement: Replacement) throws {
+    let path = try linked()
+    let watch = try Watch(tool, "--values", "-d", path)
+    try tool.succeed("set", "web/port", "last")
+    #expect(try watch.output.next()?.hasSuffix("updated  web/port  last") == true)
+    try replace(replacement)
+    #expect(try watch.output.next()?.hasSuffix("  everything") == true)
+    for value in ["new1", "new2"] {
+      try tool.succeed("set", "web/port", value, "-d", path)
+      #expect(try watch.output.next()?.hasSuffix("updated  web/port  \(value)") == true)
+    }
+    watch.send(SIGKILL)
+    _ = try Tool.exitCode(of: watch.child)
+  }
+
+  @Test("Restarts the program of exec --watch with its settings", arguments: Replacement.allCases)
+  func exec(_ replacement: Replacement) throws {
+    let path = try linked()
+    let (output, messages) = (try LinePipe(tool.path("out")), try LinePipe(tool.path("messages")))
+    let child = try tool.spawn(
+      [
+        "exec", "--watch", "-d", path, "-c", "web", "--", "sh", "-c", "echo $PORT; while :; do sleep 0.05; done",
+      ], files: [(0, "/dev/null", O_RDONLY), (1, output.path, O_WRONLY), (2, messages.path, O_WRONLY)])
+    #expect(try output.next() == "old4")
+    try replace(replacement)
+    #expect(try output.next() == "backup")
+    try tool.succeed("set", "web/port", "new", "-d", path)
+    #expect(try output.next() == "new")
+    kill(child, SIGTERM)
+    _ = try Tool.exitCode(of: child)
+  }
+}
