@@ -183,9 +183,11 @@ extension Store {
   /// - Throws: `StorageError.replaced`; `.busy` when another process does the same for too long.
   func settle() throws {
     guard !isReadOnly else { return try awaitSettled() }
-    try whileAlone {
+    func isUnsettled() throws -> Bool {
       try refresh()
-      guard envelope.isPlaced else { return }
+      return envelope.isPlaced
+    }
+    try whileAlone(if: isUnsettled) {
       // Another restore waits for the lock, so the names are not another store's by now.
       guard !isReplaced else { throw StorageError.replaced(path: path) }
       for suffix in ["-shm", "-wal"] {

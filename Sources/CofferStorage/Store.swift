@@ -225,17 +225,20 @@ package final class Store: Sendable {
 
   /// Runs `body` while no other process has a connection to the file, or opens one.
   ///
+  /// - Parameter isNeeded: Whether to keep waiting; asked again and again, and with the lock held.
   /// - Throws: `StorageError.busy` when that is not so in half a minute.
-  func whileAlone(_ body: () throws -> Void) throws {
+  func whileAlone(if isNeeded: () throws -> Bool, _ body: () throws -> Void) throws {
     try settling.withLock { _ in
-      var attempt = 0
-      while !state.withLock({ _ in file.lock() }) {
-        attempt += 1
-        guard attempt < 3000 else { throw StorageError.busy }
+      for _ in 0..<3000 {
+        if state.withLock({ _ in file.lock() }) {
+          defer { state.withLock { _ in file.unlock() } }
+          return try isNeeded() ? body() : ()
+        }
         usleep(10_000)
+        // Another process may have been faster, and keeps the store open.
+        if try !isNeeded() { return }
       }
-      defer { state.withLock { _ in file.unlock() } }
-      try body()
+      throw StorageError.busy
     }
   }
 
