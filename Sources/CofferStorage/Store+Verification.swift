@@ -13,6 +13,8 @@ package struct PageVerification: Sendable {
   package var tailByteCount = 0
   /// The pages with plaintext: they begin with SQLite's magic, or their bytes are not random.
   package var clear: [Int] = []
+  /// What is wrong with the header on page 1, as a sentence; nil if nothing is, or the page is damaged.
+  package var headerProblem: String?
   /// Bits per byte, over the whole file.
   package var entropy = 0.0
   /// Bits per byte of the page with the lowest entropy.
@@ -63,6 +65,7 @@ extension Store {
     }
     result.entropy = histogram.entropy
     var reader = try PageReader(self)
+    if case .success(let first) = reader.page(1) { result.headerProblem = DatabaseHeader.problem(in: first) }
     // Log and file disagree if another process committed and checkpointed between the reads of the two.
     for _ in 0..<10 where reader.presentCount < reader.pageCount && !reader.isUnchanged {
       reader = try PageReader(self)

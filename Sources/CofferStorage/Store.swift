@@ -79,9 +79,14 @@ package final class Store: Sendable {
   /// The current envelope.
   package var envelope: Envelope { state.withLock { $0.envelope } }
 
-  /// The copies of the envelope, 0 and 1, that are currently damaged in the file.
+  /// The copies of the envelope, 0 and 1, that currently differ from the newest one in the file: damaged or outdated.
   package func damagedEnvelopeCopies() throws -> [Int] {
     try state.withLock { _ in try file.read().damagedCopies }
+  }
+
+  /// Those of them that are whole, and older than the other one.
+  package func outdatedEnvelopeCopies() throws -> [Int] {
+    try state.withLock { _ in try file.read().outdatedCopies }
   }
 
   /// All secrets of the store in memory, by name; for tests.
@@ -168,11 +173,7 @@ package final class Store: Sendable {
       try readAgain(&state)
       var draft = EnvelopeChange(envelope: state.envelope, rootKey: state.rootKey)
       let result = try change(&draft)
-      let (sequence, isOverflow) = state.envelope.sequence.addingReportingOverflow(1)
-      guard !isOverflow else {
-        throw StorageError.unsupported(reason: "the envelope has used up all of its sequence numbers")
-      }
-      draft.envelope.sequence = sequence
+      draft.envelope.sequence = try state.envelope.nextSequence()
       // Parse the encoded copy: it is what others will read, including the authenticated bytes.
       let copy = try draft.envelope.encoded(rootKey: draft.rootKey.key)
       let envelope = try Envelope(copy: copy[...])

@@ -41,6 +41,28 @@ package struct StoredFleet: Sendable {
   }
 }
 
+extension StoredFleet {
+  /// Throws if a part has a form that no fleet has; nothing of it is authenticated here.
+  fileprivate func check() throws {
+    let counts = [
+      (fleet, 16, "ID"), (member, 16, "member"), (firstAuthority, SHA256.byteCount, "first authority"),
+      (sum, 2048, "sum"),
+    ]
+    for (bytes, count, name) in counts where bytes.count != count {
+      throw FleetTables.damaged("the \(name) of a fleet has \(bytes.count) bytes")
+    }
+    guard identity.count == 32 else { throw FleetTables.damaged("the identity of a fleet has \(identity.count) bytes") }
+    // Each object begins with the version of its format. Before the first sync there is no head.
+    for (object, name) in [(authority, "authority"), (members, "members"), (head.isEmpty ? [1] : head, "head")]
+    where object.first ?? 0 == 0 {
+      throw FleetTables.damaged("the \(name) of a fleet has no version")
+    }
+    guard number >= 0, sequence >= -1, number <= ChangeLog.maximumNumber, sequence <= ChangeLog.maximumNumber else {
+      throw FleetTables.damaged("the position of a fleet is impossible (\(number), \(sequence))")
+    }
+  }
+}
+
 /// What a store knows about a record: a row of the table `fleet_records`.
 package struct StoredRecord: Sendable, Equatable {
   package var collection: String
@@ -65,6 +87,12 @@ package struct StoredRecord: Sendable, Equatable {
     (self.collection, self.key, self.name, self.counter) = (collection, key, name, counter)
     (self.clock, self.author, self.isRemoved, self.expires) = (clock, author, isRemoved, expires)
     (self.version, self.digest) = (version, digest)
+  }
+
+  /// Whether its parts have the form of those of a record.
+  fileprivate var isPlausible: Bool {
+    name.count == 20 && author.count == 16 && [0, SHA256.byteCount].contains(digest.count) && counter > 0
+      && counter <= 1 << 60 && version >= Self.notInStep && version <= ChangeLog.maximumNumber
   }
 
   /// Whether it has no value at a given time: removed, or expired.
@@ -95,6 +123,34 @@ struct FleetTables {
     if try !isThere { try Schema.addFleets(to: connection) }
   }
 
+  /// The rules that a collection can have.
+  private static let rules: ClosedRange<Int64> = 0...2
+
+  fileprivate static func damaged(_ reason: String) -> StorageError { .damaged(part: "fleets", reason: reason) }
+
+  // MARK: Verifying
+
+  /// Reads everything about all fleets, as the commands of fleets do.
+  ///
+  /// What the objects hold is known only to those who open them.
+  func verify() throws {
+    let fleets = try fleets()
+    for id in fleets.compactMap(\.id) {
+      _ = try records(of: id)
+      _ = try conflicts(of: id)
+      _ = try rules(of: id)
+    }
+    guard try isThere else { return }
+    let strays =
+      try connection.statement(
+        """
+        SELECT count(*) FROM (SELECT fleet FROM fleet_records UNION ALL SELECT fleet FROM fleet_conflicts
+          UNION ALL SELECT fleet FROM fleet_rules) WHERE fleet NOT IN (SELECT id FROM fleets)
+        """
+      ).first { $0.integer(0) } ?? 0
+    guard strays == 0 else { throw Self.damaged("\(strays) rows are of a fleet that the store is not in") }
+  }
+
   // MARK: Fleets
 
   func fleets() throws -> [StoredFleet] {
@@ -112,6 +168,7 @@ struct FleetTables {
         sequence: row.integer(7), synced: row.integer(8), revision: row.optionalText(9), head: row.bytes(10),
         authority: row.bytes(11), members: row.bytes(12), sum: row.bytes(13))
       fleet.id = row.integer(0)
+      try fleet.check()
       fleets.append(fleet)
     }
     return fleets
@@ -210,10 +267,14 @@ struct FleetTables {
   }
 
   private static func record(_ row: borrowing Statement.Row) throws -> StoredRecord {
-    StoredRecord(
+    let record = StoredRecord(
       collection: row.text(0), key: row.text(1), name: row.bytes(2), counter: row.integer(3), clock: row.integer(4),
       author: row.bytes(5), isRemoved: row.integer(6) != 0, expires: row.optionalInteger(7), version: row.integer(8),
       digest: row.bytes(9))
+    guard (0...1).contains(row.integer(6)), record.isPlausible else {
+      throw FleetTables.damaged("the record of \(KeyText.of(record.key, in: record.collection)) is not one")
+    }
+    return record
   }
 
   func save(_ record: StoredRecord, of fleet: Int64) throws {
@@ -321,7 +382,12 @@ struct FleetTables {
     var rules: [String: Int64] = [:]
     let statement = try connection.statement("SELECT collection, rule FROM fleet_rules WHERE fleet = ?")
     statement.bind(fleet, at: 1)
-    try statement.query { rules[$0.text(0)] = $0.integer(1) }
+    try statement.query { row in
+      guard Self.rules.contains(row.integer(1)) else {
+        throw Self.damaged("collection \"\(row.text(0))\" has rule \(row.integer(1))")
+      }
+      rules[row.text(0)] = row.integer(1)
+    }
     return rules
   }
 

@@ -4,6 +4,8 @@ import CofferStorage
 package struct FleetTransaction {
   let session: Session
 
+  package init(session: Session) { self.session = session }
+
   private var tables: FleetTables { FleetTables(connection: session.connection) }
 
   private func reading<Result>(_ body: () throws -> Result) throws -> Result { try session.reading(body) }
@@ -20,6 +22,9 @@ package struct FleetTransaction {
   // MARK: Fleets
 
   package func fleets() throws -> [StoredFleet] { try reading { try tables.fleets() } }
+
+  /// Reads everything about all fleets.
+  package func verify() throws { try reading { try tables.verify() } }
 
   @discardableResult
   package func save(_ fleet: StoredFleet) throws -> Int64 {

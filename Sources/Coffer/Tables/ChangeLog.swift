@@ -73,6 +73,15 @@ package struct ChangeLog {
     } ?? .none
   }
 
+  /// Throws if there is no number for another commit.
+  package func checkRoom() throws { try Self.checkRoom(after: end()) }
+
+  private static func checkRoom(after end: End) throws {
+    guard end.sequence < maximumNumber, end.total < maximumNumber else {
+      throw StorageError.damaged(part: "change log", reason: "it has used up all numbers of commits")
+    }
+  }
+
   /// Appends a row; `willAppend` is called with its number before.
   ///
   /// - Parameter end: The end of the log, if known.
@@ -83,6 +92,7 @@ package struct ChangeLog {
     action: String? = nil, willAppend: (CommitIdentity) -> Void = { _ in }
   ) throws -> End {
     let end = try end ?? self.end()
+    try Self.checkRoom(after: end)
     let sequence = end.sequence + 1
     let noise = try connection.randomBytes(count: ChangeChain.noiseByteCount)
     willAppend(CommitIdentity(sequence: sequence, noise: noise))

@@ -37,8 +37,10 @@ package struct StoredCollection {
 }
 
 /// The table `collections`: names and their properties.
-struct Collections {
+package struct Collections {
   let connection: SQLiteConnection
+
+  package init(connection: SQLiteConnection) { self.connection = connection }
 
   // MARK: Reading
 
@@ -104,9 +106,24 @@ struct Collections {
     return names
   }
 
+  /// Throws if the ID of the next collection would be that of an earlier one, or none is left.
+  package func checkNextID() throws {
+    let (highest, last, count) =
+      try connection.statement(
+        """
+        SELECT (SELECT coalesce(max(id), 0) FROM collections), coalesce(max(seq), 0), count(*) FROM sqlite_sequence
+        WHERE name = 'collections'
+        """
+      ).first { ($0.integer(0), $0.integer(1), $0.integer(2)) } ?? (0, 0, 0)
+    guard count <= 1, last >= max(highest, 0), last < .max else {
+      throw StorageError.damaged(part: "collections", reason: "the last ID of a collection is said to be \(last)")
+    }
+  }
+
   // MARK: Writing
 
   func insert(_ name: String) throws -> StoredCollection {
+    try checkNextID()
     let statement = try connection.statement("INSERT INTO collections(name) VALUES (?) RETURNING id")
     statement.bind(name, at: 1)
     guard let id = try statement.first({ try StoredCollection.checkedID($0.integer(0)) }) else {

@@ -122,7 +122,7 @@ package struct DeclarationTable {
 
   private static func parse(_ json: String, _ key: String, in collection: String) throws -> Declaration {
     func damaged(_ reason: String) -> StorageError {
-      .damaged(part: "declarations", reason: "that of \(KeyText.of(key, in: collection)) \(reason)")
+      .damaged(part: "table of declarations", reason: "that of \(KeyText.of(key, in: collection)) \(reason)")
     }
     let declaration: Declaration
     do {

@@ -349,7 +349,7 @@ extension Items {
   }
 
   private static func kind(_ code: Int64) throws -> Value.Kind {
-    guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init) else {
+    guard let kind = UInt8(exactly: code).flatMap(Value.Kind.init(ofWhole:)) else {
       throw StorageError.damaged(part: "items", reason: "unknown value kind \(code)")
     }
     return kind
@@ -358,7 +358,7 @@ extension Items {
   static func metadata(_ row: borrowing Statement.Row, _ column: Int32, isSealed: Bool?) throws -> StoredValue? {
     guard !row.isNull(column) else { return nil }
     return try row.withBytes(column) { bytes in
-      guard let tag = bytes.first, let kind = Value.Kind(rawValue: tag) else {
+      guard let tag = bytes.first, let kind = Value.Kind(ofWhole: tag) else {
         throw StorageError.damaged(part: "items", reason: "metadata has no kind")
       }
       if let isSealed, isSealed != (kind == .sealed) { return .misfit }

@@ -1,5 +1,5 @@
 extension Session {
-  var declarations: DeclarationTable {
+  package var declarations: DeclarationTable {
     DeclarationTable(connection: connection, isKnown: core.hasDeclarations.load(ordering: .relaxed))
   }
 

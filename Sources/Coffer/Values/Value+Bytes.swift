@@ -85,6 +85,14 @@ extension Value {
   }
 }
 
+extension Value.Kind {
+  /// The kind with a number, if a value of it can stand by itself; null is only inside of others.
+  init?(ofWhole number: UInt8) {
+    self.init(rawValue: number)
+    if self == .null { return nil }
+  }
+}
+
 /// Reads values from untrusted bytes.
 private struct ValueReader {
   var bytes: ArraySlice<UInt8>

@@ -2,14 +2,14 @@ import CofferCrypto
 import CofferStorage
 
 /// The layout of a sealed value (`FORMAT.md`, Sealed values).
-enum SealedBytes {
+package enum SealedBytes {
   private static let generationByteCount = 4
   static let headerByteCount = generationByteCount + XAES256GCM.nonceByteCount
   /// How much longer a sealed value is than its plaintext.
   static let overhead = headerByteCount + XAES256GCM.tagByteCount
 
   /// The number of the vault key that a value was sealed under; nil if it is too short to be sealed.
-  static func generation(of bytes: UnsafeRawBufferPointer) -> UInt32? {
+  package static func generation(of bytes: UnsafeRawBufferPointer) -> UInt32? {
     guard bytes.count > overhead else { return nil }
     return UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))
   }
@@ -88,7 +88,7 @@ extension StoredValue {
   /// The plaintext of a sealed value; nil if it is not a valid value.
   init?(opened plaintext: SecretBytes) {
     let found = plaintext.withUnsafeBytes { plaintext -> StoredValue? in
-      guard let tag = plaintext.first, let kind = Value.Kind(rawValue: tag), kind != .sealed else { return nil }
+      guard let tag = plaintext.first, let kind = Value.Kind(ofWhole: tag), kind != .sealed else { return nil }
       guard kind != .secret else { return StoredValue(kind: kind, bytes: []) }
       return StoredValue(kind: kind, bytes: Array(plaintext[1...]))
     }

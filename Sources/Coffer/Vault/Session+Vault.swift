@@ -7,6 +7,8 @@ extension Session {
   /// The store's vault, as of the current transaction.
   package func vaultRecord() throws -> VaultRecord? { try vaultTable.record() }
 
+  func hasVault() throws -> Bool { try vaultTable.hasRecord() }
+
   /// Replaces the vault's record.
   func setVault(_ record: VaultRecord) throws {
     try changing {

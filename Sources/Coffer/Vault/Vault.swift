@@ -51,6 +51,9 @@ public struct Vault: Sendable {
     try add(secret, of: record, from: key)
   }
 
+  /// Whether the store has a vault, even one whose record does not parse.
+  package func isThere() throws -> Bool { try database.read { try $0.hasVault() } }
+
   // MARK: Locking
 
   /// Whether the vault's key is in memory.

@@ -189,7 +189,7 @@ public actor Fleet {
     let connection = try database.makeConnection()
     let stored = try connection.readFleets { try $0.fleets().first { $0.carrier == carrier.description } }
     guard let stored else { throw FleetError.notJoined }
-    return Fleet(database, connection, carrier, try Membership(stored))
+    return Fleet(database, connection, carrier, try Membership.reading(stored))
   }
 
   /// Leaves the fleet: the store keeps its settings, and stops sharing them.

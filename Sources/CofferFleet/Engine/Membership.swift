@@ -33,6 +33,17 @@ final class Membership: @unchecked Sendable {
     try self.init(stored, isHeadOpened: true)
   }
 
+  /// The membership in the tables of a store.
+  ///
+  /// - Throws: ``FleetError/removed``; `CofferError.damaged`: what was verified before it was stored cannot be the carrier's fault.
+  static func reading(_ stored: StoredFleet) throws -> Membership {
+    do {
+      return try Membership(stored)
+    } catch FleetError.damaged(let object, let reason) {
+      throw CofferError.damaged(part: "fleets", reason: "the \(object) of a fleet: \(reason)")
+    }
+  }
+
   /// - Parameter isHeadOpened: Whether to open the current head; false if another one replaces it at once.
   init(_ stored: StoredFleet, isHeadOpened: Bool) throws {
     self.stored = stored

@@ -77,6 +77,9 @@ extension Reading where Self: ~Copyable {
   }
 
   private static func isEqual(_ a: Value?, _ b: Value?) throws -> Bool {
+    // What is stored as JSON and is none reads as its text, and could not be stored again.
+    if case .json(let a)? = a, case .json(let b)? = b { return a.utf8.elementsEqual(b.utf8) }
+    if a?.kind == .json || b?.kind == .json { return false }
     guard let a = try a?.stored, let b = try b?.stored else { return a == nil && b == nil }
     return a.kind == b.kind
       && a.bytes.withUnsafeBytes { a in b.bytes.withUnsafeBytes { b in ConstantTime.isEqual(a, b) } }

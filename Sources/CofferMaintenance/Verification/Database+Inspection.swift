@@ -33,6 +33,10 @@ public struct DatabaseStatus: Sendable {
   ///
   /// A single damaged copy is no loss; the other one is used.
   public let damagedEnvelopeCopies: [Int]
+  /// The copies that are whole, and older than the other one.
+  package let outdatedEnvelopeCopies: [Int]
+  /// What keeps the keys from being used or changed, as sentences.
+  package let keyProblems: [String]
   /// Notes that are not problems, as sentences: a passphrase stretched less than today's default, an unfinished
   /// re-encryption, leftover files.
   public let notes: [String]
@@ -47,7 +51,8 @@ extension Database {
     return try makeConnection().perform { session in
       try session.read {
         try CofferError.translating {
-          DatabaseStatus(
+          let outdatedCopies = try store.outdatedEnvelopeCopies()
+          return DatabaseStatus(
             path: path, formatVersion: Int(Layout.formatVersion),
             storeID: HexText.text(store.storeID),
             pageSize: Layout.pageByteCount,
@@ -57,7 +62,8 @@ extension Database {
             snapshot: try session.snapshot(), epochCount: store.envelope.epochs.count,
             fileProblems: store.fileProblems(), logProblem: logProblem,
             tailProblems: PageVerification.problems(tailByteCount: try store.tailByteCount()),
-            damagedEnvelopeCopies: try store.damagedEnvelopeCopies(),
+            damagedEnvelopeCopies: try store.damagedEnvelopeCopies().filter { !outdatedCopies.contains($0) },
+            outdatedEnvelopeCopies: outdatedCopies, keyProblems: store.keyProblems(),
             notes: store.notes() + [logNote].compactMap(\.self))
         }
       }
@@ -83,10 +89,13 @@ extension Database {
         let record = session.freshnessRecord
         try session.read { try tables.run(session, against: record) { progress(0.5 + $0 * 0.5) } }
       }
-    } catch CofferError.damaged(let part, let reason) {
+    } catch let error as CofferError {
       // Pages of the database file are already in the list.
-      if !pages.damaged.contains(where: { part == "page \($0)" }) {
-        problems.append(.init(.tables, "The \(part) is damaged: \(reason)."))
+      if case .damaged(let part, _) = error, pages.damaged.contains(where: { part == "page \($0)" }) {
+      } else if let sentence = error.contentsProblem {
+        problems.append(.init(.tables, sentence))
+      } else {
+        throw error
       }
     }
     progress(1)

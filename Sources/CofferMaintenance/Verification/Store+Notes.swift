@@ -8,6 +8,21 @@ import CofferStorage
 #endif
 
 extension Store {
+  /// What keeps the keys from being used or changed, as sentences.
+  func keyProblems() -> [String] {
+    let envelope = envelope
+    var problems = envelope.slots.filter { !$0.stretching.isWithinBounds }.map { slot in
+      "Slot \(slot.id) is never tried: its costs are out of bounds (\(slot.stretching.name)). Remove it, or change its secret."
+    }
+    // What the next change of the keys would need.
+    for step in [{ _ = try envelope.nextSequence() }, { _ = try envelope.nextEpoch() }] {
+      do { try step() } catch let error as StorageError {
+        problems += CofferError(error).contentsProblem.map { [$0] } ?? []
+      } catch {}
+    }
+    return problems
+  }
+
   /// Notes that are not problems, as sentences.
   func notes() -> [String] {
     let envelope = envelope

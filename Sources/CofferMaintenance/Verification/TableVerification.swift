@@ -11,6 +11,8 @@ struct TableVerification {
   /// The collections in the store.
   private var collections: [Int64: Collection] = [:]
   private var lastSequence: Int64 = 0
+  /// The number of the vault's key.
+  private var vaultGeneration: UInt32?
 
   private struct Collection {
     let name: String
@@ -32,10 +34,15 @@ struct TableVerification {
       if let problem = try Schema.problem(session.connection) { note(damaged: "schema", problem) }
       progress(0.2)
       try checkChangeLog(session)
-      try checkChain(session, against: record)
+      try reading(.changeLog) { tables in
+        let report = ChangeLogReport(try session.checkLog(against: record))
+        tables.problems += report.problems
+        tables.changeLog = report
+      }
       try checkCollections(session)
       try checkVault(session)
       try checkDeclarations(session)
+      try reading { _ in try FleetTransaction(session: session).verify() }
       let total = try session.count(in: nil)
       try checkItems(session) { progress(0.2 + 0.8 * Double($0) / Double(max(total, 1))) }
       try checkHistory(session)
@@ -50,14 +57,26 @@ struct TableVerification {
     note("The \(part) is damaged: \(reason).")
   }
 
+  /// Runs `body`, which reads a part of the store like the commands that use it, or prepares a change like those that make
+  /// one, and notes what it throws.
+  private mutating func reading(
+    _ kind: VerificationProblem.Kind = .tables, _ body: (inout Self) throws -> Void
+  ) throws {
+    do {
+      try CofferError.translating { try body(&self) }
+    } catch let error as CofferError {
+      guard let sentence = error.contentsProblem else { throw error }
+      note(sentence, kind)
+    }
+  }
+
   // MARK: Tables
 
   private mutating func checkChangeLog(_ session: Session) throws {
-    do {
-      lastSequence = try session.changeLog.lastSequence()
-    } catch StorageError.damaged(let part, let reason) {
-      note(damaged: part, reason)
-      lastSequence = ChangeLog.maximumNumber
+    lastSequence = ChangeLog.maximumNumber
+    try reading { tables in
+      tables.lastSequence = try session.changeLog.lastSequence()
+      try session.changeLog.checkRoom()
     }
     try session.connection.statement("SELECT sequence, keys, total FROM changes ORDER BY sequence").query { row in
       let numbers = 0...ChangeLog.maximumNumber
@@ -66,16 +85,6 @@ struct TableVerification {
       {
         note("Commit \(row.integer(0)) in the change log does not parse.", .changeLog)
       }
-    }
-  }
-
-  private mutating func checkChain(_ session: Session, against record: [UInt8]?) throws {
-    do {
-      let report = ChangeLogReport(try session.checkLog(against: record))
-      problems += report.problems
-      changeLog = report
-    } catch StorageError.damaged(let part, let reason) {
-      note(damaged: part, reason)
     }
   }
 
@@ -105,20 +114,28 @@ struct TableVerification {
         note("The limits of the history of \"\(name)\" are invalid.")
       }
     }
+    try reading { _ in try Collections(connection: session.connection).checkNextID() }
   }
 
   private mutating func checkVault(_ session: Session) throws {
     let count = try session.connection.statement("SELECT count(*) FROM vault").first { $0.integer(0) } ?? 0
     if count > 1 { note("The store has \(count) vaults.") }
     var record: VaultRecord?
-    do {
+    var isReadable = false
+    try reading { tables in
       record = try session.vaultRecord()
-      if let record, session.core.vault.isUnlocked { _ = try session.core.vault.key(authenticating: record) }
-    } catch StorageError.damaged(let part, let reason) {
-      return note(damaged: part, reason)
-    } catch CofferError.damaged(let part, let reason) {
-      note(damaged: part, reason)
-    } catch CofferError.locked {}
+      isReadable = true
+      guard let record else { return }
+      for slot in record.slots where !slot.stretching.isWithinBounds {
+        tables.note(
+          "Slot \(slot.id) of the vault is never tried: its costs are out of bounds (\(slot.stretching.name)).")
+      }
+      _ = try record.nextGeneration()
+      guard session.core.vault.isUnlocked else { return }
+      do { _ = try session.core.vault.key(authenticating: record) } catch CofferError.locked {}
+    }
+    guard isReadable else { return }
+    vaultGeneration = record?.generation
     for declaration in try session.wrongDeclarations(by: record) { note(damaged: declaration.part, declaration.reason) }
   }
 
@@ -175,19 +192,24 @@ struct TableVerification {
     if row.integer(7) <= 0 || row.integer(7) > lastSequence {
       note("\(place) refers to commit \(row.integer(7)), which does not exist.")
     }
-    if let problem = Self.problem(row, key, collection, session) { note("\(place) \(problem).") }
+    if let problem = problem(row, key, collection, session) { note("\(place) \(problem).") }
   }
 
   /// The problem with an item, as the end of a sentence; nil when it decodes.
   ///
   /// Sealed values are opened if the vault is unlocked; their pages were authenticated in any case.
-  private static func problem(
+  private func problem(
     _ row: borrowing Statement.Row, _ key: String, _ collection: Collection, _ session: Session
   ) -> String? {
     do {
       let item = try Items.item(row, isSealed: collection.isSealed)
       for (part, value) in [(ItemPart.object, item.object.stored), (.metadata, item.metadata)] {
         guard let value else { continue }
+        if value.kind == .sealed, let generation = value.bytes.withUnsafeBytes(SealedBytes.generation),
+          let vaultGeneration, generation != vaultGeneration
+        {
+          return "is damaged: it is sealed under key \(generation) of the vault, which has key \(vaultGeneration)"
+        }
         // If one part is sealed and the vault locked, the other part may still turn out to be invalid.
         do { _ = try session.core.value(part, value, key, in: collection.name) } catch CofferError.locked {}
       }

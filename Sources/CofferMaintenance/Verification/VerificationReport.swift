@@ -47,6 +47,7 @@ extension PageVerification {
       problems.append(
         .init(.missingPages(first...last), "The file is truncated: pages \(first) to \(last) are missing."))
     }
+    problems += headerProblem.map { [VerificationProblem(.tables, $0)] } ?? []
     problems += Self.ranges(clear).map { range in
       .init(
         .unencryptedPages(range),

@@ -56,6 +56,22 @@ package struct Envelope: Equatable, Sendable {
   /// The epoch that pages are written under: the one with the highest number.
   package var currentEpoch: UInt32 { epochs.map(\.number).max() ?? 0 }
 
+  /// The sequence of the envelope after the next change.
+  package func nextSequence() throws -> UInt64 {
+    let (next, isOverflow) = sequence.addingReportingOverflow(1)
+    guard !isOverflow else {
+      throw StorageError.unsupported(reason: "the envelope has used up all of its sequence numbers")
+    }
+    return next
+  }
+
+  /// The number of the epoch after the newest one.
+  package func nextEpoch() throws -> UInt32 {
+    let (next, isOverflow) = currentEpoch.addingReportingOverflow(1)
+    guard !isOverflow else { throw StorageError.unsupported(reason: "the store has used up all epochs") }
+    return next
+  }
+
   package var hasRoomForEpoch: Bool { epochs.count < Self.maximumEpochCount }
 }
 

@@ -73,11 +73,9 @@ package struct EnvelopeChange {
     guard envelope.hasRoomForEpoch else {
       throw StorageError.unsupported(reason: "the envelope has no room for another epoch; rotate again")
     }
-    let (number, isOverflow) = envelope.currentEpoch.addingReportingOverflow(1)
-    guard !isOverflow else { throw StorageError.unsupported(reason: "the store has used up all epochs") }
     envelope.epochs.append(
       try Epoch(
-        number: number, created: Clock.timestamp, rootKey: rootKey.key, storeID: storeID))
+        number: envelope.nextEpoch(), created: Clock.timestamp, rootKey: rootKey.key, storeID: storeID))
   }
 
   /// Drops the keys of all epochs but the newest.

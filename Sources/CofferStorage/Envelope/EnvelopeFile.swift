@@ -47,6 +47,8 @@ final class EnvelopeFile: @unchecked Sendable {
     let envelope: Envelope
     /// The copies, 0 or 1, that differ from `envelope`.
     let damagedCopies: [Int]
+    /// Those of them that are whole.
+    let outdatedCopies: [Int]
   }
 
   /// Reads both copies.
@@ -242,7 +244,7 @@ final class EnvelopeFile: @unchecked Sendable {
     if let newest = wholeCopies.max(by: { $0.envelope.sequence < $1.envelope.sequence }) {
       // A change was interrupted between the two: secrets it revoked must not survive in the other copy.
       let outdated = wholeCopies.map(\.index).filter { $0 != newest.index }
-      return Contents(envelope: newest.envelope, damagedCopies: damagedCopies + outdated)
+      return Contents(envelope: newest.envelope, damagedCopies: damagedCopies + outdated, outdatedCopies: outdated)
     }
     if isForeign {
       throw StorageError.notAStore(

@@ -50,6 +50,9 @@ extension Slot.Stretching {
     return hash.work
   }
 
+  /// Whether a slot of this cost is ever tried.
+  package var isWithinBounds: Bool { work != nil }
+
   /// Refuses a cost that is out of bounds.
   func checkCost() throws {
     guard work != nil else {

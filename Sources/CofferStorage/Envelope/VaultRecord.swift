@@ -222,6 +222,13 @@ package struct VaultRecord: Equatable, Sendable {
     sealedCollections.contains { $0.utf8.elementsEqual(collection.utf8) }
   }
 
+  /// The number of the next key.
+  package func nextGeneration() throws -> UInt32 {
+    let (next, isOverflow) = generation.addingReportingOverflow(1)
+    guard !isOverflow else { throw StorageError.unsupported(reason: "the vault has used up all generations") }
+    return next
+  }
+
   /// Checks whether `replacingKey` has the secrets that it needs.
   package func checkSources(_ sources: [KeySource], dropping dropped: Set<UInt8>) throws {
     _ = try slots.keys(from: sources, dropping: dropped, owner: id)
@@ -233,8 +240,7 @@ package struct VaultRecord: Equatable, Sendable {
   package func replacingKey(
     _ former: SecretBytes, openedBy sources: [KeySource], dropping dropped: Set<UInt8>
   ) throws -> (record: VaultRecord, key: SecretBytes) {
-    let (next, isOverflow) = generation.addingReportingOverflow(1)
-    guard !isOverflow else { throw StorageError.unsupported(reason: "the vault has used up all generations") }
+    let next = try nextGeneration()
     let key = try SecretBytes.random(count: 32)
     let slotKeys = try slots.keys(from: sources, dropping: dropped, owner: id)
     let slots = try slots.rewrapped(key, with: slotKeys, dropping: dropped, owner: id)

@@ -58,9 +58,19 @@ package final class SQLiteConnection {
     try self.init(store: store, isCreating: false, busyTimeout: busyTimeout)
     do {
       try check(self)
+      if !store.isReadOnly { try checkHeader() }
     } catch {
       try? closeUntouched()
       throw error
+    }
+  }
+
+  /// Throws if the header of page 1 says that there is no log, or that this version may not write: SQLite believes it.
+  private func checkHeader() throws {
+    let mode = try statement("PRAGMA journal_mode").first { $0.text(0) }
+    guard mode == "wal", sqlite3_db_readonly(handle, "main") == 0 else {
+      throw StorageError.damaged(
+        part: "page 1", reason: "its header says that the store has no log, or cannot be written")
     }
   }
 

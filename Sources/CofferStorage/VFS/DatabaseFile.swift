@@ -484,6 +484,27 @@ extension DatabaseFile {
 ///
 /// https://www.sqlite.org/fileformat2.html#the_database_header
 enum DatabaseHeader {
+  /// What a store's page 1 always says, by the offset of the byte: the size of a page, a write-ahead log, the reserved bytes,
+  /// the newest schema format, no automatic vacuum, UTF-8 (https://www.sqlite.org/fileformat2.html#the_database_header).
+  private static let fixed: [Int: UInt8] = {
+    var fixed: [Int: UInt8] = [
+      16: UInt8(Layout.pageByteCount >> 8), 17: 0, 18: 2, 19: 2, 20: UInt8(Layout.reserveByteCount),
+    ]
+    for (offset, byte) in [21: 64, 22: 32, 23: 32] as [Int: UInt8] { fixed[offset] = byte }
+    for (start, last) in [(44, 4), (52, 0), (56, 1), (64, 0)] as [(Int, UInt8)] {
+      for offset in start..<start + 3 { fixed[offset] = 0 }
+      fixed[start + 3] = last
+    }
+    return fixed
+  }()
+
+  /// What is wrong with a page 1, as a sentence; nil if nothing is.
+  static func problem(in page: [UInt8]) -> String? {
+    let wrong = fixed.filter { page[$0.key] != $0.value }.keys.sorted()
+    guard let first = wrong.first else { return nil }
+    return "The header on page 1 is not that of a store: byte \(first) is \(page[first])."
+  }
+
   static func write(to page: UnsafeMutableRawPointer) {
     memset(page, 0, Layout.pageByteCount)
     page.copyMemory(from: "SQLite format 3\0", byteCount: 16)

@@ -53,10 +53,18 @@ struct LogChecksum: Equatable {
     return withUnsafeBytes(of: (sum.first, sum.second)) { $0.load(as: UInt64.self) }
   }
 
-  /// Whether bytes 24..<32 of the log's header are the checksum of bytes 0..<24.
+  /// Whether the log's header is one for pages of this size, and bytes 24..<32 are the checksum of bytes 0..<24.
+  ///
+  /// SQLite refuses a log of another version, and takes one with another magic number or page size for an empty one.
   static func isValid(logHeader: UnsafeRawPointer) -> Bool {
+    func word(_ offset: Int) -> UInt32 {
+      UInt32(bigEndian: logHeader.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
+    guard word(0) & ~1 == 0x377f_0682, word(4) == 3_007_000, word(8) == UInt32(Layout.pageByteCount) else {
+      return false
+    }
     // The lowest bit of the magic number says in which byte order the words are summed.
-    let isBigEndian = UInt32(bigEndian: logHeader.loadUnaligned(as: UInt32.self)) & 1 == 1
+    let isBigEndian = word(0) & 1 == 1
     var sum = LogChecksum()
     sum.add(UnsafeRawBufferPointer(start: logHeader, count: 24), isBigEndian: isBigEndian)
     return sum == LogChecksum(storedAt: logHeader + 24)

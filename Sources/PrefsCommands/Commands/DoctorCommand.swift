@@ -10,9 +10,9 @@ struct DoctorCommand: ParsableCommand {
     discussion: """
       Checks the permissions of the store, its key file and their folders, the key slots, both copies of the envelope, and \
       the log; authenticates every page, decodes every value, including earlier ones, and every declaration, and measures how random \
-      the bytes on disk are. The administrator's files in /etc/coffer are read, too. In a store above 64 MiB, pages and values are \
-      checked only with --deep. The exit code is 7 if there is a problem; notes do not change it. If the store no longer opens, doctor \
-      names what is damaged. The store is not changed.
+      the bytes on disk are. Sealed values are opened if the vault's key is named or was kept by `prefs unlock`. The administrator's \
+      files in /etc/coffer are read, too. In a store above 64 MiB, pages and values are checked only with --deep. The exit code is 7 if \
+      there is a problem; notes do not change it. If the store no longer opens, doctor names what is damaged. The store is not changed.
 
       Every command refuses a store in your data folder that is older than the one last used there: someone may have put \
       back an earlier copy. If that was intended, --accept-older accepts it. If the record of the newest state is none, doctor \
@@ -51,10 +51,12 @@ struct DoctorCommand: ParsableCommand {
     var key: KeySource?
     do {
       let database = try session.openForReading { key = $0 }
-      return try session.using(database) {
-        try Findings(of: $0, key: key, deep: deep, mends: true, progress: ProgressBar(common))
+      return try session.using(database) { database in
+        let vaultProblem = try VaultAccess(vault: database.vault, session: session).problemOfUnlocking()
+        return try Findings(
+          of: database, key: key, vaultProblem: vaultProblem, deep: deep, mends: true, progress: ProgressBar(common))
       }
-    } catch let error as CofferError where error.exitStatus == .integrity {
+    } catch let error as CofferError where error.exitStatus == .integrity || error.isOfSQLite {
       let bar = ProgressBar(common)
       defer { bar.finish() }
       // If the envelope is damaged, too, only the error can be reported.
@@ -64,4 +66,9 @@ struct DoctorCommand: ParsableCommand {
       return Findings(path: session.path, problem: error.description, report: report)
     }
   }
+}
+
+extension CofferError {
+  /// Whether SQLite refused what a store holds.
+  fileprivate var isOfSQLite: Bool { if case .sqlite = self { true } else { false } }
 }

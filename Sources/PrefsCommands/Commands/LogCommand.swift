@@ -110,7 +110,8 @@ struct LogCommand: ParsableCommand {
     of key: String, in collection: String, before first: UInt64, _ transaction: borrowing ReadTransaction
   ) throws -> [KeyChange] {
     func change(_ commit: Int64, _ what: String, _ time: Date, _ author: Author?) -> KeyChange {
-      KeyChange(commit: UInt64(commit), what: what, collection: collection, key: key, time: time, author: author)
+      KeyChange(
+        commit: UInt64(clamping: commit), what: what, collection: collection, key: key, time: time, author: author)
     }
     let history = try transaction.history(forKey: key, inCollection: collection).reversed()
     var changes: [KeyChange] = []

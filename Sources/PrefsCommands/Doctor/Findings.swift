@@ -22,7 +22,8 @@ package struct Findings {
   private(set) var isDamaged = false
 
   /// Notes that are not problems.
-  var notes: [String] { (status?.notes ?? []) + overdue }
+  var notes: [String] { (status?.notes ?? []) + vaultNotes + overdue }
+  private var vaultNotes: [String] = []
   /// The overdue settings, as sentences.
   private var overdue: [String] = []
 
@@ -46,8 +47,13 @@ package struct Findings {
 
   /// Examines a store that can be opened.
   ///
-  /// - Parameter mends: Whether to remove what is in the place of the record of its newest state and is none.
-  init(of database: Database, key: KeySource?, deep: Bool, mends: Bool, progress: ProgressBar?) throws {
+  /// - Parameters:
+  ///   - vaultProblem: Why the vault, whose key was at hand, does not open.
+  ///   - mends: Whether to remove what is in the place of the record of its newest state and is none.
+  init(
+    of database: Database, key: KeySource?, vaultProblem: String? = nil, deep: Bool, mends: Bool,
+    progress: ProgressBar?
+  ) throws {
     let status = try database.status()
     self.status = status
     path = status.path
@@ -61,6 +67,15 @@ package struct Findings {
     problems = permissionProblems
     problems += status.damagedEnvelopeCopies.map { copy in
       "Copy \(copy) of the envelope is damaged. The other is intact; the next change rewrites this one."
+    }
+    problems += status.outdatedEnvelopeCopies.map { copy in
+      "Copy \(copy) of the envelope is outdated: a change of the keys was interrupted, or an earlier copy was put back. It may "
+        + "open with keys removed since; the next change of the store replaces it."
+    }
+    problems += status.keyProblems
+    problems += vaultProblem.map { [$0] } ?? []
+    if try database.vault.isThere(), vaultProblem == nil, !database.vault.isUnlocked {
+      vaultNotes = ["The vault is locked: sealed values were not opened. With its key, doctor checks them, too."]
     }
     overdue = try database.makeConnection().read { try $0.itemsDue(before: Date()) }.map { item in
       "\(KeyReference.text(item.key, in: item.collection)) should have been renewed "

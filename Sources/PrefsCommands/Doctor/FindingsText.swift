@@ -47,7 +47,8 @@ package struct FindingsText {
     }
     if let keyFile = findings.keyFile { table.add(["key file", DisplayText.escapingControls(keyFile)]) }
     table.add(["permissions", findings.permissionProblems.isEmpty ? fine : style.bad("see below")])
-    table.add(["envelope", status.damagedEnvelopeCopies.isEmpty ? fine + ", both copies" : style.bad("see below")])
+    let isEnvelopeWhole = (status.damagedEnvelopeCopies + status.outdatedEnvelopeCopies).isEmpty
+    table.add(["envelope", isEnvelopeWhole ? fine + ", both copies" : style.bad("see below")])
     let isLogWhole = status.log.isWhole && status.logProblem == nil
     table.add(["log", isLogWhole ? "\(fine), \(Self.describe(status.log))" : style.bad("see below")])
   }
@@ -108,6 +109,7 @@ package struct FindingsText {
         ("log", Self.json(status.log)), ("snapshot", "\(status.snapshot)"), ("epochs", "\(status.epochCount)"),
         ("slots", JSONText.array(status.slots.map(SlotText.json))),
         ("damagedEnvelopeCopies", JSONText.array(status.damagedEnvelopeCopies.map { "\($0)" })),
+        ("outdatedEnvelopeCopies", JSONText.array(status.outdatedEnvelopeCopies.map { "\($0)" })),
       ]
     }
     if let keyFile = findings.keyFile { members.append(("keyFile", JSONText.quoted(keyFile))) }

@@ -42,7 +42,7 @@ struct SalvageText {
   }
 
   private var envelope: String? {
-    report.damagedEnvelopeCopies.first.map { "copy \($0) is damaged, the other one was used" }
+    report.damagedEnvelopeCopies.first.map { "copy \($0) is damaged or outdated, the other one was used" }
   }
 
   private var damagedPages: [String] {

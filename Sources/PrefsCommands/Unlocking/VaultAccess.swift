@@ -65,6 +65,24 @@ struct VaultAccess {
     try session.namingVault { try prompt.open { try vault.unlock($0) } }
   }
 
+  /// Unlocks the vault for a verification, if its key is at hand, without asking for anything.
+  ///
+  /// - Returns: Why the vault does not open with it, as a sentence; nil if it does, or there is no vault or no key.
+  func problemOfUnlocking() throws -> String? {
+    do {
+      guard try vault.exists(), try !unlockWithKeptKey(), let named = try session.options.vaultKey() else { return nil }
+      try vault.unlock(named)
+      return nil
+    } catch CofferError.wrongKey {
+      return "The vault does not open with the key at hand, so that sealed values were not checked."
+    } catch CofferError.keyUnavailable {
+      return nil
+    } catch CofferError.damaged {
+      // The verification says what is wrong with a record that does not parse, and not why another one fails its MAC.
+      return "The vault does not open: its record is damaged, so that sealed values were not checked."
+    }
+  }
+
   private func prompt() throws -> KeyPrompt {
     KeyPrompt(
       try vault.slots(), of: "the vault of \(session.path)", options: session.options, prefix: "--vault-")
