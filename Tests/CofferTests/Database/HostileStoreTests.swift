@@ -61,7 +61,7 @@ import Testing
     try? connection.readWrite { try $0.setObject(1, forKey: "new", inCollection: "c") }
     if sql == Self.endless {
       #expect(throws: CofferError.self) { try connection.read { try $0.allKeys(inCollection: "c") } }
-      #expect(throws: CofferError.self) { try database.verify() }
+      #expect(try database.verify().problems.contains { $0.description.hasPrefix("The schema is damaged") })
     } else if !sql.contains("flags") {
       #expect(try connection.read { try $0.object(forKey: "k1", inCollection: "c") } == "value 1")
     }
