@@ -44,14 +44,12 @@ package struct StoredFleet: Sendable {
 extension StoredFleet {
   /// Throws if a part has a form that no fleet has; nothing of it is authenticated here.
   fileprivate func check() throws {
-    let counts = [
-      (fleet, 16, "ID"), (member, 16, "member"), (firstAuthority, SHA256.byteCount, "first authority"),
-      (sum, 2048, "sum"),
-    ]
-    for (bytes, count, name) in counts where bytes.count != count {
+    for (bytes, count, name) in [(fleet, 16, "ID"), (member, 16, "member"), (sum, 2048, "sum")]
+    where bytes.count != count {
       throw FleetTables.damaged("the \(name) of a fleet has \(bytes.count) bytes")
     }
     guard identity.count == 32 else { throw FleetTables.damaged("the identity of a fleet has \(identity.count) bytes") }
+    guard !firstAuthority.isEmpty else { throw FleetTables.damaged("the first authority of a fleet is missing") }
     // Each object begins with the version of its format. Before the first sync there is no head.
     for (object, name) in [(authority, "authority"), (members, "members"), (head.isEmpty ? [1] : head, "head")]
     where object.first ?? 0 == 0 {
@@ -91,7 +89,7 @@ package struct StoredRecord: Sendable, Equatable {
 
   /// Whether its parts have the form of those of a record.
   fileprivate var isPlausible: Bool {
-    name.count == 20 && author.count == 16 && [0, SHA256.byteCount].contains(digest.count) && counter > 0
+    !name.isEmpty && author.count == 16 && counter > 0
       && counter <= 1 << 60 && version >= Self.notInStep && version <= ChangeLog.maximumNumber
   }
 

@@ -74,7 +74,13 @@ package struct ChangeLog {
   }
 
   /// Throws if there is no number for another commit.
-  package func checkRoom() throws { try Self.checkRoom(after: end()) }
+  package func checkRoom() throws {
+    // The log of a previous version has no links.
+    let last = try connection.statement("SELECT sequence, total FROM changes ORDER BY sequence DESC LIMIT 1").first {
+      End(sequence: $0.integer(0), total: $0.integer(1), link: .origin)
+    }
+    try Self.checkRoom(after: last ?? .none)
+  }
 
   private static func checkRoom(after end: End) throws {
     guard end.sequence < maximumNumber, end.total < maximumNumber else {

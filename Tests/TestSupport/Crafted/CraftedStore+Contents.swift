@@ -210,13 +210,14 @@ extension CraftedStore {
     ends("UPDATE fleet_records SET clock = #", finding: "", harmless: ends),
     ends("UPDATE fleet_records SET fleet = #", finding: "fleets is damaged"),
     ends("UPDATE fleet_records SET removed = #", finding: "fleets is damaged", harmless: [0]),
-    ["name = x''", "author = x''", "digest = x'00'"].map {
+    ["name = x''", "author = x''"].map {
       CraftedStore("UPDATE fleet_records SET \($0)", finding: "fleets is damaged")
     },
     [
       CraftedStore("INSERT INTO fleet_rules SELECT id, 'c', 77 FROM fleets", finding: "fleets is damaged"),
       CraftedStore("INSERT INTO fleet_rules VALUES (77, 'c', 0)", finding: "fleets is damaged"),
       CraftedStore("UPDATE fleets SET carrier = 'gopher://x'", finding: nil),
+      CraftedStore("UPDATE fleet_records SET digest = x'00'", finding: nil),
       CraftedStore(
         "INSERT INTO fleet_conflicts SELECT 1, id, 'c', 'k0', 7, 9223372036854775807, '', '' FROM fleets", finding: nil),
     ])
