@@ -1,7 +1,88 @@
-// Calls of Linux that Swift cannot make: their C functions are variadic, or are shown to GNU programs only, or there are
-// none. Each returns a negative errno when it fails. Empty elsewhere.
+// Calls that Swift cannot make: their C functions are variadic, or are shown to GNU programs only, or there are none, or, as
+// with fork(2), Swift forbids them. Those of Linux return a negative errno when they fail.
 #ifndef COFFER_CSYSTEMCALLS_H
 #define COFFER_CSYSTEMCALLS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+// siginfo_t is a union, whose parts every C library names differently
+
+static inline pid_t coffer_sender(const siginfo_t *information) { return information->si_pid; }
+
+// A program in a process group of its own, which ends with this process: posix_spawn(3) can do the first alone.
+//
+// `descriptors` holds `count` pairs: a descriptor of this process, and its number in the program. The program's group becomes the
+// foreground of the terminal open as `terminal`, unless that is negative. Returns 0, or the errno of the call that failed.
+// Between fork(2) and execve(2) it makes only calls that are safe in a signal handler.
+static inline int coffer_start_program(pid_t *child, const char *path, char *const *arguments, char *const *environment,
+                                       const int *descriptors, int count, int terminal) {
+  int report[2];
+  if (pipe(report) != 0) return errno;
+  fcntl(report[0], F_SETFD, FD_CLOEXEC);
+  fcntl(report[1], F_SETFD, FD_CLOEXEC);
+  pid_t parent = getpid();
+  // The handlers of this process must not run in the new one. Blocking SIGTTOU lets it take the terminal.
+  sigset_t all, previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  pid_t id = fork();
+  int code = errno;
+  if (id == 0) {
+    setpgid(0, 0);
+    if (terminal >= 0) tcsetpgrp(terminal, getpid());
+#if defined(__linux__)
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent) _exit(127);
+#endif
+    int failed = 0;
+    for (int index = 0; index < count && !failed; index++) {
+      int from = descriptors[2 * index], to = descriptors[2 * index + 1];
+      failed = (from == to ? fcntl(to, F_SETFD, 0) : dup2(from, to)) < 0;
+    }
+    for (int number = 1; number < NSIG; number++) {
+      struct sigaction action;
+      if (sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL) continue;
+      action.sa_handler = SIG_DFL;
+      action.sa_flags = 0;
+      sigaction(number, &action, NULL);
+    }
+    pthread_sigmask(SIG_SETMASK, &previous, NULL);
+    if (!failed) execve(path, arguments, environment);
+    code = errno;
+    if (write(report[1], &code, sizeof code) < 0) {
+    }
+    _exit(127);
+  }
+  pthread_sigmask(SIG_SETMASK, &previous, NULL);
+  close(report[1]);
+  ssize_t read_count = 0;
+  if (id > 0) {
+    // Also here, so that the group is there when this returns.
+    setpgid(id, id);
+    int failure = 0;
+    do read_count = read(report[0], &failure, sizeof failure);
+    while (read_count < 0 && errno == EINTR);
+    if (read_count == sizeof failure) {
+      code = failure;
+      while (waitpid(id, NULL, 0) < 0 && errno == EINTR) {
+      }
+    } else {
+      code = 0;
+      *child = id;
+    }
+  }
+  close(report[0]);
+  return code;
+}
 
 #if defined(__linux__)
 
@@ -11,11 +92,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/fsuid.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 static inline long coffer_result(long result) { return result < 0 ? -errno : result; }
 
@@ -38,6 +117,8 @@ static inline uint64_t coffer_time_of_birth(const char *path) {
   memcpy(&nanoseconds, status + 88, sizeof nanoseconds);
   return (mask & 0x800) == 0 || seconds < 0 ? 0 : (uint64_t)seconds * 1000000000u + nanoseconds;
 }
+// Orphans below this process become its children, so that it can wait for them.
+static inline long coffer_adopt_orphans(void) { return coffer_result(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); }
 
 // setfsuid(2), setfsgid(2): of the calling thread alone
 

@@ -4,6 +4,9 @@ import CofferStorage
 /// Lists folders, for the tool and fleets.
 package typealias FolderNames = CofferStorage.FolderNames
 
+/// The library's own child processes, for the tool.
+package typealias OwnChildren = CofferStorage.OwnChildren
+
 /// Secret bytes: locked memory, wiped on release, redacted wherever they could be printed.
 public typealias SecretBytes = CofferCrypto.SecretBytes
 
@@ -50,11 +53,24 @@ extension KeyFile {
 }
 
 extension KeyFile {
-  /// What gives others access to this user's key file, in a sentence, like ssh's complaints about private keys; nil for a
-  /// pipe, and for another user's file, for which that user is responsible.
-  package static func accessProblem(at path: String, ofStoreAt store: @autoclosure () -> String?) -> String? {
-    guard FilePermissions.problemOfOwnRegularFile(at: path) != nil else { return nil }
-    return FilePermissions.problemOfOwnRegularFile(at: path, of: store().flatMap(FileOwner.init(ofStoreAt:)))
+  /// What gives others access to this user's key file, in a sentence, like ssh's complaints about private keys, and the command
+  /// that mends it; nil for a pipe, and for another user's file, for which that user is responsible.
+  ///
+  /// - Parameters:
+  ///   - store: The store that it opens, which a group may share: its members need the file.
+  ///   - isOfGroup: Whether a group is to share it, whose store is not there yet.
+  package static func accessProblem(
+    at path: String, ofStoreAt store: @autoclosure () -> String?, isOfGroup: Bool = false
+  ) -> String? {
+    guard let problem = FilePermissions.problemOfOwnRegularFile(at: path) else { return nil }
+    let owner = store().flatMap(FileOwner.init(ofStoreAt:))
+    guard isOfGroup || owner?.isShared ?? false else { return "\(problem) Run: chmod 600 \(path)" }
+    let isOpenToAll = FilePermissions.isOpenToAll(path)
+    guard isOpenToAll || !isOfGroup && FilePermissions.problemOfOwnRegularFile(at: path, of: owner) != nil else {
+      return nil
+    }
+    // A group other than the store's has no use for it.
+    return isOpenToAll ? "\(problem) Run: chmod o-rwx \(path)" : "\(problem) Run: chgrp \(owner?.group ?? 0) \(path)"
   }
 
   /// What lets others read the key file, or replace it, in sentences.

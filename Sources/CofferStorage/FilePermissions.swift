@@ -38,6 +38,12 @@ package enum FilePermissions {
     return problems(ofFileAt: path, of: owner).first
   }
 
+  /// Whether users outside of the file's group can read or write it.
+  package static func isOpenToAll(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & 0o007 != 0
+  }
+
   /// The permissions that let others create files in the folder around the file at `path`.
   package static func problems(ofFolderAbove path: String, of owner: FileOwner? = nil) -> [String] {
     let folder = FilePath.folder(above: path)

@@ -63,6 +63,28 @@ package enum CommandArguments {
     return words
   }
 
+  /// The index of the first argument that is neither an option nor its value; nil if there is none before `--`.
+  static func indexOfFirstWord(in arguments: [String]) -> Int? {
+    var index = 0
+    while index < arguments.endIndex, arguments[index] != "--" {
+      guard arguments[index].hasPrefix("-") else { return index }
+      index += optionsWithValue.contains(arguments[index]) ? 2 : 1
+    }
+    return nil
+  }
+
+  /// The arguments with the options before the name of a subcommand, if any, behind it: subcommands alone take them.
+  package static func movingOptions(_ arguments: [String], behindCommandOf root: any ParsableCommand.Type) -> [String] {
+    guard let first = indexOfFirstWord(in: arguments) else { return arguments }
+    var (command, index) = (root, first)
+    while index < arguments.endIndex,
+      let next = command.configuration.subcommands.first(where: { names($0, arguments[index]) })
+    {
+      (command, index) = (next, index + 1)
+    }
+    return Array(arguments[first..<index] + arguments[..<first] + arguments[index...])
+  }
+
   // MARK: - One command
 
   /// Parses with the named command alone: parsing with the whole tree takes twice as long.
@@ -123,7 +145,8 @@ package enum CommandArguments {
     "cp": "copy", "compare": "diff",
     "move": "rename", "cat": "get", "show": "get", "put": "set", "insert": "set", "grep": "find", "search": "find",
     "verify": "doctor", "vacuum": "compact", "run": "exec", "dump": "export", "new": "init",
-    "rekey": "rotate",
+    "rekey": "rotate", "check": "validate", "lint": "validate", "fsck": "doctor", "undo": "revert", "restore": "revert",
+    "environment": "env", "dotenv": "export", "info": "status", "stat": "status",
   ]
 
   /// The failure for an unknown command, with the nearest known one; nil if the command is known.
@@ -137,7 +160,12 @@ package enum CommandArguments {
         let near =
           foreignNames[word].flatMap { PrefsCommand.names(of: subcommands).contains($0) ? $0 : nil }
           ?? NearName.best(for: word, among: PrefsCommand.names(of: subcommands).sorted() + ["help"])
-        let hint = near.map { "; did you mean \"\($0)\"?" } ?? "."
+        // A value, or the whole store.
+        let isRestore = word == "restore" && command == PrefsCommand.self
+        let hint =
+          isRestore
+          ? "; \"revert\" brings back an earlier value, and \"restore-store\" a backup."
+          : near.map { "; did you mean \"\($0)\"?" } ?? "."
         return Failure(.usage, "there is no command \"\(path) \(word)\"\(hint) Run `\(path) --help` for a list.")
       }
       (command, path) = (next, "\(path) \(word)")

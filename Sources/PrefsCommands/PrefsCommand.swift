@@ -21,7 +21,7 @@ struct PrefsCommand: ParsableCommand {
       PREFS_VAULT_KEY_FILE, or a previous `prefs unlock`. With --must-exist, or PREFS_MUST_EXIST set to anything but 0, a \
       missing store is not created.
 
-      `prefs help COMMAND` describes a command. If there is no command NAME, `prefs NAME` starts the program prefs-NAME \
+      `prefs help COMMAND` describes a command, `prefs help options` the options that all have in common. If there is no command NAME, `prefs NAME` starts the program prefs-NAME \
       from libexec/coffer beside the folder of prefs, or from the folder of prefs itself.
       """,
     version: PrefsTool.versionLine,
@@ -40,21 +40,29 @@ struct PrefsCommand: ParsableCommand {
 
   // MARK: - Subcommands
 
-  private static let groups = [
+  static let groups = [
+    CommandGroup(
+      name: "First day",
+      subcommands: [
+        SetCommand.self, GetCommand.self, ListCommand.self, UnsetCommand.self, ExecCommand.self, BackupCommand.self,
+      ]),
     CommandGroup(
       name: "Values",
       subcommands: [
-        GetCommand.self, SetCommand.self, UnsetCommand.self, ListCommand.self, CollectionsCommand.self,
-        TypeCommand.self, AppendCommand.self, IncrementCommand.self, RenameCommand.self, FindCommand.self,
-        HistoryCommand.self, RestoreCommand.self, LogCommand.self, WatchCommand.self, DescribeCommand.self,
-        CheckCommand.self, SchemaCommand.self, EnvCommand.self,
+        CollectionsCommand.self, FindCommand.self, TypeCommand.self, EditCommand.self, AppendCommand.self,
+        IncrementCommand.self, RenameCommand.self,
       ]),
     CommandGroup(
-      name: "Moving",
+      name: "Changes",
       subcommands: [
-        EditCommand.self, ExportCommand.self, ImportCommand.self, DiffCommand.self, CopyCommand.self, ExecCommand.self,
-        InjectCommand.self,
+        LogCommand.self, WatchCommand.self, HistoryCommand.self, RevertCommand.self, DiffCommand.self,
       ]),
+    CommandGroup(
+      name: "Declarations and environments",
+      subcommands: [DescribeCommand.self, ValidateCommand.self, SchemaCommand.self, EnvCommand.self]),
+    CommandGroup(
+      name: "Files and programs",
+      subcommands: [ExportCommand.self, ImportCommand.self, CopyCommand.self, InjectCommand.self]),
     CommandGroup(
       name: "Secrets and keys",
       subcommands: [
@@ -62,12 +70,10 @@ struct PrefsCommand: ParsableCommand {
         LockCommand.self,
       ]),
     CommandGroup(
-      name: "Care",
+      name: "Care of the store",
       subcommands: [
-        InitCommand.self, StatusCommand.self, DoctorCommand.self, BackupCommand.self, RestoreStoreCommand.self,
-        SalvageCommand.self,
-        CompactCommand.self,
-        DestroyCommand.self, CompletionCommand.self,
+        InitCommand.self, StatusCommand.self, DoctorCommand.self, CompactCommand.self, RestoreStoreCommand.self,
+        SalvageCommand.self, DestroyCommand.self, CompletionCommand.self,
       ]),
   ]
 

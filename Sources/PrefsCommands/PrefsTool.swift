@@ -30,7 +30,7 @@ public enum PrefsTool {
     do {
       let arguments = try CommandArguments.ofThisProcess()
       if try printCompletionScript(arguments, of: command) { exit(ExitStatus.success.rawValue) }
-      var parsed = try command.parseAsRoot(arguments)
+      var parsed = try command.parseAsRoot(CommandArguments.movingOptions(arguments, behindCommandOf: command))
       Cryptography.setUpAlone(withNamesAndWords: false)
       try parsed.run()
       exit(ExitStatus.success.rawValue)
@@ -60,6 +60,8 @@ public enum PrefsTool {
         try request.run()
       } else if arguments == ["--version"] {
         try StandardOutput.write(versionLine + "\n")
+      } else if arguments == ["help", "options"] {
+        try StandardOutput.write(HelpText.options)
       } else if let failure = try startProgram(arguments) {
         throw failure
       } else if arguments.first == completionRequest {
@@ -85,14 +87,17 @@ public enum PrefsTool {
   /// - Returns: The error; nil if there is no such program.
   private static func startProgram(_ arguments: [String]) throws -> Failure? {
     // `help NAME …` stands for `NAME … --help`, and a completion script names the command after its request.
-    let isHelp = arguments.first == "help"
     let isCompletion = arguments.first == completionRequest
-    guard let name = isHelp || isCompletion ? arguments.dropFirst().first : arguments.first,
-      !PrefsCommand.isBuiltIn(name), let program = ProgramBeside(named: name)
+    guard var index = isCompletion ? 0 : CommandArguments.indexOfFirstWord(in: arguments) else { return nil }
+    let isHelp = arguments[index] == "help"
+    if isHelp || isCompletion { index += 1 }
+    guard index < arguments.endIndex, !PrefsCommand.isBuiltIn(arguments[index]),
+      let program = ProgramBeside(named: arguments[index])
     else { return nil }
-    if isHelp { return try program.replaceProcess(arguments.dropFirst(2) + ["--help"]) }
-    if isCompletion { return try program.replaceProcess([completionRequest] + arguments.dropFirst(2)) }
-    return try program.replaceProcess(Array(arguments.dropFirst()))
+    let own = arguments[(index + 1)...]
+    if isHelp { return try program.replaceProcess(Array(own) + ["--help"]) }
+    // Options come before or after the name, as with the commands of the tool itself.
+    return try program.replaceProcess(Array(arguments[..<index] + own))
   }
 
   // MARK: - Errors
@@ -143,8 +148,14 @@ public enum PrefsTool {
           problems.map { "\(KeyReference.text($0.key, in: $0.collection)) must be \($0.reason).\n" }.joined()
             + "Nothing was changed; --force sets them anyway."
         )
+      case .diskFull:
+        (
+          error.exitStatus.rawValue,
+          "\(error.description) Reading works without space, writing and removing do not. If nothing else can be moved away, "
+            + "move the store: \(CommandHint.text("backup OTHER-DISK/FILE")), and use the copy with -d OTHER-DISK/FILE."
+        )
       case .rolledBack, .vaultKeyUnverified:
-        (error.exitStatus.rawValue, "\(error.description) To accept it, run: prefs doctor --accept-older")
+        (error.exitStatus.rawValue, "\(error.description) To accept it, run: \(CommandHint.text("doctor --accept-older"))")
       default: (error.exitStatus.rawValue, error.description)
       }
     case let code as ExitCode: (code.rawValue, nil)
@@ -159,16 +170,10 @@ public enum PrefsTool {
     [[], ["help"], ["-h"], ["--help"]].contains(Array(CommandLine.arguments.dropFirst()))
   }
 
-  /// The section of the help about the programs beside the tool.
-  private static var programsBeside: String {
-    let names = ProgramBeside.names()
-    let lines = names.map { name in
-      let abstract = ["fleet": "Share settings between hosts.", "ui": "Show and edit settings in a browser."][name]
-      // In the column of the commands' own.
-      let gap = String(repeating: " ", count: max(1, 24 - name.count))
-      return "  \(name)\(abstract.map { gap + $0 } ?? "")\n"
-    }
-    return names.isEmpty ? "" : "\nPROGRAMS BESIDE PREFS:\n" + lines.joined()
+  /// The programs beside the tool, and what they do.
+  private static var programsBeside: [(name: String, abstract: String)] {
+    let abstracts = ["fleet": "Share settings between hosts.", "ui": "Show and edit settings in a browser."]
+    return ProgramBeside.names().map { ($0, abstracts[$0] ?? "") }
   }
 
   /// Help, version and the errors of the argument parser, whose own exit code for wrong usage is 64.
@@ -183,9 +188,12 @@ public enum PrefsTool {
     if code == .success {
       var output = StandardOutput()
       do {
-        output.write(text)
-        output.write("\n")
-        if isHelpOfAll, root == PrefsCommand.self { output.write(programsBeside) }
+        if isHelpOfAll, root == PrefsCommand.self {
+          output.write(HelpText.top(programs: programsBeside))
+        } else {
+          output.write(HelpText.page(text))
+          output.write("\n")
+        }
         try output.finish()
         return (ExitStatus.success.rawValue, nil)
       } catch {

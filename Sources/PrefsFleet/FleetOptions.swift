@@ -34,7 +34,7 @@ struct FleetOptions: ParsableArguments {
           + "PREFS_FLEET_PASSWORD_FILE, or set the credential prefs-fleet-password.")
     }
     if let problem = KeyFile.accessProblem(at: path, ofStoreAt: nil) {
-      common.note("\(problem) Run: chmod 600 \(path)")
+      common.note(problem)
     }
     do {
       return try FileDescriptor.readSecretFile(path, droppingNewline: true)
@@ -85,8 +85,8 @@ struct FleetOptions: ParsableArguments {
       guard !addresses.isEmpty else {
         throw Failure(
           .notFound,
-          "the store \(session.path) belongs to no fleet. Join one with `prefs fleet join -`, or create one with "
-            + "`prefs fleet create`.")
+          "the store \(session.path) belongs to no fleet. Join one with `\(CommandHint.text("fleet join -"))`, or create one "
+            + "with `prefs fleet create`.")
       }
       return try await body(addresses.map { try Fleet.open(in: database, at: carrier(at: $0)) })
     }

@@ -26,7 +26,8 @@ package enum FleetTool {
     do {
       let arguments = try CommandArguments.ofThisProcess()
       if try PrefsTool.printCompletionScript(arguments, of: FleetCommand.self) { return ExitStatus.success.rawValue }
-      var command = try FleetCommand.parseAsRoot(arguments)
+      var command = try FleetCommand.parseAsRoot(
+        CommandArguments.movingOptions(arguments, behindCommandOf: FleetCommand.self))
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {
@@ -43,7 +44,7 @@ package enum FleetTool {
   private static func failure(_ error: any Error) -> Failure? {
     switch error {
     case let error as FleetError:
-      Failure(error.exitStatus, error.description + (error.command.map { " Run: prefs \($0)" } ?? ""))
+      Failure(error.exitStatus, error.description + (error.command.map { " Run: \(CommandHint.text($0))" } ?? ""))
     case let error as CarrierError: Failure(error.exitStatus, error.description)
     default: nil
     }
@@ -56,6 +57,7 @@ extension FleetError {
     switch self {
     case .rolledBack, .forked: "fleet accept-rollback"
     case .memberNotFound: "fleet members"
+    case .lastAdminLeaves: "fleet leave --force"
     case .conflictNotFound: "fleet conflicts"
     default: nil
     }
@@ -68,7 +70,7 @@ extension FleetError {
     case .fleetExists, .alreadyJoined, .memberExists, .collectionShared: .conflict
     case .damaged, .rolledBack, .forked: .integrity
     case .newerFormat: .newerFormat
-    case .removed, .notAllowed, .lastAdmin, .invitationExpired, .collectionSealed, .tooLarge: .refused
+    case .removed, .notAllowed, .lastAdmin, .lastAdminLeaves, .invitationExpired, .collectionSealed, .tooLarge: .refused
     case .badName: .usage
     case .badInvitation: .format
     case .busy: .busy

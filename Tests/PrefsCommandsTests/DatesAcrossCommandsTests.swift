@@ -80,14 +80,14 @@ import Testing
     }
     let first = try version("shop/text")
     try tool.succeed("set", "shop/text", "other")
-    try tool.succeed("restore", "shop/text@\(first)")
+    try tool.succeed("revert", "shop/text@\(first)")
     let restored = try tool.succeed("get", "shop/text", "--json")
     #expect(restored.contains(#""value":"sale""#) && restored.contains(Self.dates[0]) && !restored.contains("due"))
     try tool.succeed("set", "shop/short", "x", "--expires-in", "1s")
     let short = try version("shop/short")
     let deadline = Date(timeIntervalSinceNow: 20)
     while try tool.run("get", "shop/short").code == 0, Date() < deadline { usleep(50_000) }
-    try tool.succeed("restore", "shop/short@\(short)")
+    try tool.succeed("revert", "shop/short@\(short)")
     #expect(try tool.succeed("get", "shop/short") == "x\n")
   }
 

@@ -126,7 +126,7 @@ struct DeclaredSettingsTests {
     try tool.succeed("set", "clear/pin", "1234", "--int")
     try tool.seal("vault")
     for arguments in [
-      ["check", "vault"], ["check"], ["diff", "vault", "clear"], ["copy", "vault", "other", "--force"],
+      ["validate", "vault"], ["validate"], ["diff", "vault", "clear"], ["copy", "vault", "other", "--force"],
       ["copy", "clear", "vault", "--merge"], ["diff", "--with", tool.store], ["get", "vault/pin"],
     ] {
       let run = try tool.run(arguments, input: "".utf8)
@@ -141,7 +141,7 @@ struct DeclaredSettingsTests {
     try tool.unlock()
     #expect(try tool.run("set", "vault/pin", "-", input: "99999").message.contains("1 to 9999"))
     try tool.succeed("set", "vault/pin", "-", "--force", input: "99999")
-    let check = try tool.run("check", "vault")
+    let check = try tool.run("validate", "vault")
     #expect(check.code == 8 && check.text == "vault/pin must be 1 to 9999, and the value is not.\n", "\(check)")
     try tool.succeed("lock")
   }
@@ -188,8 +188,8 @@ struct DeclaredSettingsTests {
       JSONSerialization.jsonObject(with: Data(tool.succeed("get", "shop/http.port", "--json").utf8)) as? [String: Any]
     )["version"]
     try tool.succeed("set", "shop/http.port", "1")
-    try expectRefused("restore", "shop/http.port@\(try #require(version))", saying: port)
-    try tool.succeed("restore", "shop/http.port@\(try #require(version))", "--force")
+    try expectRefused("revert", "shop/http.port@\(try #require(version))", saying: port)
+    try tool.succeed("revert", "shop/http.port@\(try #require(version))", "--force")
     try tool.succeed("append", "shop/sizes", "--int", "4", "--force")
     try tool.succeed("import", file, "--force")
     #expect(try tool.succeed("get", "shop/http.port") == "0\n")
@@ -259,13 +259,13 @@ struct DeclaredSettingsTests {
   func check() throws {
     try tool.succeed("set", "shop/http.port", "80")
     try tool.succeed("set", "free/anything", "x")
-    #expect(try tool.succeed("check").isEmpty)
+    #expect(try tool.succeed("validate").isEmpty)
     try tool.succeed("set", "shop/old", "1")
-    #expect(try tool.succeed("check") == "shop/old is deprecated: use http.port\n")
+    #expect(try tool.succeed("validate") == "shop/old is deprecated: use http.port\n")
     try tool.succeed("set", "shop/http.prt", "1")
     try tool.succeed("set", "shop/http.port", "--int", "0", "--force")
     try tool.succeed("set", "shop/maintenance", "--string", "true", "--force")
-    let run = try tool.run("check")
+    let run = try tool.run("validate")
     #expect(
       run.code == 8
         && run.text == """
@@ -276,7 +276,7 @@ struct DeclaredSettingsTests {
 
           """,
       "\(run.text)")
-    let json = try tool.run("check", "shop", "--json")
+    let json = try tool.run("validate", "shop", "--json")
     #expect(json.code == 8 && json.text.contains(#""key":"http.prt","kind":"unknown""#))
     #expect(json.text.contains(#""near":"shop/http.port""#))
   }

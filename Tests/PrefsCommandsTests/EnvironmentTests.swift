@@ -51,8 +51,8 @@ import Testing
     for arguments in [
       ["get", "web/port", "--default", "1"], ["set", "web/port", "1"], ["unset", "web/port"], ["list", "web"],
       ["type", "web/port"], ["append", "web/list", "x"], ["increment", "web/port"], ["rename", "web/port", "web/p"],
-      ["find", "-c", "web", "x"], ["history", "web/port"], ["history", "--keep", "web"], ["restore", "web/port@1"],
-      ["watch", "web"], ["describe", "web/port"], ["check", "web"], ["schema", "-c", "web"], ["export", "web"],
+      ["find", "-c", "web", "x"], ["history", "web/port"], ["history", "--keep", "web"], ["revert", "web/port@1"],
+      ["watch", "web"], ["describe", "web/port"], ["validate", "web"], ["schema", "-c", "web"], ["export", "web"],
       ["import", file, "-c", "web"], ["exec", "-c", "web", "--", "/usr/bin/env"], ["inject", template],
       ["seal", "web"], ["unseal", "web"],
     ] {
@@ -300,10 +300,10 @@ import Testing
     #expect(described.contains("1 to 99") && described.contains("parent:web"), "\(described)")
     try tool.succeed("set", "web/port", "100", "--env", "staging", "--force")
     try tool.succeed("unset", "web/host")
-    let check = try tool.run("check")
+    let check = try tool.run("validate")
     #expect(check.code == 8 && check.text == "web@staging/port must be 1 to 99, not 100.\n", "\(check)")
-    #expect(try tool.run("check", "web").code == 0)
-    #expect(try tool.run("check", "web", "--env", "staging").code == 8)
+    #expect(try tool.run("validate", "web").code == 0)
+    #expect(try tool.run("validate", "web", "--env", "staging").code == 8)
     #expect(try tool.succeed("schema", "-c", "web", "--env", "staging").contains("1 to 99"))
   }
 

@@ -83,7 +83,7 @@ import Testing
     #expect(lines.map(\.last) == ["b", "a", "Dark blue"])
     #expect(lines.allSatisfy { $0.count == 4 && $0[1] <= $0[2] })
     #expect(try tool.succeed("history", "-c", "ui") == "theme\n")
-    try tool.succeed("restore", "ui/theme@\(lines[1][0])")
+    try tool.succeed("revert", "ui/theme@\(lines[1][0])")
     #expect(try tool.succeed("get", "ui/theme") == "a\n")
     let json = try tool.succeed("history", "ui/theme", "--json", "--limit", "2")
     let entries = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [[String: Any]])
@@ -124,12 +124,12 @@ import Testing
   @Test("A missing key is 3, and wrong usage 2")
   func missing() throws {
     for arguments in [
-      ["history", "ui/none"], ["restore", "ui/theme@999"], ["restore", "ui/none@1"],
+      ["history", "ui/none"], ["revert", "ui/theme@999"], ["revert", "ui/none@1"],
     ] {
       #expect(try tool.run(arguments, input: []).code == 3, "\(arguments)")
     }
     for arguments in [
-      ["restore", "ui/theme"], ["restore", "ui/theme@x"], ["restore", "ui/theme@0"], ["history", "--count", "3"],
+      ["revert", "ui/theme"], ["revert", "ui/theme@x"], ["revert", "ui/theme@0"], ["history", "--count", "3"],
       ["history", "--keep", "ui", "--age", "soon"], ["history", "--keep", "ui", "--count", "0"],
       ["history", "k", "--keep", "ui"], ["history", "k", "--limit", "-1"],
     ] {

@@ -46,7 +46,7 @@ import Testing
     try tool.succeed("set", "web/other", "9", "--int")
     for arguments in [
       ["set", "web/port", "1", "--int"], ["append", "web/port", "x"], ["increment", "web/port"],
-      ["restore", "web/port@1"],
+      ["revert", "web/port@1"],
       ["rename", "-f", "web/other", "web/port"],
     ] {
       let run = try tool.run(arguments, input: [], environment: ["PREFS_MANAGED_DIR": tool.path("managed")])
@@ -92,7 +92,7 @@ import Testing
     try tool.succeed("schema", "load", tool.write("declared.json", declared.utf8), "--application", "web")
     try tool.succeed("unset", "web/port")
     try tool.write("managed/web.d/10.json", "{\"prot\": 1, \"ui/width\": \"wide\",\n \"locked\": {\"port\": 80}}".utf8)
-    let check = try run("check")
+    let check = try run("validate")
     #expect(
       check.text == """
         web/port in \(file):2 must be 79 or less, not 80.
@@ -101,8 +101,8 @@ import Testing
 
         """)
     #expect(check.code == 8)
-    #expect(try run("check", "ui").code == 0)
-    #expect(try tool.succeed("check") == "")
+    #expect(try run("validate", "ui").code == 0)
+    #expect(try tool.succeed("validate") == "")
   }
 
   @Test("exec and inject pass on locked values and defaults")

@@ -24,6 +24,15 @@ extension Connection {
     try perform { try $0.vacuum() }
   }
 
+  /// Checkpoints the whole log and truncates it, so that the file has its final size.
+  ///
+  /// - Returns: Whether that was possible: a reader may still need the log.
+  package func checkpoint() throws -> Bool {
+    try perform { session in
+      try CofferError.translating { try session.connection.checkpointAndTruncate {} }
+    }
+  }
+
   /// Rebuilds the store file, as the synchronous form does, without blocking a thread.
   ///
   /// - Throws: As `readWrite`; `CancellationError` when the task was cancelled before its turn.

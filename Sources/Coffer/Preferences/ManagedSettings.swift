@@ -317,7 +317,8 @@ extension ManagedSettings {
         let names = try FolderNames.read(folder).map { ByteString(String(decoding: $0, as: UTF8.self)) }
         return names.sorted().map(\.string)
       } catch {
-        if error.errno == ENOENT || error.errno == ENOTDIR { return [] }
+        // No file system holds a longer name.
+        if [ENOENT, ENOTDIR, ENAMETOOLONG].contains(error.errno) { return [] }
         throw CofferError.permissionDenied(
           path: folder, reason: "managed settings cannot be read: no permission to list the folder")
       }

@@ -138,6 +138,14 @@ package struct Items {
     return try statement.first { $0.integer(0) }
   }
 
+  /// When an item that is still stored expired; nil if it has not.
+  func expiry(_ key: String, in collection: Int64, at time: Int64) throws -> Int64? {
+    try row(
+      key, in: collection, at: time,
+      "SELECT expires FROM items WHERE collection = ? AND key = ? AND expires <= ?"
+    ) { $0.integer(0) }
+  }
+
   /// An item that has expired.
   struct ExpiredItem {
     let collection: String

@@ -153,6 +153,11 @@ extension Reading where Self: ~Copyable {
     try session.itemsDue(before: date.milliseconds)
   }
 
+  /// When a key expired whose item no write has removed yet; nil if it has not.
+  package borrowing func expiry(forKey key: String, inCollection collection: String) throws -> Date? {
+    try session.expiry(key, in: collection).map(Date.init(milliseconds:))
+  }
+
   /// When the next item of any collection expires, or nil.
   package borrowing func nextExpiry() throws -> Date? {
     try session.nextExpiry().map(Date.init(milliseconds:))

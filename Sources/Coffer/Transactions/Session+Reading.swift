@@ -76,6 +76,10 @@ extension Session {
   /// Whether an item with these dates has expired for this transaction.
   package func isExpired(_ dates: ItemDates) -> Bool { dates.isExpired(at: transaction.time) }
 
+  func expiry(_ key: String, in collection: String) throws -> Int64? {
+    try reading { try collectionID(collection).flatMap { try items.expiry(key, in: $0, at: transaction.time) } }
+  }
+
   func nextExpiry() throws -> Int64? {
     try reading { try items.nextExpiry(after: transaction.time) }
   }

@@ -41,6 +41,8 @@ public enum FleetError: Error, Hashable, Sendable {
   case memberNotFound(name: String)
   /// The last admin cannot be removed: the members could never be changed again.
   case lastAdmin
+  /// The last admin does not leave unasked: the members could never be changed again.
+  case lastAdminLeaves
   /// A name is empty, longer than 64 bytes, or has control characters.
   case badName(String)
   /// The text is not an invitation.
@@ -99,6 +101,11 @@ extension FleetError: CustomStringConvertible {
     case .memberExists(let name): "There is already a member named \(name)."
     case .memberNotFound(let name): "There is no member named \(name)."
     case .lastAdmin: "The last admin cannot be removed. Invite another one first."
+    case .lastAdminLeaves:
+      """
+      This host is the fleet's last admin: nobody could invite or remove members after it has left. Invite another admin first, or \
+      say that it leaves even so.
+      """
     case .badName(let name): "\"\(name)\" is not a valid name: use 1 to 64 bytes without control characters."
     case .badInvitation(let reason): "Not an invitation: \(reason)."
     case .invitationExpired(let date): "The invitation expired on \(date). Ask for another one."

@@ -12,6 +12,10 @@ enum KeyCommand {
   /// - Throws: `StorageError.keyUnavailable` when it cannot be run, fails, prints nothing or too much, or does not
   ///   end within `limit`; in that case it is killed.
   static func output(of command: String, within limit: Duration = KeySource.timeLimit) throws -> SecretBytes {
+    try OwnChildren.keeping { try run(command, within: limit) }
+  }
+
+  private static func run(_ command: String, within limit: Duration) throws -> SecretBytes {
     let deadline = ContinuousClock.now + limit
     guard !command.isEmpty, !command.utf8.contains(0) else { throw failure("is empty") }
     var ends: [Int32] = [-1, -1]

@@ -7,8 +7,8 @@ struct AppendCommand: ParsableCommand {
     commandName: "append",
     abstract: "Add to an array or a dictionary.",
     discussion: """
-      Values are appended to an array, or added to a dictionary as NAME VALUE pairs or one JSON object; existing names get \
-      the new value. A missing key becomes an array, or a dictionary with --dict-add, unless its declaration says which. \
+      Values are appended to the array that `prefs get` prints, which may be a default, or added to a dictionary as NAME VALUE \
+      pairs or one JSON object; existing names get the new value. A key without a value becomes an array, or a dictionary with --dict-add, unless its declaration says which. \
       Each value is read as the declared type of the elements; without a declaration, as `prefs set` reads it, so a number \
       needs --int. Other types, text included, are refused.
 
@@ -49,8 +49,9 @@ struct AppendCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = try common.reference(key)
-    try reference.requireUnlocked()
-    let session = try CommandSession(common, in: [reference.place], force: declared.force)
+    let managed = try reference.managed()
+    try managed.requireUnlocked(reference.key, in: reference.collection)
+    let session = try CommandSession(common, in: [reference.place], isWriting: true, force: declared.force)
     let texts = try self.texts()
     // Check first, so that no store is created for a value that is refused.
     if try !session.exists() { _ = try sum(nil, texts, reference, nil) }
@@ -61,7 +62,7 @@ struct AppendCommand: ParsableCommand {
           "\(KeyReference.describe(reference.collection)) is sealed, and a secret must not be an argument. Pipe it in with -."
         )
       }
-      let present = try reference.shownItem(transaction)?.value
+      let present = try reference.valueInForce(transaction, managed)?.value
       let declared = try transaction.declaration(forKey: reference.key, inCollection: reference.collection)?.type
       let new = try sum(present, texts, reference, declared)
       if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {

@@ -14,7 +14,7 @@ struct CopyCommand: ParsableCommand {
 
       An environment named as a collection, such as web@staging, is copied alone: only what is set in it. --env staging \
       copies the effective values of web in that environment, including those from web itself; --env applies only to the \
-      first name, and PREFS_ENV is ignored.
+      first name, and PREFS_ENV is ignored. An environment to copy into must exist: `prefs env create`.
 
       Sealed values are opened with the vault of their store and sealed again for the other one. If the target collection \
       is not sealed, they are not copied unencrypted without --force (exit code 11). The other store must exist; create \
@@ -100,13 +100,20 @@ struct CopyCommand: ParsableCommand {
     let session = try CommandSession(common, force: force)
     let report = try to.map { try copy(session, to: $0) } ?? copyWithin(session)
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: false))
-    if json || dryRun || !common.quiet { try StandardOutput.write(json ? text.json + "\n" : text.summary) }
+    try text.write(asJSON: json, common)
   }
 
   private func copyWithin(_ session: CommandSession) throws -> PlainImportReport {
     try session.using(try session.open()) { database in
       try session.unlockVault(database, for: (source()?.shown ?? []) + [newCollection].compactMap(\.self))
-      return try database.makeConnection().readWrite { try copy(from: $0, into: $0) }
+      return try database.makeConnection().readWrite { transaction in
+        if let environment = newCollection.flatMap(CollectionEnvironment.init(collection:)),
+          try !transaction.hasEnvironment(environment)
+        {
+          throw try environment.notFound(in: transaction)
+        }
+        return try copy(from: transaction, into: transaction)
+      }
     }
   }
 

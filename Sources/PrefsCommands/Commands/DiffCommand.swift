@@ -6,7 +6,7 @@ import CofferMaintenance
 struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff",
-    abstract: "Compare two collections, two stores, or a store with a backup or a file.",
+    abstract: "Compare collections, stores, or a store with a file.",
     discussion: """
       Prints a line for each key that differs: - if only the first side has it, + if only the second has it, ~ if its \
       value, type or metadata differs. Secrets and sealed values are compared but never shown. Versions and times are \

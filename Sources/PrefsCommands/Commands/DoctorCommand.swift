@@ -6,7 +6,7 @@ import CofferMaintenance
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Check a store.",
+    abstract: "Check the file of a store for damage and open permissions.",
     discussion: """
       Checks the permissions of the store, its key file and their folders, the key slots, both copies of the envelope, and \
       the log; authenticates every page, decodes every value, including earlier ones, and every declaration, and measures how random \

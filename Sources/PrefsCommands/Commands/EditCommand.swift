@@ -63,7 +63,7 @@ struct EditCommand: ParsableCommand {
       throw Failure(.usage, "\(reason). Use prefs export and prefs import, or prefs set.")
     }
     if format == .yaml || format == .toml { _ = try FormatsProgram.find(for: format.text) }
-    let session = try CommandSession(common, in: [named], force: declared.force)
+    let session = try CommandSession(common, in: [named], isWriting: true, force: declared.force)
     for folder in PrivateFolder.wipeLeftovers(besides: session.path) {
       if folder.isGone {
         common.note("wiped \(folder.path), left by a killed prefs edit.")

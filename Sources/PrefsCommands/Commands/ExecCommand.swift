@@ -18,23 +18,30 @@ struct ExecCommand: ParsableCommand {
       The keys of the collections, or of the default one, become variables: upper case, with _ for every character other \
       than ASCII letters and digits, and before a leading digit. Two keys that become the same name are an error. They \
       replace existing variables of the same name. Data is passed as base64, other values as `prefs get` prints them, \
-      including secrets, which reach only the environment of CMD. Names that change how programs are found and loaded \
-      (PATH, LD_PRELOAD, BASH_ENV and the like) cause a warning; with --allow, those it does not list are refused (exit \
-      code 11).
+      including secrets, which reach only the environment of CMD. Defaults of declared settings, and values that an \
+      administrator has set or locked, are passed as `prefs get` prints them.
 
-      CMD replaces prefs: signals, input, output and the exit code are its own. The exit code is 125 if prefs fails, 126 \
-      if CMD cannot be executed, 127 if it is not found.
+      Names that load code are refused, unless --allow lists them: PATH, IFS, ENV, LD_*, DYLD_*, BASH_ENV, BASH_FUNC_*, \
+      PYTHONPATH, PERL5LIB, RUBYOPT, NODE_OPTIONS, JAVA_TOOL_OPTIONS, GIT_CONFIG*, PREFS_KEY_COMMAND, EDITOR, PAGER and others \
+      of their kind. --prefix and --only avoid them. CommandLineTool in the documentation has the whole list.
+
+      CMD replaces prefs: signals, input, output and the exit code are its own. The exit code is 125 if prefs fails, whatever \
+      the reason, 126 if CMD cannot be executed, 127 if it is not found.
 
       With --watch, prefs keeps running and restarts CMD when its settings change, in any process: shortly after the last \
       commit CMD gets SIGTERM, and SIGKILL 10 seconds later. With --signal, CMD gets that signal instead and keeps \
       running. While the settings cannot be read, CMD keeps those it has.
 
+      With --watch, CMD runs in a process group of its own, which gets all its signals. What CMD leaves running in this group \
+      when it ends gets SIGTERM, and SIGKILL 10 seconds later. If prefs itself is killed, the kernel kills CMD (on Linux). As \
+      the first process of a container, prefs waits for orphans.
+
       With --mask, prefs keeps running, too, and CMD prints into pipes: secrets and sealed values passed to it appear as \
       <secret>, whole or line by line, including earlier ones after a change. Values that CMD encodes or splits are not \
       found, nor are values shorter than 4 bytes.
 
-      While prefs keeps running, it passes INT, TERM, HUP, QUIT, USR1 and USR2 on to CMD, and ends as CMD does: with its \
-      exit code, or by its signal.
+      While prefs keeps running, it passes on to CMD every signal that a process can catch, except those for its own faults and \
+      children, and ends as CMD does: with its exit code, or by its signal.
 
       Examples:
         prefs exec -c web -- ./server --port 8080
@@ -58,8 +65,7 @@ struct ExecCommand: ParsableCommand {
     parsing: .unconditionalSingleValue,
     help: ArgumentHelp(
       """
-      Variables, separated by commas, that settings may set although they change how programs load; all others of this \
-      kind are refused.
+      Variables, separated by commas, that settings may set although they load code.
       """, valueName: "names"))
   var allow: [String] = []
 
@@ -133,7 +139,7 @@ struct ExecCommand: ParsableCommand {
       defer { registration?.cancel() }
       let description = SupervisedProgram.Description(
         words: command, addsInherited: !pristine, signal: signal.flatMap { Self.signals[CommandArguments.value($0)] },
-        output: mask ? try MaskedOutput() : nil)
+        output: mask ? try MaskedOutput() : nil, endsGroup: watch)
       return try SupervisedProgram(description, common, read: read).run(signals)
     }
   }
@@ -157,11 +163,11 @@ struct ExecCommand: ParsableCommand {
     let allowed = allow.flatMap { CommandArguments.value($0).split(separator: ",").map(String.init) }
     let refused = names.filter { !allowed.contains($0) }
     guard !refused.isEmpty else { return }
-    let list = refused.joined(separator: ", ")
-    let reason = "\(refused.count == 1 ? "changes" : "change") how programs are found and loaded"
-    guard allow.isEmpty else { throw Failure(.refused, "\(list) \(reason), and --allow does not list \(refused[0]).") }
-    common.note(
-      "warning: settings set \(list), which \(reason). --allow \(refused.joined(separator: ",")) permits that.")
+    let (verb, pronoun) = refused.count == 1 ? ("changes", "it") : ("change", "them")
+    throw Failure(
+      .refused,
+      "\(refused.joined(separator: ", ")) from the settings \(verb) how programs are found and loaded. Omit \(pronoun) with "
+        + "--only, rename \(pronoun) with --prefix, or permit \(pronoun) with --allow \(names.joined(separator: ",")).")
   }
 
   private struct GivenItem {
@@ -175,20 +181,23 @@ struct ExecCommand: ParsableCommand {
     _ collections: [NamedCollection], _ transaction: borrowing ReadTransaction
   ) throws -> [GivenItem] {
     var items: [GivenItem] = []
+    let declared = try DeclaredKeys(transaction)
     for collection in collections {
       let managed = try ManagedSettings(ofApplication: collection.name)
-      let all = try collection.shown.flatMap { try transaction.allKeys(inCollection: $0) } + managed.allKeys
+      let all =
+        try collection.shown.flatMap { try transaction.allKeys(inCollection: $0) } + managed.allKeys
+        + declared.settings(in: collection.name).map(\.declaration.name)
       var seen: Set<ByteString> = []
       let keys = all.filter { seen.insert(ByteString($0)).inserted }
       if keys.isEmpty { try KeyReference.requireItems(in: collection.name, transaction) }
       for key in keys where isWanted(key) {
-        let locked = managed.locked(forKey: key)?.value
-        let shown = locked == nil ? try KeyReference(key, in: collection).shownItem(transaction) : nil
-        guard let value = locked ?? shown?.value ?? managed.defaultValue(forKey: key)?.value else { continue }
-        let isSealed =
-          try shown.map { try transaction.info(forKey: key, inCollection: $0.collection)?.kind == .sealed } ?? false
-        items.append(
-          GivenItem(collection: collection.name, key: key, value: value, isSecret: isSealed || value.kind == .secret))
+        let found = try KeyReference(key, in: collection).valueInForce(transaction, managed)
+        guard let found else { continue }
+        var isSecret = found.value.kind == .secret
+        if case .stored(let item) = found, !isSecret {
+          isSecret = try transaction.info(forKey: key, inCollection: item.collection)?.kind == .sealed
+        }
+        items.append(GivenItem(collection: collection.name, key: key, value: found.value, isSecret: isSecret))
       }
     }
     for key in wanted where !items.contains(where: { $0.key.utf8.elementsEqual(key.utf8) }) {

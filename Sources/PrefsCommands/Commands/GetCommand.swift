@@ -8,7 +8,7 @@ struct GetCommand: ParsableCommand {
     discussion: """
       Prints the value and a newline, including the value of a secret. Data is written byte for byte to a file or a pipe; \
       on a terminal it needs --base64 or --hex. A value that an administrator has locked in /etc/coffer/COLLECTION.d \
-      overrides the stored one; an administrator's default is used if none is stored.
+      overrides the stored one. If none is stored, an administrator's default is used, else the declared default, else --default.
 
       Examples:
         prefs get editor/theme
@@ -23,7 +23,7 @@ struct GetCommand: ParsableCommand {
 
   @Option(
     name: .customLong("default"), parsing: .unconditional,
-    help: ArgumentHelp("The value to print if the key does not exist.", valueName: "value"))
+    help: ArgumentHelp("The value to print if the key has none.", valueName: "value"))
   var fallback: String?
 
   @Flag(help: "Print a JSON object with key, type, value, version and time.")

@@ -8,7 +8,7 @@ struct HistoryCommand: ParsableCommand {
     abstract: "Show earlier values of a key, or turn history on or off.",
     discussion: """
       Lists versions, newest first: number, when it was set, when it ended, who set it, value; --plain omits who set it. \
-      Without KEY, lists the keys of a collection that have earlier values, including removed ones. `prefs restore \
+      Without KEY, lists the keys of a collection that have earlier values, including removed ones. `prefs revert \
       KEY@VERSION` brings a version back.
 
       A collection keeps earlier values after --keep: 32 of each key for 90 days, unless --count and --age say otherwise. \
@@ -164,7 +164,7 @@ struct HistoryCommand: ParsableCommand {
     if try transaction.historyLimits(forCollection: collection) == nil {
       let argument = collection.isEmpty ? "\"\"" : collection
       common.note(
-        "\(name) keeps no history. To keep overwritten values from now on, run: prefs history --keep \(argument)")
+        "\(name) keeps no history. To keep overwritten values from now on, run: \(CommandHint.text("history --keep \(CommandHint.quoted(argument))"))")
     } else {
       common.note("\(name) has no earlier values within the limits of its history.")
     }

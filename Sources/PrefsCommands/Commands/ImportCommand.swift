@@ -64,7 +64,8 @@ struct ImportCommand: ParsableCommand {
 
   mutating func run() throws {
     let collection = try common.namedCollection.map(common.inEnvironment)
-    var session = try CommandSession(common, in: collection.map { [$0] } ?? [], force: declared.force)
+    var session = try CommandSession(
+      common, in: collection.map { [$0] } ?? [], isWriting: true, force: declared.force)
     if file != "-", OutputFile.isPart(file, ofStore: session.path) {
       throw Failure(.usage, "\(file) is the store itself.")
     }
@@ -92,7 +93,6 @@ struct ImportCommand: ParsableCommand {
       }
     }
     let text = ImportText(report: report, isDryRun: dryRun, redaction: Redaction(reveals: reveal))
-    // A dry run and JSON always print, even with `--quiet`.
-    if json || dryRun || !common.quiet { try StandardOutput.write(json ? text.json + "\n" : text.summary) }
+    try text.write(asJSON: json, common)
   }
 }

@@ -7,8 +7,8 @@ struct IncrementCommand: ParsableCommand {
     commandName: "increment",
     abstract: "Add to a number, and print the sum.",
     discussion: """
-      A missing key counts as 0, and becomes an integer, or a double if N has a point or --double is given. A stored \
-      number keeps its type; a sum out of its range is refused with exit code 8. Concurrent increments each get a distinct \
+      N is added to the value that `prefs get` prints, which may be a default. A key without a value counts as 0, and becomes an \
+      integer, or a double if N has a point or --double is given. A number keeps its type; a sum out of its range is refused with exit code 8. Concurrent increments each get a distinct \
       result. Metadata, expiry and due date stay.
 
       Examples:
@@ -37,11 +37,12 @@ struct IncrementCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = try common.reference(key)
-    try reference.requireUnlocked()
-    let session = try CommandSession(common, in: [reference.place], force: declared.force)
+    let managed = try reference.managed()
+    try managed.requireUnlocked(reference.key, in: reference.collection)
+    let session = try CommandSession(common, in: [reference.place], isWriting: true, force: declared.force)
     let step = try readStep()
     let sum = try session.writeCreating { transaction in
-      let present = try reference.shownItem(transaction)
+      let present = try reference.valueInForce(transaction, managed)
       do {
         let sum = try Sum.of(present?.value ?? Sum.zero(like: step), step)
         if try !transaction.hasObject(forKey: reference.key, inCollection: reference.collection) {

@@ -76,11 +76,7 @@ struct InjectCommand: ParsableCommand {
             continue
           }
           isAnyThere = true
-          let managed = try reference.managed()
-          value =
-            try managed.locked(forKey: reference.key)?.value
-            ?? reference.shownItem(transaction)?.value
-            ?? managed.defaultValue(forKey: reference.key)?.value
+          value = try reference.valueInForce(transaction, reference.managed())?.value
         }
         if let value {
           filled += ValueText.bytes(value)

@@ -11,7 +11,7 @@ struct ListCommand: ParsableCommand {
       these, values inherited from the collection of an environment, and values that an administrator of this host has \
       locked or set as a default. Secrets and sealed values are shown only by their size, unless --reveal is given.
 
-      With -l, expiries and due dates are shown. --due lists only the items due for renewal; the exit code is 16 if there \
+      With -l, a line above names the columns, except with --plain and -0, and expiries and due dates are shown. --due lists only the items due for renewal; the exit code is 16 if there \
       are any.
 
       Examples:

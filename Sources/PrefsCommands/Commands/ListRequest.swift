@@ -164,8 +164,15 @@ struct ListRequest: Request {
 
   private func textLines(_ entries: [Entry]) -> [String] {
     guard long || values || all else { return entries.map { DisplayText.escapingControls($0.key) + "\n" } }
+    guard !entries.isEmpty else { return [] }
     var table = Table()
     let marks = entries.contains { !Self.mark($0.origin).isEmpty }
+    // What the columns of -l are is not plain from their contents.
+    if long {
+      let values = entries.contains { $0.value != nil }
+      table.add(
+        ["KEY", "TYPE", "BYTES", "VERSION", "CHANGED"] + (marks ? ["ORIGIN"] : []) + (values ? ["VALUE"] : []))
+    }
     for entry in entries {
       var row = [DisplayText.escapingControls(entry.key)]
       if long { row += longFields(entry) }

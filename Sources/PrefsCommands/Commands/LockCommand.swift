@@ -7,7 +7,7 @@ struct LockCommand: ParsableCommand {
     commandName: "lock",
     abstract: "Lock the vault.",
     discussion: """
-      Wipes the key that `prefs unlock` has kept, if any. It asks for nothing. A running command keeps its own copy until \
+      This has nothing to do with settings that an administrator has locked. It wipes the key that `prefs unlock` has kept, if any. It asks for nothing. A running command keeps its own copy until \
       it ends.
 
       Examples:

@@ -5,7 +5,7 @@ import Coffer
 struct RenameCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename",
-    abstract: "Move a value to another key, in the same collection or another.",
+    abstract: "Move a value to another key or collection.",
     discussion: """
       The value moves with its metadata, expiry and due date, in one transaction. An existing key is not replaced without \
       --force (exit code 9), nor is a sealed value moved to a collection that is not sealed (exit code 11). Earlier values \
@@ -36,7 +36,7 @@ struct RenameCommand: ParsableCommand {
     let from = try common.reference(old)
     let to = try common.reference(new)
     try to.requireUnlocked()
-    try CommandSession(common, in: [from.place, to.place], force: force).write { transaction in
+    try CommandSession(common, in: [from.place, to.place], isWriting: true, force: force).write { transaction in
       guard try transaction.hasObject(forKey: from.key, inCollection: from.collection) else {
         throw from.notFound(in: transaction)
       }

@@ -5,7 +5,7 @@ import Coffer
 struct SealCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "seal",
-    abstract: "Seal a collection: its values can be read only with the vault.",
+    abstract: "Seal a collection: only the vault opens its values.",
     discussion: """
       The values of a sealed collection are encrypted one by one with the key of the vault, which stays locked while the \
       store is open; `prefs unlock` unlocks it for a while. Names of keys stay readable to anyone who can open the store. \

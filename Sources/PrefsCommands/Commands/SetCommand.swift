@@ -125,6 +125,6 @@ struct SetCommand: ParsableCommand {
       reference: reference, value: value.map(CommandArguments.value),
       type: type ?? shortType?.type, base64: base64, hex: hex, valueFile: valueFile, stripNewline: stripNewline,
       secret: secret, ifVersion: ifVersion, ifAbsent: ifAbsent, expires: lifetime.expires, due: lifetime.due?.date,
-      options: common.ofSession(in: [reference.place], force: declared.force))
+      options: common.ofSession(in: [reference.place], isWriting: true, force: declared.force))
   }
 }

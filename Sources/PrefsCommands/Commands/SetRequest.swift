@@ -197,8 +197,11 @@ extension SetRequest {
     guard let line = PlainArguments(arguments, flags: types), line.words.count == 2, line.flags.count <= 1 else {
       return nil
     }
+    let reference = KeyReference(line.words[0], collection: line.collection)
+    var options = line.options
+    options.environments = [reference.place.environment].compactMap(\.self)
     self.init(
-      reference: KeyReference(line.words[0], collection: line.collection), value: line.words[1],
-      type: line.flags.first.flatMap { ValueType(rawValue: String($0.dropFirst(2))) }, options: line.options)
+      reference: reference, value: line.words[1],
+      type: line.flags.first.flatMap { ValueType(rawValue: String($0.dropFirst(2))) }, options: options)
   }
 }

@@ -12,10 +12,10 @@ import CofferMaintenance
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Show statistics of a store, for people and for monitoring.",
+    abstract: "Show sizes, counts and dates of a store, for monitoring.",
     discussion: """
-      Shows sizes, counts, the last commit and its author, the next expiry, and items due for renewal. Nothing is \
-      verified; use `prefs doctor` for that. With --json, prints one object with stable members.
+      Shows sizes, counts, the last commit and its author, the next expiry, items due for renewal, and whether the vault is \
+      unlocked, and until when. Nothing is verified; use `prefs doctor` for that. With --json, prints one object with stable members.
 
       Examples:
         prefs status
@@ -29,10 +29,28 @@ struct StatusCommand: ParsableCommand {
 
   mutating func run() throws {
     let session = try CommandSession(common)
-    let (status, counts, problem) = try session.using(try session.openForReading()) { database in
-      (try database.status(), try database.makeConnection().read { try Counts($0) }, database.recordProblem)
+    let (status, counts, vault, problem) = try session.using(try session.openForReading()) { database in
+      (
+        try database.status(), try database.makeConnection().read { try Counts($0) },
+        try VaultState(VaultAccess(vault: database.vault, session: session)), database.recordProblem
+      )
     }
-    try StandardOutput.write(json ? self.json(status, counts, problem) + "\n" : text(status, counts, problem))
+    try StandardOutput.write(json ? self.json(status, counts, vault, problem) + "\n" : text(status, counts, vault, problem))
+  }
+
+  /// Whether commands open sealed collections without asking.
+  private enum VaultState {
+    case none
+    case locked
+    case unlocked(until: Date)
+
+    init(_ access: VaultAccess) throws {
+      guard try access.vault.exists() else {
+        self = .none
+        return
+      }
+      self = try access.state().end().map { .unlocked(until: $0) } ?? .locked
+    }
   }
 
   private struct Counts {
@@ -56,7 +74,7 @@ struct StatusCommand: ParsableCommand {
   }
 
   /// - Parameter problem: What is wrong with the record of the newest state.
-  private func text(_ status: DatabaseStatus, _ counts: Counts, _ problem: String?) -> String {
+  private func text(_ status: DatabaseStatus, _ counts: Counts, _ vault: VaultState, _ problem: String?) -> String {
     var table = Table()
     table.add(["store", DisplayText.escapingControls(status.path)])
     table.add([
@@ -78,13 +96,24 @@ struct StatusCommand: ParsableCommand {
       let overdue = counts.overdue == 0 ? "" : ", \(counts.overdue) overdue"
       table.add(["to be renewed", "from \(Timestamp.text(due)) on\(overdue)"])
     }
+    switch vault {
+    case .none: break
+    case .locked: table.add(["vault", "locked"])
+    case .unlocked(let end): table.add(["vault", "unlocked until \(Timestamp.text(end))"])
+    }
     table.add(["opens with", DisplayText.count(status.slots.count, "slot", "slots")])
     if let problem { table.add(["record", DisplayText.escapingControls(problem)]) }
     return table.lines().joined()
   }
 
-  private func json(_ status: DatabaseStatus, _ counts: Counts, _ problem: String?) -> String {
+  private func json(_ status: DatabaseStatus, _ counts: Counts, _ vault: VaultState, _ problem: String?) -> String {
     func time(_ date: Date?) -> String { date.map { JSONText.quoted(Timestamp.text($0)) } ?? "null" }
+    let (state, end): (String, Date?) =
+      switch vault {
+      case .none: ("none", nil)
+      case .locked: ("locked", nil)
+      case .unlocked(let end): ("unlocked", end)
+      }
     return JSONText.object([
       ("path", JSONText.quoted(status.path)), ("store", JSONText.quoted(status.storeID)),
       ("format", "\(status.formatVersion)"), ("collections", "\(counts.collections)"), ("keys", "\(counts.keys)"),
@@ -92,7 +121,8 @@ struct StatusCommand: ParsableCommand {
       ("snapshot", "\(status.snapshot)"), ("lastCommit", time(counts.lastCommit?.time)),
       ("lastAuthor", counts.lastCommit?.author.map(ChangeText.json) ?? "null"), ("nextExpiry", time(counts.nextExpiry)),
       ("nextDue", time(counts.nextDue)), ("overdue", "\(counts.overdue)"), ("slots", "\(status.slots.count)"),
-      ("epochs", "\(status.epochCount)"), ("recordProblem", problem.map(JSONText.quoted) ?? "null"),
+      ("epochs", "\(status.epochCount)"), ("vault", JSONText.quoted(state)), ("unlockedUntil", time(end)),
+      ("recordProblem", problem.map(JSONText.quoted) ?? "null"),
     ])
   }
 }

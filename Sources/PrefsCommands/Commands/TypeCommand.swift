@@ -7,7 +7,8 @@ struct TypeCommand: ParsableCommand {
     commandName: "type",
     abstract: "Print the type of a value.",
     discussion: """
-      Prints string, int, double, bool, date, data, url, uuid, array, dict or json.
+      Prints string, int, double, bool, date, data, url, uuid, array, dict, json or secret: the type of the value that `prefs get` \
+      prints.
 
       Examples:
         prefs type editor/font-size
@@ -24,12 +25,8 @@ struct TypeCommand: ParsableCommand {
 
   mutating func run() throws {
     let reference = try common.reference(key)
-    let kind = try CommandSession(common, in: [reference.place]).read { transaction in
-      guard let item = try reference.shownItem(transaction) else {
-        throw reference.notFound(in: transaction)
-      }
-      return item.value.kind
-    }
+    let session = try CommandSession(common, in: [reference.place])
+    guard let kind = try session.valueInForce(of: reference)?.value.kind else { return }
     let object = JSONText.object([
       ("collection", JSONText.quoted(reference.collection)),
       ("key", JSONText.quoted(reference.key)),

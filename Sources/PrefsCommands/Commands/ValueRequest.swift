@@ -17,36 +17,15 @@ struct ValueRequest: Request {
     if let output, OutputFile.isPart(output, ofStore: session.path) {
       throw Failure(.usage, "\(output) is the store itself; nothing was written.")
     }
-    let managed = try reference.managed()
-    if let locked = managed.locked(forKey: reference.key) {
-      return try emit(locked.value, origin: locked.place.description)
-    }
-    let hostDefault = managed.defaultValue(forKey: reference.key)
-    if let item = try item(session, isNeeded: fallback == nil && hostDefault == nil) {
+    switch try session.valueInForce(of: reference, isNeeded: fallback == nil) {
+    case .stored(let item)?:
       let origin = reference.place.origin(item.collection)
       try emit(
         json ? Array(ItemJSON.text(item, origin: origin).utf8) : originField(origin) + encoded(item.value),
         endsLine: endsLine(item.value))
-    } else if let hostDefault {
-      try emit(hostDefault.value, origin: hostDefault.place.description)
-    } else {
-      try emit(.string(fallback ?? ""), origin: "default")
-    }
-  }
-
-  /// The entry.
-  ///
-  /// - Parameter isNeeded: Whether a missing entry is an error.
-  private func item(_ session: CommandSession, isNeeded: Bool) throws -> Item? {
-    do {
-      return try session.read { transaction in
-        let item = try reference.shownItem(transaction)
-        guard item != nil || !isNeeded else { throw reference.notFound(in: transaction) }
-        return item
-      }
-    } catch CofferError.storeNotFound where !isNeeded {
-      // Before the first `set` there is no store, and every key has its default.
-      return nil
+    case .managed(let value, let place)?: try emit(value, origin: place.description)
+    case .declared(let value)?: try emit(value, origin: "default")
+    case nil: try emit(.string(fallback ?? ""), origin: "default")
     }
   }
 

@@ -28,7 +28,7 @@ package struct FindingsText {
       lines += list(DisplayText.count(findings.notes.count, "note", "notes") + ":", findings.notes)
     }
     if findings.isDamaged {
-      lines.append("To recover what is readable to a new store, run: prefs salvage -o NEW\n")
+      lines.append("To recover what is readable to a new store, run: \(CommandHint.text("salvage -o NEW"))\n")
     }
     return lines.joined()
   }

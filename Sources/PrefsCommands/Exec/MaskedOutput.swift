@@ -41,13 +41,9 @@ final class MaskedOutput: Sendable {
   /// - Returns: Whether all of it is replaced; very short secrets are not.
   func add(_ secret: [UInt8]) -> Bool { mask.withLock { $0.add(secret) } }
 
-  /// Redirects a program's output into this.
-  func redirect(_ actions: inout ChildProcess.Actions) {
-    for route in routes {
-      for descriptor in route.descriptors {
-        posix_spawn_file_actions_adddup2(&actions, route.pipe.writing, descriptor)
-      }
-    }
+  /// Where a program's output leads: a pipe, and the program's descriptor for it.
+  var redirections: [(from: Int32, to: Int32)] {
+    routes.flatMap { route in route.descriptors.map { (route.pipe.writing, $0) } }
   }
 
   /// Waits until all writers have exited, or a signal comes: a program may leave child processes behind.

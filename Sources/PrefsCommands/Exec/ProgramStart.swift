@@ -1,3 +1,4 @@
+import CSystemCalls
 import Coffer
 
 #if canImport(Darwin)
@@ -23,15 +24,23 @@ struct ProgramStart {
     return attempt { execve($0, $1, $2) == 0 ? 0 : errno }
   }
 
-  /// Starts the program beside this one.
+  /// Starts the program beside this one, in a process group of its own. On Linux the kernel kills it if this process ends
+  /// first.
   ///
-  /// - Parameter output: The destination of its output; nil to inherit this process's.
-  func start(output: MaskedOutput?) throws -> pid_t {
+  /// - Parameters:
+  ///   - output: The destination of its output; nil to inherit this process's.
+  ///   - terminal: The terminal to bring it to the foreground of; nil for none.
+  func start(output: MaskedOutput?, terminal: Int32?) throws -> pid_t {
     CoreLimit.restore()
     // On Linux this process writes no core dump meanwhile: it stays undumpable (prctl(2)).
     defer { try? CoreDumps.disable() }
+    let descriptors = output?.redirections ?? []
     var child: pid_t = 0
-    let failure = attempt { ChildProcess.spawn(&child, $0, $1, $2) { actions, _ in output?.redirect(&actions) } }
+    let failure = attempt { path, arguments, variables in
+      coffer_start_program(
+        &child, path, arguments, variables, descriptors.flatMap { [$0.from, $0.to] }, Int32(descriptors.count),
+        terminal ?? -1)
+    }
     guard child > 0 else { throw failure }
     return child
   }

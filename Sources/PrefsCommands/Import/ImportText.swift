@@ -37,6 +37,12 @@ struct ImportText {
     return lines.joined(separator: "\n") + "\n"
   }
 
+  /// Prints the report: JSON and what a dry run finds, which were asked for, on standard output, and else a message.
+  func write(asJSON: Bool, _ talking: some Talking) throws {
+    if asJSON || isDryRun { return try StandardOutput.write(asJSON ? json + "\n" : summary) }
+    if !talking.quiet { Message.write(summary) }
+  }
+
   /// The report as JSON.
   var json: String {
     JSONText.object(

@@ -10,15 +10,19 @@ package struct CommandSession {
   /// Unsafe: sessions are made by the one thread that runs the command.
   nonisolated(unsafe) private(set) static var firstPath: String?
 
+  /// The options that named it, for the commands that messages name.
+  nonisolated(unsafe) private(set) static var storeOptions = ""
+
   /// - Parameter takesCollections: Whether the command uses each collection that is named, and not one.
   /// - Parameter force: Whether values are set, too, that are not as their settings are declared.
   /// - Parameter collections: Those that are used, where they may be environments.
+  /// - Parameter isWriting: Whether values are set in them: then those that are environments by their names must exist.
   init(
     _ options: CommonOptions, in collections: [NamedCollection] = [], takesCollections: Bool = false,
-    force: Bool = false
+    isWriting: Bool = false, force: Bool = false
   ) throws {
     if !takesCollections { try options.checkCollectionCount() }
-    try self.init(options.ofSession(in: collections, force: force))
+    try self.init(options.ofSession(in: collections, isWriting: isWriting, force: force))
   }
 
   /// The session of a command for which collections are no more than names.
@@ -29,7 +33,7 @@ package struct CommandSession {
   package init(_ options: SessionOptions) throws {
     self.options = options
     path = try StoreLocation.store(options)
-    Self.firstPath = Self.firstPath ?? path
+    if Self.firstPath == nil { (Self.firstPath, Self.storeOptions) = (path, options.storeOptionText) }
     options.detail("using the store \(path)")
   }
 
@@ -108,6 +112,7 @@ package struct CommandSession {
   func salvage(to output: String, newKeyFile: String?, progress: (Double) -> Void) throws -> SalvageReport {
     // Before anything is asked for or made.
     if StoreLocation.isTaken(output) { throw CofferError.storeExists(path: output) }
+    for path in [output, newKeyFile].compactMap(\.self) { try StoreLocation.requireFolder(of: path) }
     return try lookup.open(try Database.slots(at: path)) { key in
       try Database.salvage(
         at: path, key: key, to: output, newKey: newKeyFile.map { try lookup.newKeyFile($0) } ?? key, progress: progress)

@@ -101,7 +101,7 @@ struct KeyLookup {
     if try KeyFile.create(at: path, group: group) {
       options.note("created the key file \(path). Keep a copy of it: a store that only it opens is lost without it.")
     }
-    return options.keyFile(at: path)
+    return options.keyFile(at: path, isOfGroup: group != nil)
   }
 
   // MARK: - Sources

@@ -1,5 +1,11 @@
 import Coffer
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// A reference to an entry.
 package struct KeyReference {
   let place: NamedCollection
@@ -53,7 +59,11 @@ package struct KeyReference {
     if collection.isEmpty, let count = try? transaction.numberOfKeys(inCollection: key), count > 0 {
       let keys = DisplayText.count(count, "key", "keys")
       return Failure(
-        .notFound, notFoundMessage.dropLast() + "; \(Self.describe(key)) has \(keys): prefs list \(key)")
+        .notFound, notFoundMessage.dropLast() + "; \(Self.describe(key)) has \(keys): \(CommandHint.text("list \(CommandHint.quoted(key))"))")
+    }
+    if let expired = try? expiry(transaction) {
+      let time = expired.map { " at \(Timestamp.text($0))" } ?? ""
+      return Failure(.notFound, "\(notFoundMessage.dropLast()); it has expired\(time).")
     }
     if let hint = try? hint(transaction) { return Failure(.notFound, "\(notFoundMessage.dropLast()); \(hint).") }
     guard let near = try? suggestion(in: transaction) else { return Failure(.notFound, notFoundMessage) }
@@ -66,7 +76,7 @@ package struct KeyReference {
     if let environment = CollectionEnvironment(collection: collection), try transaction.hasEnvironment(environment) {
       return
     }
-    let near = NearName.best(for: collection, among: try transaction.allCollections().filter { !$0.isEmpty })
+    let near = NearName.best(for: collection, among: try transaction.allCollections())
     throw Failure(.notFound, "there is no \(describe(collection))" + (near.map { "; did you mean \"\($0)\"?" } ?? "."))
   }
 
@@ -89,14 +99,27 @@ package struct KeyReference {
   /// The sentence that says there is no such key.
   var notFoundMessage: String { "there is no key \"\(key)\" in \(Self.describe(collection))." }
 
+  /// When the key has expired, if that was its last change: the time of the expiry, or of the commit that removed it.
+  private func expiry(_ transaction: borrowing some Reading & ~Copyable) throws -> Date?? {
+    for name in place.shown {
+      if let expired = try transaction.expiry(forKey: key, inCollection: name) { return .some(expired) }
+    }
+    let filter = ChangeFilter(collection: place, key: key)
+    guard let last = try transaction.rememberedCommits().flatMap(filter.changes).last, last.what == "expired" else {
+      return nil
+    }
+    return .some(last.time)
+  }
+
   /// In a large collection, comparing every name costs more than the hint is worth.
   private static let suggestionLimit = 10_000
 
   private func suggestion(in transaction: borrowing some Reading & ~Copyable) throws -> String? {
     let count = try transaction.numberOfKeys(inCollection: collection)
     if count == 0 {
-      let near = NearName.best(for: collection, among: try transaction.allCollections().filter { !$0.isEmpty })
-      return near.map { "\($0)/\(key)" }
+      let near = NearName.best(for: collection, among: try transaction.allCollections())
+      guard let near, try transaction.hasObject(forKey: key, inCollection: near) else { return nil }
+      return Self.text(key, in: near)
     }
     guard count <= Self.suggestionLimit else { return nil }
     return NearName.best(for: key, among: try transaction.allKeys(inCollection: collection))

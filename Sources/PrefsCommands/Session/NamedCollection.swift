@@ -7,6 +7,9 @@ struct NamedCollection {
   /// The parent, if `--env` or `PREFS_ENV` selects an environment; nil for a plain collection.
   let parent: String?
 
+  /// The environment of that name.
+  var environment: CollectionEnvironment? { CollectionEnvironment(collection: name) }
+
   /// The collections to search for values, in order.
   var shown: [String] { [name] + (parent.map { [$0] } ?? []) }
 
@@ -68,11 +71,11 @@ extension CommonOptions {
   }
 
   /// What a session needs of them, for use of these collections.
-  func ofSession(in collections: [NamedCollection], force: Bool = false) -> SessionOptions {
+  func ofSession(
+    in collections: [NamedCollection], isWriting: Bool = false, force: Bool = false
+  ) -> SessionOptions {
     var options = ofSession(force: force)
-    options.environments = collections.compactMap { collection in
-      collection.parent.flatMap { _ in CollectionEnvironment(collection: collection.name) }
-    }
+    options.environments = collections.filter { isWriting || $0.parent != nil }.compactMap(\.environment)
     return options
   }
 
@@ -119,6 +122,6 @@ extension CollectionEnvironment {
     return Failure(
       .notFound,
       "there is no environment \"\(name)\" of \(KeyReference.describe(parent))"
-        + (near.map { "; did you mean \"\($0)\"?" } ?? ". \(hint ?? "Create it with: prefs env create \(collection)")"))
+        + (near.map { "; did you mean \"\($0)\"?" } ?? ". \(hint ?? "Create it with: \(CommandHint.text("env create \(CommandHint.quoted(collection))"))")"))
   }
 }

@@ -48,7 +48,10 @@ struct NewKeyOptions: ParsableArguments {
 
   /// The source for the slot: a passphrase by default.
   func source(_ lookup: KeyLookup) throws -> KeySource {
-    if let newKeyFile { return try lookup.newKeyFile(newKeyFile) }
+    if let newKeyFile {
+      try StoreLocation.requireFolder(of: newKeyFile)
+      return try lookup.newKeyFile(newKeyFile)
+    }
     if let keyCommand { return .keyCommand(keyCommand) }
     if let credential { return .credential(credential) }
     if let newPassphraseFd { return .passphrase(try FileDescriptor.readTypedSecret(newPassphraseFd)) }

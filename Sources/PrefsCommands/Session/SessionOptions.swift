@@ -30,10 +30,11 @@ package struct SessionOptions: Talking {
 
 extension SessionOptions {
   /// The key file at `path`; warns if others can read it.
-  func keyFile(at path: String) -> KeySource {
-    if let problem = KeyFile.accessProblem(at: path, ofStoreAt: try? StoreLocation.store(self)) {
-      note("\(problem) Run: chmod 600 \(path)")
-    }
+  ///
+  /// - Parameter isOfGroup: Whether the members of a group are to read it.
+  func keyFile(at path: String, isOfGroup: Bool = false) -> KeySource {
+    let problem = KeyFile.accessProblem(at: path, ofStoreAt: try? StoreLocation.store(self), isOfGroup: isOfGroup)
+    if let problem { note(problem) }
     return .keyFile(path)
   }
 }

@@ -29,6 +29,18 @@ enum StoreLocation {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// Refuses a path whose folder is not there: it may be on a medium that is not mounted, and the file would end up on this disk.
+  ///
+  /// - Throws: ``Failure`` with the status `inputOutput`.
+  static func requireFolder(of path: String) throws {
+    let folder = folder(of: path)
+    var status = stat()
+    guard stat(folder, &status) != 0, errno == ENOENT else { return }
+    throw Failure(
+      .inputOutput,
+      "there is no folder \(folder); nothing was written. Mount its medium, or create it: mkdir -p \(CommandHint.quoted(folder))")
+  }
+
   /// Whether anything exists at `path`.
   static func isTaken(_ path: String) -> Bool {
     var status = stat()

@@ -202,12 +202,15 @@ package enum FileDescriptor {
   }
 
   /// Writes `bytes` to a new file with mode 0600, and syncs it to the disk.
-  package static func writeNewFile(_ bytes: [UInt8], to path: String) throws {
+  ///
+  /// - Parameter name: What errors call it, if `path` is a temporary name.
+  package static func writeNewFile(_ bytes: [UInt8], to path: String, named name: String? = nil) throws {
+    let name = name ?? path
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw Failure.system(path, errno: errno) }
+    guard descriptor >= 0 else { throw Failure.system(name, errno: errno) }
     defer { close(descriptor) }
-    try writeAll(bytes, to: descriptor, named: path)
-    guard fsync(descriptor) == 0 else { throw Failure.system(path, errno: errno) }
+    try writeAll(bytes, to: descriptor, named: name)
+    guard fsync(descriptor) == 0 else { throw Failure.system(name, errno: errno) }
   }
 
   /// Syncs the folder at `path`, where the file system supports it.

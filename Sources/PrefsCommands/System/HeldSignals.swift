@@ -1,3 +1,4 @@
+import CSystemCalls
 import Synchronization
 
 #if canImport(Darwin)
@@ -17,17 +18,10 @@ final class HeldSignals {
   /// The write end of the pipe; one holder at a time.
   private static let writer = Atomic<Int32>(-1)
 
-  /// In the pipe, marks a signal sent by the kernel.
-  private static let kernelBit: UInt8 = 0x80
-
   private let descriptors: (read: Int32, write: Int32)
   private var previous: [(signal: Int32, action: sigaction)] = []
   /// The signal to raise at the end.
   private var received: Int32?
-
-  /// Whether the last signal from ``next(milliseconds:)`` was sent by the kernel, as for a key on the terminal: all
-  /// programs in the foreground have received it.
-  private(set) var isFromKernel = false
 
   /// Holds signals back during `body`.
   ///
@@ -47,7 +41,7 @@ final class HeldSignals {
       _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     }
     Self.writer.store(descriptors.write, ordering: .relaxed)
-    for signal in Self.ending + others + [SIGCHLD] { hold(signal) }
+    for signal in Set(Self.ending + others + [SIGCHLD]) { hold(signal) }
   }
 
   private func hold(_ signal: Int32) {
@@ -67,19 +61,11 @@ final class HeldSignals {
     @convention(c) (Int32, UnsafeMutablePointer<siginfo_t>?, UnsafeMutableRawPointer?) -> Void =
       { signal, information, _ in
         let code = errno
-        HeldSignals.put(UInt8(truncatingIfNeeded: signal) | (HeldSignals.isFromKernel(information) ? kernelBit : 0))
+        // A pipe without a reader makes this process send itself SIGPIPE, which is for no one else.
+        let isOwn = signal == SIGPIPE && information.map { coffer_sender($0) } == getpid()
+        if !isOwn { HeldSignals.put(UInt8(truncatingIfNeeded: signal)) }
         errno = code
       }
-
-  private static func isFromKernel(_ information: UnsafeMutablePointer<siginfo_t>?) -> Bool {
-    #if canImport(Darwin)
-      // si_code does not distinguish them there; a signal to the foreground program is assumed to come from the
-      // terminal.
-      tcgetpgrp(2) == getpgrp()
-    #else
-      (information?.pointee.si_code ?? 0) > 0
-    #endif
-  }
 
   private static func put(_ byte: UInt8) {
     var byte = byte
@@ -104,6 +90,15 @@ final class HeldSignals {
     if let received { raise(received) }
   }
 
+  /// Stops this process, or its whole group, as Ctrl-Z does without a handler; returns when it continues, or at once if there
+  /// is no shell to continue it.
+  func stop(group: Bool) {
+    var (byDefault, previous) = (sigaction(), sigaction())
+    sigaction(SIGTSTP, &byDefault, &previous)
+    kill(group ? 0 : getpid(), SIGTSTP)
+    sigaction(SIGTSTP, &previous, nil)
+  }
+
   // MARK: - Looking
 
   /// The next signal, including `SIGCHLD`; nil on timeout.
@@ -114,8 +109,7 @@ final class HeldSignals {
     while poll(&request, 1, milliseconds) < 0, errno == EINTR {}
     var byte: UInt8 = 0
     guard read(descriptors.read, &byte, 1) == 1 else { return nil }
-    isFromKernel = byte & Self.kernelBit != 0
-    return Int32(byte & ~Self.kernelBit)
+    return Int32(byte)
   }
 
   /// Waits until `descriptor` is readable.

@@ -31,7 +31,7 @@ enum OutputFile {
       if isSpecial(path) {
         try FileDescriptor.writeFile(bytes, to: path)
       } else {
-        try place(at: path) { temporary, _ in try FileDescriptor.writeNewFile(bytes, to: temporary) }
+        try place(at: path) { temporary, _ in try FileDescriptor.writeNewFile(bytes, to: temporary, named: path) }
       }
     }
   }

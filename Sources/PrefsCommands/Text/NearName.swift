@@ -1,6 +1,6 @@
 /// Finds the name most likely meant by a mistyped one.
 enum NearName {
-  /// The name among `candidates` nearest to `name`; nil when none is near enough.
+  /// The name among `candidates` nearest to `name`; nil when none is near enough. The empty name is near nothing.
   static func best(for name: String, among candidates: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().unicodeScalars)
     // At most one typo in every three characters.
@@ -8,7 +8,7 @@ enum NearName {
     var best: String?
     for candidate in candidates {
       let scalars = Array(candidate.lowercased().unicodeScalars)
-      guard abs(scalars.count - wanted.count) <= limit else { continue }
+      guard !scalars.isEmpty, abs(scalars.count - wanted.count) <= limit else { continue }
       let distance = distance(wanted, scalars)
       if distance < limit || (distance == limit && best == nil) {
         best = candidate

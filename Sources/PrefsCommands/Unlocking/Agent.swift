@@ -68,6 +68,9 @@ final class Agent: Sendable {
     case .key:
       guard deadline > .now, let key = key.withLock({ $0 }) else { end() }
       try? key.withUnsafeBytes { try FileDescriptor.writeAll($0, to: connection, named: "a connection") }
+    case .remainingTime:
+      let text = "\(max(0, (deadline - .now) / .seconds(1)))"
+      try? FileDescriptor.writeAll(text.utf8, to: connection, named: "a connection")
     case .stop: end()
     case nil: break
     }

@@ -1,5 +1,11 @@
 import Coffer
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -56,6 +62,14 @@ struct AgentClient {
     }
   }
 
+  /// When it wipes the key; nil if there is no agent.
+  func end() -> Date? {
+    let seconds = try? ask(.remainingTime) { descriptor in
+      Double(String(decoding: try FileDescriptor.readAll(descriptor, named: "the agent"), as: UTF8.self))
+    }
+    return seconds.flatMap { $0 }.map { Date().addingTimeInterval($0) }
+  }
+
   /// Ends the agent, if there is one, and waits until it has wiped the key.
   ///
   /// - Throws: ``Failure`` when there is one and it does not end.
@@ -85,6 +99,8 @@ struct AgentClient {
 enum AgentRequest: UInt8 {
   /// The agent answers with the key.
   case key = 0x6b
+  /// The agent answers with the seconds until it wipes the key, in decimal digits.
+  case remainingTime = 0x74
   /// The agent wipes the key and exits, which closes the connection.
   case stop = 0x73
 }

@@ -2,6 +2,12 @@
   import CSystemCalls
   import Coffer
 
+  #if canImport(FoundationEssentials)
+    import FoundationEssentials
+  #else
+    import Foundation
+  #endif
+
   #if canImport(Musl)
     import Musl
   #else
@@ -23,13 +29,22 @@
     /// KEY_USR_READ, KEY_USR_SEARCH of keyutils.h).
     private static let permissions: UInt32 = 0x3f0b_0000
 
+    /// The kernel does not say when a key expires, other than to people: the payload begins with the time, in milliseconds
+    /// since 1970 as 8 bytes, the lowest first.
+    private static let timeSize = 8
+
     /// Stores `key`.
     ///
     /// - Returns: nil, or the kernel's error: there is no keyring, as in a container, or no room.
     func keep(_ key: SecretBytes, seconds: UInt32) -> Int32? {
       // The user keyring is not possessed, so permissions of keys created there could not be set. The key is created
       // in a keyring that this process possesses, and linked to the user keyring once its permissions are set.
-      let added = key.withUnsafeBytes { bytes in
+      let end = Int64(Date().timeIntervalSince1970 * 1000) + Int64(seconds) * 1000
+      let payload = SecretBytes(count: Self.timeSize + key.count) { buffer in
+        buffer.storeBytes(of: end.littleEndian, as: Int64.self)
+        key.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: buffer[Self.timeSize...]).copyMemory(from: $0) }
+      }
+      let added = payload.withUnsafeBytes { bytes in
         coffer_add_key(description, bytes.baseAddress, bytes.count, coffer_process_keyring)
       }
       guard added >= 0 else { return Int32(-added) }
@@ -47,13 +62,23 @@
     }
 
     /// The key, if it exists and has not expired.
-    func key() -> SecretBytes? {
+    func key() -> SecretBytes? { payload().map { $0.slice(Self.timeSize..<$0.count) } }
+
+    /// When the key expires; nil if there is none.
+    func end() -> Date? {
+      payload().map { payload in
+        let end = payload.withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(as: Int64.self)) }
+        return Date(timeIntervalSince1970: Double(end) / 1000)
+      }
+    }
+
+    private func payload() -> SecretBytes? {
       let id = coffer_search_key(coffer_user_keyring, description)
       guard id >= 0 else { return nil }
       return try? FileDescriptor.secret(capacity: 64) { buffer in
         let count = coffer_read_key(Int32(id), buffer.baseAddress, buffer.count)
         // It may have expired in between; one that is longer than the buffer is not ours.
-        guard (1...buffer.count).contains(count) else { throw Failure(.keyUnavailable, "the key is gone.") }
+        guard (Self.timeSize + 1...buffer.count).contains(count) else { throw Failure(.keyUnavailable, "the key is gone.") }
         return count
       }
     }

@@ -1,5 +1,11 @@
 import Coffer
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// Keeps the key of a store's vault from `prefs unlock` to `prefs lock`, or until it expires: in the kernel's keyring
 /// if available, else in an agent.
 ///
@@ -34,6 +40,14 @@ package struct UnlockState {
       if let key = KernelKeyring(storeID: storeID).key() { return key }
     #endif
     return agent.key()
+  }
+
+  /// When the kept key expires; nil if none is kept.
+  func end() -> Date? {
+    #if os(Linux)
+      if let end = KernelKeyring(storeID: storeID).end() { return end }
+    #endif
+    return agent.end()
   }
 
   /// Wipes the key wherever it is kept.

@@ -54,9 +54,7 @@ struct VaultAccess {
     let prompt = try prompt()
     guard prompt.stands, Terminal.isThere else {
       let what = collection.map { "\(KeyReference.describe($0)) is sealed, and the vault is locked" }
-      // The hint must name the store if it is not the default one.
-      let command =
-        session.options.store.map { "prefs unlock -d \(TypedWord.quoted($0, after: nil))" } ?? "prefs unlock"
+      let command = CommandHint.text("unlock")
       throw Failure(
         .keyUnavailable,
         "\(what ?? "the vault is locked"): run `\(command)`, or name its key with --vault-key-file or PREFS_VAULT_KEY_FILE."

@@ -13,6 +13,10 @@ struct ChangeFilter {
   /// nil for all keys of the collection.
   let key: String?
 
+  init(collection: NamedCollection?, key: String?) {
+    (self.collection, self.key) = (collection, key)
+  }
+
   /// Reads `COLLECTION` or `COLLECTION/KEY`, split at the first slash; with `-c` the whole argument is a key.
   init(_ argument: String?, _ common: CommonOptions) throws {
     let argument = argument.map(CommandArguments.value)

@@ -8,21 +8,26 @@ struct LeaveCommand: AsyncParsableCommand {
     commandName: "leave",
     abstract: "Leave the fleet: the store keeps its settings and stops sharing them.",
     discussion: """
-      The carrier is not contacted. The member stays in the list of the fleet until an admin removes it.
+      The carrier is not contacted. The member stays in the list of the fleet until an admin removes it. The last admin is \
+      refused (exit code 11) without --force: nobody could invite or remove members afterwards.
 
       Examples:
         prefs fleet leave
+        prefs fleet leave --force
       """)
+
+  @Flag(name: .shortAndLong, help: "Leave even as the last admin.")
+  var force = false
 
   @OptionGroup var one: OneFleetOptions
 
   mutating func run() async throws {
     try await one.withFleet { fleet in
       let status = try await fleet.status()
-      try await fleet.leave()
+      try await fleet.leave(evenAsLastAdmin: force)
       one.common.note(
         "left the fleet \"\(status.fleet)\". An admin can remove the member: "
-          + "prefs fleet remove \(status.member)")
+          + "prefs fleet remove \(CommandHint.quoted(status.member))")
     }
   }
 }

@@ -41,7 +41,7 @@ struct EnvRemoveCommand: ParsableCommand {
           try purge
           ? transaction.hasTraces(ofCollection: environment.collection) : transaction.hasEnvironment(environment)
         guard exists else {
-          throw try environment.notFound(in: transaction, hint: "List them with: prefs env list")
+          throw try environment.notFound(in: transaction, hint: "List them with: \(CommandHint.text("env list"))")
         }
         return try transaction.numberOfKeys(inCollection: environment.collection)
       }

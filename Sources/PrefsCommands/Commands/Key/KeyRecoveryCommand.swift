@@ -16,7 +16,8 @@ struct KeyRecoveryCommand: ParsableCommand {
     abstract: "Add a recovery key and print it, once.",
     discussion: """
       A random key to write down and keep where a fire, a thief or a dead disk does not reach it together with the store. \
-      Type it where a passphrase is asked for. It is printed on a terminal; -o - sends it to standard output instead.
+      Type it where a passphrase is asked for. It opens the store; with --vault, the vault of the store, and nothing else. It is \
+      printed on a terminal; -o - sends it to standard output instead.
 
       Examples:
         prefs key recovery
@@ -49,8 +50,8 @@ struct KeyRecoveryCommand: ParsableCommand {
     if output == nil, !Terminal.isTerminal(1) {
       throw Failure(
         .usage,
-        "standard output is not a terminal, and anyone who reads the key opens the store. Confirm with -o -, or name a "
-          + "file with -o.")
+        "standard output is not a terminal, and anyone who reads the key opens the \(whose.vault ? "vault" : "store"). "
+          + "Confirm with -o -, or name a file with -o.")
     }
     // A broken pipe must be an error here, so that the slot can be removed again.
     signal(SIGPIPE, SIG_IGN)
@@ -70,9 +71,12 @@ struct KeyRecoveryCommand: ParsableCommand {
         file?.remove()
         throw error
       }
-      common.note(
-        "added a recovery key. Keep it on paper, away from this machine: it opens the store when nothing else does, and is "
-          + "not shown again.")
+      let use =
+        slots.areOfVault
+        ? "it opens the vault, once the store itself is open, when nothing else does (prefs unlock --vault-recovery-key-fd). It "
+          + "does not open the store, which needs a recovery key of its own. It is not shown again."
+        : "it opens the store when nothing else does, but not its vault, if there is one. It is not shown again."
+      common.note("added a recovery key. Keep it on paper, away from this machine: \(use)")
     }
   }
 

@@ -25,7 +25,7 @@ struct SchemaLoadCommand: ParsableCommand {
       A pattern is a regular expression of JSON Schema for the whole text, without groups that look around or are referred to. \
       All mistakes are listed with their lines, and nothing is changed then.
 
-      Earlier declarations of an application that are not in the file are removed; values stay, and `prefs check` compares \
+      Earlier declarations of an application that are not in the file are removed; values stay, and `prefs validate` compares \
       them. If two applications disagree on a setting, that is an error, and nothing is changed.
 
       Examples:

@@ -1,19 +1,19 @@
 import ArgumentParser
 import Coffer
 
-/// The command `prefs restore`.
-struct RestoreCommand: ParsableCommand {
+/// The command `prefs revert`.
+struct RevertCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "restore",
+    commandName: "revert",
     abstract: "Bring back an earlier value.",
     discussion: """
-      The value is restored with its metadata as a new version; the current one becomes history. Removed keys can be \
-      restored, too. `prefs history KEY` lists the versions. An expiry in the future still applies; one in the past is \
+      The value returns with its metadata as a new version; the current one becomes history. Removed keys can be brought back, \
+      too. `prefs history KEY` lists the versions, and `prefs restore-store` brings back a whole store from a backup. An expiry in the future still applies; one in the past is \
       dropped. History has no due dates: set them again.
 
       Examples:
-        prefs restore editor/theme@12
-        prefs restore -c mail user@example.org@7
+        prefs revert editor/theme@12
+        prefs revert -c mail user@example.org@7
       """)
 
   @Argument(help: "KEY@VERSION or COLLECTION/KEY@VERSION.", completion: Completions.keys)
@@ -32,7 +32,7 @@ struct RestoreCommand: ParsableCommand {
     }
     let reference = try common.reference(String(argument[..<at]))
     try reference.requireUnlocked()
-    try CommandSession(common, in: [reference.place], force: declared.force).write { transaction in
+    try CommandSession(common, in: [reference.place], isWriting: true, force: declared.force).write { transaction in
       try transaction.restoreObject(forKey: reference.key, inCollection: reference.collection, version: number)
     }
   }

@@ -1,15 +1,15 @@
 import ArgumentParser
 import Coffer
 
-/// The command `prefs check`.
-struct CheckCommand: ParsableCommand {
+/// The command `prefs validate`.
+struct ValidateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "check",
+    commandName: "validate",
     abstract: "Check values against the declarations of their settings.",
     discussion: """
       Checks the named collection, or all collections with declared settings, for undeclared keys, values of the wrong \
       type or outside their limits, and deprecated settings. Values that an administrator of this host sets or locks are \
-      checked, too. The exit code is 8 if there are findings; a deprecated setting alone does not count. Values of secrets \
+      checked, too. `prefs doctor` checks the store's file instead. The exit code is 8 if there are findings; a deprecated setting alone does not count. Values of secrets \
       and sealed collections are not shown.
 
       An administrator's settings for the application shop are the files /etc/coffer/shop.d/*.json and *.plist, in the order of their \
@@ -22,8 +22,8 @@ struct CheckCommand: ParsableCommand {
         {"timeout": 30, "locked": ["timeout"]}
 
       Examples:
-        prefs check
-        prefs check shop --json
+        prefs validate
+        prefs validate shop --json
       """)
 
   @Argument(help: "The collection; without it, all of them.", completion: Completions.collections)
