@@ -42,7 +42,11 @@ final class NewFile {
     try announce(.create(path: temporaryPath))
     try owner.acting {
       descriptor = open(temporaryPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-      guard descriptor >= 0 else { throw StorageError(errno: errno, path: path) }
+      guard descriptor >= 0 else {
+        // The folder is there: a file system without new files, such as /proc, says so.
+        throw errno == ENOENT
+          ? StorageError.inputOutput(path: path, reason: "no file can be created there") : StorageError(errno: errno, path: path)
+      }
       if owner.isShared { try owner.share(descriptor, path: path) }
       // The umask may have removed even the owner's rights.
       guard fchmod(descriptor, mode ?? owner.mode) == 0 else { throw StorageError(errno: errno, path: path) }

@@ -148,14 +148,17 @@ public enum PrefsTool {
           problems.map { "\(KeyReference.text($0.key, in: $0.collection)) must be \($0.reason).\n" }.joined()
             + "Nothing was changed; --force sets them anyway."
         )
-      case .diskFull:
+      case .diskFull(let path) where CommandSession.firstPath.map({ OutputFile.isPart(path, ofStore: $0) }) ?? false:
         (
           error.exitStatus.rawValue,
           "\(error.description) Reading works without space, writing and removing do not. If nothing else can be moved away, "
             + "move the store: \(CommandHint.text("backup OTHER-DISK/FILE")), and use the copy with -d OTHER-DISK/FILE."
         )
       case .rolledBack, .vaultKeyUnverified:
-        (error.exitStatus.rawValue, "\(error.description) To accept it, run: \(CommandHint.text("doctor --accept-older"))")
+        (
+          error.exitStatus.rawValue,
+          "\(error.description) To accept it, run: \(CommandHint.text("doctor --accept-older"))"
+        )
       default: (error.exitStatus.rawValue, error.description)
       }
     case let code as ExitCode: (code.rawValue, nil)

@@ -21,7 +21,7 @@ import Testing
 
   @Test("A collection is copied with types, secrets and metadata")
   func collection() throws {
-    let text = try tool.succeed("copy", "web", "stage")
+    let text = try tool.run("copy", "web", "stage").message
     #expect(text == "3 items in 1 collection: 3 new, 0 changed, 0 unchanged\n")
     #expect(try tool.succeed("diff", "web", "stage") == "")
     #expect(try tool.succeed("type", "stage/token") == "secret\n" && tool.succeed("get", "stage/token") == "hunter2\n")

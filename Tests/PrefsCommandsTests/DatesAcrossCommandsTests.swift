@@ -95,14 +95,14 @@ import Testing
   func sqlite() throws {
     let path = tool.path("all.sqlite")
     #expect(try !tool.run("export", "-o", path).message.contains("due for renewal"))
-    let text = try tool.succeed("import", path, "-d", tool.path("other"))
+    let text = try tool.run("import", path, "-d", tool.path("other")).message
     #expect(text.contains("4 new"))
     for key in ["n", "list", "text"] { #expect(try hasDates("shop/\(key)", "-d", tool.path("other"))) }
     #expect(try !hasDates("shop/plain", "-d", tool.path("other")))
-    #expect(try tool.succeed("import", path).contains("4 unchanged"))
+    #expect(try tool.run("import", path).message.contains("4 unchanged"))
     // What the file has no dates for has none.
     try set("shop/plain", "x")
-    #expect(try tool.succeed("import", path).contains("1 changed"))
+    #expect(try tool.run("import", path).message.contains("1 changed"))
     #expect(try !hasDates("shop/plain"))
   }
 
@@ -113,7 +113,7 @@ import Testing
     try tool.succeed("export", "-o", path)
     let deadline = Date(timeIntervalSinceNow: 20)
     while try tool.run("get", "shop/short").code == 0, Date() < deadline { usleep(50_000) }
-    let text = try tool.succeed("import", path, "-d", tool.path("other"))
+    let text = try tool.run("import", path, "-d", tool.path("other")).message
     #expect(text.contains("4 items in") && text.contains("1 item has expired, and is left out"))
     #expect(try tool.run("get", "shop/short", "-d", tool.path("other")).code == 3)
     // As if the file did not have it.

@@ -1,9 +1,8 @@
 import Coffer
 import Foundation
+import PrefsFleet
 import TestSupport
 import Testing
-
-import PrefsFleet
 
 @testable import PrefsCommands
 @testable import PrefsPage
@@ -172,7 +171,8 @@ struct ProgramBesideTests {
   @Test("fleet and ui understand options before their command")
   func optionsOfFleet() throws {
     for words in [
-      ["-d", "status", "status", "--json"], ["--app", "a", "-q", "members"], ["status", "-d", "S"], ["-c", "web", "share"],
+      ["-d", "status", "status", "--json"], ["--app", "a", "-q", "members"], ["status", "-d", "S"],
+      ["-c", "web", "share"],
     ] {
       let moved = CommandArguments.movingOptions(words, behindCommandOf: FleetCommand.self)
       #expect(Set(moved) == Set(words) && !moved[0].hasPrefix("-"), "\(moved)")

@@ -50,7 +50,8 @@ import Testing
   func managed() throws {
     #expect(try run("get", "z/limit") == "7\n")
     #expect(try run("type", "z/size") == "int\n")
-    #expect(try run("exec", "-c", "z", "--only", "limit,size", "--pristine", "--", "/usr/bin/env") == "LIMIT=7\nSIZE=12\n")
+    #expect(
+      try run("exec", "-c", "z", "--only", "limit,size", "--pristine", "--", "/usr/bin/env") == "LIMIT=7\nSIZE=12\n")
     #expect(try run("increment", "z/limit") == "8\n")
     #expect(try run("increment", "z/size", "2") == "14\n")
     _ = try run("append", "z/names", "n")

@@ -196,13 +196,15 @@ public actor Fleet {
   ///
   /// The member stays in the fleet's list until an admin removes it.
   ///
-  /// - Parameter evenAsLastAdmin: Whether the last admin that this host knows of may leave. Nobody can then invite or remove
+  /// - Parameter evenAsLastAdmin: Whether the last admin that this host knows of may leave. No one can then invite or remove
   ///   members, or renew the key.
   /// - Throws: ``FleetError/lastAdminLeaves``; `CofferError`.
   public func leave(evenAsLastAdmin: Bool = false) async throws {
     try await turns.take {
       let admins = membership.members.members.filter { $0.role == .admin }
-      if !evenAsLastAdmin, admins.count == 1, admins[0].id == membership.identity.member { throw FleetError.lastAdminLeaves }
+      if !evenAsLastAdmin, admins.count == 1, admins[0].id == membership.identity.member {
+        throw FleetError.lastAdminLeaves
+      }
       try connection.writeFleets { try $0.remove(membership.id) }
       set(.left, isLast: true)
     }

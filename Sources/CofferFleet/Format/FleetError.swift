@@ -103,7 +103,7 @@ extension FleetError: CustomStringConvertible {
     case .lastAdmin: "The last admin cannot be removed. Invite another one first."
     case .lastAdminLeaves:
       """
-      This host is the fleet's last admin: nobody could invite or remove members after it has left. Invite another admin first, or \
+      This host is the fleet's last admin: no one could invite or remove members after it has left. Invite another admin first, or \
       say that it leaves even so.
       """
     case .badName(let name): "\"\(name)\" is not a valid name: use 1 to 64 bytes without control characters."

@@ -25,7 +25,8 @@ struct BackupCommand: ParsableCommand {
         prefs backup - | ssh host 'cat > settings.coffer'
       """)
 
-  @Argument(help: ArgumentHelp("Where to write the copy; - for standard output.", valueName: "file"), completion: .file())
+  @Argument(
+    help: ArgumentHelp("Where to write the copy; - for standard output.", valueName: "file"), completion: .file())
   var file: String
 
   @Option(

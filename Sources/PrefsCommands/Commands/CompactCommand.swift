@@ -25,7 +25,8 @@ struct CompactCommand: ParsableCommand {
       return try connection.checkpoint()
     }
     guard isWhole else {
-      return common.note("rebuilt the store. The file shrinks when the programs that still read the old one have finished.")
+      return common.note(
+        "rebuilt the store. The file shrinks when the programs that still read the old one have finished.")
     }
     let sizes = [before, StoreLocation.byteCount(session.path)].map(DisplayText.byteCount)
     common.note("the store took \(sizes[0]) with its log, and takes \(sizes[1]).")

@@ -43,8 +43,8 @@ struct SalvageCommand: ParsableCommand {
       try session.salvage(to: output, newKeyFile: newKeyFile, progress: $0)
     }
     let text = SalvageText(report: report, source: session.path, output: output)
-    let style = Style(isOn: common.color.applies(to: 2))
-    if json { try StandardOutput.write(text.json + "\n") } else { Message.write(text.summary(style)) }
+    let style = common.style
+    try StandardOutput.write(json ? text.json + "\n" : text.summary(style))
     if !report.isComplete { throw ExitCode(ExitStatus.integrity.rawValue) }
   }
 }

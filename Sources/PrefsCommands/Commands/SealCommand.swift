@@ -48,7 +48,8 @@ struct SealCommand: ParsableCommand {
     guard try !vault.exists() else {
       if stretching.areGiven {
         throw Failure(
-          .usage, "the vault exists already. prefs key change --vault changes how its passphrase is stretched.")
+          .usage, "the vault exists already. To change how its passphrase is stretched, run: "
+            + CommandHint.text("key change --vault"))
       }
       _ = try VaultAccess(vault: vault, session: session).unlock(with: vaultKey.source(session.options))
       return
@@ -56,6 +57,7 @@ struct SealCommand: ParsableCommand {
     let hash = try stretching.hash()
     try vault.create(key: vaultKey.sourceForNewVault(session.lookup), stretching: hash)
     common.note(
-      "created the vault. If its key is lost, so are its values; add another one with prefs key add --vault.")
+      "created the vault. If its key is lost, so are its values. To add another one, run: "
+        + CommandHint.text("key add --vault"))
   }
 }

@@ -13,10 +13,11 @@ final class LentTerminal {
   private let own = getpgrp()
   private var borrower: pid_t?
 
-  /// Nil unless this process is in the foreground of the terminal that is its input and its output. In a pipeline, another
-  /// program may need the terminal.
+  /// Nil unless this process is in the foreground of the terminal that is its input.
+  ///
+  /// In a pipeline, too: a program more often reads keys than what its output is piped to.
   init?() {
-    guard isatty(0) == 1, isatty(1) == 1, tcgetpgrp(descriptor) == own else { return nil }
+    guard isatty(0) == 1, tcgetpgrp(descriptor) == own else { return nil }
   }
 
   /// Notes that a new process group has taken the terminal.

@@ -24,8 +24,9 @@ struct ProgramStart {
     return attempt { execve($0, $1, $2) == 0 ? 0 : errno }
   }
 
-  /// Starts the program beside this one, in a process group of its own. On Linux the kernel kills it if this process ends
-  /// first.
+  /// Starts the program beside this one, in a process group of its own.
+  ///
+  /// On Linux the kernel kills it if this process ends first.
   ///
   /// - Parameters:
   ///   - output: The destination of its output; nil to inherit this process's.

@@ -59,7 +59,9 @@ package struct KeyReference {
     if collection.isEmpty, let count = try? transaction.numberOfKeys(inCollection: key), count > 0 {
       let keys = DisplayText.count(count, "key", "keys")
       return Failure(
-        .notFound, notFoundMessage.dropLast() + "; \(Self.describe(key)) has \(keys): \(CommandHint.text("list \(CommandHint.quoted(key))"))")
+        .notFound,
+        notFoundMessage.dropLast()
+          + "; \(Self.describe(key)) has \(keys): \(CommandHint.text("list \(CommandHint.quoted(key))"))")
     }
     if let expired = try? expiry(transaction) {
       let time = expired.map { " at \(Timestamp.text($0))" } ?? ""

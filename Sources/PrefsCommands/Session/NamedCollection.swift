@@ -122,6 +122,7 @@ extension CollectionEnvironment {
     return Failure(
       .notFound,
       "there is no environment \"\(name)\" of \(KeyReference.describe(parent))"
-        + (near.map { "; did you mean \"\($0)\"?" } ?? ". \(hint ?? "Create it with: \(CommandHint.text("env create \(CommandHint.quoted(collection))"))")"))
+        + (near.map { "; did you mean \"\($0)\"?" }
+          ?? ". \(hint ?? "Create it with: \(CommandHint.text("env create \(CommandHint.quoted(collection))"))")"))
   }
 }

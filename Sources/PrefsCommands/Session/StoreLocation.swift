@@ -38,7 +38,8 @@ enum StoreLocation {
     guard stat(folder, &status) != 0, errno == ENOENT else { return }
     throw Failure(
       .inputOutput,
-      "there is no folder \(folder); nothing was written. Mount its medium, or create it: mkdir -p \(CommandHint.quoted(folder))")
+      "there is no folder \(folder); nothing was written. Mount its medium, or create it: mkdir -p \(CommandHint.quoted(folder))"
+    )
   }
 
   /// Whether anything exists at `path`.

@@ -43,12 +43,20 @@ enum OutputFile {
     at path: String, _ make: (_ temporary: String, _ check: () throws -> Void) throws -> Void
   ) throws {
     let target = resolvingLinks(path)
+    var status = stat()
+    if stat(target, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { throw Failure.system(path, errno: EISDIR) }
     let folder = StoreLocation.folder(of: target)
+    // Creating a store or a database would make missing folders.
+    guard stat(folder, &status) == 0 else { throw Failure.system(path, errno: errno) }
     try HeldSignals.during { signals in
       let temporary = "\(folder)/.prefs-\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
       let hand = FileHand(target)
       defer { _ = try? hand.acting { unlink(temporary) } }
-      try make(temporary, signals.check)
+      do {
+        try make(temporary, signals.check)
+      } catch let error as CofferError {
+        throw error.naming(path, insteadOf: temporary)
+      }
       guard try hand.acting({ rename(temporary, target) }) == 0 else { throw Failure.system(path, errno: errno) }
       FileDescriptor.synchronizeFolder(folder)
     }
@@ -64,5 +72,17 @@ enum OutputFile {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
     return String(cString: resolved)
+  }
+}
+
+extension CofferError {
+  /// The same error about the file that was named.
+  fileprivate func naming(_ path: String, insteadOf temporary: String) -> CofferError {
+    switch self {
+    case .diskFull(temporary): .diskFull(path: path)
+    case .permissionDenied(temporary, let reason): .permissionDenied(path: path, reason: reason)
+    case .inputOutput(temporary, let reason): .inputOutput(path: path, reason: reason)
+    default: self
+    }
   }
 }

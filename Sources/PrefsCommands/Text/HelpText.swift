@@ -42,8 +42,8 @@ enum HelpText {
     }
     lines += [
       "",
-      "prefs help COMMAND describes a command, with examples. prefs help options lists the",
-      "options of all commands, and says which store and which key are used.",
+      "prefs help COMMAND describes a command, with examples. prefs help options lists",
+      "the options of all commands, and says which store and which key are used.",
       "prefs --exit-codes, prefs --version",
     ]
     return lines.map { $0 + "\n" }.joined()

@@ -1,6 +1,8 @@
 /// Finds the name most likely meant by a mistyped one.
 enum NearName {
-  /// The name among `candidates` nearest to `name`; nil when none is near enough. The empty name is near nothing.
+  /// The name among `candidates` nearest to `name`; nil when none is near enough.
+  ///
+  /// The empty name is near nothing.
   static func best(for name: String, among candidates: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().unicodeScalars)
     // At most one typo in every three characters.

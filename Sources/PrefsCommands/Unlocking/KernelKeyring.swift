@@ -78,7 +78,9 @@
       return try? FileDescriptor.secret(capacity: 64) { buffer in
         let count = coffer_read_key(Int32(id), buffer.baseAddress, buffer.count)
         // It may have expired in between; one that is longer than the buffer is not ours.
-        guard (Self.timeSize + 1...buffer.count).contains(count) else { throw Failure(.keyUnavailable, "the key is gone.") }
+        guard (Self.timeSize + 1...buffer.count).contains(count) else {
+          throw Failure(.keyUnavailable, "the key is gone.")
+        }
         return count
       }
     }

@@ -9,7 +9,7 @@ struct LeaveCommand: AsyncParsableCommand {
     abstract: "Leave the fleet: the store keeps its settings and stops sharing them.",
     discussion: """
       The carrier is not contacted. The member stays in the list of the fleet until an admin removes it. The last admin is \
-      refused (exit code 11) without --force: nobody could invite or remove members afterwards.
+      refused (exit code 11) without --force: no one could invite or remove members afterwards.
 
       Examples:
         prefs fleet leave
